@@ -5,7 +5,8 @@
 else comes in. The newest versions that have wheels for Python 3.11 are taken, the oldest Python
 that we support; what is needed only on another Python or system gets a line with a marker.
 ``lock.py check LIST`` fails unless this Python has the versions of a list and no others.
-``lock.py lowest`` prints every direct dependency at its lower bound.
+``lock.py newest LIST`` fails unless the versions of a list are the newest that are allowed, which
+it installs nothing to know. ``lock.py lowest`` prints every direct dependency at its lower bound.
 """
 
 from __future__ import annotations
@@ -254,13 +255,25 @@ def pinned(name: str) -> dict[str, str]:
 def check(name: str) -> int:
     """0 if what is installed is what a list says, except pip and shadowprice itself."""
     installed = {canonicalize_name(each.metadata["Name"]): each.version for each in distributions()}
-    installed = {key: installed[key] for key in installed.keys() - {"pip", "shadowprice"}}
+    return compare(installed, name)
+
+
+def newest(name: str) -> int:
+    """0 if a list is what pip would install into an empty environment of this Python today."""
+    wanted = f".[{','.join(sorted(LISTS[name]))}]" if LISTS[name] else "."
+    found = resolve([wanted, *project()["build-system"]["requires"]])
+    return compare({key: pin.version for key, pin in found.items()}, name)
+
+
+def compare(found: dict[str, str], name: str) -> int:
+    """0 if versions are those of a list, but for pip and shadowprice itself; prints where they differ."""
+    found = {key: found[key] for key in found.keys() - {"pip", "shadowprice"}}
     expected = pinned(name)
-    for key in sorted(installed.keys() | expected.keys()):
-        here, there = installed.get(key, "not installed"), expected.get(key, "not in it")
+    for key in sorted(found.keys() | expected.keys()):
+        here, there = found.get(key, "not installed"), expected.get(key, "not in it")
         if here != there:
             print(f"error: {key}: {here}, requirements/{name}.txt: {there}")
-    return int(installed != expected)
+    return int(found != expected)
 
 
 def lowest() -> int:
@@ -283,9 +296,11 @@ def main() -> int:
             return write()
         case ["check", name] if name in LISTS:
             return check(name)
+        case ["newest", name] if name in LISTS:
+            return newest(name)
         case ["lowest"]:
             return lowest()
-    print(f"usage: lock.py write | check {'|'.join(LISTS)} | lowest")
+    print(f"usage: lock.py write | check {'|'.join(LISTS)} | newest {'|'.join(LISTS)} | lowest")
     return 2
 
 

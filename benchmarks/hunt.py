@@ -36,6 +36,7 @@ HUNTS = (
     Hunt("easy"),
     Hunt("srsf"),
     Hunt("hesrpt"),
+    Hunt("lpf"),
     Hunt("msf"),
     Hunt("oasis:round_s=1"),
     Hunt("server-filling-gittins", Objective.FLOW),

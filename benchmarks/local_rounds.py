@@ -1,9 +1,11 @@
 """What a round costs on the local host, beside the checkpoints that jobs make.
 
-``python benchmarks/local_rounds.py [--leases 1,8,32] [--rounds 8]``. Jobs sleep for most of a step,
-are stopped in turn by ``las`` as often as it decides, and save a few bytes. The state directory is
-on the disk of ``--folder``. Beside the times of a round, which depend on what else the machine does,
-the table has processor time.
+``python benchmarks/local_rounds.py [--leases 1,8,32] [--rounds 8] [--command training|sleep]``. Jobs
+are stopped in turn by ``las`` as often as it decides. Those of ``training`` are Python programs, which
+sleep for most of a step and save a few bytes; where all leases change hands at once, the cores start
+as many interpreters, which is in the times. ``sleep`` is a program that costs next to nothing: what
+is left is the cost of a hand-over itself. The state directory is on the disk of ``--folder``. Beside
+the times of a round, which depend on what else the machine does, the table has processor time.
 """
 
 from __future__ import annotations
@@ -57,23 +59,46 @@ class Stop(Exception):
     """Enough was measured."""
 
 
-def run(folder: Path, leases: int, jobs: int, policy: str, round_s: float, last_s: float) -> Times:
+COMMANDS = {
+    "training": ("{python}", "-I", "-S", "-c", JOB.format(folder=str(SOURCE), step_s=STEP_S)),
+    "sleep": ("sleep", "1000000"),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Jobs of a run and what is decided about them; times in seconds."""
+
+    command: str
+    leases: int
+    jobs: int
+    policy: str
+    round_s: float
+    last_s: float
+
+
+def run(folder: Path, setting: Setting) -> Times:
     """Execute for a while; returns the driver's processor time as ``driver``."""
-    code = JOB.format(folder=str(SOURCE), step_s=STEP_S)
+    leases, last_s = setting.leases, setting.last_s
     listed: list[dict[str, Any]] = [
         {
             "name": f"job-{k}",
-            "command": ["{python}", "-I", "-S", "-c", code],
+            "command": list(COMMANDS[setting.command]),
             "iterations": 10**6,
             "throughput": 1.0 / STEP_S,
         }
-        for k in range(jobs)
+        for k in range(setting.jobs)
     ]
     (folder / "jobs.yaml").write_text(json.dumps({"jobs": listed}))
     limits = Limits(poll_s=0.1)
     state = folder / "state"
     settings = Settings(
-        folder / "jobs.yaml", policy, f"local:{leases}", state, round_s=round_s, limits=limits
+        folder / "jobs.yaml",
+        setting.policy,
+        f"local:{leases}",
+        state,
+        round_s=setting.round_s,
+        limits=limits,
     )
     times, begun = Times(), [0.0, 0.0]
 
@@ -81,7 +106,7 @@ def run(folder: Path, leases: int, jobs: int, policy: str, round_s: float, last_
         times.looks += 1
         now = time.monotonic()
         if begun[0] == 0.0 and all(
-            (state / "jobs" / f"job-{k}" / "leases" / "e1-r0" / "report.json").exists()
+            (state / "jobs" / f"job-{k}" / "leases" / "e1-r0" / "supervisor.json").exists()
             for k in range(leases)
         ):
             begun[:] = now, time.process_time()
@@ -157,12 +182,13 @@ def told(what: str, ms: list[float], target_ms: float | None = None) -> None:
     print(f"  {what:66} {median(ms):8.1f} {tail:8.1f} {len(ms):5}{verdict}", flush=True)
 
 
-def changed(leases: int, rounds: int, folder: Path, look_ms: float) -> None:
+def changed(command: str, leases: int, rounds: int, folder: Path, look_ms: float) -> None:
     """Rounds in which every lease is handed over."""
     round_s = 1.0 if leases < 32 else 4.0
     with tempfile.TemporaryDirectory(dir=folder) as place:
         policy = f"las:quantum_s={round_s / 2}"
-        times = run(Path(place), leases, 2 * leases, policy, round_s, rounds * round_s)
+        setting = Setting(command, leases, 2 * leases, policy, round_s, rounds * round_s)
+        times = run(Path(place), setting)
         found = hand_overs(Path(place) / "state").ms
     for what in sorted(found):
         told(what, found[what], TARGET_MS if what.startswith("overhead") else None)
@@ -172,13 +198,14 @@ def changed(leases: int, rounds: int, folder: Path, look_ms: float) -> None:
         told("driver's processor time for a lease that is handed over", [cpu_ms / over])
 
 
-def unchanged(leases: int, rounds: int, folder: Path) -> float:
+def unchanged(command: str, leases: int, rounds: int, folder: Path) -> float:
     """Rounds in which nothing changes, though a job waits; returns the cost of a look [ms]."""
     costs, looks, again, count = [], 0, 0, max(rounds, 16)
     for round_s in (0.25, 1e4):
         with tempfile.TemporaryDirectory(dir=folder) as place:
             policy = f"synergy-greedy:round_s={round_s:g}"
-            times = run(Path(place), leases, leases + 1, policy, round_s, 0.25 * count)
+            setting = Setting(command, leases, leases + 1, policy, round_s, 0.25 * count)
+            times = run(Path(place), setting)
             costs.append(times.ms["driver"][0])
             looks = times.looks
             ledger = RunLedger.open(Path(place) / "state" / "run.db", readonly=True)
@@ -196,6 +223,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--leases", default="1,8,32")
     parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--command", choices=COMMANDS, default="training")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     given = parser.parse_args()
     load = "/".join(f"{each:.1f}" for each in os.getloadavg())
@@ -204,8 +232,8 @@ def main() -> None:
     )
     for leases in map(int, given.leases.split(",")):
         print(f"{leases} leases")
-        look_ms = unchanged(leases, given.rounds, given.folder)
-        changed(leases, given.rounds, given.folder, look_ms)
+        look_ms = unchanged(given.command, leases, given.rounds, given.folder)
+        changed(given.command, leases, given.rounds, given.folder, look_ms)
     print("load now " + "/".join(f"{each:.1f}" for each in os.getloadavg()))
 
 

@@ -12,9 +12,10 @@ import math
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import shadowprice.proofs
@@ -196,6 +197,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+@cache
 def users(root: Path) -> dict[str, list[str]]:
     """Files of a checkout that import each theorem file, by its name; theorem files of their own left out."""
     found: dict[str, list[str]] = {}
@@ -261,9 +263,11 @@ def page(root: Path = ROOT) -> str:
             *rows,
             "",
             *sections,
-            _instances(stored),
-            _loose(loose_bounds()),
-            _tight(tight_instances()),
+            _table("Hard instances", HARD_WORDS, HARD_COLUMNS, map(_hard_row, stored)),
+            _table("Loose bounds", LOOSE_WORDS, LOOSE_COLUMNS, map(_loose_row, loose_bounds())),
+            _table(
+                "Tight instances", TIGHT_WORDS, TIGHT_COLUMNS, map(_tight_row, tight_instances())
+            ),
         ]
     )
 
@@ -322,74 +326,88 @@ def _picture(hard: HardInstance | None, root: Path) -> str:
     return f", [picture]({_PICTURES}/{hard.name}.png)"
 
 
-def _instances(stored: Sequence[HardInstance]) -> str:
-    lines = [
-        "## Hard instances",
-        "",
-        "All that are stored in [`instances/hard/`](../shadowprice/instances/hard), also of policies and",
-        "objectives about which no theorem speaks. `shadowprice adversary` finds more.",
-        "",
-        "| instance | policy | objective | jobs | cluster | ratio at least | schedule beside it |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for hard in stored:
-        what = (f"`{hard.name}`", f"`{hard.policy}`", hard.objective, len(hard.instance.workload))
-        rest = (hard.instance.cluster, f"{hard.ratio} = {float(hard.ratio):.4f}", hard.witness_is)
-        lines.append(f"| {' | '.join(str(cell) for cell in (*what, *rest))} |")
-    return "\n".join(lines if stored else [*lines[:2], "None stored."]) + "\n"
+def _table(title: str, words: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """A section of a title, some words and a table; none where there are no rows."""
+    body = [f"| {' | '.join(map(str, row))} |" for row in rows]
+    head = [words, "", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    return "\n".join([f"## {title}", "", *(head if body else ["None stored."]), *body]) + "\n"
 
 
-def _loose(stored: Sequence[LooseBound]) -> str:
-    lines = [
-        "## Loose bounds",
-        "",
-        "How much each lower bound can lose: the loosest instance found, stored in",
-        "[`instances/loose/`](../shadowprice/instances/loose) with an optimal preemptive schedule. The optimum",
-        "is that of `sp.preemptive_optimum`, exact; bounds are of a fixed effort, `completion-windows` before it",
-        "cuts any window.",
-        "`python benchmarks/loose_bounds.py FOLDER` looks for others.",
-        "",
-        "| bound | objective | jobs | cluster | optimum [s] | bound [s] | optimum over bound |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for loose in stored:
-        cells = (
-            f"`{loose.bound}`",
-            loose.objective,
-            len(loose.instance.workload),
-            loose.instance.cluster,
-            f"{loose.optimum_s:g}",
-            f"{loose.bound_s:.6g}",
-            f"{float(loose.ratio):.4f}",
-        )
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    return "\n".join(lines) + "\n"
+HARD_WORDS = """\
+All that are stored in [`instances/hard/`](../shadowprice/instances/hard), also of policies and
+objectives about which no theorem speaks. `shadowprice adversary` finds more."""
+
+HARD_COLUMNS = (
+    "instance",
+    "policy",
+    "objective",
+    "jobs",
+    "cluster",
+    "ratio at least",
+    "schedule beside it",
+)
 
 
-def _tight(stored: Sequence[TightInstance]) -> str:
-    lines = [
-        "## Tight instances",
-        "",
-        "How close theorems come to being tight: the closest instances found, stored in",
-        "[`instances/tight/`](../shadowprice/instances/tight) as tables of whole numbers. What is attained and what",
-        "is allowed are exact fractions, but for numbers of a solver; tests compute them again.",
-        "`python benchmarks/tight_instances.py FOLDER` looks for others.",
-        "",
-        "| theorem | attained, and allowed | attained | allowed | columns | rows |",
-        "|---|---|---|---|---|---|",
-    ]
-    for each in stored:
-        rows = " ".join("(" + ", ".join(map(str, row)) + ")" for row in each.rows)
-        cells = (
-            f"`{each.theorem}`",
-            each.says,
-            _number(each.attained),
-            "-" if each.allowed is None else _number(each.allowed),
-            ", ".join(each.columns),
-            rows,
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+def _hard_row(hard: HardInstance) -> tuple[object, ...]:
+    return (
+        f"`{hard.name}`",
+        f"`{hard.policy}`",
+        hard.objective,
+        len(hard.instance.workload),
+        hard.instance.cluster,
+        f"{hard.ratio} = {float(hard.ratio):.4f}",
+        hard.witness_is,
+    )
+
+
+LOOSE_WORDS = """\
+How much each lower bound can lose: the loosest instance found, stored in
+[`instances/loose/`](../shadowprice/instances/loose) with an optimal preemptive schedule. The optimum
+is that of `sp.preemptive_optimum`, exact; bounds are of a fixed effort, `completion-windows` before it
+cuts any window.
+`python benchmarks/loose_bounds.py FOLDER` looks for others."""
+
+LOOSE_COLUMNS = (
+    "bound",
+    "objective",
+    "jobs",
+    "cluster",
+    "optimum [s]",
+    "bound [s]",
+    "optimum over bound",
+)
+
+
+def _loose_row(loose: LooseBound) -> tuple[object, ...]:
+    return (
+        f"`{loose.bound}`",
+        loose.objective,
+        len(loose.instance.workload),
+        loose.instance.cluster,
+        f"{loose.optimum_s:g}",
+        f"{loose.bound_s:.6g}",
+        f"{float(loose.ratio):.4f}",
+    )
+
+
+TIGHT_WORDS = """\
+How close theorems come to being tight: the closest instances found, stored in
+[`instances/tight/`](../shadowprice/instances/tight) as tables of whole numbers. What is attained and what
+is allowed are exact fractions, but for numbers of a solver; tests compute them again.
+`python benchmarks/tight_instances.py FOLDER` looks for others."""
+
+TIGHT_COLUMNS = ("theorem", "attained, and allowed", "attained", "allowed", "columns", "rows")
+
+
+def _tight_row(each: TightInstance) -> tuple[object, ...]:
+    return (
+        f"`{each.theorem}`",
+        each.says,
+        _number(each.attained),
+        "-" if each.allowed is None else _number(each.allowed),
+        ", ".join(each.columns),
+        " ".join("(" + ", ".join(map(str, row)) + ")" for row in each.rows),
+    )
 
 
 def _number(value: Fraction) -> str:

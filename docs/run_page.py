@@ -47,7 +47,9 @@ FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:py|yaml|yml|toml))$")
 
 
 BY_THE_CLOCK = re.compile(
-    r"^(?:.*\S so far(?:, about .* left)?|bound [\w-]+: [\d.e+]+ s\b.*)\n", re.MULTILINE
+    r"^(?:.*\S so far(?:, about .* left)?|bound [\w-]+: [\d.e+]+ s\b.*"
+    r"|bound [\w ]+: at most [\d.e+-]+)\n",
+    re.MULTILINE,
 )
 """Lines on stderr that depend on how fast the machine is: how far a command is, and how a bound grew."""
 

@@ -132,6 +132,7 @@ def _instance(cell: Cell, seed: int) -> Instance:
     return family(cell.family).instance(cell.jobs, cell.seed(seed))
 
 
+@cache
 def typical_value(module: str, root: Path) -> str:
     """The typical value of a theorem on the families, in words; a dash where it has none."""
     if module in FACTORS:

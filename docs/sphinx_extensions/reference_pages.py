@@ -87,6 +87,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Certificates, limits, worst instances",
         (
             "shadowprice.analysis.certify",
+            "shadowprice.analysis.certify_utility",
             "shadowprice.proofs.checker",
             "shadowprice.analysis.limits",
             "shadowprice.analysis.adversary.search",

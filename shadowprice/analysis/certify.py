@@ -1,16 +1,14 @@
 """Certificates: what a run claims to be within, written so that anyone can check it.
 
 The format is in ``docs/certificates.md``. What is written here, digests, cost, bound and ratio, is computed here and by
-``shadowprice.solvers``. The program that checks it, ``shadowprice/proofs/checker.py``, needs nothing but
+``shadowprice.solvers``. The program that checks it, ``shadowprice/proofs/checker``, needs nothing but
 Python's standard library and shares no code with this; it is asked at the end, and what it rejects
 is not returned.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import math
 import time
 from collections.abc import Iterator
@@ -23,12 +21,16 @@ import numpy as np
 
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.by_start import blocks_by_start
+from shadowprice.analysis.certificates.certificate_file import (
+    expect_accepted,
+    expect_certifiable,
+    run_records,
+    write_records,
+)
 from shadowprice.analysis.certificates.counted import (
     counted_cost,
     counted_demands,
     counted_instance,
-    counted_rows,
     stopped_bounds,
     to_the_end,
 )
@@ -44,14 +46,11 @@ from shadowprice.analysis.certificates.modes import (
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.windows import window_bounds
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
-from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.analysis.wording import at_most
-from shadowprice.errors import InputError, SolverError, VerificationError
-from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.proofs import checker
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import (
     bound_of,
@@ -150,7 +149,7 @@ def certify(
     file = io.StringIO(newline="\n")
     found = _write(outcome, objective, budget_s, file)
     file.seek(0)
-    _check(file)
+    expect_accepted(file)
     return WrittenCertificate(**vars(found), text=file.getvalue())
 
 
@@ -175,31 +174,8 @@ def certify_into(
     with path.open("w", encoding="ascii", newline="\n") as file:
         found = _write(outcome, objective, budget_s, file)
     with path.open(encoding="ascii", newline="\n") as file:
-        _check(file)
+        expect_accepted(file)
     return found
-
-
-def _check(lines: TextIO) -> None:
-    try:
-        checker.check_lines(lines)
-    except checker.Rejected as error:
-        raise VerificationError(f"the certificate that was made is rejected: {error}") from None
-
-
-class _Lines:
-    """Records written line by line, and their digests."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file, self._begun = file, False
-        self.digest = hashlib.sha256()
-
-    def add(self, record: Record) -> str:
-        """Write a record; returns its line."""
-        line = _line(record)
-        self.digest.update(f"\n{line}".encode("ascii") if self._begun else line.encode("ascii"))
-        self._begun = True
-        self._file.write(f"{line}\n")
-        return line
 
 
 def _write(
@@ -207,7 +183,8 @@ def _write(
 ) -> Certified:
     """Write a certificate."""
     instance = outcome.instance
-    goal = _refuse(outcome, objective)
+    expect_certifiable(outcome)
+    goal = _goal(instance, objective)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
     demands = counted_demands(instance, pairs=pairs)
     modes = _modes(outcome, demands, pairs) if budget_s > 0 else ()
@@ -215,98 +192,23 @@ def _write(
     found, value, history = _strongest(asked, budget_s)
     cost = counted_cost(instance, goal, outcome.end_s)
     ratio = cost / value if value else Fraction(1)
-    lines, about = _Lines(file), _InstanceDigest()
     of_class = demands.of_class + (CONSOLIDATED if found.consolidated else "")
     header = records.header(instance, outcome.policy, str(goal))
-    lines.add({**header, "placement": "consolidated"} if found.consolidated else header)
-    for record in records.given(instance, pairs=pairs):
-        about.add(lines.add(record))
-    for record in _runs(outcome):
-        lines.add(record)
-    for record in (found.record, *found.parts):
-        lines.add(record)
-    claim: Record = {
-        "kind": "claim",
+    if found.consolidated:
+        header["placement"] = "consolidated"
+    claim = {
         "class": of_class,
         "cost": text_of(cost),
         "bound": text_of(value),
         "ratio": text_of(ratio),
-        "instance": about.digest.hexdigest(),
     }
-    signed = lines.digest.copy()
-    signed.update(f"\n{_line(claim)}".encode("ascii"))
-    lines.add({**claim, "file": signed.hexdigest()})
-    return Certified(
-        outcome.policy,
-        str(goal),
-        found.record["bound"],
-        ratio,
-        of_class,
-        claim["instance"],
-        history,
+    given = records.given(instance, pairs=pairs)
+    digest = write_records(
+        file, header, given, run_records(outcome), (found.record, *found.parts), claim
     )
-
-
-class _InstanceDigest:
-    """SHA-256 of lines that come one by one."""
-
-    def __init__(self) -> None:
-        self.digest, self._begun = hashlib.sha256(), False
-
-    def add(self, line: str) -> None:
-        """Take the next line."""
-        self.digest.update(f"\n{line}".encode("ascii") if self._begun else line.encode("ascii"))
-        self._begun = True
-
-
-def instance_digest(instance: Instance) -> str:
-    """SHA-256 of what is given, as certificates of runs in which nobody shares GPUs have it."""
-    about = _InstanceDigest()
-    for record in records.given(instance, pairs=False):
-        about.add(_line(record))
-    return about.digest.hexdigest()
-
-
-_line = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-
-
-def _runs(outcome: VerifiedRun) -> Iterator[Record]:
-    """Runs in order of their starts."""
-    if isinstance(outcome, Outcome):
-        yield from records.runs(outcome.instance, outcome.schedule)
-    elif isinstance(outcome, StreamedOutcome):
-        for rows in blocks_by_start(outcome.segments):
-            yield from records.runs(outcome.instance, rows)
-
-
-def _refuse(outcome: VerifiedRun, objective: Objective | str) -> Objective:
-    instance, jobs = outcome.instance, outcome.instance.workload
-    source = jobs.source
-    if not len(jobs):
-        raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
-    if not len(counted_rows(instance)):
-        raise InputError(
-            f"{source}: the run was stopped at {instance.stopped_s!r} s, before a job arrived; expected a later time"
-        )
-    names = [("policy", outcome.policy), *(("job", each) for each in jobs.id.tolist())]
-    names += [("GPU type", node.gpu_type) for node in instance.cluster.nodes]
-    for what, text in names:
-        if not isinstance(text, str) or not 0 < len(text) <= 1000 or not text.isprintable():
-            raise InputError(
-                f"{source}: {what} {text!r:.80}: certificates have printable names of 1 to 1,000 characters"
-            )
-    ticks = jobs.arrival_s * TICKS_PER_S
-    for what, values, bad in (
-        ("arrival_s", jobs.arrival_s, ~((ticks >= 0) & (ticks == np.floor(ticks)))),
-        ("weight", jobs.weight, ~((jobs.weight >= 0) & np.isfinite(jobs.weight))),
-    ):
-        if bad.any():
-            k = int(bad.argmax())
-            expected = "a multiple of 2**-20" if what == "arrival_s" else "a number"
-            raise InputError(
-                f"{source}: job {jobs.id[k]!r}: {what} is {float(values[k])!r}, expected {expected} >= 0"
-            )
-    return _goal(instance, objective)
+    return Certified(
+        outcome.policy, str(goal), found.record["bound"], ratio, of_class, digest, history
+    )
 
 
 def _goal(instance: Instance, objective: Objective | str) -> Objective:
@@ -420,8 +322,10 @@ def _bounds(asked: _Asked, budget_s: float) -> Iterator[Found]:
 def _plans(demands: ClassDemands, effort_s: float, until: float) -> Iterator[Found]:
     """Bounds of prices at which jobs plan."""
     jobs, parts = demands.searched()
-    ways = [(jobs, parts, demands.gangs and parts == 1)]
-    if demands.gangs and parts > 1:
+    # Of a job that grows with no loss the least area is that of its shortest time, and no gang.
+    rigid_as_searched = demands.gangs and parts == 1 and list(jobs.gpus) == demands.gang
+    ways = [(jobs, parts, rigid_as_searched)]
+    if demands.gangs and not rigid_as_searched:
         ways.append((demands.whole_gangs(), 1, True))
     for relaxed, each, rigid in ways:
         left = (until - time.monotonic()) / len(ways)

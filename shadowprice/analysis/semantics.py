@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.graphs.generated_graphs import TrainingSetting
+    from shadowprice.instances.graphs.named_graphs import NamedGraphs
     from shadowprice.instances.graphs.network import Network
+    from shadowprice.instances.graphs.workload_graphs import JobGraphs
     from shadowprice.instances.instance import Overheads
     from shadowprice.instances.speeds.conditions import Conditions, Growth
     from shadowprice.instances.speeds.interference import Interference
     from shadowprice.instances.speeds.model_skew import ModelSkews
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
+    from shadowprice.instances.speeds.widths import ModelGrowth
     from shadowprice.instances.steady_state.job_window import JobWindow
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
@@ -30,6 +33,7 @@ OF_THE_ENGINE = (
     "overheads",
     "network",
     "training",
+    "graphs",
     "profiles",
     "skews",
     "growth",
@@ -78,14 +82,16 @@ class Semantics:
         ``placement`` may name a placement of job graphs.
     training : TrainingSetting, optional
         How the models are trained, for their graphs.
+    graphs : NamedGraphs, optional
+        Graphs of jobs by their names, instead of those of their models; with ``network``.
     profiles : Profiles, optional
         Speeds of models by CPUs and memory, which are then handed out beside GPUs; the cluster
         must say how many its nodes have.
     skews : ModelSkews, optional
         How much slower models are when their gangs are spread over nodes, and how skewed they
         are for placement ``skew``.
-    growth : Growth, optional
-        How many more GPUs jobs may hold than their gang, for policies that widen them.
+    growth : Growth or ModelGrowth, optional
+        How many more GPUs jobs may hold than their gang, all or by model, for policies that widen them.
     interference : Interference, optional
         Rates of jobs that share GPUs by how busy they keep them, instead of ``pair_throughputs``.
     until_complete : JobWindow, optional
@@ -111,9 +117,10 @@ class Semantics:
     predictor: str | None = None
     network: Network | None = None
     training: TrainingSetting | None = None
+    graphs: NamedGraphs | None = None
     profiles: Profiles | None = None
     skews: ModelSkews | None = None
-    growth: Growth | None = None
+    growth: Growth | ModelGrowth | None = None
     interference: Interference | None = None
     until_complete: JobWindow | None = None
     failures: Failures | None = None
@@ -134,6 +141,26 @@ class Semantics:
             None if skews is None else locality_of(workload, skews),
             None if growth is None else growth.of(workload, cluster),
         )
+
+    def job_graphs(self, workload: Workload) -> JobGraphs | None:
+        """Graphs of jobs, None if they have none.
+
+        Raises
+        ------
+        InputError
+            If graphs are given and no network, a job has none of them, or names no known model.
+        """
+        if self.network is None:
+            if self.graphs is not None:
+                raise InputError(
+                    f"{self.graphs.source}: graphs are given, expected a network as well"
+                )
+            return None
+        if self.graphs is not None:
+            return self.graphs.on(workload, self.network)
+        from shadowprice.instances.graphs.generated_graphs import workload_graphs
+
+        return workload_graphs(workload, self.network, self.training)
 
     def sharing(self, workload: Workload, cluster: Cluster) -> Throughputs | None:
         """Rates of jobs that share GPUs, None if nobody may.

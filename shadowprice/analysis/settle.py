@@ -232,11 +232,6 @@ def _instance(
     copies: CopyRules | None = None,
 ) -> Instance:
     """The one place in which a run's instance is built; nobody shares GPUs unless jobs may."""
-    graphs = None
-    if chosen.network is not None:
-        from shadowprice.instances.graphs.generated_graphs import workload_graphs
-
-        graphs = workload_graphs(workload, chosen.network, chosen.training)
     together = chosen.sharing(workload, cluster) if shared else None
     failures = None
     if chosen.failures is not None:
@@ -246,7 +241,7 @@ def _instance(
         workload,
         overheads,
         together,
-        graphs,
+        chosen.job_graphs(workload),
         conditions,
         copies,
         chosen.until_complete,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.graphs.iteration_time import Network
+    from shadowprice.instances.graphs.named_graphs import NamedGraphs
     from shadowprice.instances.speeds.throughputs import Throughputs
 
 T = TypeVar("T")
@@ -36,10 +37,12 @@ class WrittenSwitches:
         Rounds and charges [s].
     network : str, optional
         ``INTRA:NIC[:SHARING]`` in GB/s.
+    job_graphs : Path, optional
+        File of graphs of jobs by their names; with ``network``.
     profiles, spread, interference : str, optional
         ``published``, or the path of a file.
     grow : str, optional
-        ``WIDEST[:EFFICIENCY]``.
+        ``WIDEST[:EFFICIENCY]``, or the path of a JSON or TOML file.
     samples : Path, optional
         File of service times.
     failures : str, optional
@@ -60,6 +63,7 @@ class WrittenSwitches:
     migration_s: float | None = None
     predictor: str | None = None
     network: str | None = None
+    job_graphs: Path | None = None
     profiles: str | None = None
     spread: str | None = None
     grow: str | None = None
@@ -103,10 +107,10 @@ class WrittenSwitches:
         from shadowprice.instances.failures.preemption import Preemption
         from shadowprice.instances.instance import Overheads
         from shadowprice.instances.samples import load_samples
-        from shadowprice.instances.speeds.conditions import Growth
         from shadowprice.instances.speeds.interference import Interference
         from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
         from shadowprice.instances.speeds.profiles import Profiles
+        from shadowprice.instances.speeds.widths import parse_growth
         from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
         where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
@@ -125,14 +129,23 @@ class WrittenSwitches:
             pair_throughputs=table,
             predictor=self.predictor,
             network=None if self.network is None else parse_network(self.network, where),
+            graphs=self._graphs(),
             profiles=profiles,
             skews=_named(self.spread, published_skews, ModelSkews.load),
-            growth=None if self.grow is None else Growth.parse(self.grow),
+            growth=None if self.grow is None else parse_growth(self.grow),
             interference=_named(self.interference, Interference, Interference.load),
             failures=self._failures(),
             preemption=Preemption.parse(self.preemption),
             **switches,
         )
+
+    def _graphs(self) -> NamedGraphs | None:
+        """Graphs of jobs by their names."""
+        if self.job_graphs is None:
+            return None
+        from shadowprice.instances.graphs.named_graphs import NamedGraphs
+
+        return NamedGraphs.load(self.job_graphs)
 
     def _failures(self) -> Failures | None:
         """Faults of nodes and checkpoints of jobs."""

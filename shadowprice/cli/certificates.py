@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shadowprice.analysis.wording import at_most
-from shadowprice.cli.options import DropOption, FormatOption, JsonOption, ThroughputsOption
+from shadowprice.cli.options import (
+    UTILITY,
+    DropOption,
+    FormatOption,
+    JsonOption,
+    QuotasOption,
+    ThroughputsOption,
+)
 from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
-from shadowprice.cli.show import console, tell_bounds, warnings_told
+from shadowprice.cli.show import console, note, stderr, tell_bounds, warnings_told
 from shadowprice.errors import InputError, VerificationError
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.outcome import VerifiedRun
 
 
 def certify_command(
     run_directory: Annotated[Path, typer.Argument(help="Written by `simulate -o`.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Certificate (JSON lines).")],
     objective: Annotated[
-        str, typer.Option("--objective", help="flow, completion or makespan.")
+        str, typer.Option("--objective", help="flow, completion, makespan or utility.")
     ] = "flow",
+    utility: Annotated[
+        str | None,
+        typer.Option(
+            "--utility",
+            help="effective_throughput (default), completion_time, fairness or deadline, "
+            "with --objective utility.",
+        ),
+    ] = None,
+    round_s: Annotated[
+        float | None,
+        typer.Option(
+            "--round",
+            help="With --objective utility: seconds of its rounds, by whose ends jobs earn; 360 by default.",
+        ),
+    ] = None,
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound.")
     ] = 20.0,
@@ -28,9 +54,18 @@ def certify_command(
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
     expect_outputs(force, output)
+    given = {"--utility": utility, "--round": round_s}
+    if objective != UTILITY and (utility is not None or round_s is not None):
+        option, value = next((name, each) for name, each in given.items() if each is not None)
+        raise InputError(
+            f"{option} {value}: goes with --objective {UTILITY}, got --objective {objective}"
+        )
     from shadowprice.analysis.run_directory.directory import check as check_run
 
     run = check_run(run_directory)
+    if objective == UTILITY:
+        _certify_utility(run, output, utility or "effective_throughput", round_s, budget_s)
+        return
     # After the run directory, so that a wrong one is an error at once.
     from shadowprice.analysis.certify import Certified, certify_into
 
@@ -45,6 +80,29 @@ def certify_command(
     tell_bounds([found.history], [] if found.ratio == 1 else [found.history.warning()])
 
 
+def _certify_utility(
+    run: VerifiedRun, output: Path, utility: str, round_s: float | None, budget_s: float
+) -> None:
+    """Write a certificate of a run's total utility, and print it."""
+    from shadowprice.analysis.certify_utility import CertifiedUtility, certify_utility_into
+    from shadowprice.analysis.utility.instance import ROUND_S
+
+    made: list[CertifiedUtility] = []
+    length_s = ROUND_S if round_s is None else round_s
+
+    def write(partial: Path) -> None:
+        made.append(certify_utility_into(run, partial, utility, length_s, budget_s=budget_s))
+
+    write_file(output, write)
+    (found,) = made
+    for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for origin, most in found.tried:
+        stderr.print(f"bound {origin}: at most {most:.6g}", markup=False, highlight=False)
+    if (warning := found.warning()) is not None:
+        note(warning)
+
+
 def check_command(
     certificate: Annotated[Path, typer.Argument(help="Certificate (JSON lines).")],
     trace: Annotated[
@@ -55,6 +113,7 @@ def check_command(
     ] = None,
     trace_format: FormatOption = None,
     throughputs: ThroughputsOption = None,
+    quotas: QuotasOption = None,
     drop_infeasible: DropOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,6 +122,8 @@ def check_command(
 
     if (trace is None) != (cluster is None):
         raise InputError("check: --instance and --cluster go together, expected both or none")
+    if quotas is not None and trace is None:
+        raise InputError(f"--quotas {quotas}: goes with --instance and --cluster")
     try:
         with certificate.open(encoding="ascii", newline="\n") as lines:
             claim = check_lines(lines)
@@ -72,13 +133,13 @@ def check_command(
         reason = error.strerror or error
         raise InputError(f"{certificate}: cannot be read: {reason}") from error
     if trace is not None and cluster is not None:
-        if claim["quotas"]:
+        if claim["quotas"] and quotas is None:
             raise InputError(
-                f"{certificate}: is about a cluster whose tenants have quotas, which --cluster does not say; compare "
-                f"the digest of its instance, {claim['instance']}, with the one that `certify` printed"
+                f"{certificate}: is about a cluster whose tenants have quotas, which --cluster does not say, "
+                "expected --quotas"
             )
-        first = claim["jobs"] if claim["window"] else None
-        expected = _digest(trace, cluster, trace_format, throughputs, drop_infeasible, first)
+        given = _Given(trace, cluster, trace_format, throughputs, quotas, drop_infeasible)
+        expected = _digest(given, claim)
         if claim["instance"] != expected:
             raise VerificationError(
                 f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {trace} "
@@ -91,27 +152,43 @@ def check_command(
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _digest(
-    trace: Path,
-    cluster: str,
-    trace_format: str | None,
-    throughputs: Path | None,
-    drop_infeasible: bool,
-    first: int | None,
-) -> str:
-    """Digest of the instance that a trace, or its first so many jobs, and a cluster make."""
+@dataclass(frozen=True)
+class _Given:
+    """Files and options that make an instance; as of the command."""
+
+    trace: Path
+    cluster: str
+    trace_format: str | None
+    throughputs: Path | None
+    quotas: str | None
+    drop_infeasible: bool
+
+
+def _digest(given: _Given, claim: dict[str, Any]) -> str:
+    """Digest of the instance that is given, as a certificate with this claim would have it."""
     import numpy as np
 
-    from shadowprice.analysis.certify import instance_digest
+    from shadowprice.analysis.certificates.certificate_file import instance_digest
+    from shadowprice.analysis.certificates.job_utilities import JobUtilities
     from shadowprice.analysis.settle import kept_jobs
+    from shadowprice.cli.given import quotas_of
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.grid import TICKS_PER_S
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.speeds.throughputs import load_throughputs
     from shadowprice.instances.traces import BrokenImporter, load_trace
 
-    table = None if throughputs is None else load_throughputs(throughputs)
+    table = None if given.throughputs is None else load_throughputs(given.throughputs)
     with warnings_told(BrokenImporter):
-        jobs = load_trace(trace, format=trace_format, throughputs=table).workload
-    where, jobs, _ = kept_jobs(jobs, cluster, drop_infeasible)
-    return instance_digest(
-        Instance(where, jobs if first is None else jobs.select(np.arange(min(first, len(jobs)))))
-    )
+        imported = load_trace(given.trace, format=given.trace_format, throughputs=table)
+    where = Cluster.load(given.cluster)
+    if given.quotas is not None:
+        quotas = quotas_of(given.quotas, imported.origin_s, given.trace)
+        where = replace(where, quotas=quotas)
+    where, jobs, _ = kept_jobs(imported.workload, where, given.drop_infeasible)
+    if claim["window"]:
+        jobs = jobs.select(np.arange(min(claim["jobs"], len(jobs))))
+    instance, utilities = Instance(where, jobs), None
+    if "utility" in claim:
+        utilities = JobUtilities.of(instance, claim["utility"], claim["round"] / TICKS_PER_S)
+    return instance_digest(instance, utilities)

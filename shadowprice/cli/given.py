@@ -81,7 +81,7 @@ def read_given(
             stderr.print(line, style="yellow", markup=False, highlight=False)
     where, semantics = options.written.read(cluster, table, **switches)
     if options.quotas is not None:
-        where = replace(where, quotas=_quotas(options.quotas, imported.origin_s, trace))
+        where = replace(where, quotas=quotas_of(options.quotas, imported.origin_s, trace))
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
     cleaning = imported.document()
@@ -117,8 +117,14 @@ def read_endless(
     return RunInputs(workload, where, semantics, options.drop_infeasible)
 
 
-def _quotas(text: str, origin_s: float | None, trace: Path) -> Quotas:
-    """Quotas of a file, from time 0 of the trace on."""
+def quotas_of(text: str, origin_s: float | None, trace: Path) -> Quotas:
+    """Quotas of what ``--quotas`` names, from time 0 of the trace on.
+
+    Raises
+    ------
+    InputError
+        If the date is none, or neither the option nor the trace has one; or the file is not as expected.
+    """
     from shadowprice.instances.clusters.quotas import read_quotas
 
     file, at, date = text.partition("@")

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from shadowprice.cli.options import ClusterOption, JsonOption
+from shadowprice.cli.options import (
+    ClusterOption,
+    IntraOption,
+    JsonOption,
+    NicOption,
+    NicSharingOption,
+)
 from shadowprice.cli.outputs import print_record
 from shadowprice.cli.show import console, print_table
 from shadowprice.errors import InputError
@@ -32,13 +38,9 @@ def joint_command(
     release: Annotated[
         str, typer.Option("--release", help="Slot in which each job arrives; one for all.")
     ] = "0",
-    intra: Annotated[
-        float | None, typer.Option("--intra", help="GB/s between the GPUs of a node.")
-    ] = None,
-    nic: Annotated[float | None, typer.Option("--nic", help="GB/s of a node's NIC.")] = None,
-    sharing: Annotated[
-        str, typer.Option("--sharing", help="How replicas share a NIC: per-gpu or per-job.")
-    ] = "per-gpu",
+    intra: IntraOption = None,
+    nic: NicOption = None,
+    sharing: NicSharingOption = "per-gpu",
     time_limit_s: Annotated[
         float, typer.Option("--time-limit", min=0.1, help="Seconds for the programme.")
     ] = 60.0,

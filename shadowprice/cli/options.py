@@ -47,6 +47,24 @@ SeedOption = Annotated[int, typer.Option("--seed", help="Seed of random draws.")
 DropOption = Annotated[
     bool, typer.Option("--drop-infeasible", help="Leave out jobs that can never run.")
 ]
+QuotasOption = Annotated[
+    str | None,
+    typer.Option(
+        "--quotas",
+        metavar="FILE[@DATE]",
+        help="GPUs that each tenant may hold by day (Helios' cluster_gpu_number.csv), and the date of time 0, "
+        "2020-04-01T00:00:00, where the trace does not say it.",
+    ),
+]
+UTILITY = "utility"
+"""Objective that is maximised; the others are costs."""
+IntraOption = Annotated[
+    float | None, typer.Option("--intra", help="GB/s between the GPUs of a node.")
+]
+NicOption = Annotated[float | None, typer.Option("--nic", help="GB/s of a node's NIC.")]
+NicSharingOption = Annotated[
+    str, typer.Option("--sharing", help="How replicas share a NIC: per-gpu or per-job.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 OPTION_OF = {
@@ -55,6 +73,7 @@ OPTION_OF = {
     "first_round_s": "--first-round",
     "overheads": "--start-cost, --restart-cost, --migration-cost",
     "network": "--network",
+    "graphs": "--job-graphs",
     "profiles": "--profiles",
     "skews": "--spread",
     "growth": "--grow",
@@ -125,6 +144,13 @@ class RunOptions:
             help="INTRA:NIC[:SHARING] in GB/s: jobs get the graphs of their models, work counts iterations.",
         ),
     ] = None
+    job_graphs: Annotated[
+        Path | None,
+        typer.Option(
+            "--job-graphs",
+            help="Graphs of jobs by their names, a file (YAML, JSON); with --network.",
+        ),
+    ] = None
     profiles: Annotated[
         str | None,
         typer.Option(
@@ -140,7 +166,8 @@ class RunOptions:
     grow: Annotated[
         str | None,
         typer.Option(
-            "--grow", help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node."
+            "--grow",
+            help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node; or a JSON or TOML file of models.",
         ),
     ] = None
     interference: Annotated[
@@ -150,15 +177,7 @@ class RunOptions:
             help="Let jobs share GPUs, slowed by the utilisation of their models: published, or JSON.",
         ),
     ] = None
-    quotas: Annotated[
-        str | None,
-        typer.Option(
-            "--quotas",
-            metavar="FILE[@DATE]",
-            help="GPUs that each tenant may hold by day (Helios' cluster_gpu_number.csv), and the date of time 0, "
-            "2020-04-01T00:00:00, where the trace does not say it.",
-        ),
-    ] = None
+    quotas: QuotasOption = None
     failures: Annotated[
         str | None,
         typer.Option(

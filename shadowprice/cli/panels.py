@@ -93,6 +93,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "certify": (
         Example("certify run -o run.jsonl", "A certificate of a run that `simulate -o` wrote."),
+        Example(
+            "certify run -o utility.jsonl --objective utility --utility deadline",
+            "By how much the best schedule has more weight in time at most.",
+        ),
     ),
     "check": (
         Example("check run.jsonl", "Its arithmetic."),

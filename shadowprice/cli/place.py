@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from shadowprice.cli.options import ClusterOption, JsonOption
+from shadowprice.cli.options import (
+    ClusterOption,
+    IntraOption,
+    JsonOption,
+    NicOption,
+    NicSharingOption,
+)
 from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_picture
 from shadowprice.cli.show import console
 from shadowprice.errors import InfeasibleJobError, ShadowpriceError
@@ -24,13 +30,9 @@ def place_command(
     algorithm: Annotated[
         str, typer.Option("--algorithm", help="heavy-edge, first-fit, communities, exact, ...")
     ] = "heavy-edge",
-    intra: Annotated[
-        float | None, typer.Option("--intra", help="GB/s between the GPUs of a node.")
-    ] = None,
-    nic: Annotated[float | None, typer.Option("--nic", help="GB/s of a node's NIC.")] = None,
-    sharing: Annotated[
-        str, typer.Option("--sharing", help="How replicas share a NIC: per-gpu or per-job.")
-    ] = "per-gpu",
+    intra: IntraOption = None,
+    nic: NicOption = None,
+    sharing: NicSharingOption = "per-gpu",
     as_json: JsonOption = False,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the graph on the nodes (PNG, PDF, SVG).")

@@ -20,6 +20,7 @@ from shadowprice.cli.given import (
 from shadowprice.cli.options import (
     POLICY_HELP,
     RUNS_IT,
+    UTILITY,
     ClusterOption,
     JsonOption,
     OptionalTraceArgument,
@@ -55,10 +56,6 @@ if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
     from shadowprice.instances.steady_state.endless import EndlessWorkload
     from shadowprice.instances.workload import Workload
-
-
-UTILITY = "utility"
-"""Objective that is maximised; the others are costs."""
 
 
 @with_options

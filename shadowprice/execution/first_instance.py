@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 from shadowprice.errors import InputError
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.lease_amounts import (
+    IN_PAIRS,
     capacity_of,
     demand_of,
     expect_none_asked,
@@ -17,6 +19,7 @@ from shadowprice.execution.lease_amounts import (
     expect_whole_nodes,
 )
 from shadowprice.execution.real.copies.policy import copies_policy
+from shadowprice.execution.real.graphs.run_graphs import has_graphs, mapped_instance
 from shadowprice.execution.real.job_file import Job, JobFile, cluster_of, workload
 from shadowprice.execution.real.settings import Settings
 from shadowprice.instances.instance import Instance
@@ -36,11 +39,13 @@ def instance_of(
     table = None if settings.throughputs is None else load_throughputs(settings.throughputs)
     cluster = cluster_of(nodes)
     jobs, notes = workload(job_file, cluster, table)
+    if has_graphs(job_file.jobs):
+        return mapped_instance(settings, job_file, cluster, jobs), notes
     together = None if table is None or not table.pairs else table
     if settings.share is not None:
         together = _any_pairs(jobs, cluster.gpu_types, settings.share, together)
     asking = any(demand_of(job).says for job in job_file.jobs)
-    why = why_not_counted(settings, together) if asking else ""
+    why = why_not_counted(settings) or why_not_in_pairs(nodes, together) if asking else ""
     if copies_policy(settings) is not None:
         expect_whole_nodes(job_file.jobs, nodes)
     elif why:
@@ -58,19 +63,24 @@ def instance_of(
     return Instance(cluster, jobs, pair_throughputs=together, conditions=conditions), notes
 
 
-def why_not_counted(settings: Settings, together: Throughputs | None) -> str:
-    """Reason that jobs of a run cannot ask for CPUs or memory; empty if they can.
+def why_not_counted(settings: Settings) -> str:
+    """Reason that jobs under a policy cannot ask for CPUs or memory; empty if they can."""
+    if copies_policy(settings) is None and isinstance(settings.acting_policy(), ChoosesNodes):
+        return f"{settings.policy_name} chooses nodes by their GPUs alone"
+    return ""
+
+
+def why_not_in_pairs(nodes: Sequence[FoundNode], together: Throughputs | None) -> str:
+    """Reason that jobs which may share GPUs cannot ask for CPUs or memory; empty if they can.
 
     Parameters
     ----------
     together : Throughputs, optional
-        Rates of jobs that share GPUs.
+        Rates of jobs that share GPUs; nobody shares without.
     """
-    if together is not None or settings.share is not None:
-        return "where jobs share GPUs nobody counts what each holds"
-    if copies_policy(settings) is None and isinstance(settings.acting_policy(), ChoosesNodes):
-        return f"{settings.policy_name} chooses nodes by their GPUs alone"
-    return ""
+    if together is None or all(node.amounts_in_pairs for node in nodes):
+        return ""
+    return IN_PAIRS
 
 
 def profiles_for(job_file: JobFile, profiles: Profiles) -> Profiles:

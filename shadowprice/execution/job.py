@@ -53,7 +53,8 @@ class Lease:
     ``iterations`` of the job (0: one pass over the loader) and the ``directory`` of checkpoints count
     without a scheduler only. Only rank 0 commits and reports: give ``rank`` if a launcher that does
     not set ``RANK`` starts several, or without a scheduler; and ``agree``, called after each step,
-    to tell all that one was asked to stop (MAX).
+    to tell all that one was asked to stop (MAX). ``replicas`` of the job's graph, (stage, number),
+    are one a device of the gang, in the order of torchrun's ranks; none without a graph.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Lease:
         self.iterations, self.rank, self.step, self._agree = iterations, rank or 0, 0, agree
         self._checkpoints, self._epoch, self._warm_up = Path(directory), 0, 1
         self._fence: Path | None = None
+        self.replicas: list[tuple[str, int]] = []
         self._goal = self._due_s = self._due_steps = _NEVER
         self._folder = os.environ.get("SHADOWPRICE_LEASE")
         if self._folder:
@@ -78,6 +80,8 @@ class Lease:
             self._epoch, self.iterations = _number("EPOCH", int, 0), _number("ITERATIONS", int, 1)
             self._goal = _number("STOP_AT", int, 0, _NEVER)
             self._due_s = _number("CHECKPOINT_S", float, 0, _NEVER)
+            told = os.environ.get("SHADOWPRICE_REPLICAS") or "[]"
+            self.replicas = [(str(stage), int(number)) for stage, number in json.loads(told)]
             self._told_in = Path(os.environ.get("SHADOWPRICE_REPORT_DIRECTORY") or self._folder)
             if rank is None:
                 # torchrun, say, replaces RANK in each process that it starts.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from shadowprice.errors import InfeasibleJobError, InputError
@@ -19,6 +19,9 @@ from shadowprice.solvers.placement.amounts import (
     no_room,
 )
 from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
+
+IN_PAIRS = "a pair on the same GPUs has the CPUs and memory of the lease that came first there"
+"""Reason that jobs which may share GPUs cannot ask for amounts, on some hosts."""
 
 NodeAmounts = Mapping[str, HeldAmounts]
 """Thousandths of CPUs and MiB of memory by the name of the node."""
@@ -60,9 +63,11 @@ class LeaseAmounts:
     nodes : sequence of FoundNode
         In the order of the cluster.
     counted : bool
-        Whether they are counted; not where jobs share GPUs, or run as copies on whole nodes.
+        Whether they are counted; not where jobs run as copies on whole nodes.
     by_policy : bool
         Whether the policy gives them out, by profiles; else the placement looks at them.
+    shared : bool
+        Whether jobs may share GPUs: then who does not say what it needs holds nothing, not a share.
     demands : list of AmountsDemand
         Of each job by its row.
     """
@@ -70,11 +75,12 @@ class LeaseAmounts:
     nodes: Sequence[FoundNode]
     counted: bool
     by_policy: bool
+    shared: bool = False
     demands: list[AmountsDemand] = field(default_factory=list)
 
     def add(self, job: Job) -> None:
         """Know one more job, in the next row."""
-        self.demands.append(demand_of(job))
+        self.demands.append(replace(demand_of(job), by_share=not self.shared))
 
     def over(self, placement: Placement) -> Placement:
         """A placement that looks at CPUs and memory as well."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.documents.table_files import UNKNOWN, write_frame
+from shadowprice.instances.documents.table_files import write_frame
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.workload import Workload
 
@@ -21,22 +20,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def write_workload(
-    workload: Workload, path: str | Path, made_by: Mapping[str, object] = UNKNOWN
-) -> None:
+def write_workload(workload: Workload, path: str | Path) -> None:
     """Write a ``.parquet`` or ``.csv`` file; :func:`read_workload` gives the same workload back.
-
-    Parameters
-    ----------
-    made_by : mapping
-        Origin of the jobs, such as a command and the digests of its inputs: as :func:`write_frame` keeps it.
 
     Raises
     ------
     InputError
         If the name ends with neither, or the file cannot be written.
     """
-    write_frame(workload.to_frame(), Path(path), made_by)
+    write_frame(workload.to_frame(), Path(path))
 
 
 def read_workload(path: str | Path) -> Workload:

@@ -91,15 +91,32 @@ def not_plain_runs(run: DescribedRun) -> Iterator[str]:
                 yield f"speeds depend on {words}, of which the theorem knows no longest run"
 
 
+def not_of_policy(
+    run: DescribedRun, kind: type[Policy], name: str, reason: str | None
+) -> Iterator[str]:
+    """Other policies than a theorem is about, decisions in rounds, other GPUs, and what its own ``why_not`` found."""
+    if not isinstance(run.policy, kind):
+        yield f"the policy is {run.policy.name}, the theorem is about {name}"
+    yield from not_at_events(run)
+    yield from not_one_pool(run)
+    if reason is not None:
+        yield f"there are {reason}"
+
+
+def not_one_weight(run: DescribedRun) -> Iterator[str]:
+    """Jobs of different weights."""
+    weight = run.instance.workload.weight
+    if not np.all(weight == weight[:1]):
+        yield "jobs have different weights, the theorem is about the unweighted sum"
+
+
 def not_comparable(run: DescribedRun) -> Iterator[str]:
     """Optima that may share GPUs, and costs other than the unweighted sum of completion times."""
     if SharingGain.of(run.instance) is not None:
         yield "jobs may share GPUs, the theorem compares with schedules in which nobody does"
     if run.objective is not Objective.COMPLETION:
         yield f"the objective is {run.objective}, the theorem is about total completion time"
-    weight = run.instance.workload.weight
-    if not np.all(weight == weight[:1]):
-        yield "jobs have different weights, the theorem is about the unweighted sum"
+    yield from not_one_weight(run)
 
 
 def not_strictly_in_order(run: DescribedRun) -> Iterator[str]:

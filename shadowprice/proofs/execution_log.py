@@ -14,6 +14,8 @@ The log is what the driver wrote down before it acted. Rules, each event against
 ``lease``       a job has one lease at a time; only leases that are held run, stop, or are released
 ``gang``        a lease holds the job's gang, a copy a whole node: devices that exist, each once, there
 ``amounts``     a lease holds the CPUs and memory that its job asks for; nodes have what is held of them
+``mapping``     replicas of a job graph are where the decision put them, in the order of ranks; what the
+                graph says of the time of an iteration is right
 ``double``      nobody else holds its devices, but one partner, the very same: both name each other
 ``quarantine``  no device is on a lost node or quarantined; it is kept until its lease is released
 ``progress``    a lease goes on from the last committed step, which decreases by damage only
@@ -37,6 +39,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from shadowprice.proofs.log_mappings import LoggedGraphs
 
 # Holders of devices.
 
@@ -239,6 +243,7 @@ def verify_log(
     gpus: Mapping[str, int] | None = None,
     iterations: Mapping[str, int] | None = None,
     allowed_loss: Mapping[str, int] | None = None,
+    graphs: Mapping[str, Any] | None = None,
     ended: bool = False,
 ) -> dict[str, int]:
     """Check a log; O(events x devices of a lease) beside decisions, which name the waiting jobs.
@@ -254,6 +259,8 @@ def verify_log(
     allowed_loss : mapping of str to int, optional
         Most steps that one lease of a job may lose: what it can do in a round and a checkpoint
         interval. Not checked for jobs that are not named.
+    graphs : mapping, optional
+        Graphs of jobs, as a ledger has them; see :class:`.LoggedGraphs`.
     ended : bool
         Whether the run says that it is over.
 
@@ -267,7 +274,12 @@ def verify_log(
     LogRejected
         Naming the first event that breaks a rule.
     """
-    log = _Log(DeviceHolders(nodes), gpus, iterations, allowed_loss or {})
+    try:
+        listed = list(nodes)
+        log = _Log(DeviceHolders(listed), gpus, iterations, allowed_loss or {})
+        log.graphs = LoggedGraphs(graphs, [node["name"] for node in listed])
+    except MALFORMED as error:
+        raise LogRejected(0, "form", f"nodes or graphs are malformed: {error!r}") from None
     try:
         for event in events:
             log.take(event)
@@ -290,6 +302,7 @@ class _Log:
     ) -> None:
         self.devices, self.allowed_loss = devices, allowed_loss
         self.gpus, self.iterations = gpus, iterations
+        self.graphs = LoggedGraphs(None, ())
         self.seq, self.time_s, self.driven = 0, 0.0, False
         self.state: dict[str, str] = {}  # arrived, failed, or how it is over
         self.promised: set[str] | None = None  # started by the last decision, no lease yet
@@ -353,6 +366,8 @@ class _Log:
             for other in self.devices.others(lease):
                 fine = other.written_off or lease.partner == other.key[0]
                 need(fine, "double", f"{lease.key} does not name {other.key}, its partner")
+        fault = self.graphs.decided(data)
+        need(not fault, "mapping", fault)
         self.state.update(dict.fromkeys(starts | waiting, "arrived"))
         self.promised = starts
 
@@ -372,6 +387,9 @@ class _Log:
         need(goes_on, "progress", f"{name} goes on from step {step}, committed is {before}")
         size = None if self.gpus is None else self.gpus[name]
         self.devices.gang(data, size)
+        known = self.promised is not None
+        fault = self.graphs.granted(name, data, self.devices.node_of, known=known)
+        need(not fault, "mapping", fault)
         lease = LoggedLease(key, frozenset(data["devices"]), data["partner"], _held(data))
         self.devices.hold(lease)
         whole_node = bool(data.get("whole_node"))
@@ -520,6 +538,7 @@ def verify_ledger(path: Path, *, allowed_loss: Mapping[str, int] | None = None) 
         gpus={name: gpus for name, gpus, _ in jobs},
         iterations={name: iterations for name, _, iterations in jobs},
         allowed_loss=allowed_loss,
+        graphs=facts.get("graphs"),
         ended=bool(facts.get("ended")),
     )
 

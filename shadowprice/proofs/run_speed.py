@@ -20,9 +20,8 @@ A run that makes progress for t ticks does t / P of its job, which is added up e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Context, Decimal
-from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -31,8 +30,6 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.graphs.job_graph import JobGraph
-    from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.speeds.conditions import Elasticity
     from shadowprice.instances.speeds.sensitivity import Sensitivity
@@ -199,40 +196,6 @@ def _growth(efficiency: float, gang: int, width: int) -> float:
     return float(c.exp(c.multiply(doublings, each)))
 
 
-def iteration_s(graph: JobGraph, nodes: Sequence[Sequence[int]], network: Network) -> float:
-    """Alpha of a mapping [s]: the slowest replica of an iteration, times the factor of a flush.
-
-    Parameters
-    ----------
-    nodes : sequence of sequence of int
-        Replicas of every stage on each node; together all of the graph's.
-    """
-    intra, nic = Fraction(network.intra_bytes_per_s), Fraction(network.nic_bytes_per_s)
-    traffic = _traffic(graph)
-    slowest = Fraction(0)
-    for here in nodes:
-        away = {
-            s: any(here[t] < graph.stages[t].replicas and sent for t, sent in traffic[s])
-            for s in range(len(here))
-        }
-        if network.sharing == "per-gpu":
-            nic_each = nic / int(network.gpus_per_node)
-        else:
-            nic_each = nic / (sum(here[s] for s in away if away[s]) or 1)
-        for s, stage in enumerate(graph.stages):
-            if not here[s]:
-                continue
-            ring = Fraction(2 * (stage.replicas - 1), stage.replicas)
-            ring *= Fraction(stage.parameter_bytes) / (intra if here[s] == stage.replicas else nic)
-            time = Fraction(stage.forward_s) + Fraction(stage.backward_s) + ring
-            for t, sent in traffic[s]:
-                near = Fraction(here[t], graph.stages[t].replicas)
-                time += 2 * sent * (near / intra + (1 - near) / nic_each)
-            slowest = max(slowest, time)
-    q = graph.microbatches
-    return float(slowest * Fraction(q + _depth(graph) - 1, q) if q else slowest)
-
-
 def iterations_ticks(iterations: NDArray[np.float64], iteration_s: NDArray[np.float64]) -> Ticks:
     """Whole jobs of so many iterations of such a length."""
     return _up(iterations * iteration_s)
@@ -261,30 +224,6 @@ def done_and_over(ticks: Iterable[int], whole: Iterable[int], last: int) -> tupl
         done, unit = done * pace + ran * unit, unit * pace
     missing = (unit - done) * last
     return (-(-missing // unit), 0) if missing > 0 else (0, -missing // unit)
-
-
-def _traffic(graph: JobGraph) -> list[list[tuple[int, Fraction]]]:
-    """For every stage, its peers and what one of its replicas exchanges with each, one way [bytes]."""
-    found: list[list[tuple[int, Fraction]]] = [[] for _ in graph.stages]
-    for link in graph.links:
-        sent = Fraction(link.bytes_per_replica)
-        ends = graph.stages[link.source].replicas, graph.stages[link.target].replicas
-        found[link.source].append((link.target, sent))
-        found[link.target].append((link.source, sent * ends[0] / ends[1]))
-    return found
-
-
-def _depth(graph: JobGraph) -> int:
-    """Stages on the longest path of links that are no exchanges."""
-    after: dict[int, list[int]] = {}
-    for link in graph.links:
-        if not link.exchange:
-            after.setdefault(link.source, []).append(link.target)
-    layer, depth = set(range(len(graph.stages))), 0
-    while layer:
-        depth += 1
-        layer = {t for s in layer for t in after.get(s, ())}
-    return depth
 
 
 def _up(times_s: NDArray[np.float64]) -> Ticks:

@@ -99,7 +99,7 @@ def _numbers(environment: Environment) -> list[tuple[object, ...]]:
     if environment.network is not None:
         given += [("graph", "i8"), ("alpha_min_s", "f8"), ("alpha_max_s", "f8")]
     if environment.elastic:
-        given += [("widest", "i8")]
+        given += [("widest", "i8"), ("efficiency", "f8")]
     tables: list[tuple[object, ...]] = []
     if environment.typed:
         tables += [("throughput", "f8", (len(environment.pools.names),))]
@@ -221,6 +221,8 @@ class JobTable:
             if name not in PROGRESS:
                 self.numbers[name][:count] = other.numbers[name][:count]
         self.pools[:] = other.pools[:count]
+        if other.graphs:
+            self.graphs[:] = other.graphs[:count]
 
     def column(self, name: str) -> NDArray[np.float64]:
         """A column of numbers; rows beyond the jobs there are mean nothing."""
@@ -286,6 +288,7 @@ def _given(instance: Instance) -> dict[str, NDArray[np.float64] | NDArray[np.int
         columns["alpha_max_s"] = graphs.longest_iteration_s[graphs.of]
     if conditions is not None and conditions.elasticity is not None:
         columns["widest"] = conditions.elasticity.widest
+        columns["efficiency"] = conditions.elasticity.efficiency
     if jobs.throughput is not None:
         columns["throughput"] = pool_throughput(instance, np.arange(len(jobs)))
     if instance.pair_throughputs is not None:

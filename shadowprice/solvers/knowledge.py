@@ -13,3 +13,10 @@ class Knowledge(StrEnum):
 
     DISTRIBUTION = "distribution"
     """The distribution of service over the workload, without knowing whose is which."""
+
+    SPEED_UP = "speed-up"
+    """The speed of every job that has arrived on each number of GPUs that it may hold."""
+
+
+OF_RUN_TIMES = frozenset({Knowledge.DURATION, Knowledge.DISTRIBUTION})
+"""Knowledge that says something of how long jobs run."""

@@ -53,7 +53,7 @@ class ChoosesNodes(Protocol):
 
     @property
     def chooses_nodes(self) -> bool:
-        """True: jobs that ask for CPUs or memory are not for it, which it does not look at."""
+        """True: jobs that ask for CPUs or memory are not for it, which does not look at these."""
 
 
 class Decision:
@@ -207,7 +207,8 @@ class Decision:
         Returns
         -------
         bool
-            False, and no change, if the two cannot share there, or the partner has one already.
+            False, and no change, if the two cannot share there, the partner has one already, or the nodes
+            have not the job's CPUs and memory left.
 
         Raises
         ------
@@ -219,6 +220,8 @@ class Decision:
         if pieces is None:
             raise PolicyError(f"job {job} joins job {partner}, which holds no GPUs")
         if self.partner_of(partner) is not None or not state.can_share(job, partner, pieces):
+            return False
+        if state.counted is not None and not state.counted.join(job, pieces):
             return False
         self._share({job: partner, partner: job})
         self._begin(job, pieces)
@@ -240,6 +243,7 @@ class Decision:
         if partner is None:
             self._state.release(job, pieces)
         else:
+            self._state.leave(job, pieces)
             self._share({job: ALONE, partner: ALONE})
         self.stops.append(job)
 
@@ -251,6 +255,8 @@ class Decision:
             return False
         if partner is not None and partner not in self.stops:
             if self.partner_of(partner) is not None:
+                return False
+            if state.counted is not None and not state.counted.join(job, state.running[job]):
                 return False
             self._share({job: partner, partner: job})
         elif not self._take_exact(job, state.running[job], again=True):

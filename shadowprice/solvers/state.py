@@ -14,6 +14,7 @@ from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.instance import Pools
+from shadowprice.instances.speeds.conditions import speed_up
 from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.job_table import Environment, JobTable
@@ -331,6 +332,32 @@ class State:
         self.require_arrived(job)
         return int(self._jobs.counts("widest")[job]) if self.environment.elastic else self.gang[job]
 
+    def speed_up(self, job: int, width: int) -> float:
+        """Speed of a job on so many GPUs, over that on its gang; needs ``speed-up``.
+
+        O(1) if some job of this gang and this efficiency was asked about so many before.
+
+        Parameters
+        ----------
+        width : int
+            From its gang to :meth:`widest`.
+
+        Raises
+        ------
+        PolicyError
+            If it has not arrived, or may not hold so many.
+        """
+        widest = self.widest(job)
+        self.require(Knowledge.SPEED_UP)
+        gang = self.gang[job]
+        if not gang <= width <= widest:
+            raise PolicyError(
+                f"the policy asks for the speed of job {job} on {width} GPUs, expected {gang} to {widest}"
+            )
+        if width == gang:
+            return 1.0
+        return speed_up(float(self._jobs.column("efficiency")[job]), gang, width)
+
     def can_share(self, job: int, partner: int, pieces: Pieces) -> bool:
         """True if two jobs of equal gang have rates for running together on these nodes."""
         self.require_arrived(job, partner)
@@ -378,6 +405,11 @@ class State:
         if self.holders is not None:
             return self.holders.give_back_of(job, pieces)
         return self.allocator.give_back(pieces)
+
+    def leave(self, job: int, pieces: Pieces) -> None:
+        """Engine: a job leaves GPUs that its partner goes on holding; free what it holds beside them."""
+        if self.counted is not None:
+            self.counted.leave(job, pieces)
 
     def take_again(self, job: int) -> bool:
         """Engine: take what a running job holds once more, after it was released; False if it is not free."""

@@ -21,6 +21,8 @@ from shadowprice.analysis.settle import settle, switches_of
 from shadowprice.analysis.utility import compare as utility_comparing
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import OwnLoop, schedulers
+from shadowprice.instances.graphs.job_graph import JobGraph, Stage
+from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
@@ -36,12 +38,17 @@ from support.paths import ROOT
 
 CLUSTER = "2x4+24cpu+500gb"
 NETWORK = Network(300e9, 12.5e9, 4, "per-gpu")
+GRAPHS = NamedGraphs(
+    tuple(JobGraph(f"of {n}", (Stage("replicas", n, 1.0, 0.0),)) for n in (1, 2)),
+    {"0": 0, "1": 1, "2": 0},
+)
 GIVEN: Mapping[str, Mapping[str, Any]] = {
     "placement": {"placement": "pack"},
     "round_s": {"round_s": 60.0},
     "first_round_s": {"round_s": 60.0, "first_round_s": 5.0},
     "overheads": {"overheads": sp.Overheads(start_s=1.0)},
     "network": {"network": NETWORK},
+    "graphs": {"network": NETWORK, "graphs": GRAPHS},
     "profiles": {"profiles": Profiles.synthetic()},
     "skews": {"skews": published_skews()},
     "growth": {"growth": Growth(2)},

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.guarantees.any_order import any_order_ticks
-from shadowprice.analysis.guarantees.lookup import KnownBound, Silence, beside
-from shadowprice.analysis.guarantees.server_filling import FlowGuarantee
+from shadowprice.analysis.guarantees.lookup import FactorGuarantee, KnownBound, Silence, beside
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.cli import app
 from shadowprice.instances.objective import Objective
@@ -57,7 +56,8 @@ def test_the_longest_first_from_one_moment_on_attains_it() -> None:
 
 
 def test_a_factor_needs_a_certified_one_beside_it() -> None:
-    stated = FlowGuarantee(Fraction(5), Fraction(3), ScheduleClass(preemptive=True))
+    allowed = ScheduleClass(preemptive=True)
+    stated = FactorGuarantee("T", "total flow time", Fraction(5), allowed, "and more")
     assert beside(stated, "p", None, None) is None
     told = beside(stated, "p", Fraction(3, 2), Fraction(6))
     assert told is not None

@@ -80,7 +80,7 @@ def test_tables_have_units_and_say_what_they_assume(monkeypatch: pytest.MonkeyPa
     table = printed(
         monkeypatch,
         show.print_comparison,
-        compare(jobs, "2x4", ["fifo", "srtf"], budget_s=1.0),
+        compare(jobs, "2x4", ["fifo", "srtf"], budget_s=0.1),
         False,
     )
     assert "cost [s]" in table

@@ -13,17 +13,24 @@ import pytest
 
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload_files import write_workload
+from support.command_line import CommandLine
 from support.peers import PEERS, needs_peers, peer_workload, recorded
 from support.printed import without_origin
 from support.summary import SUMMARY_KEYS
 
 
-def shadowprice(*words: object) -> subprocess.CompletedProcess[str]:
+def process(*words: object) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, as a shell starts it."""
     command = [sys.executable, "-m", "shadowprice", *map(str, words)]
     environment = {**os.environ, "COLUMNS": "200"}
     return subprocess.run(
         command, capture_output=True, text=True, timeout=120, env=environment, check=False
     )
+
+
+@pytest.fixture
+def shadowprice(capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capfd, columns=200)
 
 
 @pytest.fixture
@@ -34,7 +41,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
-    done = shadowprice(
+    done = process(
         "simulate",
         trace,
         "--cluster",
@@ -63,11 +70,11 @@ def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
         "preemptions",
     ]
     assert sum(float(row["jct_s"]) for row in rows) / 60 == pytest.approx(summary["avg_jct_s"])
-    again = shadowprice("verify", tmp_path / "run", "--json")
+    again = process("verify", tmp_path / "run", "--json")
     assert without_origin(again.stdout) == summary
 
 
-def test_compare_and_its_picture(trace: Path, tmp_path: Path) -> None:
+def test_compare_and_its_picture(shadowprice: CommandLine, trace: Path, tmp_path: Path) -> None:
     done = shadowprice(
         "compare",
         trace,
@@ -111,7 +118,7 @@ def test_compare_and_its_picture(trace: Path, tmp_path: Path) -> None:
     assert (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_policies_and_generate(tmp_path: Path) -> None:
+def test_policies_and_generate(shadowprice: CommandLine, tmp_path: Path) -> None:
     listed = shadowprice("policies").stdout
     for name in ("fifo", "fifo-skip", "easy", "sjf", "srtf", "srsf", "las", "las2d", "gittins2d"):
         assert name in listed
@@ -141,7 +148,7 @@ def test_policies_and_generate(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_two_and_no_traceback(
-    trace: Path, words: tuple[str, ...], message: str
+    shadowprice: CommandLine, trace: Path, words: tuple[str, ...], message: str
 ) -> None:
     done = shadowprice("simulate", trace, *words)
     assert done.returncode == 2
@@ -150,7 +157,14 @@ def test_bad_input_is_two_and_no_traceback(
     assert done.stdout == ""
 
 
-def test_jobs_that_never_fit_can_be_dropped(trace: Path) -> None:
+def test_a_process_ends_with_two_and_no_traceback(trace: Path) -> None:
+    done = process("simulate", trace, "--cluster", "4y4", "--policy", "srtf")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "NODESxGPUS" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_jobs_that_never_fit_can_be_dropped(shadowprice: CommandLine, trace: Path) -> None:
     done = shadowprice(
         "simulate", trace, "--cluster", "1x4", "--policy", "fifo", "--drop-infeasible", "--json"
     )
@@ -170,7 +184,7 @@ def test_jobs_that_never_fit_can_be_dropped(trace: Path) -> None:
     ],
 )
 def test_presets_from_the_command_line(
-    tmp_path: Path, peer: str, words: tuple[str, ...], run: str
+    shadowprice: CommandLine, tmp_path: Path, peer: str, words: tuple[str, ...], run: str
 ) -> None:
     file = f"{peer}_W2.json"
     jobs = peer_workload(file)
@@ -198,7 +212,7 @@ def test_presets_from_the_command_line(
 
 
 @needs_peers
-def test_synergy_from_the_command_line(tmp_path: Path) -> None:
+def test_synergy_from_the_command_line(shadowprice: CommandLine, tmp_path: Path) -> None:
     file = "synergy_static32.json"
     with (tmp_path / "jobs.csv").open("w", newline="") as sheet:
         rows = csv.writer(sheet)

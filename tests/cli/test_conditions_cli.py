@@ -83,6 +83,7 @@ def test_conditions_change_the_run(capsys, trace, options, models, cluster, fast
         (("--profiles", "none.json"), "no such file"),
         (("--spread", "table.txt"), "expected .json or .toml"),
         (("--grow", "wide"), "expected WIDEST"),
+        (("--grow", "none.json"), "none.json: no such file"),
         (("--interference", "none.json"), "none.json"),
         (("--interference", "published"), "has model 'gnmt' of unknown utilisation"),
     ],

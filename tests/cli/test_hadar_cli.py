@@ -555,7 +555,7 @@ def two_types(draw: st.DrawFn) -> sp.Instance:
 NAMES = sorted(name for name in policies() if not name.startswith("gavel"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(
     instance=two_types(),
     name=st.sampled_from(NAMES),

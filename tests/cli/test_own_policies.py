@@ -315,14 +315,14 @@ def test_laws(here: Path) -> None:
     assert done.exit_code == 0, done.stdout
     assert len(json.loads(done.stdout)) == 20
     assert all(row["holds"] for row in json.loads(done.stdout))
-    done = call("laws", "mine.py:Widest:window_s=2", "--examples", 30, "--json")
+    done = call("laws", "mine.py:Widest:window_s=2", "--examples", 12, "--json")
     broken = {row["law"] for row in json.loads(done.stdout) if not row["holds"]}
     assert done.exit_code == 1
     assert broken == {
         "scaling all times scales all completions",
         "no gpus idle while a job that fits waits",
     }
-    declared = ("--waits", "--times", "window_s", "--examples", 30)
+    declared = ("--waits", "--times", "window_s", "--examples", 12)
     assert call("laws", "mine.py:Widest:window_s=2", *declared).exit_code == 0
     done = call("laws", "more.py:Broken", "--examples", 2)
     assert done.exit_code == 1

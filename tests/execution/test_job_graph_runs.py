@@ -29,7 +29,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
-from shadowprice.proofs import run_speed
+from shadowprice.proofs import graph_time
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
@@ -590,7 +590,7 @@ def test_the_engine_and_the_verifier_know_a_shape_after_the_first_time(
 ) -> None:
     calls: list[str] = []
 
-    for module in (instance_graphs, run_speed):
+    for module in (instance_graphs, graph_time):
         own = module.iteration_s
 
         def counted(graph: JobGraph, *where: Any, own: Any = own) -> float:

@@ -33,7 +33,8 @@ from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE
 from support.copies import in_copies
 
-EXAMPLES = max(settings().max_examples // 2, 2)
+# For each of some sixty policies, presets and placements; the nightly search draws forty times as many.
+EXAMPLES = max(settings().max_examples // 5, 2)
 TYPES = ("k80", "p100", "v100")
 MODELS = ("LM (batch size 5)", "Transformer (batch size 16)")
 SAMPLES = ServiceDistribution(np.array([600.0, 9000.0, 40000.0]))

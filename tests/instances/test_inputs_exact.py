@@ -37,6 +37,7 @@ from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import ModelSkews
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.throughputs import load_throughputs
+from shadowprice.instances.speeds.widths import ModelGrowth
 from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 
@@ -225,6 +226,12 @@ KINDS = (
         {"models": {"m": {"skew": 0.5, "spread_speed": 0.5}}},
         ("models",),
         write=toml_file,
+    ),
+    Kind(
+        "widths.json",
+        ModelGrowth.load,
+        {"models": {"m": {"widest": 4, "efficiency": 0.75}}},
+        ("models",),
     ),
     Kind("busy.json", Interference.load, {"VAE": 0.5}, ("",)),
     Kind(

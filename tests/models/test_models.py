@@ -172,7 +172,7 @@ EDITS: tuple[Edit, ...] = (
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__)
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(jobs=SIZES, seed=SEEDS)
 def test_an_edited_model_is_what_is_solved(
     name: str, edit: Edit, jobs: int, seed: int, tmp_path_factory: pytest.TempPathFactory

@@ -21,11 +21,8 @@ from shadowprice.analysis.certify import certify, certify_into
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import VerificationError
-from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
-from shadowprice.execution.failing_nodes import run as run_on_failing_nodes
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
@@ -37,12 +34,10 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.strategies import mappings
-from shadowprice.proofs import checker, run_speed
+from shadowprice.proofs import checker, graph_time, run_speed
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
-from shadowprice.proofs.testing.cases import conditioned, failing, shared
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
     busy_price_ticks,
@@ -51,140 +46,13 @@ from shadowprice.solvers.offline.type_prices import (
 )
 from shadowprice.solvers.offline.typed_bound import TypedJobs
 from shadowprice.solvers.registry import policy
-from support.conditioned_jobs import CLUSTER, PROFILE, Restless
-from support.job_graph_runs import Chance, graph_instances
+from support.certificate_cases import CASES
+from support.certificate_text import changes, signed
+from support.conditioned_jobs import CLUSTER, PROFILE
+from support.job_graph_runs import graph_instances
 from support.schedule_segments import Cut, by_end, rows_of
 from support.uneven_work import Fickle, uneven
 
-PARTS = st.tuples(
-    st.integers(0, 9),
-    st.integers(1, 9),
-    st.sampled_from([(1, 250), (1, 400), (1, 1000), (2, 1000)]),
-)
-
-
-@st.composite
-def of_types(draw):
-    instance = draw(uneven())
-    return instance, run(instance, Fickle(draw(st.integers(0, 99)))).schedule
-
-
-@st.composite
-def of_pairs(draw):
-    instance = draw(shared()).instance
-    return instance, run(instance, Fickle(draw(st.integers(0, 99)))).schedule
-
-
-@st.composite
-def under_conditions(draw):
-    instance = draw(conditioned()).instance
-    return instance, run(instance, Restless(draw(st.integers(0, 99)))).schedule
-
-
-@st.composite
-def of_graphs(draw):
-    instance = draw(graph_instances())
-    return instance, run(instance, Chance(draw(st.integers(0, 99)))).schedule
-
-
-@st.composite
-def of_parts(draw):
-    arrival, work, held = zip(*draw(st.lists(PARTS, min_size=1, max_size=6)), strict=True)
-    gpus, milli = zip(*held, strict=True)
-    jobs = sp.Workload.from_columns(arrival_s=arrival, work=work, gpus=gpus, gpu_milli=milli)
-    found = sp.simulate(jobs, "2x2", draw(st.sampled_from(["fifo", "srtf", "las"])))
-    return found.instance, found.schedule
-
-
-@st.composite
-def on_failing_nodes(draw):
-    instance = draw(failing()).instance
-    assume(len(instance.workload))
-    name = draw(st.sampled_from(["fifo", "srtf", "las"]))
-    found = run_on_failing_nodes(instance, policy(name))
-    return found.instance, found.schedule
-
-
-@st.composite
-def of_copies(draw):
-    plain = draw(uneven(charged=False))
-    jobs = replace(plain.workload, work=np.ceil(plain.workload.work * 100))
-    instance, rules = Instance(plain.cluster, jobs), HadarE()
-    instance = replace(instance, copies=rules.rules(instance.cluster))
-    return instance, rules.schedule(instance)
-
-
-@st.composite
-def within_quotas(draw):
-    arrival, work, held = zip(*draw(st.lists(PARTS, min_size=1, max_size=6)), strict=True)
-    gpus, milli = zip(*held, strict=True)
-    tenant = draw(st.lists(st.sampled_from("ab"), min_size=len(gpus), max_size=len(gpus)))
-    whole = [1000] * len(gpus) if draw(st.booleans()) else milli
-    columns = {"arrival_s": arrival, "work": work, "gpus": gpus, "gpu_milli": whole}
-    jobs = sp.Workload.from_columns(**columns, tenant=tenant)
-    quota = st.integers(0, 3)
-    limits = ((draw(quota), draw(quota)), (draw(quota), draw(quota)), (2, 2))
-    quotas = Quotas(("a", "b"), (0.0, 5.0, 20.0), limits)
-    cluster = replace(Cluster.parse("2x2"), quotas=quotas)
-    name = draw(st.sampled_from(["fifo", "srtf", "las"]))
-    instance = Instance(cluster, jobs)
-    return instance, run(instance, policy(name)).schedule
-
-
-@st.composite
-def restarting(draw):
-    arrival, work, held = zip(*draw(st.lists(PARTS, min_size=1, max_size=6)), strict=True)
-    gpus, milli = zip(*held, strict=True)
-    charges = sp.Overheads(draw(st.sampled_from([0.0, 1.0])), draw(st.sampled_from([0.0, 2.0])))
-    jobs = sp.Workload.from_columns(arrival_s=arrival, work=work, gpus=gpus, gpu_milli=milli)
-    instance = Instance(Cluster.parse("2x2"), jobs, charges, preemption=sp.Preemption.RESTART)
-    return instance, run(instance, policy(draw(st.sampled_from(["fifo", "srtf"])))).schedule
-
-
-@st.composite
-def until_a_window(draw):
-    instance, schedule = draw(
-        st.one_of(of_types(), of_pairs(), of_parts(), within_quotas(), restarting())
-    )
-    assume(len(schedule))
-    first = draw(st.integers(0, len(instance.workload) - 1))
-    last = draw(st.integers(first + 1, len(instance.workload)))
-    mine = (schedule.job >= first) & (schedule.job < last)
-    made = replace(instance, until_complete=JobWindow(first, last))
-    return made, cut_at(schedule, float(schedule.end_s[mine].max()))
-
-
-def cut_at(schedule, at_s):
-    """What was done until some moment."""
-    rows = rows_of(schedule, np.flatnonzero(schedule.start_s < at_s))
-    end_s = np.minimum(rows.end_s, at_s)
-    return replace(rows, end_s=end_s, overhead_s=np.minimum(rows.overhead_s, end_s - rows.start_s))
-
-
-@st.composite
-def stopped(draw):
-    """Cut at a moment, at which the policy would have decided or not."""
-    instance, schedule = draw(st.one_of(of_types(), of_pairs(), within_quotas()))
-    assume(len(schedule))
-    times = sorted({*schedule.start_s.tolist(), *schedule.end_s.tolist()})
-    at = draw(st.sampled_from(times)) + draw(st.sampled_from([0.0, 2.0**-20, 1.25]))
-    assume(at > instance.workload.arrival_s.min())
-    return replace(instance, stopped_s=at), cut_at(schedule, at)
-
-
-CASES = {
-    "types": (of_types(), "no two jobs share a GPU"),
-    "pairs": (of_pairs(), "share a GPU"),
-    "conditions": (under_conditions(), "no two jobs share a GPU"),
-    "graphs": (of_graphs(), "no two jobs share a GPU"),
-    "parts": (of_parts(), "in which no "),
-    "failures": (on_failing_nodes(), "on nodes that fail"),
-    "copies": (of_copies(), "copies on whole nodes"),
-    "quotas": (within_quotas(), "within quotas of tenants"),
-    "restarts": (restarting(), "jobs restart when preempted"),
-    "windows of jobs": (until_a_window(), "counting jobs "),
-    "stopped": (stopped(), "counting time until "),
-}
 EFFORT = [4, pytest.param(150, marks=pytest.mark.slow)]
 
 
@@ -366,28 +234,6 @@ def test_a_change_of_what_was_given_is_found(of):
     found()
 
 
-def changes(value):
-    """Other values of a field."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value + 1, value - 1, str(value), -1, None
-    if isinstance(value, str):
-        return f"{value}x", 7, ""
-    if isinstance(value, list):
-        return value[:-1], [*value, 1], None
-    return {}, {**value, "more": 1}, None
-
-
-def signed(every):
-    """The file of these records, its digests made anew."""
-    lines = [canonical(record) for record in every[:-1]]
-    kinds = ("header", "run", "bound", "claim")
-    parts = [canonical(record) for record in every if record["kind"] not in kinds]
-    claim = {**every[-1], "instance": digest(parts)}
-    claim.pop("file", None)
-    claim["file"] = digest([*lines, canonical(claim)])
-    return "\n".join([*lines, canonical(claim), ""])
-
-
 # Bounds that are attained: a tick more would be refuted here.
 
 
@@ -466,6 +312,15 @@ def test_jobs_that_fill_a_gpu_in_parts_attain_the_bound():
     )
     found = sp.simulate(jobs, "1x1", "fifo")
     assert certified(found.instance, found.schedule, "makespan").ratio == 1
+
+
+def test_jobs_that_grow_with_no_loss_beside_one_that_does_not():
+    """Their least area is that of their shortest time, but no gang of as many GPUs."""
+    jobs = sp.Workload.from_columns(arrival_s=[0] * 4, gpus=[1] * 4, work=[80.0, 80.0, 80.0, 4.0])
+    widths = Elasticity(np.array([8, 8, 8, 1]), np.ones(4))
+    instance = Instance(Cluster.parse("1x8"), jobs, conditions=Conditions(elasticity=widths))
+    found = certified(instance, run(instance, policy("lpf")).schedule, "completion", budget_s=1.0)
+    assert check(found.text)
 
 
 def test_copies_that_fill_all_nodes_attain_the_bound():
@@ -558,14 +413,14 @@ def test_two_programs_bound_alike_at_prices_by_type(instance, data):
     gpus = np.array([2, 2])
     work = ClassDemands.of(instance, pairs=False)
     jobs = TypedJobs(np.array(work.release), tuple(work.weight), np.array(work.gang), ticks, gpus)
-    checked = checker.GivenInstance()
+    checked = checker.instance.GivenInstance()
     for record in [records.header(instance, "some", "flow"), *given_records]:
         kind = record.pop("kind")
-        checker.TAKE[kind](checked, record)
+        checker.instance.TAKE[kind](checked, record)
     at = checked.at_prices(checked.relaxed(), prices)
     busy, fluid = busy_price_ticks(jobs, prices), fluid_price_ticks(jobs, prices)
-    assert busy <= checker.bound_mean_busy_time(at, {}) < busy + len(work.release)
-    assert fluid <= checker.bound_fluid(at, {}) < fluid + 1
+    assert busy <= checker.one_machine.bound_mean_busy_time(at, {}) < busy + len(work.release)
+    assert fluid <= checker.one_machine.bound_fluid(at, {}) < fluid + 1
     own = data.draw(
         st.lists(st.integers(0, 9), min_size=len(work.release), max_size=len(work.release))
     )
@@ -605,14 +460,14 @@ def test_prices_by_type_say_more_where_types_differ():
 def test_two_programs_time_a_mapping_alike(instance, data):
     """And no mapping is faster than a bound takes the fastest to be."""
     graphs = instance.graphs
-    checked = checker.GivenInstance()
+    checked = checker.instance.GivenInstance()
     for record in [records.header(instance, "some", "flow"), *records.given(instance, pairs=False)]:
-        checker.TAKE[record.pop("kind")](checked, record)
+        checker.instance.TAKE[record.pop("kind")](checked, record)
     number = data.draw(st.integers(0, len(graphs.graph) - 1))
     graph = graphs.graph[number]
     nodes = [node for _, node in data.draw(mappings(graph, graphs.network.gpus_per_node))]
     work = np.array([7.25])
-    alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+    alpha = np.array([graph_time.iteration_s(graph, nodes, graphs.network)])
     expected = int(run_speed.iterations_ticks(work, alpha)[0])
     rows = tuple(sorted(tuple(int(count) for count in node) for node in nodes))
     assert checked.graphs[number].ticks(7.25, rows) == expected
@@ -631,7 +486,7 @@ def test_only_replicas_with_remote_traffic_share_the_interface_of_their_job():
         nodes = [(1, 1, 0), (0, 0, 1)]
         stage_cells = np.empty(2, dtype=object)
         stage_cells[:] = nodes
-        alpha = np.array([run_speed.iteration_s(graph, nodes, graphs.network)])
+        alpha = np.array([graph_time.iteration_s(graph, nodes, graphs.network)])
         end_s = run_speed.iterations_ticks(jobs.work, alpha)[0] / TICKS_PER_S
         rows |= {"end_s": [end_s] * 2, "overhead_s": [0.0] * 2}
         columns = {name: np.array(column) for name, column in rows.items()}

@@ -45,13 +45,13 @@ EFFORT = [3, pytest.param(60, marks=pytest.mark.slow)]
 
 def read(instance, *, pairs=False, consolidated=False):
     """The instance as the checker has it, and what every schedule has to do."""
-    found = checker.GivenInstance()
+    found = checker.instance.GivenInstance()
     header = records.header(instance, "some", "completion")
     if consolidated:
         header["placement"] = "consolidated"
     for record in [header, *records.given(instance, pairs=pairs)]:
         kind = record.pop("kind")
-        checker.TAKE[kind](found, json.loads(json.dumps(record)))
+        checker.instance.TAKE[kind](found, json.loads(json.dumps(record)))
     return found, found.relaxed()
 
 
@@ -72,8 +72,8 @@ def of_case(data):
 
 def built(found, modes):
     given_instance, jobs = found
-    build = {kind: builder for kind, builder, _ in checker.SUBJECTS}
-    build[""] = checker.type_modes
+    build = {kind: builder for kind, builder, _ in checker.mode_bounds.SUBJECTS}
+    build[""] = checker.modes.type_modes
     return build[modes.subject](given_instance, jobs, {"rows": [], **modes.fields})
 
 
@@ -117,16 +117,16 @@ def priced(data, work, jobs, least):
     prices = data.draw(whole)
     own = data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
     total, last = (Fraction(each) * TICKS_PER_S for each in (least.total_s, least.last_s))
-    assert checker.busy_of_modes(work, jobs, {"prices": prices}) <= total
-    if checker.alike(work.weight):
-        assert checker.fluid_of_modes(work, jobs, {"prices": prices}) <= total
-    assert checker.span_of_modes(work, jobs, {"prices": [prices, own]}) <= last
+    assert checker.mode_bounds.busy_of_modes(work, jobs, {"prices": prices}) <= total
+    if checker.costs.alike(work.weight):
+        assert checker.mode_bounds.fluid_of_modes(work, jobs, {"prices": prices}) <= total
+    assert checker.mode_bounds.span_of_modes(work, jobs, {"prices": [prices, own]}) <= last
     grid = [min(work.arrival) + k * TICKS_PER_S for k in range(5)]
     rows = [[each * 2**18 for each in data.draw(whole)] for _ in grid[1:]]
     value = st.integers(0, 8 * TICKS_PER_S)
     values = data.draw(st.lists(value, min_size=n, max_size=n))
     bound = {"grid": grid, "prices": rows, "values": values}
-    assert checker.interval_of_modes(work, jobs, bound) <= total
+    assert checker.mode_bounds.interval_of_modes(work, jobs, bound) <= total
 
 
 @settings(max_examples=4, deadline=None)
@@ -144,7 +144,7 @@ def test_two_programs_value_prices_alike(instance):
     for each in tried:
         found.header["objective"] = "makespan" if each.kind == "priced-span" else "completion"
         bound = json.loads(json.dumps({k: v for k, v in each.record.items() if k != "kind"}))
-        value = checker.bound_of(found, work, bound, None)
+        value = checker.bounds.bound_of(found, work, bound, None)
         assert each.ticks <= value + Fraction(1, 2**1000)
         if (
             each.kind != "priced-span"
@@ -360,8 +360,8 @@ def test_no_change_of_a_bound_proves_more_than_the_least_cost(data):
                 changed = [{**bound, field: other} for other in others(bound[field])]
                 for other in [bound, *changed[:30]]:
                     try:
-                        value = checker.bound_of(mine, work, other, None)
-                    except (Rejected, *checker.MALFORMED):
+                        value = checker.bounds.bound_of(mine, work, other, None)
+                    except (Rejected, *checker.claim.MALFORMED):
                         continue
                     assert value <= Fraction(cost) * TICKS_PER_S
 

@@ -20,16 +20,17 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import save
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.cli import app
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.traces import load_trace
 from shadowprice.proofs import checker
-from shadowprice.proofs.checker import Rejected, canonical, check, digest
+from shadowprice.proofs.checker import Rejected, check
 from shadowprice.solvers.offline.bounds import fluid_ticks
 from shadowprice.solvers.offline.plan_prices import PlanPrices, exact_plan_bound
+from support.certificate_text import signed
 from support.schedule_segments import Cut, by_end, rows_of
 
 JOBS = st.lists(
@@ -67,17 +68,6 @@ def every(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def signed(found):
-    """The file of these records, its digests made anew."""
-    lines = [canonical(record) for record in found[:-1]]
-    kinds = ("header", "run", "bound", "part", "claim")
-    parts = [canonical(record) for record in found if record["kind"] not in kinds]
-    claim = {**found[-1], "instance": digest(parts)}
-    claim.pop("file", None)
-    claim["file"] = digest([*lines, canonical(claim)])
-    return "\n".join([*lines, canonical(claim), ""])
-
-
 def changed(text, kind, number=0, **fields):
     """The file with some fields of a record changed."""
     found = every(text)
@@ -102,18 +92,18 @@ def test_bounds_of_what_was_stopped_hold_and_both_programs_have_them(rows, at_s,
     plan = exact_plan_bound(demands.searched()[0], PlanPrices(tuple(grid), tuple(prices)), until)
     given_records = [records.header(instance, "some", "flow")]
     given_records += records.given(instance, pairs=False)
-    checked = checker.GivenInstance()
+    checked = checker.instance.GivenInstance()
     for record in given_records:
-        checker.TAKE[record.pop("kind")](checked, record)
+        checker.instance.TAKE[record.pop("kind")](checked, record)
     work = checked.counted().relaxed()
     assert work.until == until
     bound = {"grid": grid, "prices": prices}
-    mine = checker.bound_priced_plans(work, bound)
+    mine = checker.prices.bound_priced_plans(work, bound)
     assert 0 <= plan - mine < Fraction(1, 2**1000)
     lp = {"grid": [grid[0], until + 2**40], "prices": [data.draw(st.integers(0, 2**10))]}
-    values = [plan, checker.bound_interval_lp(work, lp)]
+    values = [plan, checker.prices.bound_interval_lp(work, lp)]
     same = work._replace(weight=[Fraction(1)] * len(work.weight))
-    fluid = checker.bound_fluid(same, {})
+    fluid = checker.one_machine.bound_fluid(same, {})
     assert fluid_ticks(work.arrival, work.area, [1] * len(work.area), 4, until) == int(fluid)
     for name in ("fifo", "srtf", "las"):
         outcome = stopped_at(sp.simulate(jobs, "2x2", name), at_s)
@@ -318,3 +308,38 @@ def test_the_commands_know_them(tmp_path):
         told = CliRunner().invoke(app, asked)
         assert told.exit_code == 0, told.output
         assert ", counting " in told.output
+
+
+def test_a_certificate_of_quotas_is_bound_to_its_files(tmp_path):
+    """The trace, the cluster and the table of quotas, from the date of time 0 on."""
+    trace, table, cert = (tmp_path / name for name in ("trace.csv", "quotas.csv", "cert.jsonl"))
+    rows = [f"{k},{k},1,90000,{'ab'[k % 2]}" for k in range(4)]
+    trace.write_text("\n".join(["job_id,arrival_s,gpus,duration_s,tenant", *rows]))
+    table.write_text("date,a,b,total\n2020-04-01,1,2,3\n2020-04-02,2,2,4\n")
+    dated, call = f"{table}@2020-04-01T12:00:00", CliRunner().invoke
+    given = [str(trace), "--cluster", "1x4"]
+    done = call(
+        app, ["simulate", *given, "--policy", "las", "--quotas", dated, "-o", str(tmp_path / "run")]
+    )
+    assert done.exit_code == 0, done.output
+    asked = ["certify", str(tmp_path / "run"), "-o", str(cert), "--budget", "0", "--force"]
+    bound_to = ["check", str(cert), "--instance", *given]
+    for more in ([], ["--objective", "utility", "--utility", "completion_time"]):
+        made = call(app, [*asked, *more])
+        assert made.exit_code == 0, made.output
+        told = call(app, [*bound_to, "--quotas", dated])
+        assert told.exit_code == 0, told.output
+        assert "within quotas of tenants" in told.output
+        early = call(app, [*bound_to, "--quotas", f"{table}@2020-04-01T00:00:00"])
+        assert isinstance(early.exception, VerificationError)
+        assert "is about another instance" in str(early.exception)
+    without = call(app, bound_to)
+    assert isinstance(without.exception, InputError)
+    assert "expected --quotas" in str(without.exception)
+    undated = call(app, [*bound_to, "--quotas", str(table)])
+    assert "does not say the date of its time 0" in str(undated.exception)
+    alone = call(app, ["check", str(cert), "--quotas", dated])
+    assert "goes with --instance and --cluster" in str(alone.exception)
+    table.write_text("date,a,b,total\n2020-04-01,1,3,4\n2020-04-02,2,2,4\n")
+    other = call(app, [*bound_to, "--quotas", dated])
+    assert isinstance(other.exception, VerificationError)

@@ -75,12 +75,12 @@ def columns(jobs):
     """The jobs as the checker has them."""
     area = [p * g for p, g in zip(jobs.work, jobs.gpus, strict=True)]
     given_columns = (jobs.release, jobs.weight, jobs.work, area, jobs.gpus)
-    return checker.LeastWork(*given_columns, jobs.total_gpus, jobs.total_gpus, 1, True)
+    return checker.costs.LeastWork(*given_columns, jobs.total_gpus, jobs.total_gpus, 1, True)
 
 
 def valued(jobs, bound, parts):
     """Bound of parts as they are written."""
-    tree = checker.WindowTree(columns(jobs), bound)
+    tree = checker.windows.WindowTree(columns(jobs), bound)
     for part in json.loads(json.dumps(parts)):
         part.pop("kind")
         tree.take(part)
@@ -150,7 +150,7 @@ def test_no_change_of_a_tree_proves_more_than_the_optimum(jobs, data):
         bound, parts = data.draw(st.sampled_from(changed))
         try:
             value = valued(jobs, bound, parts)
-        except (Rejected, *checker.MALFORMED):
+        except (Rejected, *checker.claim.MALFORMED):
             less += 1
         else:
             assert value <= found.upper_ticks
@@ -235,4 +235,4 @@ def test_parts_are_of_all_windows_and_no_more(certified):
 def test_windows_are_of_gangs_alone():
     jobs = columns(RelaxedJobs([0], [1], [1], [Fraction(1)], 1, Fraction(1)))
     with pytest.raises(Rejected, match="jobs share GPUs"):
-        checker.WindowTree(jobs._replace(gangs=False), {"jobs": [0], "unit": 1})
+        checker.windows.WindowTree(jobs._replace(gangs=False), {"jobs": [0], "unit": 1})

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +33,15 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs import checker
-from shadowprice.proofs.checker import Rejected, canonical, check, digest
+from shadowprice.proofs.checker import Rejected, canonical, check, command
 from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
 from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.registry import policy
+from support.certificate_text import signed
+from support.paths import ROOT
 
-CHECKER = Path(checker.__file__)
+CHECKER = Path(checker.__file__).parent
 CLASS = "preemptive schedules in which no two jobs share a GPU"
 
 
@@ -46,7 +49,9 @@ def outcome(instance, name="srtf"):
     return Outcome.verified(instance, run(instance, policy(name)).schedule, policy=name)
 
 
+@cache
 def small(charges=None, name="las"):
+    """Text of a certificate: the same for the same arguments."""
     jobs = sp.Workload.from_columns(
         arrival_s=[0, 0, 5, 7], gpus=[2, 1, 3, 4], work=[30, 20, 10, 4], weight=[1, 2, 1, 0.5]
     )
@@ -65,22 +70,11 @@ def records(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def signed(found):
-    """The file of these records with its digests made anew."""
-    lines = [canonical(record) for record in found[:-1]]
-    other = ("header", "run", "bound", "part", "claim")
-    parts = [canonical(record) for record in found if record["kind"] not in other]
-    claim = {**found[-1], "instance": digest(parts)}
-    claim.pop("file", None)
-    claim["file"] = digest([*lines, canonical(claim)])
-    return "\n".join([*lines, canonical(claim), ""])
-
-
 def of_kind(found, kind):
     return [record for record in found if record["kind"] == kind]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     instances(),
     st.sampled_from(["fifo", "srtf", "las2d"]),
@@ -299,32 +293,53 @@ def test_other_text_is_rejected(text):
         check(text)
 
 
-def test_the_checker_is_a_single_file(tmp_path):
-    alone = tmp_path / "checker.py"
-    shutil.copy(CHECKER, alone)
+def copied(folder):
+    """The checker's folder alone, under another name."""
+    return shutil.copytree(CHECKER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def started(folder, *arguments):
+    # -I and -S: nothing but the standard library can be imported.
+    command = [sys.executable, "-I", "-S", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+
+
+def test_the_checker_runs_alone(tmp_path):
+    alone = str(copied(tmp_path / "some folder"))
     (tmp_path / "cert.jsonl").write_text(small())
     (tmp_path / "bad.jsonl").write_text(small().replace('"las"', '"srtf"'))
-
-    def run_it(*arguments):
-        # -I and -S: nothing but the standard library can be imported.
-        command = [sys.executable, "-I", "-S", str(alone), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-
-    fine = run_it("cert.jsonl")
+    fine = started(tmp_path, alone, "cert.jsonl")
     assert (fine.returncode, fine.stderr) == (0, "")
     assert fine.stdout.startswith("proven: las costs at most 1.")
-    assert run_it("bad.jsonl").returncode == 1
-    assert run_it("none.jsonl").stderr.startswith("rejected: ")
-    assert "usage" in run_it().stderr
-    imports = [
-        node
-        for node in ast.walk(ast.parse(CHECKER.read_text()))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
-    names = {
-        node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in imports
-    }
-    assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names)
+    assert started(tmp_path, alone, "bad.jsonl").returncode == 1
+    assert started(tmp_path, alone, "none.jsonl").stderr.startswith("rejected: ")
+    assert "usage: python checker FILE [DIGEST]" in started(tmp_path, alone).stderr
+    as_part = [sys.executable, "-m", "shadowprice.proofs.checker", str(tmp_path / "cert.jsonl")]
+    part = subprocess.run(as_part, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (part.returncode, part.stdout) == (0, fine.stdout)
+
+
+def test_files_beside_the_checker_are_not_imported(tmp_path):
+    """Neither in its folder, nor in the one that it lies in."""
+    alone = copied(tmp_path / "checker")
+    (tmp_path / "cert.jsonl").write_text(small())
+    for place in (alone, tmp_path):
+        for name in ("json", "hashlib", "fractions"):
+            (place / f"{name}.py").write_text("raise SystemExit(9)")
+    assert started(tmp_path, str(alone), "cert.jsonl").returncode == 0
+
+
+def test_the_checker_imports_itself_and_the_standard_library():
+    inside = {path.stem for path in CHECKER.glob("*.py")}
+    for path in CHECKER.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                assert node.level == 1
+                assert node.module in inside
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module.split(".")[0] in sys.stdlib_module_names
+            elif isinstance(node, ast.Import):
+                assert {each.name for each in node.names} <= set(sys.stdlib_module_names)
 
 
 # What the first version accepted.
@@ -517,20 +532,20 @@ def test_two_programs_price_plans_alike(data):
     release, work, gpus, weight = (list(column) for column in zip(*rows, strict=True))
     weight = [Fraction(w) for w in weight]
     area = [p * g for p, g in zip(work, gpus, strict=True)]
-    jobs = checker.LeastWork(release, weight, work, area, gpus, 3, 3, 1, True)
-    found = checker.bound_priced_plans(jobs, {"grid": grid, "prices": prices})
+    jobs = checker.costs.LeastWork(release, weight, work, area, gpus, 3, 3, 1, True)
+    found = checker.prices.bound_priced_plans(jobs, {"grid": grid, "prices": prices})
     relaxed = RelaxedJobs(release, work, gpus, weight, 3, Fraction(1))
     exact = exact_plan_bound(relaxed, PlanPrices(tuple(grid), tuple(prices)))
     assert found <= exact < found + Fraction(1, 2**1000)
     widths = sorted(set(gpus))
     row = st.lists(st.integers(0, 2**22), min_size=len(prices), max_size=len(prices))
     rows = [draw(row) for _ in widths]
-    found = checker.bound_configurations(jobs, {"grid": grid, "prices": rows})
+    found = checker.prices.bound_configurations(jobs, {"grid": grid, "prices": rows})
     gangs = GangPrices(tuple(grid), tuple(widths), tuple(map(tuple, rows)))
     exact = exact_plan_bound(relaxed, gangs)
     assert found <= exact < found + Fraction(1, 2**1000)
     heavy = [each + 1 for each in weight]
-    found = checker.bound_wide_gangs(jobs._replace(weight=heavy), {})
+    found = checker.one_machine.bound_wide_gangs(jobs._replace(weight=heavy), {})
     ticks = wide_gang_ticks(replace(relaxed, weight=heavy))
     assert ticks <= found + Fraction(sum(heavy), 2**63)
     assert found < ticks + sum(heavy) + len(heavy)
@@ -601,8 +616,8 @@ def test_ratios_beyond_floats_are_printed(tmp_path, capsys, monkeypatch):
     assert check(text)["ratio"] == heavy**20
     path = tmp_path / "huge.jsonl"
     path.write_text(text, encoding="ascii")
-    monkeypatch.setattr(sys, "argv", ["checker.py", str(path)])
-    assert checker.main() == 0
+    monkeypatch.setattr(sys, "argv", ["checker", str(path)])
+    assert command.main() == 0
     assert "costs at most 1.000E+360x the offline optimum" in capsys.readouterr().out
 
 
@@ -629,8 +644,8 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
     path = tmp_path / "cert.jsonl"
     path.write_text(text, encoding="ascii")
     digest_of = check(text)["instance"]
-    monkeypatch.setattr(sys, "argv", ["checker.py", str(path), digest_of])
-    assert checker.main() == 0
+    monkeypatch.setattr(sys, "argv", ["checker", str(path), digest_of])
+    assert command.main() == 0
     proven, about = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
         r"proven: las costs at most 1\.\d+x the offline optimum of preemptive schedules in which no two jobs "
@@ -638,8 +653,8 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
         proven,
     )
     assert about == f"instance: 4 jobs, 4 GPUs on 2 nodes, SHA-256 {digest_of}"
-    monkeypatch.setattr(sys, "argv", ["checker.py", str(path), "0" * 64])
-    assert checker.main() == 1
+    monkeypatch.setattr(sys, "argv", ["checker", str(path), "0" * 64])
+    assert command.main() == 1
     assert f"the instance is {digest_of}, not {'0' * 64}" in capsys.readouterr().err
     spaced = records(text)
     spaced[0]["policy"] = "las is best: fifo"
@@ -648,16 +663,15 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
     )
 
 
-def test_certify_computes_by_itself(monkeypatch):
+def test_certify_computes_by_itself():
     """It takes no number from the checker that is to check it: none of its functions but `check_lines` runs."""
-    tree = ast.parse(Path(certify_module.__file__).read_text())
-    used = {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "checker"
-    }
+    folder, used = Path(certify_module.__file__).parent, set()
+    for path in (*folder.glob("certify*.py"), *(folder / "certificates").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                used |= {node.attr} if node.value.id == "checker" else set()
+            if isinstance(node, ast.ImportFrom) and node.module:
+                assert not node.module.startswith("shadowprice.proofs.checker"), path
     assert used == {"check_lines", "Rejected"}
 
 

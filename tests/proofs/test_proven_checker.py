@@ -15,6 +15,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.certify import certify
+from shadowprice.analysis.certify_utility import certify_utility
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.steady_state.job_window import JobWindow
@@ -52,6 +53,19 @@ def test_the_theorem_rests_on_no_axiom(built):
     assert "Closed under the global context" in printed
 
 
+def by_area(number):
+    """A certificate of a random run by `area`, which the proof speaks of, whichever bounds are largest of others."""
+    draw = np.random.default_rng(number)
+    jobs = sp.Workload.from_columns(
+        arrival_s=np.sort(draw.integers(0, 20, 6)),
+        gpus=draw.integers(1, 9, 6),
+        work=draw.integers(1, 30, 6),
+        weight=draw.integers(1, 4, 6),
+    )
+    outcome = sp.simulate(jobs, "2x4", ("fifo", "srtf", "las")[number % 3])
+    return certify(outcome, "makespan", budget_s=0).text
+
+
 def test_it_agrees_with_the_other_checker_on_every_certificate_of_its_tests(built, tmp_path):
     folder, _ = built
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -71,6 +85,8 @@ def test_it_agrees_with_the_other_checker_on_every_certificate_of_its_tests(buil
         check=False,
     )
     assert done.returncode == 0, done.stdout
+    for number in range(40):
+        (tmp_path / f"area-{number}.proven").write_text(by_area(number), encoding="ascii")
     paths = sorted(tmp_path.iterdir())
     answers: Counter[tuple[str, str]] = Counter()
     for first in range(0, len(paths), 500):
@@ -110,9 +126,11 @@ def test_it_says_what_its_proof_does_not_speak_of(built, tmp_path):
             replace(whole.instance, preemption=sp.Preemption.RESTART), rows, policy="fifo"
         ),
     }
-    for what, outcome in made.items():
+    texts = {what: certify(outcome, budget_s=0).text for what, outcome in made.items()}
+    texts["the field round"] = certify_utility(whole, "completion_time", 2.0, budget_s=0).text
+    for what, text in texts.items():
         path = tmp_path / "cert.jsonl"
-        path.write_text(certify(outcome, budget_s=0).text, encoding="ascii")
+        path.write_text(text, encoding="ascii")
         found = subprocess.run(
             [folder / "build" / "proven-checker", path], capture_output=True, text=True, check=False
         )

@@ -53,6 +53,7 @@ from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
     kill_restart,
+    least_parallelisable,
     not_told,
     relevant_work,
     saturation,
@@ -196,16 +197,18 @@ def of_proportional_fairness() -> Iterator[Case]:
     yield no(check, "prices too high", replace(run, steps=wrong))
 
 
+def rows(*given: tuple[int, int, float, float]) -> Schedule:
+    """A schedule on one node, from job, GPUs, start and end of each run."""
+    job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
+    none = np.zeros(len(job))
+    at = (start.astype(float), end.astype(float))
+    return Schedule(job, none.astype(np.int64), gpus, *at, none)
+
+
 def of_saturation() -> Iterator[Case]:
     """Narrow jobs of 2, 2 and 4 on two GPUs around a wide one of 3: in order 2 + 3 + 4, else 3 + 4 + 2 at most."""
     check, in_order = saturation.check, saturation.check_in_order
     instance = on("1x2", [0] * 4, [1, 1, 2, 1], [2, 2, 3, 4])
-
-    def rows(*given: tuple[int, int, float, float]) -> Schedule:
-        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
-        none = np.zeros(len(job))
-        at = (start.astype(float), end.astype(float))
-        return Schedule(job, none.astype(np.int64), gpus, *at, none)
 
     def wide_first(last: float) -> Schedule:
         return rows((2, 2, 0, 3), (0, 1, 3, 5), (1, 1, 3, 5), (3, 1, last - 4, last))
@@ -290,6 +293,94 @@ def of_hesrpt() -> Iterator[Case]:
     yield refused(InputError, check, "types", Instance(Cluster.parse("1x1:a"), jobs), 1)
 
 
+def with_widths(arrival: Sequence[float], work: Sequence[float], widest: Sequence[int]) -> Instance:
+    """Jobs of one GPU that grow with no loss, on two GPUs."""
+    plain = on("1x2", arrival, [1] * len(work), work)
+    elastic = Elasticity(np.array(widest), np.ones(len(work)))
+    return replace(plain, conditions=Conditions(elasticity=elastic))
+
+
+def of_least_parallelisable() -> Iterator[Case]:
+    """On two GPUs jobs of one GPU and of up to two, with linear speed-ups, and one that grows with a loss."""
+    check, beside = least_parallelisable.check, least_parallelisable.check_beside
+    ticks = float(TICK)
+
+    # (b): the job of two GPUs by 6 / 2 + 2 / 2, and 2 ticks; the other by 2, and 1 tick.
+    two = with_widths([0, 0], [6, 2], [2, 1])
+    first = rows((0, 1, 0, 2), (1, 1, 0, 2), (0, 2, 2, 4))
+    yield yes(check, "as lpf", two, first)
+    idle = rows((0, 1, 0, 2), (1, 1, 0, 2), (0, 2, 2 + 2 * ticks, 4 + 2 * ticks))
+    yield yes(check, "at the bound", two, idle)
+    idle = rows((0, 1, 0, 2), (1, 1, 0, 2), (0, 2, 2 + 3 * ticks, 4 + 3 * ticks))
+    yield no(check, "later", two, idle)
+    last = rows((0, 2, 0, 3), (1, 1, 3, 5))
+    yield no(check, "the lower level waits", two, last)
+    yield yes(beside, "less left than the opposite order", two, first, last)
+    yield no(beside, "more left than lpf", two, last, first)
+    # (a): of level 1 there may be left 2 - 1 of the longest, 4, beside one machine, and 2 GPU-ticks a job.
+    narrow = with_widths([0, 0, 0], [4, 4, 8], [1, 1, 1])
+    each = rows((0, 1, 0, 4), (1, 1, 0, 4), (2, 1, 4, 12))
+    yield yes(check, "in order of arrival", narrow, each)
+    yield from of_work_left_of_levels()
+    order = rows((2, 1, 0, 8), (0, 1, 0, 4), (1, 1, 4, 8))
+    yield yes(beside, "beside itself", narrow, each, each)
+    with_order = with_widths([0, 0, 0, 0], [4, 4, 8, 1], [1, 1, 1, 2])
+    others = rows((2, 1, 0, 8), (0, 1, 0, 4), (1, 1, 4, 8), (3, 2, 8, 8.5))
+    yield refused(InputError, beside, "the last first", narrow, each, order)
+    yield refused(InputError, beside, "the last first, beside others", with_order, others, others)
+    lossy = replace(
+        two, conditions=Conditions(elasticity=Elasticity(np.array([2, 1]), np.full(2, 0.75)))
+    )
+    yield yes(
+        check,
+        "a job of 1.5 on two GPUs",
+        lossy,
+        rows((1, 1, 0, 2), (0, 1, 0, 2), (0, 2, 2, 2 + 8 / 3)),
+    )
+    yield refused(InputError, beside, "no linear speed-up", lossy, first, first)
+    three = replace(
+        on("1x3", [0], [1], [1]),
+        conditions=Conditions(elasticity=Elasticity(np.array([2]), np.ones(1))),
+    )
+    alone = rows((0, 2, 0, 0.5))
+    yield refused(InputError, beside, "two of three GPUs", three, alone, alone)
+    gang = on("1x2", [0], [2], [1])
+    yield refused(InputError, check, "a gang of two", gang, rows((0, 2, 0, 1)))
+
+
+def of_work_left_of_levels() -> Iterator[Case]:
+    """Statement (a), where (b) holds."""
+    check, ticks = least_parallelisable.check, float(TICK)
+    # Ten at 0, for which (b) lets those at 100 wait, and (a) does not: at 101.5 one machine is done.
+    later = with_widths([0] * 10 + [100] * 3, [1] * 13, [1] * 13)
+    paired = [(k, 1, k // 2, k // 2 + 1) for k in range(10)]
+
+    def idle_until(start: float) -> Schedule:
+        return rows(*paired, *((10 + k, 1, start + k // 2, start + k // 2 + 1) for k in range(3)))
+
+    yield yes(check, "idle, at the bound", later, idle_until(100.5 + 13 * ticks))
+    yield no(check, "idle for longer", later, idle_until(100.5 + 14 * ticks))
+    one_more = rows(
+        *paired,
+        (10, 1, 100.5 + 13 * ticks, 101.5 + 13 * ticks),
+        (11, 1, 100.5 + 14 * ticks, 101.5 + 14 * ticks),
+        (12, 1, 101.5 + 13 * ticks, 102.5 + 13 * ticks),
+    )
+    yield no(check, "one of two idle for a tick longer", later, one_more)
+    # The same jobs wait for one of two GPUs: of all levels together nothing is left that a machine had done.
+    above = with_widths([0] * 10 + [100] * 4, [1] * 13 + [20], [1] * 13 + [2])
+    last_first = rows(
+        *paired,
+        (13, 2, 100, 103),
+        *((10 + k, 1, 103 + k // 2, 104 + k // 2) for k in range(3)),
+        (13, 1, 104, 105),
+        (13, 2, 105, 111.5),
+    )
+    yield no(check, "a lower level waits for a higher one", above, last_first)
+    plain = on("1x2", [0, 0], [1, 1], [1, 2])
+    yield yes(check, "nobody grows", plain, rows((0, 1, 0, 1), (1, 1, 0, 2)))
+
+
 def of_asrpt_robust() -> Iterator[Case]:
     """Half of the time is blind, cycles of 2 s; a job of 4 s before one of 8 s on one GPU, and gangs on two."""
     check, cycles = asrpt_robust.check, RobustAsrpt(share=0.5, cycle_s=2.0).cycles
@@ -354,12 +445,6 @@ def of_relevant_work() -> Iterator[Case]:
     """Five jobs on one GPU, and gangs that wait while single ones run."""
     check = relevant_work.check
 
-    def rows(*given: tuple[int, int, float, float]) -> Schedule:
-        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
-        none = np.zeros(len(job))
-        at = (start.astype(float), end.astype(float))
-        return Schedule(job, none.astype(np.int64), gpus, *at, none)
-
     alike = on("1x1", [0] * 5, [1] * 5, [1] * 5)
     yield yes(check, "one after the other", alike, rows(*((k, 1, k, k + 1) for k in range(5))))
     # Work of at most 1 may be 1 more than on the machine.
@@ -391,12 +476,6 @@ def of_server_filling() -> Iterator[Case]:
     check = server_filling.check
     jobs = Workload.from_columns(arrival_s=[0, 0, 1], gpus=[2, 1, 1], work=[2, 2, 2])
     instance = Instance(Cluster.parse("1x2"), jobs)
-
-    def rows(*given: tuple[int, int, float, float]) -> Schedule:
-        job, gpus, start, end = (np.array(column) for column in zip(*given, strict=True))
-        none = np.zeros(len(job))
-        at = (start.astype(float), end.astype(float))
-        return Schedule(job, none.astype(np.int64), gpus, *at, none)
 
     filled = rows((0, 2, 0, 2), (1, 1, 2, 4), (2, 1, 2, 4))
     yield yes(check, "widest first", instance, filled)
@@ -1310,6 +1389,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     gavel_pf: of_proportional_fairness,
     hesrpt: of_hesrpt,
     kill_restart: of_kill_restart,
+    least_parallelisable: of_least_parallelisable,
     asrpt_robust: of_asrpt_robust,
     relevant_work: of_relevant_work,
     saturation: of_saturation,

@@ -33,7 +33,7 @@ THEOREMS = [
     # Theorems lie in folders by system; files beside the folders are verifiers and checkers.
     if module.name.count(".") == 3
     and not module.name.startswith(
-        ("shadowprice.proofs.testing.", "shadowprice.proofs.verification.")
+        tuple(f"shadowprice.proofs.{name}." for name in ("checker", "testing", "verification"))
     )
 ]
 

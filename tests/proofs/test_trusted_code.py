@@ -44,7 +44,7 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import job_graphs as any_graph
 from shadowprice.instances.strategies import mappings, networks
 from shadowprice.instances.workload import Workload
-from shadowprice.proofs import checker, run_speed
+from shadowprice.proofs import checker, graph_time, run_speed
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.testing.cases import conditioned, shared, typed
 from shadowprice.proofs.verification.segments import verifiable_in_segments, verify_segments
@@ -277,7 +277,7 @@ def test_a_fault_in_a_speed_is_found(fault, monkeypatch):
 def test_iterations(data, graph, network):
     mapping = data.draw(mappings(graph, network.gpus_per_node))
     nodes = [counts for _, counts in mapping]
-    assert run_speed.iteration_s(graph, nodes, network) == iteration_s(graph, mapping, network)
+    assert graph_time.iteration_s(graph, nodes, network) == iteration_s(graph, mapping, network)
     work = np.array([1.0, 7.0, 1e6])
     alpha = np.full(3, iteration_s(graph, mapping, network))
     ticks = run_speed.iterations_ticks(work, alpha) / run_speed.TICKS_PER_S
@@ -364,8 +364,11 @@ def imported(path):
     for node in _running(tree):
         names = []
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            module = node.module
+            if node.level:  # Within a folder that runs alone too.
+                assert (node.level, path.parent.name) == (1, "checker")
+                module = ".".join([*path.relative_to(ROOT.parent).parent.parts, node.module])
+            names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         for name in names:
@@ -398,13 +401,17 @@ def closure(*names):
     }
 
 
-VERIFIER, EVALUATOR = closure("proofs/verification/segments.py"), closure("proofs/run_speed.py")
-CHECKER = closure("proofs/checker.py")
+VERIFIER = closure("proofs/verification/segments.py")
+EVALUATOR = closure("proofs/run_speed.py", "proofs/graph_time.py")
+CHECKER = closure(
+    "proofs/checker/__init__.py", "proofs/checker/__main__.py", "proofs/checker/command.py"
+)
 
 
 def test_the_evaluator_imports_nothing_of_the_package():
-    assert set(EVALUATOR) == {"proofs/run_speed.py"}
-    assert set(CHECKER) == {"proofs/checker.py"}
+    assert set(EVALUATOR) == {"proofs/run_speed.py", "proofs/graph_time.py"}
+    folder = ROOT / "proofs" / "checker"
+    assert set(CHECKER) == {f"proofs/checker/{path.name}" for path in folder.glob("*.py")}
 
 
 def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
@@ -415,6 +422,7 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
             f"proofs/verification/{part}.py"
             for part in ("compiled_pass", "copies", "failures", "restarts", "segments", "speeds")
         ),
+        "proofs/graph_time.py",
         "proofs/run_speed.py",
     }
     engine = closure("execution/engine.py")
@@ -476,7 +484,7 @@ def test_the_docs_say_how_much_there_is_to_trust():
 def test_the_grid_is_the_same():
     assert run_speed.TICKS_PER_S == grid.TICKS_PER_S
     assert run_speed.LONGEST_TICKS == grid.MAX_TIME_S * grid.TICKS_PER_S
-    assert checker.PRICE_UNIT == 2**20
+    assert checker.form.PRICE_UNIT == 2**20
 
 
 @settings(max_examples=20, deadline=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,14 @@ def shadowprice_words(command: Command) -> list[str] | None:
     return words[1 : ends[0] if ends else len(words)]
 
 
+@cache
+def all_commands() -> Any:
+    return typer.main.get_command(app)
+
+
 def parse(words: list[str]) -> None:
     """Parse a command line as the command would, without running it."""
-    command: Any = typer.main.get_command(app)
+    command = all_commands()
     context = typer.Context(command, info_name="shadowprice")
     while hasattr(command, "commands"):
         if not words or words[0].startswith("-"):

@@ -168,6 +168,7 @@ ASKED: dict[str, Callable[[State], object]] = {
     "iteration_s": lambda state: state.iteration_s(1, ((0, (2,)),)),
     "profile_of": lambda state: state.profile_of(1),
     "widest": lambda state: state.widest(1),
+    "speed_up": lambda state: state.speed_up(1, 1),
     "can_share": lambda state: state.can_share(0, 1, ((0, 1),)),
     "start": lambda state: Decision(state).start(1),
     "start_on": lambda state: Decision(state).start_on(1, 0),

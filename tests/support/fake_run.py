@@ -50,11 +50,12 @@ class FakeRun:
     faults: list[tuple[float, Callable[[FakeRun], None]]] = field(default_factory=list)
     kill_at_s: list[float] = field(default_factory=list)
     kill_at_write: list[int] = field(default_factory=list)
+    more: dict[str, Any] = field(default_factory=dict)
+    """Of the job file, beside its jobs."""
 
     def __post_init__(self) -> None:
         self.path.mkdir(exist_ok=True)
         entries = [{"command": ["true"], **job} for job in self.jobs]
-        (self.path / "jobs.yaml").write_text(yaml.safe_dump({"jobs": entries}))
         self.state = self.path / "state"
         self.clock = VirtualClock()
         known = {
@@ -63,7 +64,7 @@ class FakeRun:
         }
         for entry in entries:
             entry.pop("true_rate", None)
-        (self.path / "jobs.yaml").write_text(yaml.safe_dump({"jobs": entries}))
+        (self.path / "jobs.yaml").write_text(yaml.safe_dump({**self.more, "jobs": entries}))
         self.host = FakeHost(self.clock, self.nodes, known, self.state)
         self.host.on_poll = self._tick
         self.faults.sort(key=lambda fault: fault[0])

@@ -15,7 +15,7 @@ import numpy as np
 
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.proofs import run_speed
+from shadowprice.proofs import graph_time, run_speed
 from support.typed_jobs import LeastCosts
 
 Counts = tuple[int, ...]
@@ -99,7 +99,7 @@ def _mapped_ticks(instance: Instance, job: int, gpus: Counts) -> int:
         nonlocal best
         if stage == len(graph.stages):
             nodes = [[each[node] for each in there] for node, n in enumerate(gpus) if n]
-            alpha = run_speed.iteration_s(graph, nodes, graphs.network)
+            alpha = graph_time.iteration_s(graph, nodes, graphs.network)
             work = instance.workload.work[[job]]
             best = min(best, int(run_speed.iterations_ticks(work, np.array([alpha]))[0]))
             return

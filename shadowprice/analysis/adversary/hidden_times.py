@@ -27,6 +27,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs.classic import not_told
 from shadowprice.solvers import registry
 from shadowprice.solvers.classic.srtf import Srtf
+from shadowprice.solvers.knowledge import OF_RUN_TIMES
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.policy_checks import expect_policy
 from shadowprice.version import __version__
@@ -119,8 +120,9 @@ def force_flow(policy: str | Policy, first: int = 4, horizon_s: float = 36_000.0
 
 def _untold(policy: str | Policy) -> Policy:
     acting = registry.policy(policy) if isinstance(policy, str) else expect_policy(policy)
-    if acting.knows:
-        told = ", ".join(sorted(map(str, acting.knows)))
+    known = acting.knows & OF_RUN_TIMES
+    if known:
+        told = ", ".join(sorted(map(str, known)))
         raise InputError(
             f"policy {acting.name!r}: is told {told}, expected one that is told nothing of run times"
         )

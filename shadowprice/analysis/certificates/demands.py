@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.copies import total_steps
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
-from shadowprice.proofs import run_speed
+from shadowprice.proofs import graph_time, run_speed
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def spread_ticks(graphs: JobGraphs, work: NDArray[np.float64]) -> list[int]:
 def on_one_node_ticks(graphs: JobGraphs, work: NDArray[np.float64]) -> list[int]:
     """Ticks of every job with all replicas on one node; ``work`` in iterations, shape (n,)."""
     each = [
-        run_speed.iteration_s(graph, [[stage.replicas for stage in graph.stages]], graphs.network)
+        graph_time.iteration_s(graph, [[stage.replicas for stage in graph.stages]], graphs.network)
         for graph in graphs.graph
     ]
     return [int(t) for t in run_speed.iterations_ticks(work, np.array(each)[graphs.of])]

@@ -25,6 +25,7 @@ from shadowprice.instances.grid import to_ticks
 from shadowprice.proofs import run_speed
 
 if TYPE_CHECKING:
+    from shadowprice.analysis.certificates.job_utilities import JobUtilities
     from shadowprice.instances.clusters.quotas import Quotas
     from shadowprice.instances.failures.node_failures import NodeFailures
     from shadowprice.instances.graphs.workload_graphs import JobGraphs
@@ -50,8 +51,10 @@ def text_of(number: Fraction | float) -> int | str:
     return exact.numerator if exact.denominator == 1 else str(exact)
 
 
-def header(instance: Instance, policy: str, goal: str) -> Record:
-    """Policy, objective and charges of gangs."""
+def header(
+    instance: Instance, policy: str, goal: str, utilities: JobUtilities | None = None
+) -> Record:
+    """Policy, objective and charges of gangs; of total utilities their name and the length of a round."""
     charges = instance.overheads
     steps = charges.restart_by_gpus or ((1, charges.restart_s),)
     return {
@@ -63,6 +66,7 @@ def header(instance: Instance, policy: str, goal: str) -> Record:
         "migration": int(to_ticks(charges.migration_s)),
         "restart": [[gpus, int(to_ticks(cost_s))] for gpus, cost_s in steps],
         **({"preemption": "restart"} if instance.restarts else {}),
+        **({} if utilities is None else {"utility": utilities.name, "round": utilities.length}),
         **_ends(instance),
     }
 
@@ -79,7 +83,9 @@ def _ends(instance: Instance) -> Record:
 # What was given.
 
 
-def given(instance: Instance, *, pairs: bool) -> Iterator[Record]:
+def given(
+    instance: Instance, *, pairs: bool, utilities: JobUtilities | None = None
+) -> Iterator[Record]:
     """Rules, nodes, tables of speeds, and jobs; with ``pairs`` the speeds of jobs that share GPUs."""
     if instance.copies is not None:
         rules = instance.copies
@@ -118,7 +124,8 @@ def given(instance: Instance, *, pairs: bool) -> Iterator[Record]:
         yield {"kind": "profile", "profile": k, "cells": cells}
     if instance.graphs is not None:
         yield from _graphs(instance.graphs)
-    yield from _jobs(instance, speeds)
+    for record in _jobs(instance, speeds):
+        yield record if utilities is None else record | utilities.fields(record["job"])
 
 
 def _checkpoints(failures: NodeFailures) -> Record:

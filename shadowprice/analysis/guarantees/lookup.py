@@ -18,6 +18,7 @@ from shadowprice.analysis.settle import Run
 from shadowprice.analysis.wording import at_most
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.offers import Offers
+from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.proofs.described_run import DescribedRun
 
 
@@ -56,6 +57,38 @@ class Silence:
 
 
 @dataclass(frozen=True)
+class FactorGuarantee:
+    """A theorem's factor on the instance at hand.
+
+    Parameters
+    ----------
+    theorem : str
+        Where it is stated and proven.
+    quantity : str
+        What costs so much, such as ``total flow time``.
+    factor : Fraction
+        It is at most this times that of any schedule of the class.
+    holds_for : ScheduleClass
+        Against which schedules.
+    more : str
+        Other things that the theorem says of the run, in words.
+    """
+
+    theorem: str
+    quantity: str
+    factor: Fraction
+    holds_for: ScheduleClass
+    more: str
+
+    def sentence(self, policy: str) -> str:
+        """The theorem in words."""
+        return (
+            f"{policy}: {self.quantity} at most {at_most(self.factor)} the offline optimum of {self.holds_for} by "
+            f"{self.theorem} ({self.more})"
+        )
+
+
+@dataclass(frozen=True)
 class KnownBound:
     """A theorem and its factor on one instance.
 
@@ -73,6 +106,13 @@ class KnownBound:
     def sentence(self) -> str:
         """The theorem in words."""
         return f"at most {at_most(self.factor)} by {self.theorem}"
+
+
+def as_known(stated: FactorGuarantee | Silence | None) -> KnownBound | None:
+    """The factor that a theorem states of a run, if it states one."""
+    if not isinstance(stated, FactorGuarantee):
+        return None
+    return KnownBound(stated.theorem, stated.factor)
 
 
 class PolicyTheorems(Protocol):

@@ -24,6 +24,8 @@ from shadowprice.execution.real.copies.policy import (
 from shadowprice.execution.real.job_file import Job, JobFile, load_job_file
 from shadowprice.execution.real.launch_specs import Limited, command_line
 from shadowprice.execution.real.settings import Settings
+from shadowprice.instances.graphs.named_graphs import NamedGraphs
+from shadowprice.instances.instance import Instance
 
 _HELD_AT_ONCE_S = 1e-6
 
@@ -130,11 +132,23 @@ def plan(settings: Settings) -> ExecutionPlan:
             round_s=settings.round_s,
             pair_throughputs=instance.pair_throughputs,
             profiles=profiles_of(instance),
+            network=None if instance.graphs is None else instance.graphs.network,
+            graphs=_named_graphs(instance),
         )
     outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, semantics)
     if job_file.profiles is None and any(demand_of(job).says for job in job_file.jobs):
         assumed.append("CPUs and memory that jobs ask for are not simulated")
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)
+
+
+def _named_graphs(instance: Instance) -> NamedGraphs | None:
+    """Graphs of the jobs of a run."""
+    graphs = instance.graphs
+    if graphs is None:
+        return None
+    names = map(str, instance.workload.id.tolist())
+    of = dict(zip(names, graphs.of.tolist(), strict=True))
+    return NamedGraphs(graphs.graph, of, instance.workload.source)
 
 
 def discovered(hosts: str) -> tuple[tuple[FoundNode, ...], tuple[str, ...]]:

@@ -18,6 +18,7 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.execution.real.copies.policy import simulated_as
+from shadowprice.execution.real.graphs.measured_mappings import MeasuredMappings
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measured_run import (
     MeasuredRun,
@@ -26,6 +27,7 @@ from shadowprice.execution.real.measured_run import (
     write_measured,
 )
 from shadowprice.execution.real.state_directory import LEDGER
+from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.speeds.model_skew import ModelSkews
 from shadowprice.instances.speeds.throughput_files import spread_speeds
 from shadowprice.proofs.execution_log import LogRejected, verify_ledger
@@ -200,15 +202,18 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
         charges = {"aggregation_s": run.overheads.restart_s, "round_s": run.round_s}
         outcome = simulate(run.workload, run.cluster, copies)
         return drift(run.jobs, outcome, assumed=charges, notes=run.notes)
-    speeds: ModelSkews = spread_speeds(run.observations)
+    mapped = run.mapped
+    speeds: ModelSkews | None = None if mapped is not None else spread_speeds(run.observations)
     semantics = Semantics(
         placement=run.placement,
         round_s=run.round_s,
         first_round_s=0.0,
         overheads=run.overheads,
         pair_throughputs=run.table if run.table.pairs else None,
-        skews=speeds if speeds.models else None,
+        skews=speeds if speeds is not None and speeds.models else None,
         profiles=run.profiles,
+        network=None if mapped is None else mapped.network,
+        graphs=None if mapped is None else mapped.graphs,
     )
     outcome = simulate(run.workload, run.cluster, policy or run.policy, semantics)
     assumed = {
@@ -216,7 +221,33 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
         "restart_s": run.overheads.restart_s,
         "round_s": run.round_s,
     }
-    return drift(run.jobs, outcome, assumed=assumed, notes=run.notes)
+    notes = run.notes if mapped is None else (*run.notes, *_placed_otherwise(mapped, outcome))
+    return drift(run.jobs, outcome, assumed=assumed, notes=notes)
+
+
+def _placed_otherwise(mapped: MeasuredMappings, outcome: Outcome) -> list[str]:
+    """A sentence if the simulation groups replicas on nodes, which are alike, otherwise than the real run did."""
+    rows, found = outcome.schedule, dict[str, tuple[float, list[tuple[int, ...]]]]()
+    assert rows.stages is not None
+    names = outcome.instance.workload.id
+    for job, start_s, stages in zip(
+        rows.job.tolist(), rows.start_s.tolist(), rows.stages.tolist(), strict=True
+    ):
+        name = str(names[job])
+        first_s, shape = found.setdefault(name, (start_s, []))
+        if start_s < first_s:
+            found[name] = (start_s, [stages])
+        elif start_s == first_s:
+            shape.append(stages)
+    others = [
+        name
+        for name, (_, shape) in found.items()
+        if name in mapped.placed
+        and shape_of(shape) != shape_of(stages for _, stages in mapped.placed[name])
+    ]
+    if not others:
+        return []
+    return [f"replicas are first on other nodes together than in the real run: {', '.join(others)}"]
 
 
 def _shown(value: object) -> str:

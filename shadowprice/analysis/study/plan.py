@@ -34,6 +34,7 @@ from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import known_keys
 from shadowprice.instances.generators import generators
+from shadowprice.instances.speeds.widths import GROWTH_FILES
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
@@ -261,6 +262,8 @@ def _paths(settings: dict[str, Any]) -> Iterator[str]:
     for name in ("profiles", "spread", "interference", "samples"):
         if conditions.get(name, PUBLISHED) != PUBLISHED:
             yield conditions[name]
+    if conditions.get("grow", "").endswith(GROWTH_FILES):
+        yield conditions["grow"]
     yield from _fault_file(conditions.get("failures", ""))
     for text in (settings["policy"], *(conditions.get(n, "") for n in ("placement", "predictor"))):
         yield from _CODE.findall(text)
@@ -317,6 +320,8 @@ def _conditions(name: str, entry: ConditionEntry, folder: Path) -> dict[str, Any
     for each in ("profiles", "spread", "interference", "samples"):
         if found.get(each, PUBLISHED) != PUBLISHED:
             found[each] = _path(found[each], folder)
+    if found.get("grow", "").endswith(GROWTH_FILES):
+        found["grow"] = _path(found["grow"], folder)
     for each in ("placement", "predictor"):
         if each in found:
             found[each] = _code_paths(found[each], folder)

@@ -16,7 +16,7 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
-from shadowprice.analysis.utility.instance import UtilityInstance
+from shadowprice.analysis.utility.instance import ROUND_S, UtilityInstance
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-
-ROUND_S = 360.0
-"""Round of utilities [s] where none is given, that of Hadar's policies."""
 
 _OFFLINE_CELLS = 3_000
 """Jobs times rounds up to which the offline optimum is tried."""

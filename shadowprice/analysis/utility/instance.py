@@ -25,6 +25,8 @@ from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.proofs.hadar.any_schedule import BoundedJob
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 
+ROUND_S = 360.0
+"""Round of utilities [s] where none is given, that of Hadar's policies."""
 UTILITIES: Mapping[str, Callable[[Instance, float, int], UtilityTable]] = {
     "effective_throughput": effective_throughput,
     "completion_time": over_duration,

@@ -64,6 +64,15 @@ StateArgument = Annotated[
 
 _EVENTS = 10
 
+HostsOption = Annotated[
+    str,
+    typer.Option(
+        "--hosts", help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:PARTITION]."
+    ),
+]
+RoundOption = Annotated[
+    float, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
+]
 NodePlacementOption = Annotated[
     str, typer.Option("--placement", help=f"count, consolidate, pack or skew; {RUNS_IT}.")
 ]

@@ -22,8 +22,10 @@ from shadowprice.cli.outputs import print_record
 from shadowprice.cli.real.commands import (
     GraceOption,
     HealthCheckOption,
+    HostsOption,
     NodePlacementOption,
     RetriesOption,
+    RoundOption,
     ShareOption,
     words_of,
 )
@@ -129,16 +131,8 @@ _LIMITS = Limits()
 def execute_command(
     jobs: Annotated[Path, typer.Argument(help="Jobs to run (YAML).", metavar="JOBS")],
     policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
-    hosts: Annotated[
-        str,
-        typer.Option(
-            "--hosts",
-            help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:PARTITION].",
-        ),
-    ] = "local",
-    round_s: Annotated[
-        float, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
-    ] = 60.0,
+    hosts: HostsOption = "local",
+    round_s: RoundOption = 60.0,
     state: Annotated[
         Path | None,
         typer.Option(

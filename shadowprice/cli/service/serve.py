@@ -14,8 +14,10 @@ from shadowprice.cli.options import POLICY_HELP, ThroughputsOption
 from shadowprice.cli.real.commands import (
     GraceOption,
     HealthCheckOption,
+    HostsOption,
     NodePlacementOption,
     RetriesOption,
+    RoundOption,
     ShareOption,
     words_of,
 )
@@ -36,16 +38,8 @@ def serve_command(
         Path, typer.Argument(help="State directory; the same command goes on.", metavar="DIR")
     ],
     policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
-    hosts: Annotated[
-        str,
-        typer.Option(
-            "--hosts",
-            help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:PARTITION].",
-        ),
-    ] = "local",
-    round_s: Annotated[
-        float, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
-    ] = 60.0,
+    hosts: HostsOption = "local",
+    round_s: RoundOption = 60.0,
     users: Annotated[
         list[str] | None,
         typer.Option(

@@ -20,19 +20,24 @@ class Meeting:
         Whose gang it is: of two attempts none meets the other.
     address : str
         Of the first rank's node.
+    fixed_ranks : bool
+        Whether torchrun's ranks are in the order of the lease's: the replicas of a job graph are
+        placed by rank. Else it gives nodes their ranks as they come.
     """
 
     job: str
     epoch: int
     address: str
     port: int
+    fixed_ranks: bool = False
 
     def variables(self, rank: int, ranks: int, devices: int, own_address: str) -> dict[str, str]:
         """Variables of one rank: those of ``torch.distributed``, and those of torchrun.
 
         A command that is no launcher is the one process of its node. ``torchrun`` takes each of its
         options from ``PET_...``, and replaces ``RANK``, ``WORLD_SIZE`` and ``MASTER_...`` in the
-        processes that it starts. Its ranks are its own: whichever node it gives rank 0 reports.
+        processes that it starts. Unless they are fixed its ranks are its own: whichever node it gives
+        rank 0 reports.
 
         Parameters
         ----------
@@ -43,6 +48,18 @@ class Meeting:
         own_address : str
             Of this node.
         """
+        fixed = {
+            "PET_RDZV_BACKEND": "static",
+            "PET_NODE_RANK": str(rank),
+            "PET_MASTER_ADDR": self.address,
+            "PET_MASTER_PORT": str(self.port),
+            "PET_RDZV_CONF": f"timeout={STORE_TIMEOUT_S}",
+        }
+        return self._any_order(rank, ranks, devices, own_address) | (
+            fixed if self.fixed_ranks else {}
+        )
+
+    def _any_order(self, rank: int, ranks: int, devices: int, own_address: str) -> dict[str, str]:
         return {
             "MASTER_ADDR": self.address,
             "MASTER_PORT": str(self.port),
@@ -63,10 +80,12 @@ class Meeting:
         }
 
 
-MEETING_VARIABLES = frozenset(Meeting("", 0, "", 0).variables(0, 1, 1, ""))
+MEETING_VARIABLES = frozenset(Meeting("", 0, "", 0, fixed_ranks=True).variables(0, 1, 1, ""))
 
 
-def meeting_of(job: str, epoch: int, address: str, index: int) -> Meeting:
+def meeting_of(
+    job: str, epoch: int, address: str, index: int, *, fixed_ranks: bool = False
+) -> Meeting:
     """Meeting point of a gang: jobs that share a device differ, and so do attempts of one.
 
     Parameters
@@ -77,4 +96,4 @@ def meeting_of(job: str, epoch: int, address: str, index: int) -> Meeting:
         Of its first device there.
     """
     port = _FIRST_PORT + (zlib.crc32(job.encode()) + 131 * index + 17 * epoch) % _PORTS
-    return Meeting(job, epoch, address, port)
+    return Meeting(job, epoch, address, port, fixed_ranks)

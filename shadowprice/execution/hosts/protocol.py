@@ -52,6 +52,9 @@ class FoundNode:
         Where other nodes reach it; the first rank's is ``MASTER_ADDR`` of a gang.
     whole_cpus : bool
         Whether the host gives CPUs to leases by whole ones only.
+    amounts_in_pairs : bool
+        Whether each of two leases on the same devices has CPUs and memory of its own; else both have those
+        of the one that came first.
     """
 
     name: str
@@ -61,6 +64,7 @@ class FoundNode:
     memory_gb: float = 0.0
     address: str = "127.0.0.1"
     whole_cpus: bool = False
+    amounts_in_pairs: bool = True
 
     def record(self) -> dict[str, Any]:
         """Plain data, for a ledger."""

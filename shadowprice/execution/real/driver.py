@@ -14,7 +14,7 @@ from types import FrameType
 
 from shadowprice.errors import HostError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.first_instance import instance_of, profiles_of
+from shadowprice.execution.first_instance import instance_of, profiles_of, why_not_in_pairs
 from shadowprice.execution.hosts.absent import AbsentDevices
 from shadowprice.execution.hosts.protocol import FoundNode, Host
 from shadowprice.execution.hosts.registry import open_host
@@ -25,6 +25,7 @@ from shadowprice.execution.real.copies.policy import copies_policy, expect_avera
 from shadowprice.execution.real.devices import DevicePool
 from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.event_log import Record
+from shadowprice.execution.real.graphs.run_graphs import record_of
 from shadowprice.execution.real.job_file import JobFile, load_job_file
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.lease import JobRecord
@@ -85,11 +86,12 @@ def assemble(
     if not resumed:
         _write_down(ledger, nodes, tracked, instance, notes)
     watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, found))
-    conditions = instance.conditions
+    conditions, together = instance.conditions, instance.pair_throughputs
     amounts = LeaseAmounts(
         nodes,
-        counted=copies_policy(settings) is None and instance.pair_throughputs is None,
+        counted=copies_policy(settings) is None and not why_not_in_pairs(nodes, together),
         by_policy=conditions is not None and conditions.sensitivity is not None,
+        shared=together is not None,
     )
     for one in tracked:
         amounts.add(one.job)
@@ -132,6 +134,9 @@ def _write_down(
         if profiles is not None:
             tables = profiles.tables.items()
             ledger.set("profiles", [table_entry(*kind, table) for kind, table in tables])
+        graphs = record_of(instance)
+        if graphs is not None:
+            ledger.set("graphs", graphs)
         for text in notes:
             ledger.event(0.0, "note", text=text)
         ledger.set("ready", True)

@@ -14,6 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from shadowprice.execution.engine import Engine, Rounds
 from shadowprice.execution.real.real_hosts import RealHosts
 from shadowprice.execution.real.run import RealRun
+from shadowprice.instances.graphs.job_graph import StageMapping
+from shadowprice.instances.graphs.workload_graphs import in_order
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.sensitivity import Amounts
@@ -78,13 +80,32 @@ class RealEngine(Engine):
         decision = super()._decide()
         cpu_s = time.process_time() - began_s
         _restart_adjusted(state, decision)
-        stays = renewed(state, decision)
+        stays = self._unmoved(decision)
         decision.stops = [job for job in decision.stops if job not in stays]
         for job in stays:
             del decision.starts[job]
-        self.real.decided(state, decision, cpu_s)
+        self.real.decided(state, decision, cpu_s, self._mappings(decision))
         self.real.prepare(decision.stops)
         return decision
+
+    def _unmoved(self, decision: Decision) -> set[int]:
+        """Jobs that a decision starts where they are, the replicas of their graphs included."""
+        mappings = decision.mappings or {}
+        return {
+            job
+            for job in renewed(self.state, decision)
+            if job not in mappings or mappings[job] == self.run.tracked[job].mapping
+        }
+
+    def _mappings(self, decision: Decision) -> dict[int, StageMapping]:
+        """Nodes of the replicas of jobs that start: stages in order where the policy chose GPUs only."""
+        graphs, chosen = self.run.measuring.instance.graphs, decision.mappings or {}
+        if graphs is None:
+            return {}
+        return {
+            job: chosen.get(job) or in_order(graphs.graph[graphs.of[job]], pieces)
+            for job, pieces in decision.starts.items()
+        }
 
     def _apply(self, decision: Decision, now_s: float) -> None:
         """Apply a decision, each start as soon as the GPUs of its predecessors are free.
@@ -93,6 +114,7 @@ class RealEngine(Engine):
         """
         given = self._given(decision)
         self.real.give(given)
+        self.real.map(self._mappings(decision))
         if decision.partners or not decision.stops:
             with self.real.applying(decision.stops):
                 super()._apply(decision, now_s)

@@ -13,6 +13,7 @@ from shadowprice.execution.real.lease import Ending, HeldLease, JobRecord, Kind
 from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED, LeaseOutcome
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measuring import JobProgress, Measuring, timed
+from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.policy import Decision, State
 
@@ -20,7 +21,11 @@ from shadowprice.solvers.policy import Decision, State
 
 
 def describe_decision(
-    tracked: Sequence[JobRecord], state: State, decision: Decision, cpu_s: float
+    tracked: Sequence[JobRecord],
+    state: State,
+    decision: Decision,
+    cpu_s: float,
+    mappings: Mapping[int, StageMapping],
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A decision as data of an event, and why each job waits, as far as can be seen from outside."""
     names = [one.job.name for one in tracked]
@@ -34,6 +39,11 @@ def describe_decision(
         "stops": [names[job] for job in decision.stops],
         "cpu_s": cpu_s,
     }
+    if mappings:
+        data["mappings"] = {
+            names[job]: [[node, list(stages)] for node, stages in mapping]
+            for job, mapping in mappings.items()
+        }
     return data, why
 
 
@@ -74,7 +84,9 @@ class Record:
         Parameters
         ----------
         more : mapping
-            ``amounts``: thousandths of CPUs and MiB of memory by node; ``speed`` by its profile.
+            ``amounts``: thousandths of CPUs and MiB of memory by node; ``speed`` by its profile;
+            ``replicas`` of its graph, ``[device, stage, number]`` by rank, and ``iteration_s``, what the
+            graph says of an iteration with them [s].
         """
         name = tracked.job.name
         other = None if partner == ALONE else self._name(partner)
@@ -165,6 +177,7 @@ class Record:
             checkpoint_step=committed,
             lost_steps=max(reached - own, 0),
             detail=end.why[-2000:],
+            **_pace(lease),
         )
 
     def confirmed(
@@ -340,6 +353,14 @@ def _by_job(leases: Sequence[HeldLease]) -> list[list[HeldLease]]:
     for lease in leases:
         found.setdefault(lease.row, []).append(lease)
     return list(found.values())
+
+
+def _pace(lease: HeldLease) -> dict[str, float]:
+    """Timed steps and their seconds, of a lease whose speed its mapping is to explain."""
+    if lease.replicas is None:
+        return {}
+    steps, seconds = timed(lease.report)
+    return {"timed_steps": steps, "seconds": seconds}
 
 
 def _copy(lease: HeldLease) -> dict[str, int]:

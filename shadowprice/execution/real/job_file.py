@@ -3,6 +3,7 @@
 ::
 
     profiles: profiles.json         # optional: speeds by CPUs and memory, from the folder of this file on
+    network: {intra_gb_per_s: 300, nic_gb_per_s: 12.5}    # of the nodes, where jobs have graphs
     defaults:                       # optional: keys for all jobs that do not say otherwise
       gpus: 1
       env: {OMP_NUM_THREADS: 1}     # merged by name
@@ -14,6 +15,10 @@
         gpu_types: [v100, p100]
         throughput: {v100: 40, p100: 21}
         arrival_s: 30
+      - name: translation
+        command: [torchrun, train.py]
+        iterations: 1000
+        graph: translation.yaml     # or in place: {model: {name: t5-base, pipeline: 2, data: 4, ...}}
       - name: legacy
         shell: ./run.sh | tee log   # a shell, only where it is asked for
         iterations: 1
@@ -26,10 +31,11 @@ gives takes the place of both in the defaults. All other keys are refused.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -40,10 +46,13 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.containers import Container
 from shadowprice.execution.hosts.meeting import MEETING_VARIABLES
 from shadowprice.execution.hosts.protocol import FoundNode
+from shadowprice.execution.real.graphs.entries import NodeNetwork, gang_of, graph_of
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
 from shadowprice.instances.documents.schema import SECRET, Line, Name, decode
 from shadowprice.instances.entries import LARGEST, known_keys, shown
+from shadowprice.instances.graphs.graph_file import graph_entry
+from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.throughput_files import JOB_PREFIX, kind_name
@@ -153,6 +162,9 @@ class Job:
     throughput : float or dict of str to float or None
         Iterations per second of the whole gang, on all types or by type (0 or left out: it cannot
         run there); None if unknown.
+    graph : JobGraph or None
+        Stages, replicas and traffic: where its replicas are says how fast it is; None if it says
+        nothing of that.
     """
 
     name: _JobName
@@ -175,6 +187,7 @@ class Job:
     job_class: Line = ""
     container: Container | None = None
     throughput: _Throughput | None = None
+    graph: JobGraph | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gpu_types", tuple(dict.fromkeys(self.gpu_types)))
@@ -292,6 +305,7 @@ class _Tree(msgspec.Struct, frozen=True):
     ]
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
     profiles: Line = ""
+    network: NodeNetwork | None = None
 
 
 __all__ = [
@@ -318,16 +332,19 @@ class JobFile:
     path : Path
         Where it was read.
     sha256 : str
-        Of the bytes of the file and of the profiles that it names, in hexadecimal: a run that is
-        resumed asks for the same.
+        Of the bytes of the file and of the profiles that it names, and of the graphs, in hexadecimal: a
+        run that is resumed asks for the same.
     profiles : Profiles or None
         Speeds of models by CPUs and memory, which the policy then gives out.
+    network : NodeNetwork or None
+        Bandwidths of the nodes, on which the speed of jobs with graphs depends.
     """
 
     path: Path
     jobs: tuple[Job, ...]
     sha256: str
     profiles: Profiles | None = None
+    network: NodeNetwork | None = None
 
 
 def load_job_file(path: str | Path) -> JobFile:
@@ -343,13 +360,18 @@ def load_job_file(path: str | Path) -> JobFile:
     document = parse(data, str(path))
     jobs = jobs_of(document, str(path), path.parent)
     expect_images(jobs, str(path))
-    named = decode(_Tree, document, str(path)).profiles
-    if not named:
-        return JobFile(path, jobs, hashlib.sha256(data).hexdigest())
-    tables = path.parent / named
-    profiles = Profiles.load(tables)
-    sha256 = hashlib.sha256(data + read_small(tables)).hexdigest()
-    return JobFile(path, jobs, sha256, profiles)
+    tree = decode(_Tree, document, str(path), numbers_as_text=True)
+    graphs = [graph_entry(job.graph) for job in jobs if job.graph is not None]
+    if tree.network is not None and not graphs:
+        raise InputError(f"{path}: has a network, expected none: no job has a graph")
+    read, profiles = data, None
+    if tree.profiles:
+        tables = path.parent / tree.profiles
+        profiles = Profiles.load(tables)
+        read += read_small(tables)
+    if graphs:
+        read += json.dumps(graphs).encode()
+    return JobFile(path, jobs, hashlib.sha256(read).hexdigest(), profiles, tree.network)
 
 
 def expect_images(jobs: Sequence[Job], source: str) -> None:
@@ -380,7 +402,7 @@ def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
     InputError
         See :func:`load_job_file`.
     """
-    tree = decode(_Tree, document, source)
+    tree = decode(_Tree, document, source, numbers_as_text=True)
     choices = _Choices.__struct_fields__
     keys = tuple(dict.fromkeys([*Job.__dataclass_fields__, *choices]))
     defaults = known_keys(
@@ -393,7 +415,12 @@ def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
         name = own.get("name") if isinstance(own, dict) else None
         named = f" ({name})" if isinstance(name, str) and _NAME.fullmatch(name) else ""
         where = f"{source}: job {k}{named}"
-        settled = _with_defaults(known_keys(own, where, keys), defaults)
+        settled: dict[str, Any] = _with_defaults(known_keys(own, where, keys), defaults)
+        drawn = settled.pop("graph", None)
+        graph = None if drawn is None else graph_of(drawn, folder, where)
+        if graph is not None:
+            settled["gpus"] = gang_of(graph, own, where)
+            settled.pop("throughput", None)
         chosen = {key: settled.pop(key) for key in choices if key in settled}
         choice = decode(_Choices, chosen, where, numbers_as_text=True)
         try:
@@ -401,7 +428,8 @@ def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
         except ValueError as error:
             raise InputError(f"{where}: {error}") from error
         written = {"env": {}, "gpus": 1, **settled}
-        jobs.append(decode(Job, {**written, **fields}, where, numbers_as_text=True))
+        job = decode(Job, {**written, **fields}, where, numbers_as_text=True)
+        jobs.append(replace(job, graph=graph))
     _unique([job.name for job in jobs], source)
     return tuple(jobs)
 
@@ -421,6 +449,8 @@ def entry_of(job: Job) -> dict[str, Any]:
             "image": job.container.image,
             "binds": list(job.container.binds),
         }
+    if job.graph is not None:
+        given["graph"] = graph_entry(job.graph)
     return given
 
 
@@ -527,6 +557,8 @@ def _rates(
 ) -> tuple[list[float], list[str]]:
     """Rates of a job on these types, and what is to be told of them."""
     may = [name for name in types if not job.gpu_types or name in job.gpu_types]
+    if job.graph is not None:
+        return [float(name in may) for name in types], []  # how fast it is, its graph says
     own, notes = job.throughput, []
     known: Mapping[str, float]
     if isinstance(own, dict):

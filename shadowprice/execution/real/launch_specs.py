@@ -12,12 +12,32 @@ from shadowprice.execution.hosts.meeting import meeting_of
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
 from shadowprice.execution.lease_amounts import GrantedAmounts
 from shadowprice.execution.real.checkpoints import folder_of
+from shadowprice.execution.real.graphs.replicas import PlacedReplicas
 from shadowprice.execution.real.job_file import Job
 from shadowprice.execution.real.limits import Limits
 from shadowprice.solvers.placement.amounts import CPU_MILLI, MIB_PER_GB, HeldAmounts
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables by which numerical libraries are told how many threads to use."""
+
+
+@dataclass(frozen=True)
+class CopyShare:
+    """Part of a job that one of its copies does.
+
+    Parameters
+    ----------
+    number : int
+        Of the copy, from 0.
+    stop_at : int, optional
+        Step at which its lease ends though the job does not.
+    origin : Path, optional
+        Where checkpoints are, if not in the job's directory.
+    """
+
+    number: int = 0
+    stop_at: int | None = None
+    origin: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -53,24 +73,22 @@ class LaunchSpecs:
         devices: Sequence[Device],
         *,
         shared: bool = False,
-        copy: int = 0,
-        stop_at: int | None = None,
-        origin: Path | None = None,
+        copy: CopyShare | None = None,
         amounts: GrantedAmounts | None = None,
+        replicas: PlacedReplicas | None = None,
     ) -> tuple[LaunchSpec, ...]:
         """One order for each node of a gang, rank 0 on the node of the first device.
 
         Parameters
         ----------
-        copy : int
-            Number of the copy of a job that runs as several.
-        stop_at : int, optional
-            Step at which the lease ends though the job does not.
-        origin : Path, optional
-            Where checkpoints are, if not in the job's directory.
+        copy : CopyShare, optional
+            Copy of a job that runs as several.
         amounts : GrantedAmounts, optional
             CPUs and memory that it holds on each node.
+        replicas : PlacedReplicas, optional
+            Replicas of its graph, in the order of the devices.
         """
+        copied = copy or CopyShare()
         by_node: dict[str, list[Device]] = {}
         for device in devices:
             by_node.setdefault(device.node, []).append(device)
@@ -80,21 +98,30 @@ class LaunchSpecs:
             **job.env,
             "SHADOWPRICE_JOB": job.name,
             "SHADOWPRICE_EPOCH": str(epoch),
-            "SHADOWPRICE_COPY": str(copy),
-            "SHADOWPRICE_JOB_DIRECTORY": str(origin or directory),
+            "SHADOWPRICE_COPY": str(copied.number),
+            "SHADOWPRICE_JOB_DIRECTORY": str(copied.origin or directory),
             "SHADOWPRICE_ITERATIONS": str(job.iterations),
             "SHADOWPRICE_CHECKPOINT_S": repr(self.checkpoint_s),
             "SHADOWPRICE_RANKS": str(len(by_node)),
-            "SHADOWPRICE_REPORT_DIRECTORY": str(self._place(LeaseKey(job.name, epoch, 0, copy))),
+            "SHADOWPRICE_REPORT_DIRECTORY": str(
+                self._place(LeaseKey(job.name, epoch, 0, copied.number))
+            ),
         }
-        if stop_at is not None:
-            common["SHADOWPRICE_STOP_AT"] = str(stop_at)
+        if copied.stop_at is not None:
+            common["SHADOWPRICE_STOP_AT"] = str(copied.stop_at)
         folder = str(folder_of(directory, epoch))
         gpus, granted = "cpu:" not in devices[0].uuid, amounts or GrantedAmounts()
-        meeting = meeting_of(job.name, epoch, addresses[devices[0].node], devices[0].index)
+        first = devices[0]
+        meeting = meeting_of(
+            job.name,
+            epoch,
+            addresses[first.node],
+            first.index,
+            fixed_ranks=replicas is not None,
+        )
         made = []
         for rank, held in enumerate(by_node.values()):
-            key = LeaseKey(job.name, epoch, rank, copy)
+            key = LeaseKey(job.name, epoch, rank, copied.number)
             place = self._place(key)
             own = granted.by_node.get(held[0].node)
             limits = Limited.of(job, own, chosen=granted.chosen is not None)
@@ -104,6 +131,7 @@ class LaunchSpecs:
                 | _devices(held)
                 | limits.variables(own, slots=not gpus)
                 | meeting.variables(rank, len(by_node), len(held), addresses[held[0].node])
+                | ({} if replicas is None else replicas.variables(rank))
                 | {"SHADOWPRICE_LEASE": str(place), "SHADOWPRICE_RANK": str(rank)}
             )
             made.append(
@@ -155,10 +183,11 @@ class Limited:
         """Variables by which a command finds what it holds; threads of libraries on CPU slots."""
         if held is None:
             return {}
-        told = {
-            "SHADOWPRICE_CPUS": f"{held[0] / CPU_MILLI:g}",
-            "SHADOWPRICE_MEMORY_GB": f"{held[1] / MIB_PER_GB:.6g}",
-        }
+        told = {}  # a job beside another holds nothing of what it does not ask for
+        if held[0]:
+            told["SHADOWPRICE_CPUS"] = f"{held[0] / CPU_MILLI:g}"
+        if held[1]:
+            told["SHADOWPRICE_MEMORY_GB"] = f"{held[1] / MIB_PER_GB:.6g}"
         if slots and self.cpu_milli is not None:
             told |= dict.fromkeys(THREADS, str(max(self.cpu_milli // CPU_MILLI, 1)))
         return told

@@ -17,7 +17,9 @@ from shadowprice.execution.hosts.protocol import (
     Phase,
     RankStatus,
 )
+from shadowprice.execution.real.graphs.replicas import PlacedReplicas
 from shadowprice.execution.real.job_file import Job
+from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.solvers.placement.protocol import Pieces
@@ -77,6 +79,8 @@ class HeldLease:
         CPUs [thousandths] and memory [MiB] that it holds on each node; empty if they are not counted.
     given : tuple of (float, float) or None
         CPUs and memory [GB] for each of its pieces, where the policy gives them out.
+    replicas : PlacedReplicas or None
+        Replicas of the job's graph on its devices.
     """
 
     row: int
@@ -109,6 +113,7 @@ class HeldLease:
     reports: bool = False
     amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     given: Amounts | None = None
+    replicas: PlacedReplicas | None = None
 
     @cached_property
     def keys(self) -> tuple[LeaseKey, ...]:
@@ -169,6 +174,11 @@ class HeldLease:
         seen = self.seen.get(key)
         return Phase.STARTING if seen is None else seen.phase
 
+    @property
+    def mapping(self) -> StageMapping | None:
+        """Nodes of the replicas of the job's graph."""
+        return None if self.replicas is None else self.replicas.mapping
+
 
 @dataclass
 class JobRecord:
@@ -189,6 +199,8 @@ class JobRecord:
         it waits to be tried again.
     pieces : pieces
         What the engine thinks that it holds while it runs.
+    mapping : StageMapping or None
+        Where the engine thinks that the replicas of its graph are.
     return_s : float
         When it comes back after a failure [s], infinity if it does not wait for that.
     cancel : bool
@@ -208,6 +220,7 @@ class JobRecord:
     over: str = ""
     view: str = ABSENT
     pieces: Pieces = ()
+    mapping: StageMapping | None = None
     return_s: float = math.inf
     cancel: bool = False
     lease: HeldLease | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +25,7 @@ from shadowprice.execution.real.checkpoints import (
 )
 from shadowprice.execution.real.devices import Drains
 from shadowprice.execution.real.event_log import describe_decision
+from shadowprice.execution.real.graphs.replicas import PlacedReplicas
 from shadowprice.execution.real.lease import (
     ABSENT,
     RUNNING,
@@ -38,6 +39,7 @@ from shadowprice.execution.real.lease_outcome import LeaseOutcome, conclude, lea
 from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.observer import RunObserver
 from shadowprice.execution.real.run import RealRun
+from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision
@@ -187,9 +189,16 @@ class LiveHosts:
             submitted=run.arrivals.fresh(),
         )
 
-    def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
+    def decided(
+        self,
+        state: State,
+        decision: Decision,
+        cpu_s: float,
+        mappings: Mapping[int, StageMapping],
+    ) -> None:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
-        self.observer.decided(*describe_decision(self.run.tracked, state, decision, cpu_s))
+        told = describe_decision(self.run.tracked, state, decision, cpu_s, mappings)
+        self.observer.decided(*told)
 
     def ask_stop(self, rows: Sequence[int]) -> None:
         """Ask the leases of jobs to end, so that they do so at the same time."""
@@ -226,7 +235,12 @@ class LiveHosts:
 
     @contextmanager
     def grant(
-        self, tracked: JobRecord, pieces: Pieces, partner: int, amounts: GrantedAmounts
+        self,
+        tracked: JobRecord,
+        pieces: Pieces,
+        partner: int,
+        amounts: GrantedAmounts,
+        replicas: PlacedReplicas | None = None,
     ) -> Iterator[tuple[int, list[str]]]:
         """Epoch and devices of a new lease; no devices if some, or its amounts, are not to be had."""
         run = self.run
@@ -239,10 +253,13 @@ class LiveHosts:
                 yield tracked.epoch, []
                 return
             epoch = tracked.epoch + 1
-            rate = run.measuring.work_rate(tracked.row, pieces, partner, amounts.chosen)
+            mapping = None if replicas is None else replicas.mapping
+            rate = run.measuring.work_rate(tracked.row, pieces, partner, amounts.chosen, mapping)
             told: dict[str, object] = {"amounts": amounts.by_node} if amounts.by_node else {}
             if amounts.chosen is not None:
                 told["speed"] = run.measuring.speed(tracked.row, pieces, amounts.chosen)
+            if replicas is not None:
+                told |= replicas.told(devices)
             run.record.granted(tracked, epoch, devices, partner, rate, told)
             self._granted.append(tracked.row)
             yield epoch, [device.uuid for device in devices]

@@ -27,6 +27,11 @@ from scipy.optimize import nnls
 
 from shadowprice.errors import InputError
 from shadowprice.execution.real.copies.policy import simulated_as
+from shadowprice.execution.real.graphs.measured_mappings import (
+    MeasuredMappings,
+    mapped_workload,
+    measured_graphs,
+)
 from shadowprice.execution.real.job_file import cluster_of
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.instances.cluster import Cluster
@@ -70,7 +75,8 @@ class LeaseTime:
     finished : bool
         Whether it finished the job; else the policy stopped it.
     speed : float
-        Of the job with the CPUs and memory that the policy gave it, by its profile.
+        Of the job with the CPUs and memory that the policy gave it, by its profile; of one with a graph,
+        iterations a second that the graph says of where its replicas were.
     """
 
     job: str
@@ -110,7 +116,7 @@ def lease_times(events: Iterable[Event]) -> list[LeaseTime]:
         elif kind == "granted":
             devices, name = tuple(data["devices"]), event["job"]
             began = (event["time_s"], devices, data["from_step"], name in begun)
-            leases[key] = _Open(*began, float(data.get("speed", 1.0)))
+            leases[key] = _Open(*began, _speed(data))
             begun.add(name)
         elif kind == "stop-asked" and key in leases:
             leases[key] = replace(leases[key], stopped=True)
@@ -131,6 +137,12 @@ def lease_times(events: Iterable[Event]) -> list[LeaseTime]:
             end_s = min(data.get("at_s", lease.released_s), lease.released_s)
             found.append(_time(key[0], lease, end_s, finished=True))
     return found
+
+
+def _speed(data: Mapping[str, Any]) -> float:
+    """Speed of a lease that its profile, or its job's graph, explains."""
+    said_s = data.get("iteration_s")
+    return float(data.get("speed", 1.0)) if said_s is None else 1.0 / float(said_s)
 
 
 def _time(job: str, lease: _Open, end_s: float, *, finished: bool) -> LeaseTime:
@@ -209,6 +221,8 @@ class MeasuredRun:
         What had to be assumed.
     profiles : Profiles or None
         Speeds of jobs by CPUs and memory, where the policy gave them out.
+    mapped : MeasuredMappings or None
+        Graphs of jobs, slower or faster than they were given by what was measured.
     """
 
     policy: str
@@ -222,6 +236,7 @@ class MeasuredRun:
     notes: tuple[str, ...] = ()
     placement: str = "count"
     profiles: Profiles | None = None
+    mapped: MeasuredMappings | None = None
 
 
 def measured_run(ledger: RunLedger) -> MeasuredRun:
@@ -242,12 +257,20 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         if timed
         else Throughputs(cluster.gpu_types, {}, source=source)
     )
-    rows, leases = ledger.jobs(), lease_times(ledger.events())
+    events = list(ledger.events())
+    rows, leases = ledger.jobs(), lease_times(events)
     type_of = {device.uuid: node.gpu_type for node in nodes for device in node.devices}
     rates = {
         (row["name"], name): rate for row in rows for name, rate in _table_rates(row, table).items()
     }
-    workload, notes = measured_workload(rows, cluster, table, leases, str(ledger.path))
+    names = [node.name for node in nodes]
+    mapped = measured_graphs(ledger.value("graphs"), events, names, str(ledger.path))
+    if mapped is None:
+        workload, notes = measured_workload(rows, cluster, table, leases, str(ledger.path))
+    else:
+        workload, left_out = mapped_workload(rows, str(ledger.path))
+        notes, (gpu_type,) = [*left_out, *mapped.notes], cluster.gpu_types
+        rates = {(job, gpu_type): 1.0 / factor for job, factor in mapped.factors.items()}
     return MeasuredRun(
         str(ledger.value("policy")),
         float(ledger.value("round_s")),
@@ -260,6 +283,7 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         tuple(notes),
         str(ledger.value("placement", "count")),
         _profiles(ledger),
+        mapped,
     )
 
 
@@ -363,7 +387,7 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
     write_workload(run.workload, jobs)
     write_cluster(run.cluster, cluster)
     words = ["shadowprice", "simulate", str(jobs), "--cluster", str(cluster), *_switches(run)]
-    if run.table.alone:
+    if run.table.alone and run.mapped is None:
         write_throughputs(run.table, table)
         words += ["--throughputs", str(table)]
     if run.profiles is not None:
@@ -371,6 +395,13 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
         entries = [table_entry(*kind, each) for kind, each in run.profiles.tables.items()]
         profiles.write_text(json.dumps({"profiles": entries}, indent=1) + "\n", encoding="utf-8")
         words += ["--profiles", str(profiles)]
+    if run.mapped is not None:
+        run.mapped.graphs.save(directory / "graphs.json")
+        network = run.mapped.network
+        bandwidths = (network.intra_bytes_per_s / 1e9, network.nic_bytes_per_s / 1e9)
+        words += ["--network", ":".join([*map(repr, bandwidths), network.sharing])]
+        words += ["--job-graphs", str(directory / "graphs.json")]
+        return shlex.join(words)
     speeds = spread_speeds(run.observations)
     if speeds.models and "--placement" in words:
         write_spread(speeds, directory / "spread.json")

@@ -10,7 +10,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from shadowprice.execution.real.graphs.measured_graphs import MeasuredGraphs
+from shadowprice.execution.real.graphs.replicas import PlacedReplicas, replicas_of
 from shadowprice.execution.real.lease import HeldLease, JobRecord
+from shadowprice.instances.graphs.job_graph import StageMapping
+from shadowprice.instances.graphs.workload_graphs import one_run_s, shape_of
 from shadowprice.instances.grid import TICK_S, to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
@@ -90,6 +94,8 @@ class Measuring:
         self._sums: dict[TimingConditions, tuple[int, float]] = {}
         self._kinds: list[Kind] = []
         self._rows: dict[Kind, list[int]] = defaultdict(list)
+        graphs = instance.graphs
+        self._graphs = None if graphs is None else MeasuredGraphs(graphs)
         self._take_kinds()
 
     def grow(self, instance: Instance) -> None:
@@ -154,6 +160,8 @@ class Measuring:
         lease.counted = (progress.steps, progress.seconds)
         conditions = self.conditions(lease)
         self._sums[conditions] = _add(self._sums.get(conditions), self.at_share(lease, window))
+        if self._graphs is not None and lease.mapping is not None:
+            self._graphs.count(lease.row, lease.mapping, *window)
 
     def at_share(self, lease: HeldLease, window: tuple[int, float]) -> tuple[int, float]:
         """Timed steps and seconds, as they would be where work is counted: with the share of its GPUs.
@@ -175,10 +183,17 @@ class Measuring:
         return TimingConditions(lease.row, gpu_type, len(lease.pieces), lease.partner)
 
     def prior_rate(
-        self, row: int, pieces: Pieces, partner: int, given: Amounts | None = None
+        self,
+        row: int,
+        pieces: Pieces,
+        partner: int,
+        given: Amounts | None = None,
+        mapping: StageMapping | None = None,
     ) -> float:
-        """Rate of a run against the job's fastest type, by what is known now."""
+        """Rate of a run against the job's fastest type, or its best mapping, by what is known now."""
         instance = self.instance
+        if mapping is not None:
+            return self._mapped_rate(row, mapping)
         types = {int(instance.cluster.type_of_node[node]) for node, _ in pieces}
         if partner != ALONE:
             whole_s = max(instance.shared_s(row, partner, gpu_type) for gpu_type in types)
@@ -188,13 +203,45 @@ class Measuring:
         return float(instance.shortest_s[row]) / whole_s if math.isfinite(whole_s) else 1.0
 
     def work_rate(
-        self, row: int, pieces: Pieces, partner: int, given: Amounts | None = None
+        self,
+        row: int,
+        pieces: Pieces,
+        partner: int,
+        given: Amounts | None = None,
+        mapping: StageMapping | None = None,
     ) -> float:
         """Iterations a second that are expected of a run."""
-        return self._fastest(row) * self.prior_rate(row, pieces, partner, given)
+        return self._fastest(row) * self.prior_rate(row, pieces, partner, given, mapping)
+
+    def placed(self, tracked: JobRecord, mapping: StageMapping | None) -> PlacedReplicas | None:
+        """Replicas of a job's graph under a mapping; None without one."""
+        graphs = self.instance.graphs
+        if mapping is None or graphs is None or self._graphs is None:
+            return None
+        graph = graphs.graph[graphs.of[tracked.row]]
+        said_s = self._graphs.iteration_s(tracked.row, mapping)
+        return PlacedReplicas(mapping, replicas_of(graph, mapping), said_s)
+
+    def _mapped_rate(self, row: int, mapping: StageMapping) -> float:
+        graphs = self.instance.graphs
+        assert graphs is not None
+        number, shape = int(graphs.of[row]), shape_of(stages for _, stages in mapping)
+        iteration_s = graphs.times.iteration_s(number, graphs.graph[number], shape)
+        whole_s = one_run_s(float(self.instance.workload.work[row]), iteration_s)
+        return float(self.instance.shortest_s[row]) / whole_s
+
+    def _learn_graphs(self, known: MeasuredGraphs) -> bool:
+        """Take times of iterations that were measured well into the instance; whether any changed."""
+        limits = (FEWEST_STEPS, _ENOUGH_S, _CHANGE)
+        graphs = known.learned(self.instance.workload, *limits)
+        if graphs is not None:
+            self.instance = replace(self.instance, graphs=graphs)
+        return graphs is not None
 
     def learn(self) -> bool:
         """Take rates that were measured well into the instance; whether any changed."""
+        if self._graphs is not None:
+            return self._learn_graphs(self._graphs)
         workload, types = self.instance.workload, self.instance.cluster.gpu_types
         assert workload.throughput is not None
         columns = [workload.gpu_types.index(name) for name in types]

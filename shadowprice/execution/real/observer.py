@@ -7,6 +7,7 @@ from typing import Any
 
 from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
 from shadowprice.execution.real.devices import Drains
+from shadowprice.execution.real.launch_specs import CopyShare
 from shadowprice.execution.real.lease import UNHEALTHY, HeldLease
 from shadowprice.execution.real.limits import SAMPLE_S, STEPS_S
 from shadowprice.execution.real.run import RealRun
@@ -56,7 +57,9 @@ class RunObserver:
         return [
             order
             for (name, epoch, copy), uuids in held.items()
-            for order in run.orders.orders(jobs[name], epoch, run.devices.named(uuids), copy=copy)
+            for order in run.orders.orders(
+                jobs[name], epoch, run.devices.named(uuids), copy=CopyShare(copy)
+            )
         ]
 
     def take_over(self) -> None:

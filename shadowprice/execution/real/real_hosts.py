@@ -13,12 +13,14 @@ from contextlib import ExitStack, contextmanager, nullcontext
 
 from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.lease_amounts import GrantedAmounts
+from shadowprice.execution.real.graphs.replicas import PlacedReplicas
 from shadowprice.execution.real.lease import ABSENT, RUNNING, WAITING, HeldLease, JobRecord
 from shadowprice.execution.real.lease_outcome import CANCELLED, LeaseOutcome
 from shadowprice.execution.real.live_hosts import HostEvents, LiveHosts, StoppedRun
 from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.replay import Journal
 from shadowprice.execution.real.run import RealRun
+from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.solvers.placement.protocol import Pieces
@@ -41,6 +43,7 @@ class RealHosts:
         self.run = run
         self.live = LiveHosts(run)
         self._given: Mapping[int, Amounts] = {}
+        self._mappings: Mapping[int, StageMapping] = {}
         self.journal = Journal(
             run.ledger, self.live.observer.keep_alive, self.live.observer.take_over
         )
@@ -65,9 +68,15 @@ class RealHosts:
         tracked.view = WAITING
         self.journal.act(lambda: self.run.record.arrived(tracked))
 
-    def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
+    def decided(
+        self,
+        state: State,
+        decision: Decision,
+        cpu_s: float,
+        mappings: Mapping[int, StageMapping],
+    ) -> None:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
-        self.journal.act(lambda: self.live.decided(state, decision, cpu_s))
+        self.journal.act(lambda: self.live.decided(state, decision, cpu_s, mappings))
 
     def prepare(self, stops: Sequence[int]) -> None:
         """Ask all leases that a decision stops to end, so that they do so at the same time."""
@@ -83,6 +92,10 @@ class RealHosts:
     def give(self, amounts: Mapping[int, Amounts]) -> None:
         """CPUs and memory that the policy gives to the jobs that start next."""
         self._given = amounts
+
+    def map(self, mappings: Mapping[int, StageMapping]) -> None:
+        """Nodes of the replicas of the jobs that start next, of those with graphs."""
+        self._mappings = mappings
 
     def has_free(self, job: int, pieces: Pieces) -> bool:
         """True if there are free devices for pieces of a job, with their CPUs and memory."""
@@ -113,16 +126,20 @@ class RealHosts:
         call = f"start {job} {list(map(list, pieces))} {partner}"
         if amounts.chosen is not None:
             call = f"{call} {list(map(list, amounts.by_node.values()))}"
+        replicas = self.run.measuring.placed(tracked, self._mappings.get(job))
+        if replicas is not None:
+            call = f"{call} {[list(stages) for _, stages in replicas.mapping]}"
         epoch, uuids = self.journal.ask(
             call,
             tuple[int, list[str]],
-            lambda: self.live.grant(tracked, pieces, partner, amounts),
+            lambda: self.live.grant(tracked, pieces, partner, amounts, replicas),
         )
+        tracked.mapping = None if replicas is None else replicas.mapping
         tracked.view, tracked.pieces, tracked.epoch = RUNNING, pieces, epoch
         if not uuids:
             return now_s, 1.0
         devices = self.run.devices.named(uuids)
-        tracked.lease = self._lease(tracked, devices, partner, amounts, now_s)
+        tracked.lease = self._lease(tracked, devices, partner, amounts, replicas, now_s)
         return now_s, tracked.lease.rate
 
     def _lease(
@@ -131,6 +148,7 @@ class RealHosts:
         devices: tuple[Device, ...],
         partner: int,
         amounts: GrantedAmounts,
+        replicas: PlacedReplicas | None,
         now_s: float,
     ) -> HeldLease:
         """A lease that was granted, whose devices are held from now on."""
@@ -139,7 +157,12 @@ class RealHosts:
         granted_s = max(now_s, run.clock.now_s())
         run.devices.hold(devices, (tracked.job.name, epoch), amounts.by_node)
         orders = run.orders.orders(
-            tracked.job, epoch, devices, shared=partner != ALONE, amounts=amounts
+            tracked.job,
+            epoch,
+            devices,
+            shared=partner != ALONE,
+            amounts=amounts,
+            replicas=replicas,
         )
         return HeldLease(
             tracked.row,
@@ -150,7 +173,9 @@ class RealHosts:
             from_step=tracked.step,
             target=tracked.job.iterations,
             granted_s=granted_s,
-            rate=run.measuring.prior_rate(tracked.row, tracked.pieces, partner, amounts.chosen),
+            rate=run.measuring.prior_rate(
+                tracked.row, tracked.pieces, partner, amounts.chosen, tracked.mapping
+            ),
             partner=partner,
             synced_s=now_s,
             moved_s=granted_s,
@@ -159,6 +184,7 @@ class RealHosts:
             reports=tracked.reports or tracked.step > 0,
             amounts=amounts.by_node,
             given=amounts.chosen,
+            replicas=replicas,
         )
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
@@ -191,7 +217,9 @@ class RealHosts:
         )
         self._advance(lease, progress, at_s)
         lease.partner = partner
-        lease.rate = self.run.measuring.prior_rate(job, lease.pieces, partner, lease.given)
+        lease.rate = self.run.measuring.prior_rate(
+            job, lease.pieces, partner, lease.given, lease.mapping
+        )
         return progress.ran_s, progress.left_s, lease.synced_s, lease.rate
 
     def left_s(self, tracked: JobRecord) -> float:

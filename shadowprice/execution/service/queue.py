@@ -15,7 +15,12 @@ from typing import Any
 
 from shadowprice.errors import InputError
 from shadowprice.execution.first_instance import instance_with
-from shadowprice.execution.lease_amounts import capacity_of, expect_none_asked, expect_room
+from shadowprice.execution.lease_amounts import (
+    IN_PAIRS,
+    capacity_of,
+    expect_none_asked,
+    expect_room,
+)
 from shadowprice.execution.real.job_file import (
     Job,
     JobFile,
@@ -57,6 +62,8 @@ def run_time_s(ledger: RunLedger) -> float:
 
 NOT_COUNTED = "not_counted"
 """Reason in the ledger that jobs of a service cannot ask for CPUs or memory."""
+SHARED = "shared"
+"""Whether jobs of a service may share GPUs, in the ledger."""
 
 
 class QueuedArrivals:
@@ -144,8 +151,9 @@ class JobQueue:
             If the user is not let in.
         """
         weight = self.access.weight(user)
-        if isinstance(document, dict) and "profiles" in document:
-            raise InputError("jobs: names profiles, expected none: a service has none")
+        for what in ("profiles", "network"):
+            if isinstance(document, dict) and what in document:
+                raise InputError(f"jobs: names {what}, expected none: a service has none")
         given = jobs_of(document, "jobs", folder)
         expect_images(given, "jobs")
         jobs = [self._admitted(job, user, weight) for job in given]
@@ -181,6 +189,8 @@ class JobQueue:
                 f"{where}: weight is {job.weight:g}, expected at most 1: it is multiplied by {user.name}'s, "
                 f"{weight:g}"
             )
+        if job.graph is not None:
+            raise InputError(f"{where}: has a graph, expected none: a service has no network")
         job = replace(job, tenant=user.name, weight=job.weight * weight)
         self._expect_feasible(job)
         return job
@@ -189,10 +199,12 @@ class JobQueue:
         path = Path(job.name)
         rows, _ = workload(JobFile(path, (job,), ""), self._cluster)
         Instance(self._cluster, rows)
-        why = str(self.ledger.value(NOT_COUNTED, ""))
+        why, nodes = str(self.ledger.value(NOT_COUNTED, "")), self.ledger.nodes()
+        if self.ledger.value(SHARED, False) and not all(each.amounts_in_pairs for each in nodes):
+            why = why or IN_PAIRS
         if why:
             expect_none_asked([job], why)
-        expect_room([job], list(map(capacity_of, self.ledger.nodes())), self._cluster, path)
+        expect_room([job], list(map(capacity_of, nodes)), self._cluster, path)
 
     def _add(self, user: User, job: Job, number: int, arrival_s: float, request: str) -> str:
         """Write a job down."""

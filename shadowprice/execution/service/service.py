@@ -14,7 +14,7 @@ from shadowprice.execution.real.driver import Summary, Surroundings, drive
 from shadowprice.execution.real.job_file import JobFile
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.settings import Settings
-from shadowprice.execution.service.queue import NOT_COUNTED, QueuedArrivals
+from shadowprice.execution.service.queue import NOT_COUNTED, SHARED, QueuedArrivals
 from shadowprice.instances.speeds.throughputs import load_throughputs
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.price_log import KeepsPrices, PriceLog
@@ -77,8 +77,8 @@ def serve(
 def _arrivals(ledger: RunLedger, settings: Settings) -> QueuedArrivals:
     """Jobs of the queue; those who submit them learn what cannot be asked for."""
     table = None if settings.throughputs is None else load_throughputs(settings.throughputs)
-    pairs = table if table is not None and table.pairs else None
-    ledger.set(NOT_COUNTED, why_not_counted(settings, pairs))
+    ledger.set(NOT_COUNTED, why_not_counted(settings))
+    ledger.set(SHARED, settings.share is not None or bool(table is not None and table.pairs))
     return QueuedArrivals(ledger, settings)
 
 

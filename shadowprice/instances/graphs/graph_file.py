@@ -23,7 +23,7 @@ a link between parts of one step. A model may have ``data``, ``pipeline``, ``ten
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -179,6 +179,34 @@ def job_graph_of(data: object, source: str = "job graph") -> JobGraph:
     except InputError as error:
         # What the graph itself finds wrong names the job and its stages, but not the file.
         raise InputError(f"{source}: {error}") from error
+
+
+def graph_entry(graph: JobGraph) -> dict[str, Any]:
+    """Entries of a file that make this graph, of plain values."""
+    names = [stage.name for stage in graph.stages]
+    return {
+        "name": graph.name,
+        "microbatches": graph.microbatches,
+        "stages": [
+            {
+                "name": stage.name,
+                "replicas": stage.replicas,
+                "forward_s": stage.forward_s,
+                "backward_s": stage.backward_s,
+                "parameter_bytes": stage.parameter_bytes,
+            }
+            for stage in graph.stages
+        ],
+        "links": [
+            {
+                "from": names[link.source],
+                "to": names[link.target],
+                "bytes_per_replica": link.bytes_per_replica,
+                "exchange": link.exchange,
+            }
+            for link in graph.links
+        ],
+    }
 
 
 def _some(names: dict[str, int]) -> str:

@@ -9,7 +9,7 @@ tensor-parallel layer is a group of stages that exchange activations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -298,6 +298,25 @@ class JobGraph:
             pair = (min(link.source, link.target), max(link.source, link.target))
             weights[pair] = 2.0 * link.bytes_per_replica / self.stages[link.target].replicas
         return weights
+
+    def slower(self, factor: float) -> JobGraph:
+        """The graph whose iterations take so many times as long under each mapping, but for rounding.
+
+        All that takes time is multiplied: computing, and the bytes that are sent.
+        """
+        stages = tuple(
+            replace(
+                stage,
+                forward_s=stage.forward_s * factor,
+                backward_s=stage.backward_s * factor,
+                parameter_bytes=stage.parameter_bytes * factor,
+            )
+            for stage in self.stages
+        )
+        links = tuple(
+            replace(link, bytes_per_replica=link.bytes_per_replica * factor) for link in self.links
+        )
+        return JobGraph(self.name, stages, links, self.microbatches)
 
     def to_networkx(self) -> nx.Graph:
         """The graph of replicas that placements partition.

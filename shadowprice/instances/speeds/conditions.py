@@ -156,7 +156,7 @@ class Elasticity:
         rows = zip(
             *(np.broadcast_to(each, shape).ravel().tolist() for each in columns), strict=True
         )
-        return np.array([_gain(*row) for row in rows], dtype=np.float64).reshape(shape)
+        return np.array([speed_up(*row) for row in rows], dtype=np.float64).reshape(shape)
 
     def select(self, keep: NDArray[np.bool_]) -> Elasticity:
         """The same for some of the jobs."""
@@ -164,7 +164,8 @@ class Elasticity:
 
 
 @lru_cache(maxsize=4096)
-def _gain(efficiency: float, gpus: int, width: int) -> float:
+def speed_up(efficiency: float, gpus: int, width: int) -> float:
+    """Speed of a gang on so many GPUs, over that on its own, rounded to the nearest double on every machine."""
     # Powers of floats differ from machine to machine in the last place, which a run would show.
     with localcontext(prec=60):
         exponent = 1 + Decimal(efficiency).ln() / Decimal(2).ln()

@@ -11,14 +11,14 @@ taken as the slowdown of the most skewed model, and the others' as linear in the
     spread_speed = 1 / (1 + 0.67 S / 0.773).
 
 A table of one's own is a JSON or TOML file with a table ``models`` of ``name = {skew = 0.715,
-spread_speed = 0.62}``; an entry ``default = {...}`` beside ``models`` is for all other models.
-Names match whatever their case, hyphens and underscores: ``VGG19`` is ``vgg-19``.
+spread_speed = 0.62}``; an entry ``default = {...}`` beside ``models`` is for all other models
+(:mod:`shadowprice.instances.speeds.by_model`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -27,9 +27,8 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.schema import decode
-from shadowprice.instances.files import parse_json, parse_toml, read_text
+from shadowprice.instances.speeds.by_model import ByModel, read_table
 from shadowprice.instances.speeds.conditions import Locality
-from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.workload import Workload
 
 MOST_SKEWED = 0.773
@@ -80,31 +79,10 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class ModelSkews:
-    """Models by name.
+class ModelSkews(ByModel[ModelSkew]):
+    """Skews of models by name."""
 
-    Parameters
-    ----------
-    models : mapping of str to ModelSkew
-        By name; no two may match.
-    default : ModelSkew, optional
-        For models that are not listed.
-    source : str
-        Where it is from, for messages.
-    """
-
-    models: Mapping[str, ModelSkew]
-    default: ModelSkew | None = None
     source: str = "model skews"
-    _by_key: Mapping[str, ModelSkew] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        found: dict[str, ModelSkew] = {}
-        for name, model in self.models.items():
-            if plain_name(name) in found:
-                raise InputError(f"{self.source}: model {name!r} is listed twice")
-            found[plain_name(name)] = model
-        object.__setattr__(self, "_by_key", found)
 
     @classmethod
     def load(cls, path: str | Path) -> ModelSkews:
@@ -115,21 +93,13 @@ class ModelSkews:
         InputError
             Naming file, model and value of what is wrong.
         """
-        file = Path(path)
-        if file.suffix not in (".json", ".toml"):
-            raise InputError(f"{file}: ends in {file.suffix!r}, expected .json or .toml")
-        parse = parse_json if file.suffix == ".json" else parse_toml
-        return cls.of_mapping(parse(read_text(file), str(file)), str(file))
+        return cls.of_mapping(*read_table(path))
 
     @classmethod
     def of_mapping(cls, given: object, source: str) -> ModelSkews:
         """The same from what such a file holds."""
         table = decode(_Table, given, source)
         return cls(table.models, table.default, source)
-
-    def of(self, model: str) -> ModelSkew | None:
-        """Skew and spread speed of a model, None if it is not listed and there is no default."""
-        return self._by_key.get(plain_name(model), self.default)
 
     def skew_of(self, model: str) -> float | None:
         """Share of the largest tensor, None if unknown."""
@@ -163,15 +133,4 @@ def locality_of(workload: Workload, skews: ModelSkews | None = None) -> Locality
         Naming the job and the model if that is not listed.
     """
     table = skews or published_skews()
-    speeds = np.ones(len(workload))
-    for row, (job, model) in enumerate(
-        zip(workload.id.tolist(), workload.model.tolist(), strict=True)
-    ):
-        found = table.of(model)
-        if found is None:
-            raise InputError(
-                f"{workload.source}: job {job!r} has model {model!r}, which {table.source} does not "
-                f"list, expected one of {', '.join(table.models)}, or a table with a default"
-            )
-        speeds[row] = found.spread_speed
-    return Locality(speeds)
+    return Locality(np.array([model.spread_speed for model in table.of_jobs(workload)]))

@@ -75,9 +75,8 @@ from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.classic.server_filling import hypothesis_on_runs
 from shadowprice.proofs.described_run import (
     DescribedRun,
-    not_at_events,
     not_comparable,
-    not_one_pool,
+    not_of_policy,
 )
 from shadowprice.solvers.asrpt.cycles import Cycles
 from shadowprice.solvers.asrpt.robust import RobustAsrpt
@@ -88,13 +87,7 @@ STATUS = "ours"
 
 def uncovered(run: DescribedRun) -> Iterator[str]:
     """Hypotheses that a run does not meet, in words."""
-    if not isinstance(run.policy, RobustAsrpt):
-        yield f"the policy is {run.policy.name}, the theorem is about asrpt-robust"
-    yield from not_at_events(run)
-    yield from not_one_pool(run)
-    reason = _reason(run.instance)
-    if reason is not None:
-        yield f"there are {reason}"
+    yield from not_of_policy(run, RobustAsrpt, "asrpt-robust", _reason(run.instance))
     yield from not_comparable(run)
 
 

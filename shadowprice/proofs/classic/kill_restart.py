@@ -74,8 +74,8 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.proofs.described_run import (
     DescribedRun,
-    not_at_events,
-    not_one_pool,
+    not_of_policy,
+    not_one_weight,
     not_plain_runs,
 )
 from shadowprice.solvers.classic.b_scaling import BScaling
@@ -146,15 +146,10 @@ def least_flow(work: Sequence[Fraction]) -> Fraction:
 
 def uncovered(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses of (b) that a run does not meet, in words."""
-    failing = [
-        words for each in (not_at_events, not_one_pool, not_plain_runs) for words in each(run)
-    ]
+    failing = [*not_of_policy(run, BScaling, "b-scaling", None)]
+    failing += [*not_plain_runs(run), *not_one_weight(run)]
     instance, jobs = run.instance, run.instance.workload
     for fails, words in (
-        (
-            not isinstance(run.policy, BScaling),
-            f"the policy is {run.policy.name}, the theorem is about b-scaling",
-        ),
         (
             not instance.restarts,
             "preempted jobs keep their work, the theorem is about jobs that restart (--preemption restart)",
@@ -167,10 +162,6 @@ def uncovered(run: DescribedRun) -> tuple[str, ...]:
             2 * int(jobs.gpus.min(initial=instance.cluster.total_gpus))
             <= instance.cluster.total_gpus,
             "two jobs may run at once, the theorem is about gangs of more than half of the GPUs, or one GPU",
-        ),
-        (
-            bool((jobs.weight != jobs.weight[:1]).any()),
-            "jobs have different weights, the theorem is about the unweighted sum",
         ),
         (
             run.objective is Objective.MAKESPAN,

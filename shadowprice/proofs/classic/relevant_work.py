@@ -63,7 +63,7 @@ from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs.classic.server_filling import why_not
-from shadowprice.proofs.described_run import DescribedRun, not_at_events, not_one_pool
+from shadowprice.proofs.described_run import DescribedRun, not_of_policy, not_one_weight
 from shadowprice.solvers.classic.server_filling import ServerFillingSrpt
 from shadowprice.solvers.offline.bounds import fluid_ticks
 
@@ -75,16 +75,9 @@ LOGARITHM_OFF = Fraction(1, 2**40)
 
 def uncovered(run: DescribedRun) -> Iterator[str]:
     """Hypotheses that a run does not meet, in words."""
-    if not isinstance(run.policy, ServerFillingSrpt):
-        yield f"the policy is {run.policy.name}, the theorem is about server-filling-srpt"
-    yield from not_at_events(run)
-    yield from not_one_pool(run)
-    reason = why_not(run.instance)
-    if reason is not None:
-        yield f"there are {reason}"
-    weight = run.instance.workload.weight
-    if not np.all(weight == weight[:1]):
-        yield "jobs have different weights, the theorem is about the unweighted sum"
+    name = "server-filling-srpt"
+    yield from not_of_policy(run, ServerFillingSrpt, name, why_not(run.instance))
+    yield from not_one_weight(run)
 
 
 def more_jobs(instance: Instance) -> Fraction:

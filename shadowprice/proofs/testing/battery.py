@@ -79,7 +79,7 @@ LAWS = (
         "test_a_longer_job_is_not_foreseen",
         checks.blind_to_durations,
         cases.plain,
-        lambda subject: subject.knows_nothing,
+        lambda subject: subject.knows_no_run_times,
     ),
     Law(
         "test_arrivals_are_not_foreseen",
@@ -139,8 +139,8 @@ def laws(
     ----------
     policy : Policy or str
         The policy, an object and not its class, or its name, such as ``mine.py:Widest``. What it ``knows``
-        and whether it is ``preemptive`` decide on laws too: one that knows nothing must not foresee
-        durations, one that does not preempt must run every job once, and one that is not told the
+        and whether it is ``preemptive`` decide on laws too: one that knows nothing of run times must not
+        foresee them, one that does not preempt must run every job once, and one that is not told the
         distribution of service must not foresee arrivals.
     waits : bool
         Whether it lets GPUs idle on purpose although a job that waits would fit: the head of its

@@ -177,7 +177,7 @@ def blind_to_durations(subject: PolicyUnderTest, case: Case) -> None:
     if _starts(instance, before, until_s) != _starts(changed, after, until_s):
         broken(
             subject.policy,
-            "it declares that it knows nothing, so a longer job is not noticed before it is late",
+            "it declares that it knows nothing of run times, so a longer job is not noticed before it is late",
             f"with job {jobs.id[longest]!r} twice as long, jobs start otherwise before {until_s} s",
             case,
         )

@@ -11,6 +11,7 @@ from shadowprice.execution.engine import Rounds
 from shadowprice.execution.failing_nodes import run
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
+from shadowprice.solvers.knowledge import OF_RUN_TIMES
 from shadowprice.solvers.policy import Knowledge, Policy
 from shadowprice.solvers.policy_checks import expect_policy
 from shadowprice.solvers.registry import placement
@@ -61,9 +62,9 @@ class PolicyUnderTest:
                 )
 
     @property
-    def knows_nothing(self) -> bool:
-        """True if it is told nothing beyond the past."""
-        return not self.policy.knows
+    def knows_no_run_times(self) -> bool:
+        """True if it is told nothing of how long jobs run, beyond the past."""
+        return not self.policy.knows & OF_RUN_TIMES
 
     @property
     def knows_distribution(self) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.proofs import run_speed
+from shadowprice.proofs import graph_time, run_speed
 from shadowprice.proofs.run_speed import TICKS_PER_S
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class MappedRuns:
         most, limit = max(map(sum, nodes)), int(self._graphs.network.gpus_per_node)
         if most > limit:
             return f"the run has {most} replicas on one node, expected at most {limit}, its GPUs"
-        return run_speed.iteration_s(graph, nodes, self._graphs.network)
+        return graph_time.iteration_s(graph, nodes, self._graphs.network)
 
 
 def _whole(cell: tuple[object, ...], known: dict[tuple[int, ...], int]) -> bool:

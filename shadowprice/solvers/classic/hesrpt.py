@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.list_scheduling import serve_in_order
-from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+from shadowprice.solvers.resizing import available_gpus, can_grow, resized
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class HeSrpt:
 
     def decide(self, state: State) -> Decision:
         """Give every live job its width, where that is not what it holds."""
-        if not _can_grow(state):
+        if not can_grow(state):
             return serve_in_order(state, _least_service_first)
         live = state.live()
         most = [state.widest(job) for job in live.jobs.tolist()]
@@ -63,8 +63,9 @@ class HeSrpt:
         jobs, gangs = live.jobs[order].tolist(), live.gpus[order].tolist()
         most = [most[k] for k in order.tolist()]
         parts = optimal_parts(self.exponent, len(jobs))[::-1]
-        wanted = whole_widths([state.up_gpus * part for part in parts], gangs, most, state.up_gpus)
-        return _resized(state, dict(zip(jobs, wanted, strict=True)))
+        total = available_gpus(state)
+        wanted = whole_widths([total * part for part in parts], gangs, most, total)
+        return resized(state, dict(zip(jobs, wanted, strict=True)))
 
 
 def _least_service_first(live: JobColumns) -> NDArray[np.int64]:
@@ -113,43 +114,6 @@ def whole_widths(ideal: list[float], gangs: list[int], most: list[int], total: i
         room -= min(room, len(growing))
         growing = [k for k in growing if widths[k] < most[k]]
     return widths
-
-
-def _can_grow(state: State) -> bool:
-    """True where jobs may hold more than their gang, on GPUs that are all alike."""
-    plain = state.one_pool and state.parts is None and state.quotas is None
-    alone = not (state.profiled or state.sharing or state.mapped)
-    return state.environment.elastic and plain and alone
-
-
-def _resized(state: State, wanted: dict[int, int]) -> Decision:
-    """Stop those whose width changes, then start those that wait, the widest first."""
-    decision = Decision(state)
-    for job, pieces in list(state.running.items()):
-        if sum(gpus for _, gpus in pieces) != wanted[job]:
-            decision.stop(job)
-    starts = [job for job in (*state.waiting, *decision.stops) if wanted[job]]
-    free = state.free_gpus_by_node()
-    for job in sorted(starts, key=lambda job: (-wanted[job], job)):
-        decision.start_at(job, _place(free, wanted[job]))
-    return decision
-
-
-def _place(free: list[int], gpus: int) -> Pieces:
-    """GPUs on the fullest node that has room for all of them, else on the emptiest ones; taken from ``free``."""
-    fits = [node for node, room in enumerate(free) if room >= gpus]
-    if fits:
-        nodes = [min(fits, key=lambda node: (free[node], node))]
-    else:
-        nodes = sorted(range(len(free)), key=lambda node: (-free[node], node))
-    pieces = []
-    for node in nodes:
-        taken = min(free[node], gpus)
-        if taken:
-            pieces.append((node, taken))
-            free[node] -= taken
-            gpus -= taken
-    return tuple(pieces)
 
 
 POLICIES = (HeSrpt(),)

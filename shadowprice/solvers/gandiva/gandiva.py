@@ -63,7 +63,6 @@ class Gandiva:
     idle_quanta: int = 2
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = True
-    chooses_nodes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 1e-3 <= self.quantum_s <= 1e9 or (self.quantum_s * TICKS_PER_S) % 1:

@@ -45,7 +45,7 @@ def conclude(shift: UnitDecision, measured: MeasuredRates, unit: Unit) -> None:
     free = list(shift.free)
     for node, gpus in unit.home:
         free[node] += gpus
-    if fits(free, trial.back):
+    if fits(free, trial.back) and shift.has_room(unit, trial.back):
         shift.move(unit, trial.back)
 
 
@@ -59,7 +59,9 @@ def relocate(shift: UnitDecision, measured: MeasuredRates) -> None:
             shift.pools(unit), key=lambda p: p != shift.occupancy.pool[unit.home[0][0]]
         ):
             home = _closer(shift, unit, pool)
-            if home is not None and (Move.LOCALITY, pool) not in unit.refused:
+            if home is None or not shift.has_room(unit, home):
+                continue
+            if (Move.LOCALITY, pool) not in unit.refused:
                 _attempt(shift, measured, unit, home, (Move.LOCALITY, pool), 1.0)
                 break
 
@@ -86,6 +88,7 @@ def defragment(shift: UnitDecision, measured: MeasuredRates) -> None:
                 if unit.gang <= shift.free[node] < shift.free[source]
                 and shift.free[node] < size[node]
                 and (Move.DEFRAGMENT, node) not in unit.refused
+                and shift.has_room(unit, ((node, unit.gang),))
             ]
             if fuller:
                 target = min(fuller, key=lambda node: (shift.free[node], node))
@@ -104,7 +107,8 @@ def grow(shift: UnitDecision, measured: MeasuredRates) -> None:
             continue
         node, gpus = unit.home[0]
         wider = min(widest, gpus + shift.free[node])
-        if wider > gpus and (Move.GROW, wider) not in unit.refused:
+        refused = (Move.GROW, wider) in unit.refused
+        if wider > gpus and not refused and shift.has_room(unit, ((node, wider),)):
             _attempt(shift, measured, unit, ((node, wider),), (Move.GROW, wider), LEAST_GROWTH)
 
 

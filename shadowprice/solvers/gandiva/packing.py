@@ -59,7 +59,7 @@ def unpack(shift: UnitDecision, measured: MeasuredRates) -> None:
         return
     for pair in sorted(pairs, key=lambda unit: (measured.gain(occupancy, unit), unit.jobs[0])):
         find = free_home if len(pair.home) == 1 else spread_home
-        home = find(occupancy, shift.free, pair.gang, shift.pools(pair))
+        home = find(occupancy, shift.free_for(pair), pair.gang, shift.pools(pair))
         slowed = measured.gain(occupancy, pair) < 2.0 - 1e-6
         if slowed and home is not None and len(home) == len(pair.home):
             shift.start(shift.part(pair), home)

@@ -12,7 +12,8 @@ Servers are chosen by affinity, as in getNodes (sec. 3.2.1, Algorithm 1). The pa
 there are enough free GPUs, which is what is tested here (derived). As derived as well: where the
 paper queues a job of which no server has the affinity, it is put on the server with the lowest
 load, so that it is time-sliced; a job that fits no server spans several; and free GPUs of several
-servers are used before any are over-subscribed.
+servers are used before any are over-subscribed. As derived: where jobs ask for CPUs and memory, a turn needs
+these on its servers too, and a pair what both ask for.
 """
 
 from __future__ import annotations
@@ -69,18 +70,23 @@ def one_server(occupancy: ServerOccupancy, free: Sequence[int], gang: int, pool:
     return None if best is None else best[-1]
 
 
-def shared_home(occupancy: ServerOccupancy, gang: int, pools: Iterable[int]) -> Pieces:
+def shared_home(
+    occupancy: ServerOccupancy, gang: int, pools: Iterable[int], sizes: Sequence[int]
+) -> Pieces:
     """GPUs for a gang on servers that are over-subscribed for it; O(nodes log nodes).
 
     The server that will have the lowest height, among equals one with its affinity, then the least
     loaded; several, least loaded first, if none is large enough.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        GPUs of every server that the gang can have there: all, unless CPUs or memory are too few.
     """
     pools = tuple(pools)
     # Positions break ties, so the fastest of equally loaded pools comes first.
     place = {pool: k for k, pool in enumerate(pools)}
-    large = [
-        node for pool in pools for node in occupancy.nodes_of[pool] if occupancy.size[node] >= gang
-    ]
+    large = [node for pool in pools for node in occupancy.nodes_of[pool] if sizes[node] >= gang]
     if large:
         node = min(
             large,
@@ -95,11 +101,11 @@ def shared_home(occupancy: ServerOccupancy, gang: int, pools: Iterable[int]) -> 
         return ((node, gang),)
     for pool in pools:
         nodes = occupancy.nodes_of[pool]
-        if sum(occupancy.size[node] for node in nodes) >= gang:
+        if sum(sizes[node] for node in nodes) >= gang:
             by_load = sorted(
                 nodes, key=lambda node: (occupancy.load[node] / occupancy.size[node], node)
             )
-            return _several(by_load, occupancy.size, gang)
+            return _several(by_load, sizes, gang)
     # The instance refuses jobs that fit no pool.
     return ()
 
@@ -128,10 +134,13 @@ def rotate(shift: UnitDecision, quantum_s: float) -> None:
         runs = unit in occupancy.running
         return (-unit.weight, unit.since_s, runs, -unit.started_s if runs else 0.0, unit.jobs[0])
 
-    free = list(occupancy.size)
+    free, counted = list(occupancy.size), shift.state.counted
+    room = None if counted is None else counted.room()
     chosen: dict[Unit, None] = {}
     for unit in sorted((*occupancy.running, *occupancy.waiting), key=rank):
-        if unit.home and fits(free, unit.home):
+        if not unit.home or not fits(free, unit.home):
+            continue
+        if room is None or room.place(unit.jobs, unit.home):
             for node, gpus in unit.home:
                 free[node] -= gpus
             chosen[unit] = None
@@ -139,7 +148,7 @@ def rotate(shift: UnitDecision, quantum_s: float) -> None:
         if shift.untouched(unit):
             shift.stop(unit)
     for unit in [unit for unit in chosen if unit in occupancy.waiting]:
-        if shift.untouched(unit) and shift.fits(unit.home):
+        if shift.untouched(unit) and shift.fits(unit, unit.home):
             shift.start(unit, unit.home)
 
 
@@ -174,20 +183,21 @@ def settle_waiting(shift: UnitDecision) -> None:
     for unit in occupancy.waiting:
         if not unit.home or (unit.alone and len(unit.home) > 1 and unit.gang <= largest):
             occupancy.settle(unit, ())
-            occupancy.settle(unit, shared_home(occupancy, unit.gang, shift.pools(unit)))
+            home = shared_home(occupancy, unit.gang, shift.pools(unit), shift.sizes_for(unit))
+            occupancy.settle(unit, home)
 
 
 def _together(shift: UnitDecision, unit: Unit) -> Pieces | None:
     """Free GPUs on one server, or at home, or on several if no server is large enough."""
-    if unit.home and shift.fits(unit.home):
+    if unit.home and shift.fits(unit, unit.home):
         return unit.home
     if unit.gang > max(shift.occupancy.size):
         return _spread(shift, unit)
-    home = free_home(shift.occupancy, shift.free, unit.gang, shift.pools(unit))
+    home = free_home(shift.occupancy, shift.free_for(unit), unit.gang, shift.pools(unit))
     return home if home is None or shift.suits(unit, home) else None
 
 
 def _spread(shift: UnitDecision, unit: Unit) -> Pieces | None:
     """Free GPUs on any servers."""
-    home = spread_home(shift.occupancy, shift.free, unit.gang, shift.pools(unit))
+    home = spread_home(shift.occupancy, shift.free_for(unit), unit.gang, shift.pools(unit))
     return home if home is None or shift.suits(unit, home) else None

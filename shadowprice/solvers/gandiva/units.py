@@ -291,6 +291,22 @@ class UnitDecision:
             return self.state.pools[unit.jobs[0]]
         return (self.occupancy.pool[unit.home[0][0]],)
 
+    def free_for(self, unit: Unit) -> Sequence[int]:
+        """GPUs of every node that are free for a waiting unit, with its CPUs and memory."""
+        counted = self.state.counted
+        return self.free if counted is None else counted.usable(unit.jobs, self.free, empty=False)
+
+    def sizes_for(self, unit: Unit) -> Sequence[int]:
+        """GPUs of every node that a unit can have there with its CPUs and memory, alone."""
+        counted, size = self.state.counted, self.occupancy.size
+        return size if counted is None else counted.usable(unit.jobs, size, empty=True)
+
+    def has_room(self, unit: Unit, home: Pieces) -> bool:
+        """True if nodes have CPUs and memory for a unit on these GPUs, those that it holds given back."""
+        counted = self.state.counted
+        held = unit.home if unit in self.occupancy.running else ()
+        return counted is None or counted.suffices(unit.jobs, home, held)
+
     def suits(self, unit: Unit, pieces: Pieces) -> bool:
         """True if the jobs of a unit can run there; a pair only on as many servers as before."""
         if unit.alone:
@@ -298,9 +314,9 @@ class UnitDecision:
         one, other = unit.jobs
         return len(pieces) == len(unit.home) and self.state.can_share(one, other, pieces)
 
-    def fits(self, pieces: Pieces) -> bool:
-        """True if these GPUs are free after the decision so far."""
-        return fits(self.free, pieces)
+    def fits(self, unit: Unit, home: Pieces) -> bool:
+        """True if GPUs are free for a waiting unit after the decision so far, with its CPUs and memory."""
+        return fits(self.free, home) and self.has_room(unit, home)
 
     def _run(self, unit: Unit, home: Pieces) -> None:
         for node, gpus in home:

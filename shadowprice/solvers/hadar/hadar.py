@@ -9,7 +9,8 @@ Source: Sultana et al., Hadar, IPDPS'24 (recalled). Algorithm 1 at the beginning
    price of the GPUs for this round (:mod:`.round_selection`). A gang may mix GPU types and then runs at
    the slowest's speed. With ``fill`` jobs that the prices refuse then get what is left idle (derived:
    :mod:`.work_conserving`).
-4. Gangs get nodes, and jobs start and stop.
+4. Gangs get nodes, and jobs start and stop. Where jobs ask for CPUs and memory (derived: prices are of GPUs
+   alone) those who stay keep theirs; gangs for which none are left are left out, and 3 is repeated for the others.
 
 Nothing starts within a round, as published; the first round after the cluster was empty begins with the
 first arrival, unless rounds are aligned (derived).
@@ -23,7 +24,7 @@ Complexity of a decision: O(jobs x width x types x classes of nodes), see :mod:`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -44,6 +45,7 @@ from shadowprice.solvers.hadar.prices import (
     start_exactly,
 )
 from shadowprice.solvers.hadar.round_selection import (
+    GangParts,
     QueuedJob,
     assign_nodes,
     dual_subroutine,
@@ -97,7 +99,6 @@ class Hadar:
     log: PriceLog | None = field(default=None, compare=False, repr=False)
     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
     preemptive: ClassVar[bool] = True
-    chooses_nodes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self.name, self.utility, self.round_s, self.u_min, self.u_max)
@@ -137,27 +138,40 @@ class Hadar:
         queue = _Queue.of(self, state, live, hardware)
         prices = ExponentialPrices.of(queue.bounds, hardware.pool, hardware.capacity)
         classes = NodeClasses(hardware.capacity, hardware.pool, prices)
-        order = queue.by_payoff_per_gpu()
-        waiting = [queue.job(row) for row in order.tolist()]
+        order = queue.by_payoff_per_gpu().tolist()
+        while True:
+            waiting = [queue.job(row) for row in order]
+            gangs = self._selected(classes, waiting)
+            jobs = live.jobs[order].tolist()
+            assigned = assign_nodes(
+                {jobs[position]: parts for position, parts in gangs},
+                state.running,
+                hardware.capacity.tolist(),
+                hardware.pool.tolist(),
+                scattered=self.communication == 0.0,
+                room=None if state.counted is None else state.counted.room(),
+            )
+            if len(assigned) == len(gangs):
+                break
+            left_out = {position for position, _ in gangs if jobs[position] not in assigned}
+            order = [row for position, row in enumerate(order) if position not in left_out]
+        _apply(state, decision, assigned)
+        self._record(state, assigned, prices, known=queue.bounds.known)
+        return len(assigned) == len(live) and all(
+            len(parts) == 1 and queue.is_fastest(order[position], parts[0][0])
+            for position, parts in gangs
+        )
+
+    def _selected(
+        self, classes: NodeClasses, waiting: Sequence[QueuedJob]
+    ) -> tuple[tuple[int, GangParts], ...]:
+        """Positions of the jobs that run in the round, and the parts of their gangs."""
         selection = dual_subroutine(
             classes, classes.empty_cluster(), waiting, self.width, self.communication
         )
         if self.fill:
             selection = filled(classes, selection, waiting, self.communication)
-        jobs = live.jobs[order].tolist()
-        assigned = assign_nodes(
-            {jobs[position]: parts for position, parts in selection.gangs},
-            state.running,
-            hardware.capacity.tolist(),
-            hardware.pool.tolist(),
-            scattered=self.communication == 0.0,
-        )
-        _apply(state, decision, assigned)
-        self._record(state, assigned, prices, known=queue.bounds.known)
-        return len(assigned) == len(live) and all(
-            len(parts) == 1 and queue.is_fastest(int(order[position]), parts[0][0])
-            for position, parts in selection.gangs
-        )
+        return selection.gangs
 
     def _record(
         self,
@@ -211,7 +225,7 @@ class _Queue:
     @classmethod
     def of(cls, policy: Hadar, state: State, live: JobColumns, hardware: Hardware) -> _Queue:
         """Utilities s_j / (f_j - a_j) and their bounds; O(jobs x types)."""
-        rate, scale = live.throughput, SCALES[policy.utility](live)
+        rate, scale = _rates(state, live), SCALES[policy.utility](live)
         since_s = state.now_s - live.arrival_s
         with np.errstate(divide="ignore"):
             slowdown = np.where(rate > 0, rate.max(axis=1, keepdims=True) / rate, np.inf)
@@ -247,6 +261,18 @@ class _Queue:
     def is_fastest(self, row: int, gpu_type: int) -> bool:
         """True if no type is faster for the job in a row."""
         return bool(self.rate[row, gpu_type] == self.rate[row].max())
+
+
+def _rates(state: State, live: JobColumns) -> NDArray[np.float64]:
+    """Work a second on each type, 0 where a job never has its CPUs and memory; shape (jobs, types)."""
+    rate, counted = live.throughput, state.counted
+    if counted is None or counted.by_count:
+        return rate
+    fits = [
+        [counted.fits_in(job, gpu_type) for gpu_type in range(rate.shape[1])]
+        for job in live.jobs.tolist()
+    ]
+    return np.where(np.array(fits), rate, 0.0)
 
 
 def _charges_s(

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.solvers.hadar.node_classes import NodeClasses
+from shadowprice.solvers.placement.amounts import NodeRoom
 from shadowprice.solvers.placement.protocol import Pieces
 
 EXACT_JOBS = 12
@@ -302,6 +303,7 @@ def assign_nodes(
     type_of_node: Sequence[int],
     *,
     scattered: bool,
+    room: NodeRoom | None = None,
 ) -> dict[int, Pieces]:
     """Nodes for gangs whose parts are given by GPU type and size.
 
@@ -309,6 +311,12 @@ def assign_nodes(
     than its gang has parts (on any if ``scattered``). The others are packed best fit, largest first.
     Since the parts were found before it was known who stays where, a part may have to be split over
     nodes of its type; by type there are always enough GPUs. O(parts x nodes).
+
+    Parameters
+    ----------
+    room : NodeRoom, optional
+        CPUs and memory, where jobs ask for them (derived, not in the paper): those who stay keep theirs, and a
+        gang for which there are none left gets no nodes.
     """
     free = list(capacity)
     assigned: dict[int, Pieces] = {}
@@ -318,6 +326,8 @@ def assign_nodes(
             assigned[job] = pieces
             for node, gpus in pieces:
                 free[node] -= gpus
+                if room is not None:
+                    room.add(job, node, gpus)
     nodes_of_type: dict[int, list[int]] = {}
     for node, gpu_type in enumerate(type_of_node):
         nodes_of_type.setdefault(gpu_type, []).append(node)
@@ -329,8 +339,38 @@ def assign_nodes(
     ]
     packed: dict[int, Counter[int]] = {}
     for size, _, job, gpu_type in sorted(moving, reverse=True):
-        _pack(packed.setdefault(job, Counter()), size, nodes_of_type[gpu_type], free)
-    return assigned | {job: tuple(sorted(nodes.items())) for job, nodes in packed.items()}
+        if room is None:
+            _pack(packed.setdefault(job, Counter()), size, nodes_of_type[gpu_type], free)
+        elif job not in packed or packed[job]:
+            mine = packed.setdefault(job, Counter())
+            _pack_within(room, job, mine, size, nodes_of_type[gpu_type], free)
+    return assigned | {job: tuple(sorted(nodes.items())) for job, nodes in packed.items() if nodes}
+
+
+def _pack_within(
+    room: NodeRoom,
+    job: int,
+    gpus_by_node: Counter[int],
+    size: int,
+    nodes: Sequence[int],
+    free: list[int],
+) -> None:
+    """Pack a part where CPUs and memory suffice as well; if they do not, the job gives all back."""
+    usable = [0] * len(free)
+    for node in nodes:
+        usable[node] = room.most(job, node, free[node])
+    given: Counter[int] = Counter()
+    enough = sum(usable) >= size
+    if enough:
+        _pack(given, size, nodes, usable)
+    for node, gpus in given.items() if enough else gpus_by_node.items():
+        change = gpus if enough else -gpus
+        room.add(job, node, change)
+        free[node] -= change
+    if enough:
+        gpus_by_node.update(given)
+    else:
+        gpus_by_node.clear()
 
 
 def _may_stay(

@@ -232,7 +232,7 @@ class Windows:
         """A bound by subgradient steps [units], not exact and infinite for windows too short, and its prices."""
         value, prices, mean, variance = ascend(
             self.records,
-            self.prices,
+            np.ascontiguousarray(self.prices),  # one order of axes, which compiles once
             self.bounds,
             self.jobs.members,
             self.jobs.sizes,

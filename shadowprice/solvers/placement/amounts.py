@@ -2,7 +2,9 @@
 
 A job that says how many CPUs or how much memory its gang needs holds of each on a node in proportion to
 its GPUs there; one that does not say holds the share of its GPUs, what the node has over its GPUs. Shares
-of all GPUs of a node always fit, so that nothing changes where no job says anything. Derived, not of a
+of all GPUs of a node always fit, so that nothing changes where no job says anything. Where two jobs share
+GPUs each holds what it asks for, and who does not say holds nothing: a share of the same GPUs for both
+would be twice what there is. Derived, not of a
 paper; where profiles tell how speeds depend on these amounts, policies such as Synergy's give them out.
 
 Amounts are whole numbers, thousandths of a CPU and MiB: sums are exact, and so is what is left.
@@ -36,11 +38,14 @@ class AmountsDemand:
         Gang size.
     cpus, memory_gb : float
         CPU cores and memory [GB] of the whole gang; 0 where it does not say.
+    by_share : bool
+        Whether it holds the share of its GPUs where it does not say; else nothing.
     """
 
     gpus: int
     cpus: float = 0.0
     memory_gb: float = 0.0
+    by_share: bool = True
 
     @property
     def says(self) -> bool:
@@ -90,9 +95,12 @@ class NodeCapacity:
         if self.whole_cpus:
             asked = -(-asked // CPU_MILLI) * CPU_MILLI
             share = max(share // CPU_MILLI, 1) * CPU_MILLI
+        memory_share = self.memory_mib * gpus // self.gpus
+        if not demand.by_share:
+            share = memory_share = 0
         return (
             asked if demand.cpus > 0 else share,
-            memory if demand.memory_gb > 0 else self.memory_mib * gpus // self.gpus,
+            memory if demand.memory_gb > 0 else memory_share,
         )
 
     def given(self, cpus: float, memory_gb: float) -> HeldAmounts:
@@ -114,6 +122,66 @@ class NodeCapacity:
             else:
                 most = middle - 1
         return fewest
+
+
+class NodeRoom:
+    """CPUs and memory of nodes while a policy plans whose gangs go where.
+
+    Parameters
+    ----------
+    nodes : sequence of NodeCapacity
+        In the order of the cluster.
+    demands : sequence of AmountsDemand
+        Of each job by its number.
+    left : list of (int, int)
+        CPUs in thousandths and memory in MiB of each node that nobody has.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[NodeCapacity],
+        demands: Sequence[AmountsDemand],
+        left: list[HeldAmounts],
+    ) -> None:
+        self._nodes, self._demands, self._left = nodes, demands, left
+        self._gpus: dict[tuple[int, int], int] = {}
+
+    def most(self, job: int, node: int, gpus: int) -> int:
+        """Most further GPUs of a node, up to a number, whose amounts a job can have; O(log gpus)."""
+        has, capacity, demand = (
+            self._gpus.get((job, node), 0),
+            self._nodes[node],
+            self._demands[job],
+        )
+        held, left = capacity.held(demand, has) if has else (0, 0), self._left[node]
+        budget = left[0] + held[0], left[1] + held[1]
+        return max(capacity.most_gpus(demand, budget, has + gpus) - has, 0)
+
+    def add(self, job: int, node: int, gpus: int) -> None:
+        """Give a job the amounts of further GPUs of a node, or of fewer if negative."""
+        has, capacity, demand = (
+            self._gpus.get((job, node), 0),
+            self._nodes[node],
+            self._demands[job],
+        )
+        before = capacity.held(demand, has) if has else (0, 0)
+        after = capacity.held(demand, has + gpus) if has + gpus else (0, 0)
+        cpus, memory = self._left[node]
+        self._left[node] = cpus + before[0] - after[0], memory + before[1] - after[1]
+        self._gpus[job, node] = has + gpus
+
+    def place(self, jobs: Sequence[int], pieces: Pieces) -> bool:
+        """Give jobs that share GPUs, or one, the amounts of these; False, and no change, if there are not all."""
+        added: list[tuple[int, int, int]] = []
+        for node, gpus in pieces:
+            for job in jobs:
+                if self.most(job, node, gpus) < gpus:
+                    for before in added:
+                        self.add(before[0], before[1], -before[2])
+                    return False
+                self.add(job, node, gpus)
+                added.append((job, node, gpus))
+        return True
 
 
 class AmountsAllocator:
@@ -205,6 +273,54 @@ class AmountsAllocator:
         held = [self._nodes[node].held(demand, gpus) for node, gpus in pieces]
         return sum(cpus for cpus, _ in held), sum(memory for _, memory in held)
 
+    def room(self) -> NodeRoom | None:
+        """Room of all nodes if every job let go of what it holds; None while no job asks for amounts."""
+        if not self._says:
+            return None
+        left = [
+            (most[0] - aside[0], most[1] - aside[1])
+            for most, aside in zip((node.most for node in self._nodes), self._aside, strict=True)
+        ]
+        return NodeRoom(self._nodes, self._demands, left)
+
+    def suffices(self, jobs: Sequence[int], pieces: Pieces, held: Pieces = ()) -> bool:
+        """True if nodes have the amounts of jobs on these GPUs left, which all of them share if they are several.
+
+        Parameters
+        ----------
+        held : pieces
+            GPUs of which they would give the amounts back before.
+        """
+        if not self._says:
+            return True
+        left = [self.left(node) for node in range(len(self._nodes))]
+        for node, gpus in held:
+            for job in jobs:
+                cpus, memory = self._nodes[node].held(self._demands[job], gpus)
+                left[node] = left[node][0] + cpus, left[node][1] + memory
+        return NodeRoom(self._nodes, self._demands, left).place(jobs, pieces)
+
+    def usable(self, jobs: Sequence[int], gpus: Sequence[int], *, empty: bool) -> list[int]:
+        """GPUs of each node, of so many, for which there are amounts of jobs that share them, or of one.
+
+        Parameters
+        ----------
+        empty : bool
+            Whether while nobody else is there; else beside those who hold amounts now.
+        """
+        if not self._says:
+            return list(gpus)
+        found = []
+        for node, most in enumerate(gpus):
+            left = self._nodes[node].most if empty else self.left(node)
+            room = NodeRoom(self._nodes[node : node + 1], self._demands, [left])
+            found.append(next((g for g in range(most, 0, -1) if room.place(jobs, ((0, g),))), 0))
+        return found
+
+    def fits_in(self, job: int, pool: int) -> bool:
+        """True if a pool holds the amounts of a job's whole gang while nobody else is there."""
+        return not no_room(self._demands[job], self._nodes, [self._of_pool(pool)])
+
     def _of_pool(self, pool: int) -> list[int]:
         return [node for node in range(len(self._nodes)) if self._gpus.pool_of(node) == pool]
 
@@ -258,6 +374,20 @@ class AmountsAllocator:
             return False
         self._use(job, pieces, 1)
         return True
+
+    def join(self, job: int, pieces: Pieces) -> bool:
+        """Take the amounts of a job on GPUs that another holds; False, and no change, if there are none left."""
+        demand = self._demands[job]
+        for node, gpus in pieces:
+            held = self._nodes[node].held(demand, gpus)
+            if any(wanted > left for wanted, left in zip(held, self.left(node), strict=True)):
+                return False
+        self._use(job, pieces, 1)
+        return True
+
+    def leave(self, job: int, pieces: Pieces) -> None:
+        """Free the amounts of a job whose GPUs another goes on holding."""
+        self._use(job, pieces, -1)
 
     def give_back(self, pieces: Pieces) -> None:
         """Free GPUs that were taken without amounts."""

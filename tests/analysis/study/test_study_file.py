@@ -51,6 +51,7 @@ MISTAKES = [
     ("mser5", "mser", "warm_up is 'mser', expected one of none, mser5 or an integer"),
     ("[4x4]", "[4y4]", "4y4"),
     ("ideal: {}", "ideal: {samples: none.txt}", "none.txt: No such file"),
+    ("ideal: {}", "ideal: {grow: none.toml}", "none.toml: No such file"),
     ("ideal: {}", "ideal: {until_complete: x}", "x"),
     ("ideal: {}", "ideal: {placement: nowhere}", "placement 'nowhere': expected one of"),
     ("warm_up: m", "groups: [gangg], warm_up: m", "groups has 'gangg', expected columns of jobs"),
@@ -97,3 +98,17 @@ def test_a_recorded_trace_is_run_once_and_that_is_said(tmp_path: Path) -> None:
     assert str(tmp_path) not in before
     file.write_text(text.replace("jobs.csv", "jobs.csv, arrivals: shuffled"))
     assert len(plan_study(read_study(file), tmp_path).runs) == 3 * len(plan.runs)
+
+
+def test_a_file_of_widths_is_in_the_key(tmp_path: Path) -> None:
+    """Runs are carried out again when what is in the file changes, and not where it lies elsewhere."""
+    keys = []
+    for folder, widest in (("a", 2), ("b", 2), ("c", 4)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "widths.toml").write_text(f"[models]\n[default]\nwidest = {widest}\n")
+        file = tmp_path / folder / "study.yaml"
+        file.write_text(TEXT.replace("ideal: {}", "ideal: {grow: widths.toml}"))
+        keys.append([run.task.key for run in plan_study(read_study(file), file.parent).runs])
+    assert keys[0] == keys[1]
+    changed = [before != after for before, after in zip(keys[0], keys[2], strict=True)]
+    assert sum(changed) == len(changed) // 2

@@ -12,14 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shadowprice.execution.hosts.lease_files import read_status, write_order
+from shadowprice.execution.hosts.lease_files import (
+    copy_supervisor,
+    read_status,
+    supervisor_argv,
+    write_order,
+)
 from shadowprice.execution.hosts.local.claims import DeviceClaims
 from shadowprice.execution.hosts.local.host import LocalHost
 from shadowprice.execution.hosts.protocol import Device, LaunchSpec, LeaseKey, Phase
 from shadowprice.execution.real.checkpoints import last_commit
 from shadowprice.execution.supervision import files
 from shadowprice.execution.supervision.processes import machine
-from shadowprice.execution.supervision.rank import main
 
 KEY = LeaseKey("job", 1)
 
@@ -79,23 +83,27 @@ def test_a_lease_ends_whatever_a_power_cut_left_of_it(
         assert not write_order(order) or found["order.json"] is None
 
 
-@given(states)
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """State directory that holds the supervisor's program."""
+    state = tmp_path_factory.mktemp("program")
+    copy_supervisor(state)
+    return state
+
+
+@given(found=states)
 @settings(max_examples=30, deadline=None)
-def test_a_node_that_is_back_ends_what_is_left_of_a_lease(found: dict[str, bytes | None]) -> None:
+def test_a_node_that_is_back_ends_what_is_left_of_a_lease(
+    program: Path, found: dict[str, bytes | None]
+) -> None:
+    """By a process of its own: a supervisor kills all children of its process."""
     if found["supervisor.json"] is None:
         return  # nothing began: who adopts it makes it void
     with tempfile.TemporaryDirectory() as folder:
         order = lease(Path(folder), found)
-        kept = [os.dup(number) for number in (0, 1, 2)]
-        mask = os.umask(0o022)
-        try:
-            code = main(str(order.directory))
-        finally:
-            os.umask(mask)
-            for number, copy in enumerate(kept):
-                os.dup2(copy, number)
-                os.close(copy)
-        assert code == 0
+        command = supervisor_argv(program, order.directory)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=False)
+        assert done.returncode == 0
         assert files.read_json(f"{order.directory}/exit.json") is not None
 
 

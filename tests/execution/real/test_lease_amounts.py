@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,21 +26,11 @@ from shadowprice.proofs.execution_log import LogRejected, verify_ledger, verify_
 from support.fake_host import FakeHost, two_nodes
 from support.fake_run import FakeRun, events, log
 from support.fake_service import ACCESS, ALICE, FakeService
+from support.in_memory_runs import OVER, job
+
+pytestmark = pytest.mark.usefixtures("no_power_cuts")
 
 NODES = tuple(replace(node, cpus=8.0, memory_gb=16.0) for node in two_nodes())
-OVER = {"finished", "failed", "cancelled"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_power_cuts() -> Iterator[None]:
-    """Runs in memory flush no disk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
-
-
-def job(name: str, iterations: int = 60, gpus: int = 1, **more: Any) -> dict[str, Any]:
-    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
 
 
 class CountingHost(FakeHost):
@@ -61,7 +50,7 @@ class CountingHost(FakeHost):
 
 
 def run_of(path: Path, jobs: list[dict[str, Any]], **more: Any) -> FakeRun:
-    run = FakeRun(path, jobs, nodes=NODES, **more)
+    run = FakeRun(path, jobs, **{"nodes": NODES, **more})
     host = run.host
     run.host = CountingHost(host.clock, host.nodes, host.jobs, host.state)
     run.host.on_poll = host.on_poll
@@ -81,9 +70,14 @@ def check(run: FakeRun) -> list[dict[str, Any]]:
     ("policy", "seed"),
     [
         ("srtf", 0),
+        ("hadar:round_s=4,fill=true", 0),
+        ("gandiva:quantum_s=4", 0),
         *(
             pytest.param(p, k, marks=pytest.mark.slow)
-            for p in ("srtf", "las2d")
+            for p in (
+                *("srtf", "las2d", "hadar:round_s=4,fill=true", "hadar:round_s=4"),
+                *("gandiva:quantum_s=4", "gandiva-reactive:quantum_s=4"),
+            )
             for k in range(1, 6)
         ),
     ],
@@ -140,6 +134,25 @@ def test_priorities_count_amounts(tmp_path: Path) -> None:
     assert finished == ["short", "long"]
 
 
+def test_hadar_gives_gpus_to_whom_there_are_cpus_for(tmp_path: Path) -> None:
+    """The node of the faster type has too few CPUs for one job, and for the two others together."""
+    nodes = (replace(NODES[0], cpus=4.0), NODES[1])
+    jobs = [
+        job("big", 100, cpus=6, throughput={"A100": 20, "V100": 10}),
+        *(job(name, 100, cpus=3, throughput={"A100": 20, "V100": 1}) for name in "ab"),
+    ]
+    told = check(run_of(tmp_path / "run", jobs, policy="hadar:round_s=4,fill=true", nodes=nodes))
+    first: dict[str, Any] = {}
+    for event in told:
+        if event["kind"] == "granted":
+            first.setdefault(event["job"], event)
+    assert list(first["big"]["data"]["amounts"]) == ["n1"]
+    assert first["big"]["time_s"] == min(event["time_s"] for event in first.values())
+    both = [e for e in told if e["job"] in ("a", "b") and e["kind"] in ("granted", "released")]
+    on_n0 = [e for e in both if any(d.startswith("n0/") for d in e["data"]["devices"])]
+    assert [e["kind"] for e in on_n0[:4]] == ["granted", "released", "granted", "released"]
+
+
 def test_a_lease_that_is_not_confirmed_keeps_its_amounts(tmp_path: Path) -> None:
     """The job whose node is lost goes on elsewhere; there nobody else gets its CPUs."""
     jobs = [job("a", 150, cpus=7), job("b", 150, cpus=7, arrival_s=1.0)]
@@ -163,12 +176,82 @@ def test_what_no_node_has_is_refused(tmp_path: Path, more: dict[str, Any], said:
         run_of(tmp_path / "run", [job("a", **more)]).execute()
 
 
-def test_jobs_that_share_gpus_ask_for_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="job a: asks for CPUs or memory, expected none"):
-        run_of(tmp_path / "run", [job("a", cpus=1)], share=0.5).execute()
+PACKS = "gavel:max_sum_throughput_packed"
 
 
-@pytest.mark.parametrize("policy", ["hadar", "gandiva", "hadar-committed"])
+def pairs_of(told: list[dict[str, Any]]) -> set[frozenset[str]]:
+    """Jobs that held the same devices at once."""
+    named = [e for e in told if e["kind"] in ("granted", "partner") and e["data"]["partner"]]
+    return {frozenset((e["job"], e["data"]["partner"])) for e in named}
+
+
+@pytest.mark.parametrize("policy", [PACKS, "gandiva:quantum_s=4"])
+@pytest.mark.parametrize(("cpus", "together"), [(4, True), (5, False)])
+def test_a_pair_needs_what_both_ask_for(
+    tmp_path: Path, cpus: float, together: bool, policy: str
+) -> None:
+    """On one GPU of a node of 8 CPUs; who asks for nothing holds nothing, and shares in any case."""
+    node = replace(NODES[0], devices=NODES[0].devices[:1])
+    jobs = [job(name, 300, cpus=cpus, memory_gb=2) for name in "ab"]
+    run = run_of(tmp_path / "run", jobs, policy=policy, share=0.9, nodes=(node,))
+    told = check(run)
+    assert bool(pairs_of(told)) is together
+    held = [e["data"]["amounts"]["n0"] for e in told if e["kind"] == "granted"]
+    assert {cpus_held for cpus_held, _ in held} == {cpus * 1000}
+
+
+def test_who_asks_for_nothing_holds_nothing_in_a_pair(tmp_path: Path) -> None:
+    node = replace(NODES[0], devices=NODES[0].devices[:1])
+    free = run_of(
+        tmp_path / "free", [job("a", cpus=8), job("b")], policy=PACKS, share=0.9, nodes=(node,)
+    )
+    told = check(free)
+    assert pairs_of(told) == {frozenset("ab")}
+    held = [e["data"]["amounts"]["n0"] for e in told if e["kind"] == "granted" and e["job"] == "b"]
+    assert held[0] == [0, 0]
+
+
+@pytest.mark.parametrize("policy", [PACKS, "gandiva:quantum_s=4"])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 3, 5, 6))]
+)
+def test_pairs_hold_no_more_than_nodes_have(tmp_path: Path, seed: int, policy: str) -> None:
+    """With crashes, lost nodes and drivers that are killed."""
+    r = random.Random(seed)
+    jobs = [
+        job(
+            f"j{k}",
+            r.randint(20, 200),
+            r.choice([1, 1, 2]),
+            arrival_s=float(r.choice([0, 3, 20])),
+            cpus=r.choice([0, 1.5, 3, 4]),
+            memory_gb=r.choice([0, 2, 7]),
+        )
+        for k in range(7)
+    ]
+    faults = [
+        (5.0, lambda run: run.host.crash(run.host.running()[0]) if run.host.running() else None),
+        (9.0, lambda run: run.host.down.add("n0")),
+        (17.0, lambda run: run.host.down.clear()),
+    ]
+    killed = sorted(r.uniform(0, 60) for _ in range(2))
+    run = run_of(tmp_path / "run", jobs, policy=policy, share=0.9, faults=faults, kill_at_s=killed)
+    told = check(run)
+    if policy == PACKS:
+        assert pairs_of(told)
+
+
+def test_where_a_pair_has_the_amounts_of_one_lease_jobs_ask_for_none(tmp_path: Path) -> None:
+    nodes = tuple(replace(node, amounts_in_pairs=False) for node in NODES)
+    with pytest.raises(
+        InputError, match="job a: asks for CPUs or memory, expected none: a pair on"
+    ):
+        run_of(tmp_path / "run", [job("a", cpus=1)], share=0.5, nodes=nodes).execute()
+    plain = FakeRun(tmp_path / "plain", [job("a")], share=0.5, nodes=nodes).execute()
+    assert [row["state"] for row in plain.jobs()] == ["finished"]
+
+
+@pytest.mark.parametrize("policy", ["hadar-committed"])
 def test_policies_that_choose_nodes_themselves_take_none(tmp_path: Path, policy: str) -> None:
     rows = run_of(tmp_path / "run", [job("a")], policy=policy).execute().jobs()
     assert [row["state"] for row in rows] == ["finished"]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.execution.hosts.meeting import MEETING_VARIABLES
+from shadowprice.execution.hosts.meeting import MEETING_VARIABLES, Meeting
 from shadowprice.execution.hosts.protocol import Device, FoundNode, LaunchSpec
 from shadowprice.execution.job import Lease, LeaseError
 from shadowprice.execution.real.job_file import Job, load_job_file
@@ -57,7 +57,7 @@ def orders_of(counts: list[int], name: str = "job", epoch: int = 1) -> tuple[Lau
 
 
 def met(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: env[name] for name in MEETING_VARIABLES}
+    return {name: env[name] for name in MEETING_VARIABLES if name in env}
 
 
 COUNTS = st.lists(st.integers(1, 4), min_size=1, max_size=5)
@@ -79,6 +79,25 @@ def test_every_rank_of_a_gang_meets_the_others(counts: list[int]) -> None:
     assert envs[0]["MASTER_ADDR"] == "10.0.0.1"
     assert envs[0]["PET_RDZV_ENDPOINT"] == f"10.0.0.1:{envs[0]['MASTER_PORT']}"
     assert envs[0]["WORLD_SIZE"] == envs[0]["PET_NNODES"] == str(len(counts))
+
+
+@given(COUNTS)
+def test_ranks_of_torchrun_are_fixed_where_replicas_are_placed(counts: list[int]) -> None:
+    """Else nodes have them as they come: each variable is there in one of the two cases."""
+    fixed = Meeting("job", 1, "10.0.0.1", 20_000, fixed_ranks=True)
+    as_they_come = Meeting("job", 1, "10.0.0.1", 20_000)
+    for rank, count in enumerate(counts):
+        told = fixed.variables(rank, len(counts), count, "10.0.0.9")
+        assert (told["PET_RDZV_BACKEND"], told["PET_NODE_RANK"]) == ("static", str(rank))
+        assert f"{told['PET_MASTER_ADDR']}:{told['PET_MASTER_PORT']}" == told["PET_RDZV_ENDPOINT"]
+        assert set(told) == MEETING_VARIABLES
+        plain = as_they_come.variables(rank, len(counts), count, "10.0.0.9")
+        assert plain["PET_RDZV_BACKEND"] == "c10d"
+        assert MEETING_VARIABLES - set(plain) == {
+            "PET_NODE_RANK",
+            "PET_MASTER_ADDR",
+            "PET_MASTER_PORT",
+        }
 
 
 @given(COUNTS, st.integers(1, 1000), st.integers(1, 1000))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,19 +21,13 @@ from shadowprice.proofs.execution_log import verify_ledger
 from support.fake_host import FakeHost, two_nodes
 from support.fake_run import FakeRun, events, log
 
+pytestmark = pytest.mark.usefixtures("no_power_cuts")
+
 NODES = tuple(replace(node, gpu_type="A100", cpus=8.0, memory_gb=16.0) for node in two_nodes())
 TABLES = {
     "hungry": {"cpus_per_gpu": [1, 4, 6], "memory_gb_per_gpu": [4], "speed": [[4], [8], [12]]},
     "modest": {"cpus_per_gpu": [1, 2], "memory_gb_per_gpu": [2], "speed": [[0.9], [1.0]]},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_power_cuts() -> Iterator[None]:
-    """Runs in memory flush no disk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
 
 
 def job(name: str, model: str, iterations: int = 100, **more: Any) -> dict[str, Any]:

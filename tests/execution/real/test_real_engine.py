@@ -19,13 +19,9 @@ from shadowprice.solvers.policy import Decision
 from shadowprice.solvers.registry import policies
 from support.fake_host import two_nodes
 from support.fake_run import FakeRun, KilledDriver, events, log
+from support.in_memory_runs import OVER, job
 
 POLICIES = sorted(policies())
-OVER = {"finished", "failed", "cancelled"}
-
-
-def job(name: str, iterations: int = 100, gpus: int = 1, **more: Any) -> dict[str, Any]:
-    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
 
 
 def some_jobs(r: random.Random, n: int) -> list[dict[str, Any]]:
@@ -98,6 +94,14 @@ def scenario(path: Path, seed: int, policy: str) -> FakeRun:
     )
 
 
+# Each policy in one of three scenarios, each scenario for a third of them; nightly each for all.
+SCENARIOS = [
+    pytest.param(policy, seed, marks=[] if seed == k % 3 else pytest.mark.slow)
+    for k, policy in enumerate(POLICIES)
+    for seed in range(3)
+]
+
+
 def check(run: FakeRun, ledger: RunLedger) -> None:
     verify_ledger(run.state / "run.db")
     for row in ledger.jobs():
@@ -108,13 +112,12 @@ def check(run: FakeRun, ledger: RunLedger) -> None:
     ledger.close()
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("policy", "seed"), SCENARIOS)
 def test_every_policy_survives_crashes_hangs_lost_nodes_cancellations_and_dead_drivers(
-    policy: str, tmp_path: Path
+    policy: str, seed: int, tmp_path: Path
 ) -> None:
-    for seed in range(3):
-        run = scenario(tmp_path, seed, policy)
-        check(run, run.execute())
+    run = scenario(tmp_path, seed, policy)
+    check(run, run.execute())
 
 
 @settings(

@@ -25,10 +25,7 @@ from shadowprice.proofs.execution_log import verify_ledger
 from shadowprice.solvers.policy import Decision
 from support.fake_host import two_nodes
 from support.fake_run import LIMITS, FakeRun, KilledDriver, events, log
-
-
-def job(name: str, iterations: int = 100, gpus: int = 1, **more: Any) -> dict[str, Any]:
-    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
+from support.in_memory_runs import job
 
 
 class Script:

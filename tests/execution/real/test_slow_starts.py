@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,10 +12,7 @@ from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
 from shadowprice.execution.real import checkpoints
 from shadowprice.proofs.execution_log import verify_ledger
 from support.fake_run import LIMITS, FakeRun, events, log
-
-
-def job(name: str, iterations: int = 100, gpus: int = 1, **more: Any) -> dict[str, Any]:
-    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
+from support.in_memory_runs import job
 
 
 class Leases:

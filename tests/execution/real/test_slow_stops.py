@@ -13,12 +13,9 @@ from shadowprice.execution.hosts.protocol import LeaseKey
 from shadowprice.proofs.execution_log import verify_ledger
 from support.fake_host import two_nodes
 from support.fake_run import LIMITS, FakeRun, events, log
+from support.in_memory_runs import job
 
 SLOW_S = 25.0
-
-
-def job(name: str, iterations: int = 100, gpus: int = 1, **more: Any) -> dict[str, Any]:
-    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
 
 
 class Idle:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import policy
+from support.command_line import CommandLine
 
 NETWORK = Network(300e9, 12.5e9, 8)
 
@@ -117,17 +116,10 @@ def test_the_guarantee_holds_and_is_only_claimed_where_it_is_proven() -> None:
     assert stated(outcome, policy("fifo")) is None
 
 
-def test_the_command_line_takes_predictors_networks_and_placements(tmp_path: Path) -> None:
-    trace = tmp_path / "jobs.csv"
-
-    def command(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "shadowprice", *words],
-            capture_output=True,
-            text=True,
-            timeout=180,
-        )
-
+def test_the_command_line_takes_predictors_networks_and_placements(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    trace, command = tmp_path / "jobs.csv", CommandLine(capfd)
     assert command("generate", "recurrent", "-o", str(trace), "--jobs", "30").returncode == 0
     options = ("--cluster", "8x8", "--network", "300:12.5", "--placement", "heavy-edge")
     done = command(

@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis.guarantees.lookup import Silence, described, guarantee, known_bound
-from shadowprice.analysis.guarantees.server_filling import FlowGuarantee
+from shadowprice.analysis.guarantees.lookup import (
+    FactorGuarantee,
+    Silence,
+    described,
+    guarantee,
+    known_bound,
+)
 from shadowprice.analysis.settle import settle
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.classic.relevant_work import bound, check, least_flow, more_jobs
@@ -63,7 +68,7 @@ def test_what_it_says_of_a_run() -> None:
     flow = described(run, Objective.FLOW)
     assert flow is not None
     stated = guarantee(outcome, flow)
-    assert isinstance(stated, FlowGuarantee)
+    assert isinstance(stated, FactorGuarantee)
     assert stated.factor == bound(outcome.instance) / 4
     assert "total flow time at most" in stated.sentence("p")
     known = known_bound(outcome, flow)

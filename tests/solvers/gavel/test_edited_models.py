@@ -255,9 +255,22 @@ def test_an_edit_takes_effect(name: str, edit: Edit) -> None:
     law()
 
 
-@pytest.mark.parametrize("jobs", SIZES[1:])
-@pytest.mark.parametrize("kinds", [0, 5])
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__)
+# Each edit at both sizes, with and without kinds; nightly all four.
+SIZED = [
+    pytest.param(
+        edit,
+        kinds,
+        jobs,
+        marks=[pytest.mark.slow] if (k + a + b) % 2 else [],
+        id=f"{edit.__name__}-{kinds}-{jobs}",
+    )
+    for k, edit in enumerate(EDITS)
+    for a, kinds in enumerate((0, 5))
+    for b, jobs in enumerate(SIZES[1:])
+]
+
+
+@pytest.mark.parametrize(("edit", "kinds", "jobs"), SIZED)
 def test_an_edit_takes_effect_at_every_size(edit: Edit, kinds: int, jobs: int) -> None:
     """With 100 and 1,000 jobs structured methods would have answered the model as it was."""
     problem = problem_of(jobs + kinds, jobs, kinds=kinds)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from shadowprice.instances.traces import load_trace
 from shadowprice.solvers.gavel.explain import explain
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.registry import allocations
+from support.command_line import CommandLine
 from support.ideal_execution import run_fluid
 from support.paths import SHARED
 
@@ -269,10 +268,9 @@ def test_the_preset_with_programmes_is_within_the_spread_of_solvers(
     assert mean == pytest.approx(run["avg_jct_s"], rel=within)
 
 
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "shadowprice", *words], capture_output=True, text=True, timeout=120
-    )
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capfd)
 
 
 @pytest.fixture
@@ -293,7 +291,7 @@ def problem_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_allocate_prints_what_it_promises(problem_file: Path) -> None:
+def test_allocate_prints_what_it_promises(command: CommandLine, problem_file: Path) -> None:
     done = command(
         "allocate",
         "max_min_fairness_perf",
@@ -336,7 +334,7 @@ def test_every_policy_explains_itself() -> None:
     assert not any("all types'" in each for each in said["max_min_fairness_perf"])
 
 
-def test_allocate_shares_listed_pairs(problem_file: Path) -> None:
+def test_allocate_shares_listed_pairs(command: CommandLine, problem_file: Path) -> None:
     alone, packed = (
         json.loads(command("allocate", name, str(problem_file), "--json").stdout)
         for name in ("max_min_fairness_perf", "max_min_fairness_packed")
@@ -359,7 +357,7 @@ def test_allocate_shares_listed_pairs(problem_file: Path) -> None:
     ],
 )
 def test_allocate_names_what_is_wrong(
-    problem_file: Path, change: dict[str, Any], message: str
+    command: CommandLine, problem_file: Path, change: dict[str, Any], message: str
 ) -> None:
     problem_file.write_text(json.dumps(json.loads(problem_file.read_text()) | change))
     done = command("allocate", "max_min_fairness_perf", str(problem_file))
@@ -368,7 +366,9 @@ def test_allocate_names_what_is_wrong(
     assert "Traceback" not in done.stderr
 
 
-def test_allocate_says_which_slos_and_gangs_cannot_be(problem_file: Path) -> None:
+def test_allocate_says_which_slos_and_gangs_cannot_be(
+    command: CommandLine, problem_file: Path
+) -> None:
     data = json.loads(problem_file.read_text())
     data["jobs"][0] |= {"slo_s": 0.1, "id": "late"}
     data["jobs"][1] |= {"sf": 4, "id": "wide"}

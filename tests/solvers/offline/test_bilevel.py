@@ -54,9 +54,11 @@ THREE_GPUS = InstanceLimits(jobs=3, gpus=3, max_arrival=2, max_work=2, widest=3)
 @pytest.mark.parametrize(
     ("policy", "limits"),
     [
-        ("fifo", SMALL),
-        ("fifo-skip", SMALL),
+        ("fifo", SMALLER),
+        ("fifo-skip", SMALLER),
         ("sjf", TINY),
+        pytest.param("fifo", SMALL, marks=pytest.mark.slow),
+        pytest.param("fifo-skip", SMALL, marks=pytest.mark.slow),
         pytest.param("sjf", SMALLER, marks=pytest.mark.slow),
         pytest.param("fifo", THREE_GPUS, marks=pytest.mark.slow),
         pytest.param("fifo-skip", THREE_GPUS, marks=pytest.mark.slow),

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shadowprice.proofs.checker import BOUNDS, LeastWork, Rejected
+from shadowprice.proofs.checker import Rejected
+from shadowprice.proofs.checker.bounds import BOUNDS
+from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound

@@ -245,7 +245,7 @@ def test_dropped_points_are_beaten(seed: int) -> None:
         assert not (one[0] <= other[0] and one[1] <= other[1] and one[2] >= other[2])
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(SEEDS)
 def test_a_vertex_leaves_few_jobs_and_rounding_keeps_the_floor(seed: int) -> None:
     asks, demands = random_case(seed)
@@ -437,7 +437,7 @@ NAMES = [
 ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(sensitive(), st.sampled_from(NAMES), st.sampled_from([0.0, 16.0]))
 def test_every_run_ends_and_passes_the_verifier(
     instance: Instance, name: str, round_s: float

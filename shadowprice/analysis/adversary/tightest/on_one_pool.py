@@ -29,6 +29,7 @@ from shadowprice.proofs.classic import (
     elapsed_time,
     hesrpt,
     kill_restart,
+    least_parallelisable,
     relevant_work,
     saturation,
     server_filling,
@@ -183,6 +184,16 @@ def of_hesrpt(rows: Rows) -> Attainment:
     return Attainment(hesrpt.bound(instance), total)
 
 
+def of_least_parallelisable(rows: Rows) -> Attainment:
+    """The last completion over the least time at which all can be complete, below 2 by statement (c)."""
+    ordered = sorted(rows, key=lambda row: row[0])
+    plain = gangs("1x4", tuple(row[:2] for row in ordered))
+    elastic = Elasticity(np.array([row[2] for row in ordered]), np.ones(len(ordered)))
+    instance = replace(plain, conditions=Conditions(elasticity=elastic))
+    last = cost_of(instance, "lpf", Objective.MAKESPAN)
+    return Attainment(last / least_parallelisable.least_makespan(instance), Fraction(2))
+
+
 def of_srpt(rows: Rows) -> Attainment:
     """SRPT on one GPU."""
     instance = gangs("1x1", rows)
@@ -287,6 +298,15 @@ ENTRIES = (
         2,
         5,
         of_hesrpt,
+    ),
+    TightnessOf(
+        "classic.least_parallelisable",
+        "last completion of one-GPU jobs that grow on 4 GPUs over the least possible, and the factor of (c)",
+        (ARRIVAL, WORK, WholeColumn("widest", 1, 4)),
+        1,
+        13,
+        of_least_parallelisable,
+        known=(((0, 1, 1),) * 12 + ((0, 4, 1),),),
     ),
     TightnessOf(
         "asrpt.robust",

@@ -444,6 +444,7 @@ def _node(node: SlurmNode, kind: str, devices: tuple[Device, ...]) -> FoundNode:
         node.memory_mb * GB_PER_MIB,
         node.address,
         whole_cpus=True,
+        amounts_in_pairs=False,
     )
 
 

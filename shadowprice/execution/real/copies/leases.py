@@ -19,6 +19,7 @@ from shadowprice.execution.job import last_checkpoint
 from shadowprice.execution.real.checkpoints import last_commit, raise_fence
 from shadowprice.execution.real.copies.averaging import commit_average
 from shadowprice.execution.real.copies.rounds import CopyGrant
+from shadowprice.execution.real.launch_specs import CopyShare
 from shadowprice.execution.real.lease import HeldLease
 from shadowprice.execution.real.measuring import number
 from shadowprice.execution.real.run import RealRun
@@ -51,7 +52,7 @@ class CopyLeases:
         used: tuple[Device, ...] = node.devices[: copy.gpus]
         stop_at = grant.from_step + copy.steps
         orders = run.orders.orders(
-            job, grant.epoch, used, copy=k, stop_at=stop_at, origin=self._folder(grant, k)
+            job, grant.epoch, used, copy=CopyShare(k, stop_at, self._folder(grant, k))
         )
         return HeldLease(
             grant.row,

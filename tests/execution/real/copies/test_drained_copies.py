@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,7 @@ from shadowprice.proofs.execution_log import verify_ledger
 from support.fake_copies import CopyHost, CopyRun
 from support.fake_run import FakeRun, events, log
 
-
-@pytest.fixture(scope="module", autouse=True)
-def no_power_cuts() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
+pytestmark = pytest.mark.usefixtures("no_power_cuts")
 
 
 def job(name: str, iterations: int = 120) -> dict[str, Any]:

@@ -41,23 +41,10 @@ from support.driver_process import (
 from support.fake_copies import CopyRun, place_of
 from support.fake_host import two_nodes
 from support.fake_run import KilledDriver, events, log
+from support.in_memory_runs import OVER, job
 from support.paths import ROOT
 
-pytestmark = pytest.mark.timeout(120)
-
-OVER = {"finished", "failed", "cancelled"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_power_cuts() -> Iterator[None]:
-    """Hundreds of runs in memory flush no disk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
-
-
-def job(name: str, iterations: int = 100, gpus: int = 1, **more: Any) -> dict[str, Any]:
-    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("no_power_cuts")]
 
 
 def three_nodes() -> tuple[FoundNode, ...]:

@@ -119,7 +119,7 @@ def test_middling_instances_are_proven(seed):
     assert found.value == pytest.approx(exact.objective, rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1, 2, 3])
 @pytest.mark.parametrize("utility", [effective_throughput, minus_completion])
 def test_equals_the_time_indexed_programme(seed, utility):
     instance = make(seed, 5, 6, "1x3:a,1x1:b,1x3:c")

@@ -1,0 +1,132 @@
+"""The file of a certificate: records line by line, digests, and what cannot be written at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+import numpy as np
+
+from shadowprice.analysis.certificates import records
+from shadowprice.analysis.certificates.by_start import blocks_by_start
+from shadowprice.analysis.certificates.counted import counted_rows
+from shadowprice.analysis.certificates.job_utilities import JobUtilities
+from shadowprice.analysis.outcome import Outcome, VerifiedRun
+from shadowprice.analysis.streamed_outcome import StreamedOutcome
+from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.instance import Instance
+from shadowprice.proofs import checker
+
+Record = dict[str, Any]
+
+_line = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+class _Lines:
+    """Records written line by line, and their digests."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._begun = file, False
+        self.digest = hashlib.sha256()
+
+    def add(self, record: Record) -> str:
+        """Write a record; returns its line."""
+        line = _line(record)
+        self.digest.update(f"\n{line}".encode("ascii") if self._begun else line.encode("ascii"))
+        self._begun = True
+        self._file.write(f"{line}\n")
+        return line
+
+
+class _InstanceDigest:
+    """SHA-256 of lines that come one by one."""
+
+    def __init__(self) -> None:
+        self.digest, self._begun = hashlib.sha256(), False
+
+    def add(self, line: str) -> None:
+        """Take the next line."""
+        self.digest.update(f"\n{line}".encode("ascii") if self._begun else line.encode("ascii"))
+        self._begun = True
+
+
+def write_records(
+    file: TextIO,
+    header: Record,
+    given: Iterable[Record],
+    runs: Iterable[Record],
+    bound: Iterable[Record],
+    claim: Record,
+) -> str:
+    """Write a certificate of these records and sign its claim; returns the digest of the instance."""
+    lines, about = _Lines(file), _InstanceDigest()
+    lines.add(header)
+    for record in given:
+        about.add(lines.add(record))
+    for record in runs:
+        lines.add(record)
+    for record in bound:
+        lines.add(record)
+    signed = {"kind": "claim", **claim, "instance": about.digest.hexdigest()}
+    digest = lines.digest.copy()
+    digest.update(f"\n{_line(signed)}".encode("ascii"))
+    lines.add({**signed, "file": digest.hexdigest()})
+    return about.digest.hexdigest()
+
+
+def instance_digest(instance: Instance, utilities: JobUtilities | None = None) -> str:
+    """SHA-256 of what is given, as certificates of runs in which nobody shares GPUs have it."""
+    about = _InstanceDigest()
+    for record in records.given(instance, pairs=False, utilities=utilities):
+        about.add(_line(record))
+    return about.digest.hexdigest()
+
+
+def expect_accepted(lines: TextIO) -> None:
+    """Raise VerificationError unless the checker accepts a certificate that was made here."""
+    try:
+        checker.check_lines(lines)
+    except checker.Rejected as error:
+        raise VerificationError(f"the certificate that was made is rejected: {error}") from None
+
+
+def run_records(outcome: VerifiedRun) -> Iterator[Record]:
+    """Runs in order of their starts."""
+    if isinstance(outcome, Outcome):
+        yield from records.runs(outcome.instance, outcome.schedule)
+    elif isinstance(outcome, StreamedOutcome):
+        for rows in blocks_by_start(outcome.segments):
+            yield from records.runs(outcome.instance, rows)
+
+
+def expect_certifiable(outcome: VerifiedRun) -> None:
+    """Raise InputError for a run of no jobs, or with names or numbers that cannot be written."""
+    instance, jobs = outcome.instance, outcome.instance.workload
+    source = jobs.source
+    if not len(jobs):
+        raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
+    if not len(counted_rows(instance)):
+        raise InputError(
+            f"{source}: the run was stopped at {instance.stopped_s!r} s, before a job arrived; expected a later time"
+        )
+    names = [("policy", outcome.policy), *(("job", each) for each in jobs.id.tolist())]
+    names += [("GPU type", node.gpu_type) for node in instance.cluster.nodes]
+    for what, text in names:
+        if not isinstance(text, str) or not 0 < len(text) <= 1000 or not text.isprintable():
+            raise InputError(
+                f"{source}: {what} {text!r:.80}: certificates have printable names of 1 to 1,000 characters"
+            )
+    ticks = jobs.arrival_s * TICKS_PER_S
+    for what, values, bad in (
+        ("arrival_s", jobs.arrival_s, ~((ticks >= 0) & (ticks == np.floor(ticks)))),
+        ("weight", jobs.weight, ~((jobs.weight >= 0) & np.isfinite(jobs.weight))),
+    ):
+        if bad.any():
+            k = int(bad.argmax())
+            expected = "a multiple of 2**-20" if what == "arrival_s" else "a number"
+            raise InputError(
+                f"{source}: job {jobs.id[k]!r}: {what} is {float(values[k])!r}, expected {expected} >= 0"
+            )

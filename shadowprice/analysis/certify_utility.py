@@ -1,0 +1,246 @@
+"""Certificates of total utility: by how much the best schedule of a class exceeds a run at most.
+
+All is computed here, as in :mod:`shadowprice.analysis.certify`, and the checker is asked at the end.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.analysis.certificates import records
+from shadowprice.analysis.certificates.certificate_file import (
+    expect_accepted,
+    expect_certifiable,
+    run_records,
+    write_records,
+)
+from shadowprice.analysis.certificates.counted import (
+    counted_demands,
+    counted_instance,
+    counted_rows,
+)
+from shadowprice.analysis.certificates.job_utilities import JobUtilities
+from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.certificates.utility_prices import RoundMarket, UtilityPrices, search
+from shadowprice.analysis.outcome import Outcome, VerifiedRun
+from shadowprice.analysis.utility.instance import ROUND_S
+from shadowprice.analysis.wording import at_most
+from shadowprice.errors import InputError
+from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+
+_MOST_ROUNDS = 2**20
+_BITS = 100
+"""Significant bits of numbers that are written, unless the ratio is 1."""
+
+
+@dataclass(frozen=True)
+class CertifiedUtility:
+    """Claim of a certificate.
+
+    Parameters
+    ----------
+    policy, utility : str
+        Whose utility, and which.
+    round_s : float
+        Length of a round [s].
+    bound : str
+        Kind of bound.
+    ratio : Fraction
+        No schedule of the class has more than so many times the run's total utility.
+    of_class : str
+    instance : str
+        SHA-256 of the lines that say what was given.
+    tried : tuple of (str, float)
+        Upper bounds that were found, in order: whose prices gave them, and their values.
+    """
+
+    policy: str
+    utility: str
+    round_s: float
+    bound: str
+    ratio: Fraction
+    of_class: str
+    instance: str
+    tried: tuple[tuple[str, float], ...]
+
+    def sentence(self) -> str:
+        """The claim in words."""
+        return (
+            f"the best total utility of {self.of_class} is at most {at_most(self.ratio)} that of {self.policy} "
+            f"({self.utility} in rounds of {self.round_s!r} s, certified by {self.bound})"
+        )
+
+    def warning(self) -> str | None:
+        """A sentence if the least bound is that of every job as if it were alone."""
+        alone, *others = (value for _, value in self.tried)
+        if self.ratio == 1 or any(value < alone for value in others):
+            return None
+        return (
+            "the least upper bound is that of every job as if it were alone: it knows no queue, so that the factor "
+            "says little where jobs wait; a larger --budget may find a better one"
+        )
+
+
+@dataclass(frozen=True)
+class WrittenUtilityCertificate(CertifiedUtility):
+    """A certificate and what it proves.
+
+    Parameters
+    ----------
+    text : str
+        The file's content.
+    """
+
+    text: str
+
+
+def certify_utility(
+    outcome: Outcome, utility: str, round_s: float = ROUND_S, *, budget_s: float = 20.0
+) -> WrittenUtilityCertificate:
+    """The certificate with the least bound that a time budget allows; checked before it is returned.
+
+    Parameters
+    ----------
+    utility : str
+        ``effective_throughput``, ``completion_time``, ``fairness`` or ``deadline``.
+    round_s : float
+        Length of a round [s]: jobs earn by the end of the round in which they complete.
+    budget_s : float
+        CPU time for better prices [s]; with 0 every job is bounded as if it were alone.
+
+    Raises
+    ------
+    InputError
+        If a certificate of the run cannot be written (as :func:`.certify`), the utility is unknown, the round not on
+        the grid or much too short for the run, or the run earned nothing.
+    VerificationError
+        If the checker rejects what was written, which is a fault of this package.
+    """
+    file = io.StringIO(newline="\n")
+    found = _write(outcome, utility, round_s, budget_s, file)
+    file.seek(0)
+    expect_accepted(file)
+    return WrittenUtilityCertificate(**vars(found), text=file.getvalue())
+
+
+def certify_utility_into(
+    outcome: VerifiedRun,
+    path: Path,
+    utility: str,
+    round_s: float = ROUND_S,
+    *,
+    budget_s: float = 20.0,
+) -> CertifiedUtility:
+    """As :func:`certify_utility`, into a file, which is written and checked line by line.
+
+    Raises
+    ------
+    InputError, VerificationError
+        As :func:`certify_utility`.
+    OSError
+        If the file cannot be written.
+    """
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        found = _write(outcome, utility, round_s, budget_s, file)
+    with path.open(encoding="ascii", newline="\n") as file:
+        expect_accepted(file)
+    return found
+
+
+def _write(
+    outcome: VerifiedRun, utility: str, round_s: float, budget_s: float, file: TextIO
+) -> CertifiedUtility:
+    """Write a certificate."""
+    instance = outcome.instance
+    expect_certifiable(outcome)
+    every = JobUtilities.of(instance, utility, round_s)
+    pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
+    demands, rows = counted_demands(instance, pairs=pairs), counted_rows(instance).tolist()
+    market = RoundMarket.of(counted_instance(instance), demands, every.select(rows))
+    ends = _ends(outcome, rows)
+    earned = market.utilities.earned(ends)
+    last = max((end for end in ends if end is not None), default=1)
+    rounds = max(-(-last // every.length), 1)
+    if rounds > _MOST_ROUNDS:
+        raise InputError(
+            f"round of utilities: {round_s!r} s, of which the run has {rounds}, expected at most {_MOST_ROUNDS} rounds"
+        )
+    found = list(search(market, rounds, earned, budget_s, _prices_left(outcome, market, rounds)))
+    best = min(found, key=lambda each: each.value)
+    if not earned and best.value:
+        raise InputError(
+            f"utility {utility!r}: the run earned nothing, and no multiple of that bounds the best schedule"
+        )
+    numbers = _numbers(earned, best)
+    claim = {"class": demands.of_class, **{name: text_of(each) for name, each in numbers.items()}}
+    digest = write_records(
+        file,
+        records.header(instance, outcome.policy, "utility", every),
+        records.given(instance, pairs=pairs, utilities=every),
+        run_records(outcome),
+        [market.record(best.unit, best.prices)],
+        claim,
+    )
+    tried = tuple((each.origin, float(each.value)) for each in found)
+    shared = outcome.policy, utility, round_s, market.kind
+    return CertifiedUtility(*shared, numbers["ratio"], demands.of_class, digest, tried)
+
+
+def _ends(outcome: VerifiedRun, rows: list[int]) -> list[int | None]:
+    """Completions of the jobs that count [ticks], None of those that are not complete."""
+    ends = outcome.end_s[rows]
+    known = np.isfinite(ends)
+    ticks = to_ticks(np.where(known, ends, 0.0)).tolist()
+    return [tick if fine else None for tick, fine in zip(ticks, known.tolist(), strict=True)]
+
+
+def _prices_left(
+    outcome: VerifiedRun, market: RoundMarket, rounds: int
+) -> NDArray[np.float64] | None:
+    """Mean price over the GPUs of each type by round, that a run has left; None if it left none."""
+    prices = getattr(outcome, "prices", None)
+    if prices is None or not prices.time_s or len(market.capacity) != len(set(_kinds(outcome))):
+        return None
+    nodes = outcome.instance.cluster.nodes
+    table = prices.by_round(market.utilities.length / TICKS_PER_S, rounds, len(nodes))
+    share = np.zeros((len(nodes), len(market.capacity)))
+    share[np.arange(len(nodes)), _kinds(outcome)] = [node.gpus for node in nodes]
+    return np.asarray(table @ (share / share.sum(axis=0)), dtype=np.float64)
+
+
+def _kinds(outcome: VerifiedRun) -> list[int]:
+    """GPU type of each node, in order of appearance."""
+    kinds: dict[str, int] = {}
+    return [kinds.setdefault(n.gpu_type, len(kinds)) for n in outcome.instance.cluster.nodes]
+
+
+def _numbers(earned: Fraction, best: UtilityPrices) -> dict[str, Fraction]:
+    """Utility, its bound and their ratio, each in 100 bits and rounded so that the claim holds."""
+    if earned == best.value:
+        short = earned.denominator.bit_length() < 3000 > earned.numerator.bit_length()
+        if short:
+            return {"earned": earned, "bound": earned, "ratio": Fraction(1)}
+    said, limit = _rounded(earned, up=False), _rounded(best.value, up=True)
+    return {
+        "earned": said,
+        "bound": limit,
+        "ratio": max(_rounded(limit / said, up=True), Fraction(1)),
+    }
+
+
+def _rounded(number: Fraction, *, up: bool) -> Fraction:
+    """A number in 100 significant bits."""
+    if not number:
+        return number
+    size = number.numerator.bit_length() - number.denominator.bit_length()
+    scale = Fraction(2) ** (_BITS - size)
+    whole = math.ceil(number * scale) if up else math.floor(number * scale)
+    return whole / scale

@@ -1,0 +1,156 @@
+"""The claim: what the records of a certificate prove."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from math import ceil
+
+from .bounds import bound_of
+from .copies import CopySchedule
+from .costs import LeastWork, cost_of
+from .form import TICKS_PER_S, UTILITY, Record, Rejected, need, quotient, rational, read, shown
+from .gangs import GangSchedule
+from .instance import TAKE, GivenInstance
+from .utility import Utilities, bound_utility
+from .windows import WINDOWS, WindowTree
+
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def check(text: str) -> Record:
+    """The claim of a certificate, if the certificate proves it; else :class:`Rejected` is raised."""
+    return check_lines(io.StringIO(text, newline="\n"))
+
+
+def check_lines(lines: Iterable[str]) -> Record:
+    """As :func:`check`, of lines that come one by one, with their line breaks."""
+    try:
+        return prove(read(lines))
+    except MALFORMED as error:
+        raise Rejected(f"a record is malformed: {error!r:.200}") from None
+
+
+def prove(records: Iterator[tuple[str, Record]]) -> Record:
+    """The claim of these records; what is malformed raises some error."""
+    given = GivenInstance()
+    schedule: GangSchedule | CopySchedule | None = None
+    bound: Record = {}
+    claim: Record = {}
+    tree: WindowTree | None = None
+    for kind, record in records:
+        if kind in TAKE:
+            TAKE[kind](given, record)
+        elif kind == "run":
+            if schedule is None:
+                schedule = scheduled(given)
+            schedule.run(record)
+        elif kind == "bound":
+            bound = record
+            if bound["bound"] == WINDOWS:
+                need(given.arrival and given.size, "there are no jobs or no nodes")
+                tree = WindowTree(given.counted().relaxed(), bound)
+        elif kind == "part":
+            need(tree, "parts are of windows of completions, and there are none")
+            if tree is not None:
+                tree.take(record)
+        else:
+            claim = record
+    ends = (schedule or scheduled(given)).finish()
+    return proven(given, ends, bound, tree, claim)
+
+
+def scheduled(given: GivenInstance) -> GangSchedule | CopySchedule:
+    """The schedule of an instance that is complete, without runs."""
+    need(given.arrival and given.size, "there are no jobs or no nodes")
+    given.ids.clear()
+    return CopySchedule(given) if given.copies else GangSchedule(given)
+
+
+def proven(
+    given: GivenInstance, ends: list[int], bound: Record, tree: WindowTree | None, claim: Record
+) -> Record:
+    """The claim, after cost, bound and ratio."""
+    header, counted = given.header, given.counted()
+    jobs, mine = counted.relaxed(), [ends[j] for j in given.rows()]
+    by_utility = header["objective"] == UTILITY
+    fine = claim.keys() & {"cost", "earned"} == {"earned" if by_utility else "cost"}
+    need(fine, "the claim is of what the objective is not")
+    if by_utility:
+        within_utility(counted, jobs, mine, bound, claim)
+    else:
+        within_cost(counted, jobs, mine, (bound, tree), claim)
+    about = given.of_class()
+    need(claim["class"] == about, f"the class is {claim['class']!r:.80}, not {about!r}")
+    return {
+        **claim,
+        "policy": header["policy"],
+        "objective": header["objective"],
+        "kind": bound["bound"],
+        "jobs": len(ends),
+        "gpus": jobs.gpus,
+        "nodes": len(given.size),
+        "quotas": len(given.quotas),
+        "window": header.get("window", []),
+        **{field: header[field] for field in ("utility", "round") if by_utility},
+    }
+
+
+def within_cost(
+    given: GivenInstance,
+    jobs: LeastWork,
+    ends: list[int],
+    bound: tuple[Record, WindowTree | None],
+    claim: Record,
+) -> None:
+    """The schedule costs what is claimed, and at most so much more than any."""
+    until = given.header.get("stopped", 0)
+    cost, offset = cost_of(given.header["objective"], jobs, [end or until for end in ends])
+    need(cost == rational(claim["cost"], "cost"), f"the schedule costs {cost}, not {claim['cost']}")
+    value = max(bound_of(given, jobs, *bound) - offset, Fraction(0))
+    least = rational(claim["bound"], "bound")
+    need(least <= value, f"the bound is {shown(value)}, not {shown(least)}")
+    need(value <= cost, f"the schedule costs {shown(cost)}, less than any can ({shown(value)})")
+    ratio = rational(claim["ratio"], "ratio")
+    need(ratio >= 1, f"the ratio is {claim['ratio']}, no schedule costs less than the optimum")
+    need(cost <= ratio * least, f"the cost {shown(cost)} is not {shown(ratio)} x {shown(least)}")
+
+
+def within_utility(
+    given: GivenInstance, jobs: LeastWork, ends: list[int], bound: Record, claim: Record
+) -> None:
+    """The schedule earns what is claimed, and at most so much less than any could."""
+    each = given.worth, given.deadline
+    utilities = Utilities(jobs.arrival, *each, given.header["round"], jobs.until)
+    earned, said = utilities.earned(ends), rational(claim["earned"], "utility earned")
+    need(said <= earned, f"the schedule earns {shown(earned)}, not {shown(said)}")
+    most, limit = bound_utility(given, utilities, jobs, bound), rational(claim["bound"], "bound")
+    need(limit >= most, f"the bound is {shown(most)}, not {shown(limit)}")
+    need(earned <= most, f"the schedule earns {shown(earned)}, more than any can ({shown(most)})")
+    ratio = rational(claim["ratio"], "ratio")
+    need(ratio >= 1, f"the ratio is {claim['ratio']}, no schedule earns more than the best")
+    need(limit <= ratio * said, f"the bound {shown(limit)} is not {shown(ratio)} x {shown(said)}")
+
+
+def at_most(ratio: Fraction) -> str:
+    """A ratio that is an upper limit in four digits, rounded up; from 1,000 on without decimals."""
+    if ratio.denominator == 1 and ratio < 1_000_000:
+        return f"{ratio.numerator}x"
+    return f"{ceil(ratio)}x" if 1_000 < ratio < 1_000_000 else f"{quotient(ratio, 4)}x"
+
+
+def sentences(claim: Record) -> tuple[str, str]:
+    """A checked claim in words: what was proven, and of what."""
+    policy = claim["policy"] if " " not in claim["policy"] else repr(claim["policy"])
+    ratio = at_most(Fraction(claim["ratio"]))
+    proven = f"{policy} costs at most {ratio} the offline optimum of {claim['class']}"
+    what = claim["objective"]
+    if what == UTILITY:
+        proven = f"the best total utility of {claim['class']} is at most {ratio} that of {policy}"
+        what = f"{claim['utility']} in rounds of {claim['round'] / TICKS_PER_S!r} s"
+    return (
+        f"proven: {proven} ({what}, by {claim['kind']})",
+        f"instance: {claim['jobs']} jobs, {claim['gpus']} GPUs on {claim['nodes']} nodes, "
+        f"SHA-256 {claim['instance']}",
+    )

@@ -1,0 +1,297 @@
+"""The schedule of gangs: runs in order of their starts.
+
+Kept are runs that hold GPUs, and jobs that are begun and not complete.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from .form import LARGEST, WHOLE_GPU, Record, Rejected, need, whole
+from .instance import GivenInstance
+from .speeds import slower
+
+Held = tuple[tuple[int, int], ...]
+
+
+class Begun:
+    """A job that is begun: its last run, what it owes, and its progress at every pace."""
+
+    def __init__(self) -> None:
+        self.end, self.owed = 0, 0
+        self.held: Held = ()
+        self.changes = False
+        self.done: dict[int, int] = {}
+        self.pace = 1
+
+    def left(self) -> Fraction | int:
+        """Ticks that the job lacks at the pace of its last run; negative if they are too many."""
+        if len(self.done) == 1:
+            return self.pace - self.done[self.pace]
+        return (1 - sum(Fraction(ran, pace) for pace, ran in self.done.items())) * self.pace
+
+
+class Amounts:
+    """Amounts held of all that there is so much of, at the start of the last run."""
+
+    def __init__(self, given: GivenInstance) -> None:
+        self.given = given
+        self.held: dict[Any, int] = {}
+        self.ends: list[tuple[int, int, list[tuple[Any, int]]]] = []
+        self.count = 0
+
+    def until(self, start: int) -> None:
+        """Give back what was held by runs that end by then."""
+        while self.ends and self.ends[0][0] <= start:
+            for what, amount in heapq.heappop(self.ends)[2]:
+                self.move(what, -amount)
+
+    def take(self, end: int, amounts: list[tuple[Any, int]]) -> None:
+        """Hold something until an end."""
+        for what, amount in amounts:
+            self.move(what, amount)
+        self.count += 1
+        heapq.heappush(self.ends, (end, self.count, amounts))
+
+    def move(self, what: Any, amount: int) -> None:
+        """Hold more or less of a node's GPUs (its number), of a GPU (node, number), or of (node, name)."""
+        before = self.held.get(what, 0)
+        now = self.held[what] = before + amount
+        if type(what) is int:
+            most = self.given.size[what]
+            if now > most:
+                raise Rejected(f"node {what}: {now} GPUs held, it has {most}")
+        elif type(what[1]) is int:
+            need(now <= WHOLE_GPU, f"GPU {what[1]} of node {what[0]}: {now} thousandths held")
+            if not (before and now):  # Whoever holds a part, the GPU counts once.
+                self.move(what[0], 1 if now else -1)
+        else:
+            most = self.given.amounts.get(what, 0)
+            need(now <= most, f"node {what[0]}: {now} thousandths of {what[1]} held, it has {most}")
+
+
+class QuotaUse:
+    """Thousandths of GPUs that are held of each quota, at the start of the last run."""
+
+    def __init__(self, given: GivenInstance) -> None:
+        self.given, self.held = given, [0] * len(given.quotas)
+        self.ends: list[tuple[int, int, int]] = []
+
+    def begin(self, j: int, run: Record, amount: int) -> None:
+        """Hold more until the run ends; no run begins beyond the quota of that moment."""
+        start, quota = run["start"], self.given.quota_of[j]
+        while self.ends and self.ends[0][0] <= start:
+            _, other, before = heapq.heappop(self.ends)
+            self.held[other] -= before
+        self.held[quota] += amount
+        heapq.heappush(self.ends, (run["end"], quota, amount))
+        starts, gpus = self.given.quotas[quota]
+        held, most = self.held[quota], WHOLE_GPU * gpus[bisect_right(starts, start) - 1]
+        need(held <= most, f"quota {quota}: {held} thousandths held at tick {start}, it has {most}")
+
+
+class GangSchedule:
+    """Schedule of jobs that run as one gang each."""
+
+    def __init__(self, given: GivenInstance) -> None:
+        self.given, self.amounts, self.quotas = given, Amounts(given), QuotaUse(given)
+        self.stopped, self.latest = given.header.get("stopped", LARGEST), 0
+        self.consolidated = "placement" in given.header
+        self.restarts = "preemption" in given.header
+        self.begun: dict[int, Begun] = {}
+        self.ends = [0] * len(given.arrival)
+        self.start = 0
+        self.waiting: dict[tuple[int, int], tuple[int, int, Held]] = {}
+
+    def run(self, run: Record) -> None:
+        """Take the next run."""
+        given, j = self.given, run["job"]
+        if type(j) is not int or not 0 <= j < len(self.ends):
+            raise Rejected(f"a run is of job {j!r:.80}, which there is not")
+        start, which = whole(run["start"], f"start of job {j}"), f"job {j} at tick {run['start']}"
+        end = whole(run["end"], f"end of {which}", start + 1)
+        overhead = whole(run["overhead"], "overhead")
+        if start != self.start:
+            self.advance(start)
+        need(overhead <= end - start, f"{which} is shorter than its overhead")
+        need(start >= given.arrival[j], f"{which} starts before the job arrives")
+        need("copy" not in run and "steps" not in run, f"{which} is a copy")
+        more = given.more.get(j)
+        held = self.pieces(j, which, run["pieces"], more)
+        need(end <= self.stopped, f"{which} goes on after it was stopped")
+        self.latest = max(self.latest, end)
+        if given.quotas:
+            part = WHOLE_GPU if more is None else more.get("part", WHOLE_GPU)
+            self.quotas.begin(j, run, part * sum(gpus for _, gpus in held))
+        if more is None:
+            self.amounts.take(end, run["pieces"])
+            need("partner" not in run, f"{which} has a partner")
+        else:
+            self.hold(run, held, more)
+        need(not self.ends[j], f"job {j} holds GPUs after the end of its work")
+        job = self.begun.setdefault(j, Begun())
+        self.charge(j, job, run, held)
+        job.pace = self.pace(j, run, more)
+        self.progress(j, job, run)
+
+    def advance(self, start: int) -> None:
+        """Go on to a later start."""
+        need(start > self.start, f"a run from tick {start} is out of order")
+        self.alone()
+        self.amounts.until(start)
+        self.start = start
+
+    def alone(self) -> None:
+        """Nobody waits for a partner."""
+        for job, partner in self.waiting:
+            raise Rejected(f"job {partner} does not share what its partner, job {job}, holds")
+
+    def pieces(self, j: int, which: str, pieces: list[list[Any]], more: Record | None) -> Held:
+        """Nodes and GPUs of a run, which are the job's."""
+        size = 2 if more is None or not more.keys() & {"part", "profile", "graph"} else 3
+        last, width = -1, 0
+        for piece in pieces:
+            need(len(piece) == size, f"{which}: a piece has {len(piece)} entries, not {size}")
+            node = whole(piece[0], f"node of {which}", last + 1)
+            need(node < len(self.given.size), f"{which}: node {node} is not there")
+            last, width = node, width + whole(piece[1], f"GPUs of {which}", 1)
+        gang = self.given.gang[j]
+        widest = gang if more is None or "widths" not in more else self.given.widest(j)
+        need(gang <= width <= widest, f"{which} holds {width} GPUs, not its gang")
+        if self.consolidated and len(pieces) > self.given.fewest(width):
+            raise Rejected(f"{which} is on {len(pieces)} nodes, which are more than need be")
+        return tuple((piece[0], piece[1]) for piece in pieces)
+
+    def hold(self, run: Record, held: Held, more: Record) -> None:
+        """Count what a run holds, beyond plain gangs."""
+        j, end, pieces = run["job"], run["end"], run["pieces"]
+        if "partner" in run:
+            alone = "beside" not in more or "profile" in more
+            need(not alone, f"job {j} has a partner, and no speed beside one")
+            here, other = (run["start"], end, held), whole(run["partner"], "partner")
+            if (other, j) in self.waiting:
+                same = self.waiting.pop((other, j)) == here
+                need(same, f"jobs {j} and {other} do not hold the same")
+                return
+            need(other != j, f"job {j} is its own partner")
+            self.waiting[j, other] = here
+        taken: list[tuple[Any, int]] = list(held)
+        if "part" in more:
+            number = whole(pieces[0][2], "GPU")
+            need(number < self.given.size[pieces[0][0]], f"job {j} holds GPU {number} of a node")
+            taken = [((pieces[0][0], number), more["part"])]
+        if "profile" in more:
+            cells = self.given.cells[more["profile"]]
+            for node, gpus, cell in pieces:
+                cpus, memory, _ = cells[whole(cell, "row of a profile")]
+                taken += [((node, "cpus"), gpus * cpus), ((node, "memory"), gpus * memory)]
+        self.amounts.take(end, taken)
+
+    def charge(self, j: int, job: Begun, run: Record, held: Held) -> None:
+        """One run at a time, whose overhead is paid first."""
+        header, start = self.given.header, run["start"]
+        changes = "partner" in run or "profile" in self.given.more.get(j, ())
+        if job.end and start < job.end:
+            raise Rejected(f"job {j} runs twice at tick {start}")
+        stays = start == job.end and held == job.held and (changes or job.changes)
+        if not stays:
+            job.owed += header["start"]
+            if job.end:
+                gang = self.given.gang[j]
+                restart = [ticks for most, ticks in header["restart"] if gang <= most]
+                job.owed += (restart or header["restart"][-1][1:])[0]
+                job.owed += header["migration"] * (held != job.held)
+        job.owed -= run["overhead"]
+        fine = not job.owed or (job.owed > 0 and run["end"] - start == run["overhead"])
+        need(fine, f"job {j} owes {job.owed} ticks of overhead")
+        job.end, job.held, job.changes = run["end"], held, changes
+
+    def pace(self, j: int, run: Record, more: Record | None) -> int:
+        """Ticks that all of the job would take as a run goes."""
+        given, pieces = self.given, run["pieces"]
+        if more is not None and "graph" in more:
+            rows = tuple(sorted(tuple(whole(n, "replicas") for n in piece[2]) for piece in pieces))
+            fine = all(sum(piece[2]) == piece[1] for piece in pieces)
+            need(fine, f"job {j} has not a replica on each of its GPUs")
+            return given.graphs[more["graph"]].ticks(more["work"], rows)
+        kinds = {given.type_of[piece[0]] for piece in pieces}
+        times: list[int] = [given.times[j][kind] for kind in kinds]
+        need(all(times), f"job {j} cannot run on node {pieces[0][0]} or another of its nodes")
+        if more is None:
+            return max(times)
+        if "partner" in run:
+            times = self.beside(j, run["partner"], kinds)
+        if not more.keys() & {"profile", "spread", "widths"}:
+            return max(times)
+        width = sum(piece[1] for piece in pieces)
+        speeds = [1.0, 1.0, 1.0]
+        if "profile" in more:
+            cells = given.cells[more["profile"]]
+            speeds[0] = min(cells[piece[2]][2] for piece in pieces)
+        if "spread" in more and len(pieces) > given.fewest(width):
+            speeds[1] = more["spread"]
+        if "widths" in more:
+            speeds[2] = given.speeds[more["widths"]][width - given.gang[j]]
+        return slower(max(times), *speeds)
+
+    def beside(self, j: int, partner: int, kinds: set[int]) -> list[int]:
+        """Ticks of a job beside another, on types of GPUs."""
+        given, found = self.given, []
+        need(partner < len(self.ends), f"job {j} is beside job {partner}, which there is not")
+        need(given.gang[j] == given.gang[partner], f"job {j} is beside another gang")
+        names = list(given.types)
+        for one, other in ((partner, j), (j, partner)):
+            mine, theirs = given.more.get(one, {}), given.more.get(other, {})
+            rows = [mine.get("beside", {}).get(names[kind], {}) for kind in kinds]
+            found = [row.get(str(theirs.get("sort")), 0) for row in rows]
+            fine = all(found) and all(given.times[one][kind] for kind in kinds)
+            need(fine, f"jobs {j} and {partner} cannot share these GPUs")
+        return found
+
+    def progress(self, j: int, job: Begun, run: Record) -> None:
+        """Count a run, which completes its job with the tick that completes its work."""
+        start, end, rule = run["start"] + run["overhead"], run["end"], self.given.checkpoints
+        ran, idle = end - start, end == start
+        saved = ran
+        if rule:
+            need(end < rule["until"], f"job {j} runs when nobody knows which nodes are down")
+            need("partner" not in run, f"job {j} has a partner on nodes that fail")
+            cycles, rest = divmod(ran, rule["interval"] + rule["cost"])
+            saved = cycles * rule["interval"]
+            ran = saved + min(rest, rule["interval"])
+            idle |= bool(rule["cost"]) and (rest == 0 or rest > rule["interval"])
+            if not self.given.cut_short(j, run):
+                saved = ran
+        if self.restarts:  # What was done before is lost.
+            need("partner" not in run, f"job {j} has a partner and restarts when preempted")
+            job.done.clear()
+        job.done[job.pace] = job.done.get(job.pace, 0) + ran
+        left = job.left()
+        if left > 0:
+            job.done[job.pace] += saved - ran
+            return
+        need(left > -1 and not idle, f"job {j} holds GPUs after the end of its work")
+        self.ends[j] = end
+        del self.begun[j]
+
+    def finish(self) -> list[int]:
+        """Completion of every job, after the last run."""
+        self.alone()
+        if "stopped" in self.given.header:
+            return self.ends
+        rows = self.given.rows()
+        for j in rows:
+            if not self.ends[j]:
+                need(j in self.begun, f"job {j} is lost: it never runs")
+                short = ceil(self.begun[j].left())
+                raise Rejected(f"job {j} is {short} ticks short of its work")
+        over = max(self.ends[j] for j in rows)
+        need(
+            self.latest <= over,
+            f"a run goes on after tick {over}, when all that count are complete",
+        )
+        return self.ends

@@ -1,0 +1,462 @@
+"""The instance: nodes, jobs, and what their speeds depend on."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from copy import copy
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import ceil
+from typing import Any
+
+from .costs import LeastWork
+from .form import (
+    BY_DEADLINE,
+    FIELDS,
+    OF_ALL_JOBS,
+    OVER_TIME,
+    PRICE_UNIT,
+    TICKS_PER_S,
+    UTILITY,
+    WHOLE_GPU,
+    Record,
+    double,
+    name,
+    need,
+    rational,
+    whole,
+)
+from .speeds import Graph, slower
+
+
+class GivenInstance:
+    """The instance, record by record: each method takes one of its kind."""
+
+    def __init__(self) -> None:
+        self.header: Record = {}
+        self.copies: Record = {}
+        self.checkpoints: Record = {}
+        self.network: Record = {}
+        self.size: list[int] = []
+        self.type_of: list[int] = []
+        self.types: dict[str, int] = {}
+        self.amounts: dict[tuple[int, str], int] = {}
+        self.faults: dict[int, tuple[list[int], list[int]]] = {}
+        self.quotas: list[tuple[list[int], list[int]]] = []
+        self.quota_of: list[int] = []
+        self.speeds: list[list[float]] = []
+        self.cells: list[list[tuple[int, int, float]]] = []
+        self.graphs: list[Graph] = []
+        self.ids: set[str] = set()
+        self.arrival: list[int] = []
+        self.gang: list[int] = []
+        self.weight: list[Fraction] = []
+        self.weights: dict[int | str, Fraction] = {}
+        self.worth: list[Fraction] = []
+        self.deadline: list[int] = []
+        self.times: list[tuple[int, ...]] = []
+        self.known_times: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.shortest: list[int] = []
+        self.area: list[int] = []
+        self.more: dict[int, Record] = {}
+        self.shares: dict[tuple[str, int, int], Fraction] = {}
+        self.largest: list[int] = []
+
+    def take_header(self, header: Record) -> None:
+        """Policy and charges."""
+        name(header["policy"], "policy")
+        for field in ("start", "migration"):
+            whole(header[field], field)
+        gangs = [whole(gang, "gang of a restart", 1) for gang, _ in header["restart"]]
+        need(
+            gangs and gangs == sorted(set(gangs)), f"gangs of restarts are {gangs}, not increasing"
+        )
+        for _, ticks in header["restart"]:
+            whole(ticks, "restart")
+        if "window" in header:
+            first, last = (whole(job, "job of the window") for job in header["window"])
+            fine = first < last and "stopped" not in header
+            need(fine, "the window has no jobs, or ends what was stopped")
+        if "stopped" in header:
+            whole(header["stopped"], "time at which it was stopped")
+        fine = header.get("preemption", "restart") == "restart"
+        need(fine, f"preemption is {header.get('preemption')!r:.80}, not restart")
+        fine = header.get("placement", "consolidated") == "consolidated"
+        need(fine, f"placement is {header.get('placement')!r:.80}, not consolidated")
+        fields = {"utility", "round"} if header["objective"] == UTILITY else set()
+        need(header.keys() & {"utility", "round"} == fields, "a utility is no objective, or lacks")
+        if fields:
+            known = (*OVER_TIME, BY_DEADLINE)
+            fine = type(header["utility"]) is str and header["utility"] in known
+            need(fine, f"utility is {header['utility']!r:.80}, not one of {', '.join(known)}")
+            whole(header["round"], "round of utilities", 1)
+        self.header = header
+
+    def take_copies(self, rules: Record) -> None:
+        """Rounds of copies."""
+        charges = sum(whole(rules[field], field) for field in ("restart", "aggregation"))
+        whole(rules["round"], "round", charges + 1)
+        whole(rules["most"], "most copies", 1)
+        free = not self.header["start"] + self.header["migration"]
+        need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
+        need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
+        other = self.header.keys() & {"window", "stopped", "preemption"}
+        need(not other, "copies do not run to the end, or restart")
+        self.copies = rules
+
+    def take_checkpoints(self, rule: Record) -> None:
+        """Checkpoints, by which a run that is cut short has saved something."""
+        need(not self.copies, "copies run on nodes that do not fail")
+        need("preemption" not in self.header, "who restarts saves nothing")
+        whole(rule["interval"], "interval of checkpoints", 1)
+        whole(rule["cost"], "cost of a checkpoint")
+        whole(rule["until"], "time until which faults are known")
+        self.checkpoints = rule
+
+    def take_network(self, network: Record) -> None:
+        """Bandwidths."""
+        need(not self.copies, "copies have no network")
+        fine = network["sharing"] in ("per-job", "per-gpu")
+        need(fine, f"sharing of the network is {network['sharing']!r:.80}")
+        rates = {field: rational(network[field], field) for field in ("intra", "nic")}
+        need(all(rates.values()), "a bandwidth is 0")
+        self.network = {**network, **rates, "gpus": whole(network["gpus"], "GPUs of a node", 1)}
+
+    def take_node(self, node: Record) -> None:
+        """A node."""
+        k = len(self.size)
+        need(whole(node["node"], f"node {k}") == k, f"node {k} is out of order")
+        self.size.append(whole(node["gpus"], f"GPUs of node {k}", 1))
+        kind = name(node["type"], f"type of node {k}")
+        self.type_of.append(self.types.setdefault(kind, len(self.types)))
+        for field in ("cpus", "memory"):
+            if field in node:
+                self.amounts[k, field] = whole(node[field], f"{field} of node {k}")
+
+    def take_fault(self, fault: Record) -> None:
+        """A node that is down for a while."""
+        need(self.checkpoints, "nodes fail, and nothing says what is saved")
+        node, down = whole(fault["node"], "node of a fault"), whole(fault["down"], "fault")
+        up = whole(fault["up"], "end of a fault", down + 1)
+        need(node < len(self.size), f"node {node} fails, which there is not")
+        downs, ups = self.faults.setdefault(node, ([], []))
+        need(not downs or downs[-1] <= down, f"faults of node {node} are out of order")
+        downs.append(down)
+        ups.append(max([up, *ups[-1:]]))
+
+    def take_quota(self, quota: Record) -> None:
+        """GPUs that the jobs of a tenant may hold, from the beginnings of periods on."""
+        need(not self.copies, "copies run within no quotas")
+        need(whole(quota["quota"], "quota") == len(self.quotas), "a quota is out of order")
+        starts = [whole(start, "start of a period") for start, _ in quota["periods"]]
+        gpus = [whole(most, "GPUs of a quota") for _, most in quota["periods"]]
+        fine = starts[0] == 0 and all(a < b for a, b in pairwise(starts))
+        need(fine, "periods of a quota are out of order, or the first does not begin at 0")
+        self.quotas.append((starts, gpus))
+
+    def take_widths(self, row: Record) -> None:
+        """Speeds of gangs that hold more than theirs."""
+        need(whole(row["widths"], "widths") == len(self.speeds), "widths are out of order")
+        found = [double(speed, "speed of a width") for speed in row["speeds"]]
+        need(found[0] == 1 and all(found), "a gang's own speed is not 1, or one is 0")
+        self.speeds.append(found)
+
+    def take_profile(self, profile: Record) -> None:
+        """Speeds by thousandths of CPUs and memory a GPU."""
+        need(whole(profile["profile"], "profile") == len(self.cells), "a profile is out of order")
+        cells = [
+            (whole(cpus, "CPUs"), whole(memory, "memory"), double(speed, "speed of a profile"))
+            for cpus, memory, speed in profile["cells"]
+        ]
+        need(cells and all(speed for _, _, speed in cells), "a profile has no speeds, or one of 0")
+        self.cells.append(cells)
+
+    def take_graph(self, graph: Record) -> None:
+        """A graph of stages."""
+        need(whole(graph["graph"], "graph") == len(self.graphs), "a graph is out of order")
+        need(self.network, "there are graphs and no network")
+        self.graphs.append(Graph(graph, self.network))
+
+    def take_job(self, job: Record) -> None:
+        """A job: its columns, and of some instances more."""
+        j = len(self.arrival)
+        need(whole(job["job"], f"job {j}") == j, f"job {j} is out of order")
+        self.ids.add(name(job["id"], f"id of job {j}"))
+        need(len(self.ids) == j + 1, f"job {j} has the id of another")
+        self.gang.append(whole(job["gpus"], f"gang of job {j}", 1))
+        self.arrival.append(whole(job["arrival"], f"arrival of job {j}"))
+        raw = job["weight"]
+        if type(raw) not in (int, str) or raw not in self.weights:
+            self.weights[raw] = rational(raw, f"weight of job {j}")
+        self.weight.append(self.weights[raw])
+        self.take_worth(j, job)
+        run = job["run"]
+        need(type(run) is dict, f"job {j} can run nowhere")
+        need(
+            run.keys() <= self.types.keys(), f"job {j} has a run time on a type that no node is of"
+        )
+        for ticks in run.values():
+            whole(ticks, f"run time of job {j}", 1)
+        times = tuple(run.get(kind, 0) for kind in self.types)
+        self.times.append(self.known_times.setdefault(times, times))
+        need(
+            ("quota" in job) == bool(self.quotas), f"job {j} has a quota that is not there, or none"
+        )
+        if self.quotas:
+            quota = whole(job["quota"], f"quota of job {j}")
+            need(quota < len(self.quotas), f"job {j} has a quota that is not there")
+            self.quota_of.append(quota)
+        more = {field: job[field] for field in (FIELDS["job"][1] - OF_ALL_JOBS) & job.keys()}
+        if more:
+            self.more[j] = self.checked(j, more)
+        shortest, area = self.least(j)
+        self.shortest.append(shortest)
+        self.area.append(area)
+
+    def take_worth(self, j: int, job: Record) -> None:
+        """Numerator of a job's utility, and its deadline."""
+        utility = self.header.get("utility")
+        fields = {"worth"} if utility in OVER_TIME else {"worth", "deadline"} if utility else set()
+        fine = job.keys() & {"worth", "deadline"} == fields
+        need(fine, f"job {j} has a worth or a deadline that no utility asks for, or lacks one")
+        if "worth" in fields:
+            self.worth.append(rational(job["worth"], f"worth of job {j}"))
+        if "deadline" in fields:
+            self.deadline.append(whole(job["deadline"], f"deadline of job {j}"))
+
+    def checked(self, j: int, more: Record) -> Record:
+        """Fields of a job that some instances add, after their form."""
+        which = f"job {j}"
+        if "part" in more:
+            part = whole(more["part"], f"part of {which}", 1)
+            fine = self.gang[j] == 1 and part < WHOLE_GPU and len(more) == 1
+            need(fine, f"{which} holds a part of something else than a GPU")
+        if "spread" in more:
+            more["spread"] = double(more["spread"], f"speed of {which}")
+            need(0 < more["spread"] <= 1, f"{which} is faster when spread")
+        for field, table in (
+            ("widths", self.speeds),
+            ("profile", self.cells),
+            ("graph", self.graphs),
+        ):
+            if field in more:
+                known = whole(more[field], field) < len(table)
+                need(known, f"{which} has a {field} that is not there")
+        if "sort" in more or "beside" in more:
+            whole(more["sort"], f"sort of {which}")
+            for kind, times in more["beside"].items():
+                need(kind in self.types, f"{which} shares GPUs of no node")
+                for other, ticks in times.items():
+                    need(str(int(other)) == other, f"{which} runs beside {other!r:.80}")
+                    whole(ticks, f"run time of {which}", 1)
+        need(
+            ("graph" in more) == ("work" in more), f"{which} has a graph or work without the other"
+        )
+        if "graph" in more:
+            more["work"] = double(more["work"], f"work of {which}")
+            fine = more.keys() == {"graph", "work"} and not any(self.times[j])
+            need(fine, f"{which} has a graph and other speeds")
+        if self.copies or "steps" in more or "rate" in more:
+            whole(more["steps"], f"steps of {which}", 1)
+            rate = {kind: rational(r, f"rate of {which}") for kind, r in more["rate"].items()}
+            able = rate and all(rate.values()) and rate.keys() <= self.types.keys()
+            need(able and self.copies, f"{which} has rates of copies that cannot be")
+            need(more.keys() == {"steps", "rate"}, f"{which} runs as copies and has other speeds")
+            more["rate"] = {self.types[kind]: r for kind, r in rate.items()}
+        return more
+
+    def widest(self, j: int) -> int:
+        """Most GPUs of a job that may grow."""
+        return self.gang[j] + len(self.speeds[self.more[j]["widths"]]) - 1
+
+    def fewest(self, width: int) -> int:
+        """Fewest nodes that hold so many GPUs."""
+        if not self.largest:
+            self.largest = list(accumulate(sorted(self.size, reverse=True)))
+        return bisect_left(self.largest, width) + 1
+
+    def cut_short(self, j: int, run: Record) -> bool:
+        """True if a run ends when one of its nodes goes down; none may be down before."""
+        short = False
+        for node, *_ in run["pieces"]:
+            downs, ups = self.faults.get(node, ([], []))
+            k = bisect_left(downs, run["end"])
+            fine = not k or ups[k - 1] <= run["start"]
+            need(fine, f"job {j} at tick {run['start']} runs on node {node}, which is down")
+            short |= downs[k : k + 1] == [run["end"]]
+        return short
+
+    # Shortest times and smallest areas.
+
+    def least(self, j: int) -> tuple[int, int]:
+        """Ticks of a job at its best speed, and GPU ticks that it takes at least."""
+        more, gang, times = self.more.get(j), self.gang[j], self.times[j]
+        if more is None or "part" in more:
+            need(any(times), f"job {j} can run nowhere")
+            shortest = min(ticks for ticks in times if ticks)
+            return shortest, gang * shortest
+        if "graph" in more:
+            shortest = self.graphs[more["graph"]].ticks(more["work"], ())
+            return shortest, gang * shortest
+        if "steps" in more:
+            return self.least_of_copies(more)
+        need(any(times), f"job {j} can run nowhere")
+        plain = min(ticks for ticks in times if ticks)
+        area = self.area_of(j, plain)
+        beside = [ticks for row in more.get("beside", {}).values() for ticks in row.values()]
+        for kind, row in more.get("beside", {}).items():
+            for other, ticks in row.items():
+                share = max(Fraction(area, w * t) for w, t in self.by_width(j, ticks))
+                key = (kind, more["sort"], int(other))
+                self.shares[key] = max(self.shares.get(key, share), share)
+        return min(t for _, t in self.by_width(j, min([plain, *beside]))), area
+
+    def by_width(self, j: int, ticks: int) -> Iterator[tuple[int, int]]:
+        """Widths that a job may have, and ticks of all of it on so many GPUs under the best of conditions."""
+        more = self.more[j]
+        speeds = self.speeds[more["widths"]] if "widths" in more else [1.0]
+        best = max(s for _, _, s in self.cells[more["profile"]]) if "profile" in more else 1.0
+        for width, speed in enumerate(speeds, self.gang[j]):
+            yield width, slower(ticks, best, speed)
+
+    def least_of_copies(self, more: Record) -> tuple[int, int]:
+        """Of a job that runs as copies: on the fastest nodes of all, and on the fastest GPU."""
+        rates = [
+            size * more["rate"].get(t, 0) for size, t in zip(self.size, self.type_of, strict=True)
+        ]
+        fastest = sum(sorted(rates, reverse=True)[: self.copies["most"]])
+        return (
+            max(int(more["steps"] / fastest), 1),
+            max(int(more["steps"] / max(more["rate"].values())), 1),
+        )
+
+    def relaxed(self) -> LeastWork:
+        """Work that the bounds are about; after all jobs."""
+        gain = Fraction(1)
+        for (kind, one, other), share in self.shares.items():
+            gain = max(gain, share + self.shares.get((kind, other, one), -share))
+        above = Fraction(ceil(gain * PRICE_UNIT), PRICE_UNIT)
+        parts = {j: more["part"] for j, more in self.more.items() if "part" in more}
+        scale = above.denominator * (WHOLE_GPU if parts else 1)
+        area = self.area
+        if scale > 1:
+            area = [each * scale for each in area]
+        for j, part in parts.items():
+            area[j] = self.area[j] * part * scale // WHOLE_GPU
+        gpus = sum(self.size)
+        gangs = not (parts or self.shares or self.copies)
+        capacity = int(gpus * scale * above)
+        weight, columns = self.weight, (self.shortest, area, self.gang)
+        until = self.header.get("stopped")
+        return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs, until)
+
+    def rows(self) -> list[int]:
+        """Jobs that the cost counts: all, those of the window, or those that arrived before it was stopped."""
+        every, header = range(len(self.arrival)), self.header
+        if "window" in header:
+            first, last = header["window"]
+            need(last <= len(every), "the window has jobs that there are not")
+            return list(every[first:last])
+        if "stopped" in header:
+            found = [j for j in every if self.arrival[j] < header["stopped"]]
+            need(found, "it was stopped before a job arrived")
+            return found
+        return list(every)
+
+    def counted(self) -> GivenInstance:
+        """Jobs that count, as bounds know them. Others may be their partners, and else only stand in their way."""
+        if not self.header.keys() & {"window", "stopped"}:
+            return self
+        rows, found = self.rows(), copy(self)
+        found.arrival, found.gang = [self.arrival[j] for j in rows], [self.gang[j] for j in rows]
+        found.weight, found.times = [self.weight[j] for j in rows], [self.times[j] for j in rows]
+        found.shortest, found.area = [self.shortest[j] for j in rows], [self.area[j] for j in rows]
+        found.more = {k: self.more[j] for k, j in enumerate(rows) if j in self.more}
+        found.worth = [self.worth[j] for j in rows] if self.worth else []
+        found.deadline = [self.deadline[j] for j in rows] if self.deadline else []
+        return found
+
+    def at_prices(self, jobs: LeastWork, prices: list[Any]) -> LeastWork:
+        """Work on one machine, at prices of GPUs by type in order of appearance: LB-price."""
+        found = [whole(price, "price", 1) for price in prices]
+        area = [self.least_rent(jobs, j, found, 0) for j in range(len(jobs.area))]
+        return jobs._replace(area=area, capacity=self.rent(found))
+
+    def span_at_prices(self, jobs: LeastWork, prices: list[Any]) -> Fraction:
+        """Lower bound on the last end, at prices of GPUs by type and of each job's own time: LB-span."""
+        by_type, own = ([whole(price, "price") for price in row] for row in prices)
+        rent, worth, best = self.rent(by_type), 0, Fraction(0)
+        need(rent and len(own) == len(jobs.area), "there are no prices of GPUs or of jobs' time")
+        for j in sorted(range(len(own)), key=lambda j: -jobs.arrival[j]):
+            worth, rent = worth + self.least_rent(jobs, j, by_type, own[j]), rent + own[j]
+            best = max(
+                best, jobs.arrival[j] + max(Fraction(worth, rent), Fraction(jobs.shortest[j]))
+            )
+        return best
+
+    def rent(self, prices: list[int]) -> int:
+        """Rent of all GPUs for a tick."""
+        need(len(prices) == len(self.types), f"there are no prices for {len(self.types)} types")
+        return sum(prices[kind] * gpus for kind, gpus in zip(self.type_of, self.size, strict=True))
+
+    def least_rent(self, jobs: LeastWork, j: int, prices: list[int], own: int) -> int:
+        """Least that a job costs on one of the types, its own time included."""
+        fine = jobs.gangs and any(self.times[j])
+        need(fine, "prices by type: a job shares GPUs, has a graph or runs as copies")
+        rows = zip(prices, self.times[j], strict=True)
+        return min(price * self.area_of(j, t) + own * self.fastest(j, t) for price, t in rows if t)
+
+    def fastest(self, j: int, ticks: int) -> int:
+        """Least ticks of a job that takes so many on its gang."""
+        return ticks if j not in self.more else min(t for _, t in self.by_width(j, ticks))
+
+    def area_of(self, j: int, ticks: int) -> int:
+        """Least GPU ticks of a job that takes so many on its gang."""
+        if j not in self.more:
+            return self.gang[j] * ticks
+        return min(width * each for width, each in self.by_width(j, ticks))
+
+    def of_class(self) -> str:
+        """Schedules that the claim is about."""
+        if self.copies:
+            most = self.copies["most"]
+            return f"schedules in which a job is at most {most} copies on whole nodes"
+        more = {field for each in self.more.values() for field in each}
+        if "beside" in more:
+            share = "at most two jobs share a GPU"
+        elif "part" in more:
+            share = "no GPU is held by more than all of it"
+        else:
+            share = "no two jobs share a GPU"
+        grow = " and gangs may grow" if "widths" in more else ""
+        fail = " on nodes that fail" if self.checkpoints else ""
+        quota = " within quotas of tenants" if self.quotas else ""
+        few = ", on as few nodes as gangs fit on" if "placement" in self.header else ""
+        lose = ", jobs restart when preempted" if "preemption" in self.header else ""
+        counts = self.what_counts()
+        return f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}{few}"
+
+    def what_counts(self) -> str:
+        """Jobs or time that the cost is of, where it is not of all."""
+        if "window" in self.header:
+            first, last = self.header["window"]
+            return f", counting jobs {first} to {last - 1} alone"
+        if "stopped" in self.header:
+            return f", counting time until {self.header['stopped'] / TICKS_PER_S!r} s alone"
+        return ""
+
+
+TAKE = {
+    "header": GivenInstance.take_header,
+    "copies": GivenInstance.take_copies,
+    "checkpoints": GivenInstance.take_checkpoints,
+    "network": GivenInstance.take_network,
+    "node": GivenInstance.take_node,
+    "fault": GivenInstance.take_fault,
+    "quota": GivenInstance.take_quota,
+    "widths": GivenInstance.take_widths,
+    "profile": GivenInstance.take_profile,
+    "graph": GivenInstance.take_graph,
+    "job": GivenInstance.take_job,
+}

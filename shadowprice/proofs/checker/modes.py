@@ -1,0 +1,268 @@
+"""Modes of running: LB-mode. Each builder says why shares of modes use no more than there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import chain
+from typing import Any, NamedTuple
+
+from .costs import LeastWork
+from .form import PRICE_UNIT, WHOLE_GPU, Record, need, whole
+from .instance import GivenInstance
+from .speeds import slower
+
+
+class RunModes(NamedTuple):
+    """Ways in which jobs can run, and what these use of resources.
+
+    ``time`` has ticks of all of a job in each mode, 0 for none; ``use`` of jobs of a kind in each mode, pairs of a
+    resource and how much of it, in units of 1 / PRICE_UNIT; ``capacity`` what there is of each resource.
+    """
+
+    kind: list[int]
+    time: list[tuple[int, ...]]
+    use: list[list[list[tuple[int, int]]]]
+    capacity: list[Fraction]
+
+    def shortest(self, j: int) -> int:
+        """Ticks of the fastest mode."""
+        return min(ticks for ticks in self.time[j] if ticks)
+
+    def rent(self, prices: list[int]) -> Fraction:
+        """Price of all resources for a tick."""
+        need(
+            len(prices) == len(self.capacity),
+            f"there are no prices for {len(self.capacity)} resources",
+        )
+        pairs = zip(self.capacity, prices, strict=True)
+        return sum((units * price for units, price in pairs), Fraction(0))
+
+    def rents(self, prices: list[int]) -> list[list[int]]:
+        """Price of a tick of each kind of job in each mode, times PRICE_UNIT."""
+        return [[sum(amount * prices[q] for q, amount in uses) for uses in row] for row in self.use]
+
+    def least(self, prices: list[int], own: list[int]) -> list[int]:
+        """Least that each job costs in one of its modes, at a price of its own time besides; times PRICE_UNIT."""
+        rents = self.rents(prices)
+        rows = zip(self.kind, self.time, own, strict=True)
+        return [
+            min(
+                t * (rent + mine * PRICE_UNIT) for t, rent in zip(times, rents[k], strict=True) if t
+            )
+            for k, times, mine in rows
+        ]
+
+
+def numbered(keys: Iterable[Any]) -> tuple[list[Any], list[int]]:
+    """Different keys in order of appearance, and the place of each."""
+    every = list(keys)
+    place = {key: k for k, key in enumerate(dict.fromkeys(every))}
+    return list(place), [place[key] for key in every]
+
+
+def gpus_by_type(given: GivenInstance) -> list[Fraction]:
+    """GPUs of each type."""
+    found = [Fraction(0)] * len(given.types)
+    for size, kind in zip(given.size, given.type_of, strict=True):
+        found[kind] += size
+    return found
+
+
+def type_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
+    """A mode for each GPU type, which uses the gang."""
+    need(jobs.gangs, "prices by type: jobs share GPUs, hold parts of them or run as copies")
+    time = [tuple(t and given.fastest(j, t) for t in times) for j, times in enumerate(given.times)]
+    need(all(map(any, time)), "prices by type: a job has a graph")
+    gangs, kind = numbered(jobs.gang)
+    use = [[[(q, g * PRICE_UNIT)] for q in range(len(given.types))] for g in gangs]
+    return RunModes(kind, time, use, gpus_by_type(given))
+
+
+def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
+    """Modes within a node of each type and size, and across nodes of each type: LB-node.
+
+    A row has a type and a size of nodes, how much of one such node a gang of each size uses, and a GPU of a gang
+    across nodes: gangs and GPUs that fit on the node use no more than all of it.
+    """
+    need(jobs.gangs and not given.speeds, "nodes: jobs share GPUs, may grow, or hold parts of them")
+    most = max(given.size)
+    nodes, place = numbered(zip(given.type_of, given.size, strict=True))
+    gangs, kind = numbered(jobs.gang)
+    types, capacity = len(given.types), gpus_by_type(given)
+    on = [*(t for t, _ in nodes), *range(types)]
+    use = [[[(t, g * PRICE_UNIT)] for t in on] for g in gangs]
+    for q, (t, size, weights, of_one) in enumerate(bound["rows"], types):
+        there = (whole(t, "type of a row"), whole(size, "nodes of a row")) in nodes
+        need(there, "a row is of no nodes")
+        fit = [g for g in sorted(gangs) if g <= size]
+        need(len(weights) == len(fit), f"a row is not of gangs of {fit}")
+        weight = {g: whole(each, "use of a node") for g, each in zip(fit, weights, strict=True)}
+        one = whole(of_one, "use of a node")
+        only = all(size == other for k, other in nodes if k == t)
+        need(
+            only or not one, "nodes of a type are of several sizes, and a gang across them uses one"
+        )
+        need(
+            fullest(size, {**weight, 1: max(one, weight.get(1, 0))}) <= PRICE_UNIT,
+            "a node is used twice",
+        )
+        m = nodes.index((t, size))
+        capacity.append(Fraction(place.count(m)))
+        for k, g in enumerate(gangs):
+            use[k][m].append((q, weight.get(g, 0)))
+            use[k][len(nodes) + t].append((q, g * one))
+    time = [(*within(given, j, nodes), *across(given, j, most)) for j in range(len(jobs.gang))]
+    need(all(map(any, time)), "a job can run nowhere")
+    return RunModes(kind, time, use, capacity)
+
+
+def within(given: GivenInstance, j: int, nodes: list[tuple[int, int]]) -> Iterator[int]:
+    """Ticks of a job on one node of each type and size; 0 where it does not fit."""
+    more, gang = given.more.get(j, {}), given.gang[j]
+    for kind, size in nodes:
+        if gang > size:
+            yield 0
+        elif "graph" in more:
+            graph = given.graphs[more["graph"]]
+            fits = gang <= graph.network["gpus"]
+            yield graph.ticks(more["work"], (tuple(graph.replicas),)) if fits else 0
+        else:
+            ticks = given.times[j][kind]
+            yield ticks and given.fastest(j, ticks)
+
+
+def across(given: GivenInstance, j: int, most: int) -> Iterator[int]:
+    """Ticks of a job across nodes of each type, at least; 0 where it is on one."""
+    more, gang = given.more.get(j, {}), given.gang[j]
+    for ticks in given.times[j]:
+        if gang == 1 or (gang <= most and "placement" in given.header):
+            yield 0
+        elif "graph" in more:
+            yield given.graphs[more["graph"]].spread_ticks(more["work"])
+        elif ticks and gang <= most and "spread" in more:
+            best = max(s for _, _, s in given.cells[more["profile"]]) if "profile" in more else 1.0
+            yield slower(ticks, best, more["spread"])
+        else:
+            yield ticks and given.fastest(j, ticks)
+
+
+def fullest(size: int, weight: dict[int, int]) -> int:
+    """Most that gangs which fit on a node weigh together."""
+    best = [0] * (size + 1)
+    for room in range(1, size + 1):
+        found = (best[room - g] + w for g, w in weight.items() if g <= room)
+        best[room] = max(best[room - 1], *found)
+    return best[size]
+
+
+def pair_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
+    """A mode for each GPU type, of which sorts of jobs use parts of the gang: LB-pair.
+
+    A row has a type and the part of every sort: no two that may share do more of these than a GPU.
+    """
+    alike = all("sort" in given.more.get(j, ()) for j in range(len(jobs.gang)))
+    need(alike, "pairs: no two jobs may share GPUs")
+    names, shares, time = list(given.types), PairShares(), []
+    for j, times in enumerate(given.times):
+        beside = given.more[j]["beside"]
+        rows = [beside.get(name, {}) for name in names]
+        time.append(
+            tuple(
+                shares.add(given, j, t, *each)
+                for t, each in enumerate(zip(times, rows, strict=True))
+            )
+        )
+    keys, kind = numbered((given.more[j]["sort"], g) for j, g in enumerate(jobs.gang))
+    use: list[list[list[tuple[int, int]]]] = [[[] for _ in names] for _ in keys]
+    capacity, by_type = [], gpus_by_type(given)
+    for q, (t, parts) in enumerate(bound["rows"]):
+        need(whole(t, "type of a row") < len(names), "a row is of no GPU type")
+        found = [whole(part, "part") for part in parts]
+        need(len(found) > max(sort for sort, _ in keys), "a sort has no part")
+        need(max(found) <= PRICE_UNIT, "a part is more than all")
+        shares.fit(t, found)
+        capacity.append(by_type[t])
+        for k, (sort, g) in enumerate(keys):
+            use[k][t].append((q, g * found[sort]))
+    return RunModes(kind, time, use, capacity)
+
+
+class PairShares:
+    """Most that sorts of jobs do beside others, of their fastest."""
+
+    def __init__(self) -> None:
+        self.most: dict[tuple[int, int, int], Fraction] = {}
+
+    def add(
+        self, given: GivenInstance, j: int, kind: int, alone: int, beside: dict[str, int]
+    ) -> int:
+        """Ticks of a job's fastest on a GPU type, alone or beside another; 0 where it cannot run."""
+        if not alone:
+            return 0
+        by_sort = {int(other): given.fastest(j, ticks) for other, ticks in beside.items()}
+        fastest = min([given.fastest(j, alone), *by_sort.values()])
+        for other, ticks in by_sort.items():
+            key = kind, given.more[j]["sort"], other
+            self.most[key] = max(self.most.get(key, Fraction(0)), Fraction(fastest, ticks))
+        return fastest
+
+    def fit(self, kind: int, parts: list[int]) -> None:
+        """Two that share on a type do no more of their parts than one GPU has."""
+        for (on, one, other), share in self.most.items():
+            back = self.most.get((on, other, one))
+            if on == kind and back is not None:
+                fine = parts[one] * share + parts[other] * back <= PRICE_UNIT
+                need(fine, f"sorts {one} and {other} do more together than a GPU has")
+
+
+def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
+    """A mode for each GPU type, width and row of the profile, which uses GPUs, CPUs and memory: LB-amount."""
+    need(jobs.gangs and (given.speeds or given.cells), "amounts: no job may grow or has a profile")
+    rows = [given.more.get(j, {}) for j in range(len(jobs.gang))]
+    columns = zip(
+        jobs.gang, (r.get("widths") for r in rows), (r.get("profile") for r in rows), strict=True
+    )
+    keys, kind = numbered(columns)
+    points = [points_of(given, *key) for key in keys]
+    types, width = len(given.types), max(map(len, points))
+    capacity, asked = gpus_by_type(given), []
+    for k, field in enumerate(("cpus", "memory"), 2):
+        if any(point[k] for mine in points for point in mine):
+            thousandths = sum(given.amounts[node, field] for node in range(len(given.size)))
+            capacity.append(Fraction(thousandths, WHOLE_GPU))
+            asked.append(k)
+    use: list[list[list[tuple[int, int]]]] = []
+    for mine in points:
+        uses: list[list[tuple[int, int]]] = []
+        for t in range(types):
+            for point in mine:
+                more = (int(point[k]) * PRICE_UNIT // WHOLE_GPU for k in asked)
+                uses.append([(t, point[1] * PRICE_UNIT), *enumerate(more, types)])
+            uses += [[]] * (width - len(mine))
+        use.append(uses)
+    time = []
+    for times, k in zip(given.times, kind, strict=True):
+        none = [0] * (width - len(points[k]))
+        each = [[t and slower(t, s) for s, *_ in points[k]] + none for t in times]
+        time.append(tuple(chain.from_iterable(each)))
+    need(all(map(any, time)), "amounts: a job has a graph")
+    return RunModes(kind, time, use, capacity)
+
+
+def points_of(
+    given: GivenInstance, gang: int, widths: int | None, profile: int | None
+) -> list[tuple[float, int, int, int]]:
+    """Speed, GPUs, and thousandths of CPUs and memory of a job, less those that others are as good as."""
+    speeds = [1.0] if widths is None else given.speeds[widths]
+    cells = [(0, 0, 1.0)] if profile is None else given.cells[profile]
+    every = [
+        (speed * more, w, w * cpus, w * memory)
+        for w, more in enumerate(speeds, gang)
+        for cpus, memory, speed in cells
+    ]
+    kept: list[tuple[float, int, int, int]] = []
+    for point in sorted(set(every), key=lambda p: (-p[0], *p[1:])):
+        if not any(all(a <= b for a, b in zip(k[1:], point[1:], strict=True)) for k in kept):
+            kept.append(point)
+    return kept
