@@ -18,6 +18,7 @@ import pytest
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.lease_files import read_supervisor
+from shadowprice.execution.hosts.local import launching
 from shadowprice.execution.hosts.local.claims import Claimant, DeviceClaims
 from shadowprice.execution.hosts.local.discovery import find_gpus, normalised
 from shadowprice.execution.hosts.local.host import LocalHost
@@ -33,6 +34,15 @@ pytestmark = [
 ]
 
 
+launch = launching.LauncherProcess.launch
+
+
+def _launch_late(launcher: launching.LauncherProcess, directory: Path, kept: list[int]) -> None:
+    while launcher.lives():
+        time.sleep(0.005)
+    launch(launcher, directory, kept)
+
+
 @pytest.fixture
 def case(tmp_path: Path) -> Iterator[HostCase]:
     state = tmp_path / "state"
@@ -46,9 +56,13 @@ def case(tmp_path: Path) -> Iterator[HostCase]:
 
 
 class TestLocalHost(HostConformance):
+    @pytest.mark.parametrize("late", [False, True])
     def test_a_supervisor_that_cannot_start(
-        self, case: HostCase, monkeypatch: pytest.MonkeyPatch
+        self, case: HostCase, monkeypatch: pytest.MonkeyPatch, late: bool
     ) -> None:
+        """The launcher ends after a lease was sent to it, or just before."""
+        if late:
+            monkeypatch.setattr(launching.LauncherProcess, "launch", _launch_late)
         damaged = "import absent_module"
         copied = lease_files.copy_supervisor
         # In the moment between the look at it and its start.

@@ -11,6 +11,7 @@ import pwd
 import re
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -242,8 +243,9 @@ class LocalHost(SharedStorageHost[LocalLease]):
             try:
                 if self._launcher is None or not self._launcher.lives():
                     self._launcher = LauncherProcess(self._state)
-                self._launcher.launch(lease.directory, self._inherited(lease.order))
                 lease.launcher = self._launcher
+                with suppress(BrokenPipeError):  # it has just ended: how is seen at the next look
+                    self._launcher.launch(lease.directory, self._inherited(lease.order))
             except (OSError, HostError) as error:
                 lease.refuse(str(error))
 
