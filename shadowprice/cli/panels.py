@@ -48,7 +48,7 @@ class Example(NamedTuple):
 EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "demo": (
         Example("demo", "Four policies beside a certified bound."),
-        Example("demo --plot gap.png", "The same, with a picture."),
+        Example("demo --plot demo.png", "The same, with a picture."),
     ),
     "generate": (
         Example("generate lognormal --jobs 200 --gpus 16 -o jobs.csv", "200 jobs for 16 GPUs."),
@@ -131,7 +131,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example("models", "All programmes: paper, kind, what solves and tests them."),
         Example("models gavel", "Symbols and programme of one."),
         Example(
-            "models time_indexed --jobs jobs.csv --cluster 4x4 --write model.mps",
+            "models interval_lp --jobs jobs.csv --cluster 4x4 --write model.mps",
             "One for an instance, written to a file.",
         ),
     ),

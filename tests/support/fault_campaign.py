@@ -25,7 +25,7 @@ from shadowprice.execution.real.checkpoints import last_commit
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.proofs.execution_log import verify_ledger
 from support.cluster_faults import CLUSTER_KINDS
-from support.driver_process import Driver, left_over, wait_until, write_jobs
+from support.driver_process import Driver, left_over, write_jobs
 from support.fault_kinds import KINDS
 from support.fault_scene import Scene
 from support.paths import ROOT
@@ -209,7 +209,11 @@ def _throw(campaign: Campaign, scene: Scene, outcome: Outcome, until: float) -> 
     waiting += draw.choices(kinds, weights, k=campaign.faults - len(waiting))
     draw.shuffle(waiting)
     began = time.monotonic()
-    wait_until(scene.targets, until - began)
+    while not scene.targets():
+        assert time.monotonic() < until, f"too slow: no job began\n{_tail(scene)}"
+        scene.tend()
+        _look_after_driver(scene)
+        time.sleep(0.02)
     next_s = time.monotonic() + campaign.every_s
     while waiting or scene.later or not scene.driver.finished():
         assert time.monotonic() < until, f"too slow: {len(waiting)} faults left\n{_tail(scene)}"

@@ -127,6 +127,9 @@ class Record:
     def ended(self, lease: HeldLease, end: Ending | None, what: LeaseOutcome, now_s: float) -> None:
         """A lease is over: its devices are free, or quarantined until that is confirmed."""
         tracked, step = self.tracked[lease.row], damaged_before(lease)
+        if step is None and what.step < lease.from_step:
+            # Its report is lost, and nothing else says how far it went back: to this step or an earlier one.
+            step = what.step
         if step is not None:
             self.damaged(lease, step)
         if end is None or not what.confirmed:

@@ -228,6 +228,34 @@ def test_what_is_absent_when_a_run_is_resumed_comes_back(tmp_path: Path, absent:
     verify_ledger(run.state / "run.db")
 
 
+def test_who_went_back_to_an_earlier_checkpoint_and_lost_its_report(tmp_path: Path) -> None:
+    """What it committed says so alone, as where supervisor and driver are killed and the report is torn."""
+    jobs = [job("long", 400), job("short", 20, arrival_s=4.0)]
+    run = FakeRun(tmp_path / "run", jobs, "srtf", nodes=two_nodes(1)[:1])
+    lost: list[LeaseKey] = []
+    seen = run.host._seen
+
+    def without_report(key: LeaseKey) -> Any:
+        return replace(seen(key), report={}) if key in lost else seen(key)
+
+    def tear(run: FakeRun) -> None:
+        (key,) = run.host.running()
+        assert (key.job, key.epoch) == ("long", 2)
+        run.host.crash(key)
+        run.host.jobs["long"].committed = 7
+        checkpoints = run.state / "jobs" / "long" / "checkpoints"
+        (checkpoints / "LATEST").write_text("step-000000000007.epoch-2\n")
+        lost.append(key)
+
+    run.host._seen = without_report  # type: ignore[method-assign]
+    run.faults.append((20.0, tear))
+    ledger = run.execute()
+    assert run.states(ledger) == {"long": "finished", "short": "finished"}
+    (told,) = events(ledger, "damaged")
+    assert (told["job"], told["epoch"], told["data"]) == ("long", 2, {"step": 7})
+    verify_ledger(run.state / "run.db")
+
+
 def test_a_run_whose_jobs_are_over_does_not_wait_for_a_lost_node(tmp_path: Path) -> None:
     run = FakeRun(
         tmp_path / "run",

@@ -53,7 +53,7 @@ def test_ranks_follow_the_mapping(tmp_path: Path, policy: str, seed: int) -> Non
         mapped(
             f"j{k}",
             r.randint(20, 150),
-            graph=graph(r.randint(1, 3), r.randint(1, 3)),
+            graph=graph(r.randint(1, 3), r.randint(1, 3)) if k else graph(3, 2),  # on two nodes
             arrival_s=float(r.choice([0, 3, 20])),
         )
         for k in range(4)
