@@ -27,10 +27,11 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions, Locality
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import mappings
+from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.solvers.registry import policy
@@ -108,6 +109,18 @@ def test_no_modes_bound_more_than_the_least_cost(examples):
             priced(data, mine[1], jobs, least)
 
     holds()
+
+
+def test_jobs_that_may_not_grow_after_all_have_no_modes_of_amounts():
+    """The checker knows of widths only where a job has more than its gang."""
+    jobs = Workload.from_columns(arrival_s=[0.0, 0.0], gpus=[2, 2], work=[1.0, 1.0])
+    for widest, grows in ((2, False), (3, True)):
+        widths = Elasticity(np.array([widest, 2]), np.array([0.6, 0.6]))
+        instance = Instance(Cluster.parse("1x4"), jobs, conditions=Conditions(elasticity=widths))
+        found = list(written_modes(instance, pairs=False, consolidated=False))
+        assert any(modes.subject == "amounts" for modes in found) == grows
+        for modes in found:
+            alike(built(read(instance), modes), modes)
 
 
 def priced(data, work, jobs, least):

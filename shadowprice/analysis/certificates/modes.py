@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.demands import (
     WHOLE_GPU,
+    may_grow,
     on_one_node_ticks,
     sorts,
     speeds_by_width,
@@ -112,7 +113,7 @@ def written_modes(instance: Instance, *, pairs: bool, consolidated: bool) -> Ite
         return
     alone = replace(instance, pair_throughputs=None)
     parts = alone.conditions
-    if parts is not None and (parts.sensitivity is not None or parts.elasticity is not None):
+    if (parts is not None and parts.sensitivity is not None) or may_grow(alone).any():
         yield _of_amounts(alone)
     for few in (False, True)[: 1 + consolidated]:
         nodes = node_modes(alone, consolidated=few)
