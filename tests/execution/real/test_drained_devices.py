@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -171,13 +172,25 @@ def test_a_health_check_that_cannot_be_run_says_so(tmp_path: Path) -> None:
     assert check.why() == "health check program cannot be run: No such file or directory"
 
 
-def test_a_health_check_that_hangs_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from shadowprice.execution.supervision import health
+HANGING_CHECK = """
+import sys
+from shadowprice.execution.supervision import health
+health.LIMIT_S = 0.1
+check = health.HealthCheck(["sleep", "99"], {}, sys.argv[1])
+while check.goes_on():
+    pass
+print(check.why())
+"""
 
-    monkeypatch.setattr(health, "LIMIT_S", 0.1)
-    check = health.HealthCheck(["sleep", "99"], {}, str(tmp_path))
-    while check.goes_on():
-        pass
-    assert check.why() == "health check sleep did not end within 0.1 s"
+
+@pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux")
+def test_a_health_check_that_hangs_is_killed(tmp_path: Path) -> None:
+    """In a process of its own, as a supervisor is: all children of that process are killed."""
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING_CHECK, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "health check sleep did not end within 0.1 s\n"
