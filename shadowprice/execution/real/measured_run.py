@@ -29,6 +29,7 @@ from shadowprice.errors import InputError
 from shadowprice.execution.real.copies.policy import simulated_as
 from shadowprice.execution.real.graphs.measured_mappings import (
     MeasuredMappings,
+    done_workload,
     mapped_workload,
     measured_graphs,
 )
@@ -342,18 +343,7 @@ def measured_workload(
             rates.append(speeds)
         else:
             notes.append(f"job {row['name']}: did nothing that was measured, and is left out")
-    if not kept:
-        raise InputError(f"{source}: no job has done a step, expected at least one")
-    workload = Workload.from_columns(
-        id=[row["name"] for row in kept],
-        arrival_s=[row["arrival_s"] for row in kept],
-        gpus=[row["gpus"] for row in kept],
-        work=[row["step"] for row in kept],
-        model=[kind_name(row["name"], row["model"]) for row in kept],
-        throughput=rates,
-        gpu_types=cluster.gpu_types,
-        source=source,
-    )
+    workload = done_workload(kept, source, throughput=rates, gpu_types=cluster.gpu_types)
     return workload, notes
 
 

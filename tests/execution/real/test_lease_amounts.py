@@ -24,9 +24,9 @@ from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.service.queue import NOT_COUNTED, JobQueue
 from shadowprice.proofs.execution_log import LogRejected, verify_ledger, verify_log
 from support.fake_host import FakeHost, two_nodes
-from support.fake_run import FakeRun, events, log
+from support.fake_run import FakeRun, events
 from support.fake_service import ACCESS, ALICE, FakeService
-from support.in_memory_runs import OVER, job
+from support.in_memory_runs import check, job
 
 pytestmark = pytest.mark.usefixtures("no_power_cuts")
 
@@ -55,15 +55,6 @@ def run_of(path: Path, jobs: list[dict[str, Any]], **more: Any) -> FakeRun:
     run.host = CountingHost(host.clock, host.nodes, host.jobs, host.state)
     run.host.on_poll = host.on_poll
     return run
-
-
-def check(run: FakeRun) -> list[dict[str, Any]]:
-    ledger = run.execute()
-    assert {row["state"] for row in ledger.jobs()} <= OVER, log(ledger)
-    told = list(ledger.events())
-    ledger.close()
-    verify_ledger(run.state / "run.db")
-    return told
 
 
 @pytest.mark.parametrize(

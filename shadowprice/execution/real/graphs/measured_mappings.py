@@ -127,22 +127,47 @@ def mapped_workload(
         If no job did one.
     """
     kept = [row for row in rows if row["step"]]
-    if not kept:
-        raise InputError(f"{source}: no job has done a step, expected at least one")
-    workload = Workload.from_columns(
-        id=[row["name"] for row in kept],
-        arrival_s=[row["arrival_s"] for row in kept],
-        gpus=[row["gpus"] for row in kept],
-        work=[row["step"] for row in kept],
-        model=[kind_name(row["name"], row["model"]) for row in kept],
-        source=source,
-    )
+    workload = done_workload(kept, source)
     left = [row["name"] for row in rows if not row["step"]]
     return workload, tuple(f"job {name}: did no step, and is left out" for name in left)
 
 
+def done_workload(rows: Sequence[Mapping[str, Any]], source: str, **rates: Any) -> Workload:
+    """Jobs of a ledger, whose work is the steps that they did.
+
+    Parameters
+    ----------
+    rates
+        Further columns: ``throughput`` and ``gpu_types``.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if not rows:
+        raise InputError(f"{source}: no job has done a step, expected at least one")
+    return Workload.from_columns(
+        id=[row["name"] for row in rows],
+        arrival_s=[row["arrival_s"] for row in rows],
+        gpus=[row["gpus"] for row in rows],
+        work=[row["step"] for row in rows],
+        model=[kind_name(row["name"], row["model"]) for row in rows],
+        source=source,
+        **rates,
+    )
+
+
 _COLUMNS = (
-    *("id", "arrival_s", "gpus", "work", "weight", "deadline_s", "tenant", "model", "job_class"),
+    "id",
+    "arrival_s",
+    "gpus",
+    "work",
+    "weight",
+    "deadline_s",
+    "tenant",
+    "model",
+    "job_class",
 )
 
 

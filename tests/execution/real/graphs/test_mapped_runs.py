@@ -14,24 +14,15 @@ import pytest
 from shadowprice.analysis.real_runs.results import replay
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
 from shadowprice.execution.real.measured_run import measured_run, write_measured
-from shadowprice.proofs.execution_log import LogRejected, verify_ledger, verify_log
+from shadowprice.proofs.execution_log import LogRejected, verify_log
 from shadowprice.solvers.policy import Decision, State
 from support.command_line import CommandLine
 from support.fake_host import two_nodes
-from support.fake_run import FakeRun, events, log
-from support.in_memory_runs import OVER
+from support.fake_run import FakeRun, events
+from support.in_memory_runs import check
 from support.mapped_runs import NETWORK, NODES, Shuffles, graph, mapped, run_of
 
 pytestmark = pytest.mark.usefixtures("no_power_cuts")
-
-
-def check(run: FakeRun) -> list[dict[str, Any]]:
-    ledger = run.execute()
-    assert {row["state"] for row in ledger.jobs()} <= OVER, log(ledger)
-    told = list(ledger.events())
-    ledger.close()
-    verify_ledger(run.state / "run.db")
-    return told
 
 
 @pytest.mark.parametrize(
