@@ -96,7 +96,10 @@ class RayCluster:
             ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
 
     def restore(self) -> None:
-        """Bring all nodes up, whatever a test did to them."""
+        """Bring all nodes up and let all devices get free, whatever a test did to them.
+
+        Ray takes devices back a moment after the process that held them ended.
+        """
         import ray
 
         self._wake()
@@ -106,6 +109,7 @@ class RayCluster:
             if name not in self.nodes:
                 self.add(name)
         wait_until(lambda: {n["NodeName"] for n in ray.nodes() if n["Alive"]} >= set(self._types))
+        wait_until(_all_devices_are_free, what="a test before left devices in use")
 
     def _is_up(self, name: str) -> bool:
         import ray
@@ -200,6 +204,13 @@ def open_ray(cluster: RayCluster, state: Path) -> RayHost:
     host = open_host(f"ray:{cluster.address}", state, f"test-{state.parent.name}")
     assert isinstance(host, RayHost)
     return host
+
+
+def _all_devices_are_free() -> bool:
+    import ray
+
+    free, all_devices = ray.available_resources(), ray.cluster_resources()
+    return bool(free.get("GPU", 0.0) == all_devices.get("GPU", 0.0))
 
 
 def drop_driver() -> None:

@@ -109,8 +109,12 @@ class SlotClaims:
             for _ in range(member.slots - len(held[member.node_id]))
         ]
         until = time.monotonic() + within_s
+        for _, group in asked:
+            if not group.wait(max(0.0, until - time.monotonic())):
+                break  # time is up: the table says who has one, a wait of no time may not
+        existing = self._existing()
         for node_id, group in asked:
-            if group.wait(max(0.0, until - time.monotonic())):
+            if existing.get(group.id.hex(), ("", False))[1]:
                 held[node_id].append(group.id.hex())
             else:
                 self._groups.remove_placement_group(group)

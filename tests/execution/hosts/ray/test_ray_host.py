@@ -152,9 +152,10 @@ class TestCluster:
     def test_nobody_else_gets_a_device_of_the_run(self, case: HostCase) -> None:
         import ray
 
-        task = ray.remote(num_gpus=1, num_cpus=0)(lambda: 1)
+        waiting = ray.remote(num_gpus=1, num_cpus=0)(lambda: 1).remote()
         with pytest.raises(ray.exceptions.GetTimeoutError):
-            ray.get(task.remote(), timeout=2.0)
+            ray.get(waiting, timeout=2.0)
+        ray.cancel(waiting, force=True)  # else it takes a device of whoever comes next
         with pytest.raises(HostError, match=r"none of the devices \(2 on n0, 2 on n1\) is free"):
             open_host("ray", case.state.parent / "other", "other").discover()
 
@@ -172,8 +173,9 @@ class TestCluster:
         holder = hold.remote()
         wait_until(begun.exists, 20.0)
         state = tmp_path / "state"
-        case = a_case(open_ray(cluster, state), state, lambda host: host)
+        opened = None
         try:
+            opened = case = a_case(open_ray(cluster, state), state, lambda host: host)
             assert len(case.devices) == 3
             order = case.start(["sleep", "600"])
             case.wait(order, Phase.RUNNING)
@@ -185,7 +187,9 @@ class TestCluster:
             other = case.start(["true"], job="other", devices=case.devices[2:])
             assert case.ended(other).code == 0
         finally:
-            case.clean_up()
+            ray.cancel(holder, force=True)  # for ten minutes it would be missed by others
+            if opened is not None:
+                opened.clean_up()
 
     def test_an_actor_that_is_killed_takes_no_lease_with_it(self, case: HostCase) -> None:
         import ray
