@@ -479,6 +479,15 @@ def test_an_instance_that_cannot_be_is_rejected(given, header, says):
         check(certificate(*given, cost=1, **header))
 
 
+def test_a_node_is_down_until_its_last_fault_is_over():
+    given = [FAULTS, node(0, 1), down(10, 60), down(20, 30), job(0, 10)]
+    about = CLASS.replace("schedules", "schedules on nodes that fail")
+    check(certificate(*given, run(0, 60, 70), about=about))
+    for start in (30, 59):
+        with pytest.raises(Rejected, match="on node 0, which is down"):
+            check(certificate(*given, run(0, start, start + 10), about=about))
+
+
 def test_a_node_that_fails_twice_is_down_twice():
     given = [FAULTS, node(0, 1), down(5, 20), down(30, 40), job(0, 10)]
     about = CLASS.replace("schedules", "schedules on nodes that fail")

@@ -53,6 +53,13 @@ BOUNDS = {
         5,
         (8, 9),
     ),
+    # In a round of 10 the slower and cheaper type does it.
+    "as fast as need be": (
+        [*TYPES, due(0, {"a": 5, "b": 10}, 8, 10), run(0, 0, 5)],
+        priced("typed-round-prices", [3], [1]),
+        10,
+        (8, 11),
+    ),
     # Five ticks at 1 / 10 and five at 2 / 10.
     "an arrival within a round": (
         [node(0, 1), due(0, 10, 4, 20, arrival=5), run(0, 5, 15)],
@@ -84,6 +91,14 @@ def test_bounds_of_the_utility_are_what_they_are_by_hand(name):
         check(earning(*records, bound, earned=earned, bound=most - Fraction(1, 8), round=length))
     with pytest.raises(Rejected, match="the schedule earns"):
         check(earning(*records, bound, earned=earned + Fraction(1, 8), bound=most, round=length))
+
+
+def test_nothing_is_earned_after_the_run_was_stopped():
+    """The round that begins when it was stopped counts no more: of two jobs one can be complete before."""
+    given = [node(0, 1), due(0, 10, 4, 20, arrival=5), due(1, 2, 2, 10), run(1, 0, 2)]
+    about = f"{CLASS}, counting time until {10 / 2**20!r} s alone"
+    header = {"about": about, "stopped": 10, "round": 10}
+    check(earning(*given, priced("round-prices", [0]), earned=2, bound=2, **header))
 
 
 def test_a_deadline_is_of_the_jobs_that_count():
@@ -172,6 +187,8 @@ def test_jobs_that_hold_parts_have_no_windows():
 @pytest.mark.parametrize(
     ("bound", "header", "says"),
     [
+        (least("fluids"), {}, "'fluids', which is unknown"),
+        (least(7), {}, "the bound is 7, which is unknown"),
         (least("fluid", [0, 1]), {}, "fluid takes no prices over time"),
         (least("fluid", None, [1]), {}, "fluid takes no prices"),
         (least("area"), {}, "'area' is no bound of that"),

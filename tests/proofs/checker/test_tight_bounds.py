@@ -149,10 +149,12 @@ def test_bounds_at_prices_are_tight(case, bound, value, more):
         check(certificate(*given, *runs, bound, bound=value + Fraction(1, 2**60), **more))
 
 
-def test_weights_that_differ_have_no_fluid_bound():
-    found = certificate(node(0, 1), *UNEQUAL, run(0, 0, 4), run(1, 4, 6))
+@pytest.mark.parametrize("weights", [(1, 2), (2, 1), (1, 1, 2), (2, 1, 1), ("1/3", "1/2")])
+def test_weights_that_differ_have_no_fluid_bound(weights):
+    jobs = [job(j, 2, weight=weight) for j, weight in enumerate(weights)]
+    runs = [run(j, 2 * j, 2 * j + 2) for j in range(len(weights))]
     with pytest.raises(Rejected, match="fluid: weights differ"):
-        check(found)
+        check(certificate(node(0, 1), *jobs, *runs))
 
 
 def test_half_gangs_that_share_gpus_are_not_wide():
