@@ -18,6 +18,7 @@ from support.small_certificates import (
 )
 
 SECOND = 2**20
+FAULTS = {"kind": "checkpoints", "interval": 10, "cost": 0, "until": 99}
 
 
 def of(*given, **claim):
@@ -98,6 +99,17 @@ uneven = of(
 both = of(node(0, 2, cpus=1000, memory=300), PROFILE, job(0, 10, 2, profile=0))
 slow = of(node(0, 2), node(1, 2), job(0, 10, 2, spread="1/2"))
 OTHERS = [run(0, 0, 10), run(2, 0, 10)]
+failing = of(
+    node(0, 1),
+    FAULTS,
+    job(0, 20),
+    {"kind": "fault", "node": 0, "down": 15, "up": 18},
+    about=CLASS.replace("schedules", "schedules on nodes that fail"),
+)
+WIDER = {"kind": "widths", "widths": 0, "speeds": [1, 2]}
+growing = of(node(0, 3), WIDER, job(0, 10, widths=0), about=f"{CLASS} and gangs may grow")
+GAIN = {"sort": 0, "beside": {"a": {"0": 12}}}
+gaining = of(node(0, 1), *(job(j, 10, **GAIN) for j in range(2)), about=PAIRS)
 RULES = {"kind": "copies", "round": 20, "restart": 2, "aggregation": 3, "most": 2}
 HOSTS = [node(0, 2), node(1, 2), node(2, 1, "b")]
 COPIES = "schedules in which a job is at most 2 copies on whole nodes"
@@ -408,6 +420,30 @@ CASES = {
         [run(0, 0, 10) | {"job": False}],
         "of job False, which there is not",
     ),
+    "a run that a fault cuts short saves its checkpoints": (
+        partial(failing, run(0, 0, 15)),
+        [run(0, 18, 28)],
+        [run(0, 18, 23)],
+        "5 ticks short",
+    ),
+    "a run that no fault cuts short saves all": (
+        partial(failing, run(0, 0, 14)),
+        [run(0, 18, 24)],
+        [run(0, 18, 28)],
+        "after the end of its work",
+    ),
+    "a job grows to its greatest width": (
+        growing,
+        [run(0, 0, 5, [0, 2])],
+        [run(0, 0, 5, [0, 3])],
+        "holds 3 GPUs, not its gang",
+    ),
+    "two that share do more than one, each at its own speed": (
+        gaining,
+        [run(0, 0, 12, partner=1), run(1, 0, 12, partner=0)],
+        [run(0, 0, 10, partner=1), run(1, 0, 10, partner=0)],
+        "2 ticks short",
+    ),
     "copies arrive before they run": (
         partial(copied, arrival=5),
         [copy(5, 25, 0, 0, 40)],
@@ -522,7 +558,6 @@ def test_a_job_that_is_charged_for_another_pays():
                 check(text)
 
 
-FAULTS = {"kind": "checkpoints", "interval": 10, "cost": 0, "until": 99}
 CELLS = {"kind": "profile", "profile": 0, "cells": [[0, 0, 1]]}
 RATED = job(0, {}, steps=40, rate={"a": 1})
 QUOTA = {"kind": "quota", "quota": 0, "periods": [[0, 1], [5, 1]]}
@@ -586,6 +621,26 @@ def down(since, until, number=0):
         ([node(0, 1), job(0, 9, id="x"), job(1, 9, id="x")], {}, "has the id of another"),
         ([node(0, 1), job(0, 9)], {"restart": [[2, 0], [2, 0]]}, "not increasing"),
         ([node(0, 1), job(0, 9)], {"restart": []}, "not increasing"),
+        ([node(0, 1), job(0, 9)], {"window": [0, 1], "stopped": 9}, "ends what was stopped"),
+        ([node(0, 1), job(0, 0)], {}, "run time of job 0 is 0"),
+        ([node(0, 1), job(0, 9, 0)], {}, "gang of job 0 is 0"),
+        ([node(0, 0), job(0, 9)], {}, "GPUs of node 0 is 0"),
+        ([node(0, 1), {**CELLS, "cells": []}, job(0, 9)], {}, "no speeds, or one of 0"),
+        ([node(0, 1), {**CELLS, "cells": [[0, 0, 0]]}, job(0, 9)], {}, "no speeds, or one of 0"),
+        (
+            [node(0, 1), GRAPH[0] | {"sharing": "none"}, job(0, 9)],
+            {},
+            "sharing of the network is 'none'",
+        ),
+        ([node(0, 1), GRAPH[0] | {"nic": 0}, job(0, 9)], {}, "a bandwidth is 0"),
+        ([node(0, 1), *GRAPH, job(0, {}, 5, graph=0)], {}, "graph or work without the other"),
+        ([node(0, 1), *GRAPH, job(0, {}, 5, work=1)], {}, "graph or work without the other"),
+        ([node(0, 1), *GRAPH, job(0, 9, 5, graph=0, work=1)], {}, "a graph and other speeds"),
+        (
+            [node(0, 1), *GRAPH, job(0, {}, 5, graph=0, work=1, spread=1)],
+            {},
+            "a graph and other speeds",
+        ),
         ([node(0, 1), job(0, 9)], {"window": [0, 0]}, "the window has no jobs"),
         ([node(0, 1), job(0, 9)], {"window": [0, 2]}, "the window has jobs that there are not"),
         ([node(0, 1), job(0, 9, arrival=9)], {"stopped": 9}, "stopped before a job arrived"),
