@@ -30,6 +30,7 @@ from shadowprice.analysis.certificates.counted import (
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.utility_prices import RoundMarket, UtilityPrices, search
+from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.utility.instance import ROUND_S
 from shadowprice.analysis.wording import at_most
@@ -189,7 +190,7 @@ def _write(
         [market.record(best.unit, best.prices)],
         claim,
     )
-    tried = tuple((each.origin, float(each.value)) for each in found)
+    tried = tuple((each.origin, rounded_up(each.value)) for each in found)
     shared = outcome.policy, utility, round_s, market.kind
     return CertifiedUtility(*shared, numbers["ratio"], demands.of_class, digest, tried)
 
