@@ -15,8 +15,10 @@ from shadowprice.cli.options import (
     DropOption,
     FormatOption,
     JsonOption,
+    ObjectiveOption,
     QuotasOption,
     ThroughputsOption,
+    UtilityOption,
 )
 from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
 from shadowprice.cli.show import console, note, stderr, tell_bounds, warnings_told
@@ -29,17 +31,8 @@ if TYPE_CHECKING:
 def certify_command(
     run_directory: Annotated[Path, typer.Argument(help="Written by `simulate -o`.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Certificate (JSON lines).")],
-    objective: Annotated[
-        str, typer.Option("--objective", help="flow, completion, makespan or utility.")
-    ] = "flow",
-    utility: Annotated[
-        str | None,
-        typer.Option(
-            "--utility",
-            help="effective_throughput (default), completion_time, fairness or deadline, "
-            "with --objective utility.",
-        ),
-    ] = None,
+    objective: ObjectiveOption = "flow",
+    utility: UtilityOption = None,
     round_s: Annotated[
         float | None,
         typer.Option(

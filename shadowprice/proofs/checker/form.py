@@ -107,7 +107,7 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
         | {"quota", "worth", "deadline"},
     ),
     "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "copy", "steps"}),
-    "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values"}),
+    "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values", "exponent"}),
     "part": (set(), {"cut", "at", "first", "grid", "prices"}),
     "claim": ({"class", "bound", "ratio", "instance", "file"}, {"cost", "earned"}),
 }

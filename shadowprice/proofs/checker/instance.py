@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -319,6 +319,12 @@ class GivenInstance:
         best = max(s for _, _, s in self.cells[more["profile"]]) if "profile" in more else 1.0
         for width, speed in enumerate(speeds, self.gang[j]):
             yield width, slower(ticks, best, speed)
+
+    def by_any_width(self, j: int) -> Iterable[tuple[int, int]]:
+        """Widths of a gang, and ticks of all of it on so many GPUs of the best type under the best of conditions."""
+        if j not in self.more or "graph" in self.more[j]:
+            return [(self.gang[j], self.shortest[j])]
+        return self.by_width(j, min(ticks for ticks in self.times[j] if ticks))
 
     def least_of_copies(self, more: Record) -> tuple[int, int]:
         """Of a job that runs as copies: on the fastest nodes of all, and on the fastest GPU."""
