@@ -119,7 +119,7 @@ def test_where_the_compiled_pass_says_yes_rows_are_read_once(monkeypatch):
     assert told == [(2, 3), (3, 3)]
     for cuts in ([], [1]):
         short = replace(schedule, end_s=schedule.end_s - (schedule.job == 2))
-        with pytest.raises(Violation, match="^work: "):
+        with pytest.raises(Violation, match=r"^work: "):
             verify_segments(instance, Cut(by_end(short), cuts))
 
 
