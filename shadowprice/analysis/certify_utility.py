@@ -36,6 +36,7 @@ from shadowprice.analysis.certificates.utility_prices import (
     search,
 )
 from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
+from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.utility.instance import ROUND_S
 from shadowprice.analysis.wording import at_most
@@ -203,7 +204,7 @@ def _write(
         [searched.record(best.unit, best.prices)],
         claim,
     )
-    tried = tuple((each.origin, float(each.value)) for each in found)
+    tried = tuple((each.origin, rounded_up(each.value)) for each in found)
     shared = outcome.policy, utility, round_s, searched.kind
     return CertifiedUtility(*shared, numbers["ratio"], of_class, digest, tried)
 
