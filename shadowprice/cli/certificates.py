@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import amount_at_most, at_most
 from shadowprice.cli.options import (
     UTILITY,
     DropOption,
@@ -91,7 +91,9 @@ def _certify_utility(
     for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for origin, most in found.tried:
-        stderr.print(f"bound {origin}: at most {most:.6g}", markup=False, highlight=False)
+        stderr.print(
+            f"bound {origin}: at most {amount_at_most(most)}", markup=False, highlight=False
+        )
     if (warning := found.warning()) is not None:
         note(warning)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from shadowprice.proofs.checker.form import ORDER
-from support.certificate_text import Record, signed
+from support.certificate_text import Record, records_of, signed
 
 CLASS = "preemptive schedules in which no two jobs share a GPU"
 PARTS = "preemptive schedules in which no GPU is held by more than all of it"
@@ -62,6 +62,22 @@ def certificate(
     ratio = exact(Fraction(paid) / Fraction(bound))
     claim = {"class": about, "cost": exact(paid), "bound": exact(bound), "ratio": ratio}
     return signed([*found, {"kind": "claim", **claim}])
+
+
+def earning(
+    *records: Record,
+    earned: Fraction | int,
+    bound: Fraction | int,
+    about: str = CLASS,
+    **header: object,
+) -> str:
+    """The certificate of these records, whose claim is of the utility that they earn."""
+    more = {"utility": "deadline", **header}
+    found = records_of(certificate(*records, about=about, objective="utility", **more))
+    found[-1].pop("cost")
+    ratio = exact(Fraction(bound) / Fraction(earned))
+    found[-1].update(earned=exact(earned), bound=exact(bound), ratio=ratio)
+    return signed(found)
 
 
 def cost_of(found: list[Record]) -> Fraction:

@@ -91,6 +91,8 @@ class GivenInstance:
             fine = type(header["utility"]) is str and header["utility"] in known
             need(fine, f"utility is {header['utility']!r:.80}, not one of {', '.join(known)}")
             whole(header["round"], "round of utilities", 1)
+        fine = "rounds" not in header or (bool(fields) and header["rounds"] == "whole")
+        need(fine, f"rounds are {header.get('rounds')!r:.80}, not whole, or of no utility")
         self.header = header
 
     def take_copies(self, rules: Record) -> None:
@@ -101,8 +103,8 @@ class GivenInstance:
         free = not self.header["start"] + self.header["migration"]
         need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
-        other = self.header.keys() & {"window", "stopped", "preemption"}
-        need(not other, "copies do not run to the end, or restart")
+        other = self.header.keys() & {"window", "stopped", "preemption", "rounds"}
+        need(not other, "copies do not run to the end, restart, or are in whole rounds")
         self.copies = rules
 
     def take_checkpoints(self, rule: Record) -> None:
@@ -441,7 +443,16 @@ class GivenInstance:
         few = ", on as few nodes as gangs fit on" if "placement" in self.header else ""
         lose = ", jobs restart when preempted" if "preemption" in self.header else ""
         counts = self.what_counts()
-        return f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}{few}"
+        rounds = self.in_rounds()
+        return (
+            f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}{few}{rounds}"
+        )
+
+    def in_rounds(self) -> str:
+        """Length of the rounds that runs are in, where they are."""
+        if "rounds" not in self.header:
+            return ""
+        return f", in whole rounds of {self.header['round'] / TICKS_PER_S!r} s"
 
     def what_counts(self) -> str:
         """Jobs or time that the cost is of, where it is not of all."""

@@ -80,6 +80,26 @@ GRAPH = [
 ]
 graphs = of(*GRAPH, *(node(k, 3) for k in range(3)), job(0, {}, 5, graph=0, work=1))
 
+RULES = {"kind": "copies", "round": 20, "restart": 2, "aggregation": 3, "most": 2}
+HOSTS = [node(0, 2), node(1, 2), node(2, 1, "b")]
+COPIES = "schedules in which a job is at most 2 copies on whole nodes"
+
+
+def copied(*runs, arrival=0):
+    """A certificate of a job of 40 steps that runs as copies, and does a step a tick on each GPU of type a."""
+    mine = job(0, {}, arrival=arrival, steps=40, rate={"a": 1})
+    return certificate(RULES, *HOSTS, mine, *runs, about=COPIES)
+
+
+def copy(start, end, host, number, steps, overhead=0, gpus=2):
+    """A copy of that job for a round."""
+    more = {"copy": number, "steps": steps, "overhead": overhead}
+    return run(0, start, end, [host, gpus], **more)
+
+
+ALL = [copy(0, 20, 0, 0, 40)]
+BOTH_HALVES = [copy(0, 13, 0, 0, 20, 3), copy(0, 13, 1, 1, 20, 3)]
+
 CASES = {
     "amounts are given back when a run ends": (
         partial(two, run(0, 0, 10, [0, 2])),
@@ -271,6 +291,95 @@ CASES = {
         [run(0, 0, SECOND, [0, 3, [3]], [1, 2, [1]])],
         "not a replica on each|replicas of stage 0",
     ),
+    "copies arrive before they run": (
+        partial(copied, arrival=5),
+        [copy(5, 25, 0, 0, 40)],
+        [copy(4, 24, 0, 0, 40)],
+        "before the job arrives",
+    ),
+    "a node has one copy": (
+        copied,
+        BOTH_HALVES,
+        [BOTH_HALVES[0], copy(0, 13, 0, 1, 20, 3)],
+        "node 0 has two",
+    ),
+    "a copy is on a node": (copied, ALL, [copy(0, 20, 3, 0, 40)], "node 3 has two"),
+    "a copy has no more GPUs than its node": (
+        copied,
+        ALL,
+        [copy(0, 14, 0, 0, 40, gpus=3)],
+        "node 0: 3 GPUs held",
+    ),
+    "copies have numbers below the most": (
+        copied,
+        BOTH_HALVES,
+        [BOTH_HALVES[0], copy(0, 13, 1, 2, 20, 3)],
+        "copy 2 twice or more",
+    ),
+    "copies have numbers of their own": (
+        copied,
+        BOTH_HALVES,
+        [BOTH_HALVES[0], copy(0, 13, 1, 0, 20, 3)],
+        "copy 0 twice or more",
+    ),
+    "copies are on GPUs that the job can use": (
+        copied,
+        ALL,
+        [copy(0, 20, 2, 0, 40, gpus=1)],
+        "cannot run on node 2",
+    ),
+    "rounds do not overlap": (
+        copied,
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        [copy(0, 10, 0, 0, 20), copy(19, 29, 0, 0, 20)],
+        "rounds are too near",
+    ),
+    "rounds are in order": (
+        copied,
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        [copy(20, 30, 0, 0, 20), copy(0, 10, 0, 0, 20)],
+        "rounds are too near",
+    ),
+    "copies are aggregated": (
+        copied,
+        BOTH_HALVES,
+        [copy(0, 10, 0, 0, 20), copy(0, 10, 1, 1, 20)],
+        "owes another overhead than 0",
+    ),
+    "a single copy is not aggregated": (
+        copied,
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        [copy(0, 13, 0, 0, 20, 3), copy(20, 30, 0, 0, 20)],
+        "owes another overhead than 3",
+    ),
+    "a copy ends with its steps": (
+        copied,
+        ALL,
+        [copy(0, 19, 0, 0, 40)],
+        "ends neither with its steps",
+    ),
+    "a copy ends with its round": (
+        copied,
+        [copy(0, 20, 0, 0, 39), copy(20, 21, 0, 0, 1)],
+        [copy(0, 21, 0, 0, 42)],
+        "ends neither with its steps",
+    ),
+    "copies do all steps": (copied, ALL, [copy(0, 20, 0, 0, 39)], "does 39 steps of its work, 40"),
+    "copies do no more than all steps": (
+        copied,
+        ALL,
+        [*ALL, copy(20, 21, 0, 0, 1)],
+        "does 41 steps of its work, 40",
+    ),
+    "copies run": (copied, ALL, [], "never runs"),
+    "copies have no partners": (copied, ALL, [{**ALL[0], "partner": 0}], "has a partner"),
+    "copies are of a job": (copied, ALL, [{**ALL[0], "job": 1}], "of job 1, which there is not"),
+    "copies are of a job with a number": (
+        copied,
+        ALL,
+        [{**ALL[0], "job": False}],
+        "of job False, which there is not",
+    ),
 }
 
 
@@ -280,3 +389,109 @@ def test_a_schedule_that_breaks_one_rule_is_rejected(rule):
     check(write(*fine))
     with pytest.raises(Rejected, match=says):
         check(write(*forged))
+
+
+def test_a_job_that_is_charged_for_another_pays():
+    """Two jobs in turn on a node: the second pays for restarting there."""
+    both = [job(j, {}, steps=20, rate={"a": 1}) for j in range(2)]
+    for overhead, says in ((2, None), (0, "owes another overhead than 0")):
+        end = 30 + overhead
+        first, second = copy(0, 10, 0, 0, 20), copy(20, end, 0, 0, 20, overhead) | {"job": 1}
+        text = certificate(RULES, *HOSTS, *both, first, second, about=COPIES)
+        if says is None:
+            check(text)
+        else:
+            with pytest.raises(Rejected, match=says):
+                check(text)
+
+
+FAULTS = {"kind": "checkpoints", "interval": 10, "cost": 0, "until": 99}
+CELLS = {"kind": "profile", "profile": 0, "cells": [[0, 0, 1]]}
+RATED = job(0, {}, steps=40, rate={"a": 1})
+QUOTA = {"kind": "quota", "quota": 0, "periods": [[0, 1], [5, 1]]}
+
+
+def down(since, until, number=0):
+    """A fault."""
+    return {"kind": "fault", "node": number, "down": since, "up": until}
+
+
+@pytest.mark.parametrize(
+    ("given", "header", "says"),
+    [
+        ([RULES, *HOSTS, RATED], {"start": 1}, "copies have other charges"),
+        ([RULES, *HOSTS, RATED], {"migration": 1}, "copies have other charges"),
+        ([RULES, *HOSTS, RATED], {"restart": [[1, 0], [2, 1]]}, "copies have other charges"),
+        ([RULES, *HOSTS, RATED], {"stopped": 9}, "do not run to the end"),
+        ([RULES, *HOSTS, RATED], {"placement": "consolidated"}, "never consolidated"),
+        ([RULES | {"round": 5}, *HOSTS, RATED], {}, "round is 5, not an integer from 6"),
+        ([RULES, FAULTS, *HOSTS, RATED], {}, "copies run on nodes that do not fail"),
+        ([RULES, *GRAPH[:1], *HOSTS, RATED], {}, "copies have no network"),
+        ([RULES, *HOSTS, QUOTA, RATED], {}, "copies run within no quotas"),
+        ([*HOSTS, RATED], {}, "rates of copies that cannot be"),
+        ([RULES, *HOSTS, RATED | {"rate": {"a": 0}}], {}, "rates of copies that cannot be"),
+        ([RULES, *HOSTS, RATED | {"rate": {"c": 1}}], {}, "rates of copies that cannot be"),
+        ([FAULTS, node(0, 1), job(0, 9)], {"preemption": "restart"}, "who restarts saves nothing"),
+        ([node(0, 1), job(0, 9), down(1, 2)], {}, "nothing says what is saved"),
+        ([FAULTS, node(0, 1), down(1, 1), job(0, 9)], {}, "end of a fault is 1"),
+        ([FAULTS, node(0, 1), down(1, 2, 1), job(0, 9)], {}, "node 1 fails, which there is not"),
+        (
+            [FAULTS, node(0, 1), down(50, 60), down(70, 80), down(60, 70), job(0, 9)],
+            {},
+            "faults of node 0 are out of order",
+        ),
+        ([node(1, 1), job(0, 9)], {}, "node 0 is out of order"),
+        ([node(0, 1), {**CELLS, "profile": 1}, job(0, 9)], {}, "profile is out of order"),
+        ([node(0, 1), {**QUOTA, "quota": 1}, job(0, 9)], {}, "a quota is out of order"),
+        ([node(0, 1), QUOTA | {"periods": [[1, 1]]}, job(0, 9)], {}, "does not begin at 0"),
+        ([node(0, 1), QUOTA | {"periods": [[0, 1], [0, 1]]}, job(0, 9)], {}, "out of order"),
+        ([node(0, 1), QUOTA, job(0, 9)], {}, "quota that is not there, or none"),
+        ([node(0, 1), job(0, 9, quota=0)], {}, "quota that is not there, or none"),
+        ([node(0, 1), QUOTA, job(0, 9, quota=1)], {}, "quota that is not there"),
+        ([node(0, 1), *GRAPH[:1], GRAPH[1] | {"graph": 1}, job(0, 9)], {}, "graph is out of order"),
+        ([node(0, 1), GRAPH[1], job(0, 9)], {}, "graphs and no network"),
+        (
+            [node(0, 1), {"kind": "widths", "widths": 1, "speeds": [1]}, job(0, 9)],
+            {},
+            "widths are out of order",
+        ),
+        (
+            [node(0, 1), {"kind": "widths", "widths": 0, "speeds": [2, 1]}, job(0, 9)],
+            {},
+            "own speed is not 1",
+        ),
+        ([node(0, 1), job(0, 9, part=1000)], {}, "a part of something else than a GPU"),
+        ([node(0, 2), job(0, 9, 2, part=500)], {}, "a part of something else than a GPU"),
+        ([node(0, 1), job(0, 9, spread=2)], {}, "is faster when spread"),
+        ([node(0, 1), job(0, 9, spread=0)], {}, "is faster when spread"),
+        ([node(0, 1), CELLS, job(0, 9, profile=1)], {}, "has a profile that is not there"),
+        ([node(0, 1), job(0, {"b": 9})], {}, "on a type that no node is of"),
+        ([node(0, 1), job(0, 9, id="x"), job(1, 9, id="x")], {}, "has the id of another"),
+        ([node(0, 1), job(0, 9)], {"restart": [[2, 0], [2, 0]]}, "not increasing"),
+        ([node(0, 1), job(0, 9)], {"restart": []}, "not increasing"),
+        ([node(0, 1), job(0, 9)], {"window": [0, 0]}, "the window has no jobs"),
+        ([node(0, 1), job(0, 9)], {"window": [0, 2]}, "the window has jobs that there are not"),
+        ([node(0, 1), job(0, 9, arrival=9)], {"stopped": 9}, "stopped before a job arrived"),
+    ],
+)
+def test_an_instance_that_cannot_be_is_rejected(given, header, says):
+    with pytest.raises(Rejected, match=says):
+        check(certificate(*given, cost=1, **header))
+
+
+def test_a_node_is_down_until_its_last_fault_is_over():
+    given = [FAULTS, node(0, 1), down(10, 60), down(20, 30), job(0, 10)]
+    about = CLASS.replace("schedules", "schedules on nodes that fail")
+    check(certificate(*given, run(0, 60, 70), about=about))
+    for start in (30, 59):
+        with pytest.raises(Rejected, match="on node 0, which is down"):
+            check(certificate(*given, run(0, start, start + 10), about=about))
+
+
+def test_a_node_that_fails_twice_is_down_twice():
+    given = [FAULTS, node(0, 1), down(5, 20), down(30, 40), job(0, 10)]
+    about = CLASS.replace("schedules", "schedules on nodes that fail")
+    check(certificate(*given, run(0, 20, 30), about=about))
+    for start in (0, 19, 21, 35):
+        with pytest.raises(Rejected, match=r"on node 0, which is down|ticks short"):
+            check(certificate(*given, run(0, start, start + 10), about=about))

@@ -13,8 +13,7 @@ import pytest
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, check
 from shadowprice.proofs.checker.form import PRICE_UNIT
-from support.certificate_text import records_of, signed
-from support.small_certificates import CLASS, PARTS, certificate, job, least, node, run
+from support.small_certificates import CLASS, PARTS, certificate, earning, job, least, node, run
 
 LATE = 2**99
 HALVES = [job(0, 10, 2), job(1, 10, 2)]
@@ -150,10 +149,12 @@ def test_bounds_at_prices_are_tight(case, bound, value, more):
         check(certificate(*given, *runs, bound, bound=value + Fraction(1, 2**60), **more))
 
 
-def test_weights_that_differ_have_no_fluid_bound():
-    found = certificate(node(0, 1), *UNEQUAL, run(0, 0, 4), run(1, 4, 6))
+@pytest.mark.parametrize("weights", [(1, 2), (2, 1), (1, 1, 2), (2, 1, 1), ("1/3", "1/2")])
+def test_weights_that_differ_have_no_fluid_bound(weights):
+    jobs = [job(j, 2, weight=weight) for j, weight in enumerate(weights)]
+    runs = [run(j, 2 * j, 2 * j + 2) for j in range(len(weights))]
     with pytest.raises(Rejected, match="fluid: weights differ"):
-        check(found)
+        check(certificate(node(0, 1), *jobs, *runs))
 
 
 def test_half_gangs_that_share_gpus_are_not_wide():
@@ -181,15 +182,10 @@ def test_bounds_beyond_what_there_is_are_refused(monkeypatch):
     with pytest.raises(Rejected, match="costs 30, less than any can \\(31\\)"):
         check(certificate(*given, *runs, bound=30))
     monkeypatch.setattr(checker.claim, "bound_utility", lambda *_: Fraction(1))
-    found = records_of(certificate(*given, *runs, objective="utility"))
-    found[0] |= {"utility": "deadline", "round": 10}
-    for record in found:
-        if record["kind"] == "job":
-            record.update(worth=1, deadline=20)
-    found[-1].pop("cost")
-    found[-1].update(earned=2, bound=2, ratio=1)
+    given = [node(0, 1), *(job(j, 10, worth=1, deadline=20) for j in range(2))]
+    found = earning(*given, *runs, round=10, earned=2, bound=2)
     with pytest.raises(Rejected, match="earns 2, more than any can \\(1\\)"):
-        check(signed(found))
+        check(found)
 
 
 NETWORK = {"kind": "network", "intra": 1, "nic": 1, "gpus": 1, "sharing": "per-job"}
