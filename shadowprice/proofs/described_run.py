@@ -110,6 +110,18 @@ def not_one_weight(run: DescribedRun) -> Iterator[str]:
         yield "jobs have different weights, the theorem is about the unweighted sum"
 
 
+def not_of_equal_gpus(run: DescribedRun) -> Iterator[str]:
+    """All that a theorem on gangs of one pool without charges, rounds and weights does not know."""
+    for each in (not_at_events, not_one_pool, not_plain_runs, not_one_weight):
+        yield from each(run)
+    if run.instance.graphs is not None:
+        yield "speeds depend on where the replicas of a job are"
+    if SharingGain.of(run.instance) is not None:
+        yield "jobs may share GPUs"
+    if run.instance.restarts:
+        yield "jobs lose their work when they are preempted"
+
+
 def not_comparable(run: DescribedRun) -> Iterator[str]:
     """Optima that may share GPUs, and costs other than the unweighted sum of completion times."""
     if SharingGain.of(run.instance) is not None:
