@@ -31,6 +31,7 @@ COLUMNS = {
         "gpu_types": ("a", "b"),
     },
     "parts": {"gpu_milli": [1000, 500, 1000, 250, 500], "gpus": [2, 1, 1, 1, 1]},
+    "allowed types": {"allowed_types": ["a", "", "b", "", "a"]},
     "weights": {"weight": [1, 2, 0.5, 3, 1]},
     "deadlines": {"deadline_s": [30, 20, np.inf, 60, 40]},
 }
@@ -63,7 +64,8 @@ def simulated(features, name=None):
     for feature in features:
         columns |= COLUMNS.get(feature, {})
         switches |= SWITCHES.get(feature, {})
-    kinds = ("a", "b") if "types" in features else ("", "")
+    typed = {"types", "allowed types"} & set(features)
+    kinds = ("a", "b") if typed else ("", "")
     ends = [f":{kind}" if kind else "" for kind in kinds]
     amounts = "+16cpu+256gb" if "profiles" in features else ""
     cluster = sp.Cluster.parse(",".join(f"1x4{end}{amounts}" for end in ends))
