@@ -78,6 +78,16 @@ def test_while_nothing_changes_it_is_asked_less_and_less_often(fails):
     assert missed.devices == {"one/1", "two/0"}
 
 
+def test_what_goes_away_is_asked_for_soon():
+    host, missed = absent(node("one", 0))
+    assert asked_at(missed, host, 7) == [1, 3, 7]
+    host.found = []
+    missed.look(15.0)
+    assert missed.devices == {"one/0", "one/1", "two/0"}
+    missed.look(16.0)
+    assert host.count == 5
+
+
 def test_what_comes_back_is_asked_for_no_more_and_the_rest_at_once_again():
     host, missed = absent(node("one", 0))
     assert asked_at(missed, host, 7) == [1, 3, 7]

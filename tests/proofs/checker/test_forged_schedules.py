@@ -18,6 +18,7 @@ from support.small_certificates import (
 )
 
 SECOND = 2**20
+FAULTS = {"kind": "checkpoints", "interval": 10, "cost": 0, "until": 99}
 
 
 def of(*given, **claim):
@@ -80,6 +81,35 @@ GRAPH = [
 ]
 graphs = of(*GRAPH, *(node(k, 3) for k in range(3)), job(0, {}, 5, graph=0, work=1))
 
+TENANTS = [{"kind": "quota", "quota": k, "periods": [[0, 1], [50, 2]]} for k in range(2)]
+quotas = of(
+    node(0, 3),
+    *TENANTS,
+    *(job(j, 10, quota=j // 2) for j in range(4)),
+    about=CLASS.replace("schedules", "schedules within quotas of tenants"),
+)
+moving = of(node(0, 1), node(1, 1), job(0, 10), start=2, migration=3, restart=[[1, 4]])
+STEPS = [[1, 4], [2, 6]]
+steps = of(node(0, 3), job(0, 10, 2), job(1, 10, 3), start=2, restart=STEPS)
+SLOWER = {"kind": "profile", "profile": 0, "cells": [[1, 1, 1], [0, 0, "1/2"]]}
+changing = of(node(0, 1, cpus=9, memory=9), SLOWER, job(0, 10, profile=0), start=2)
+uneven = of(
+    node(0, 1, cpus=9, memory=9), node(1, 1, cpus=9, memory=9), SLOWER, job(0, 10, 2, profile=0)
+)
+both = of(node(0, 2, cpus=1000, memory=300), PROFILE, job(0, 10, 2, profile=0))
+slow = of(node(0, 2), node(1, 2), job(0, 10, 2, spread="1/2"))
+OTHERS = [run(0, 0, 10), run(2, 0, 10)]
+failing = of(
+    node(0, 1),
+    FAULTS,
+    job(0, 20),
+    {"kind": "fault", "node": 0, "down": 15, "up": 18},
+    about=CLASS.replace("schedules", "schedules on nodes that fail"),
+)
+WIDER = {"kind": "widths", "widths": 0, "speeds": [1, 2]}
+growing = of(node(0, 3), WIDER, job(0, 10, widths=0), about=f"{CLASS} and gangs may grow")
+GAIN = {"sort": 0, "beside": {"a": {"0": 12}}}
+gaining = of(node(0, 1), *(job(j, 10, **GAIN) for j in range(2)), about=PAIRS)
 RULES = {"kind": "copies", "round": 20, "restart": 2, "aggregation": 3, "most": 2}
 HOSTS = [node(0, 2), node(1, 2), node(2, 1, "b")]
 COPIES = "schedules in which a job is at most 2 copies on whole nodes"
@@ -291,6 +321,129 @@ CASES = {
         [run(0, 0, SECOND, [0, 3, [3]], [1, 2, [1]])],
         "not a replica on each|replicas of stage 0",
     ),
+    "a tenant holds no more than its quota": (
+        partial(quotas, *OTHERS),
+        [run(1, 10, 20), run(3, 10, 20)],
+        [run(3, 9, 19), run(1, 10, 20)],
+        "quota 1: 2000 thousandths held at tick 9, it has 1000",
+    ),
+    "a quota is that of the start": (
+        partial(quotas, *OTHERS),
+        [run(1, 50, 60), run(3, 50, 60)],
+        [run(1, 8, 18), run(3, 50, 60)],
+        "quota 0: 2000 thousandths held at tick 8, it has 1000",
+    ),
+    "a job pays for moving": (
+        partial(moving, run(0, 0, 7, [0, 1], overhead=2)),
+        [run(0, 7, 21, [1, 1], overhead=9)],
+        [run(0, 7, 18, [1, 1], overhead=6)],
+        "owes 3 ticks of overhead",
+    ),
+    "a job that goes on where it was pays for no move": (
+        partial(moving, run(0, 0, 7, [0, 1], overhead=2)),
+        [run(0, 7, 18, [0, 1], overhead=6)],
+        [run(0, 7, 21, [0, 1], overhead=9)],
+        "owes -3 ticks of overhead",
+    ),
+    "a job that stops pays, also where it goes on at once": (
+        partial(moving, run(0, 0, 7, [0, 1], overhead=2)),
+        [run(0, 7, 18, [0, 1], overhead=6)],
+        [run(0, 7, 12, [0, 1])],
+        "owes 6 ticks of overhead",
+    ),
+    "overhead that is cut short is owed": (
+        moving,
+        [run(0, 0, 1, [0, 1], overhead=1), run(0, 1, 18, [0, 1], overhead=7)],
+        [run(0, 0, 2, [0, 1], overhead=1), run(0, 2, 17, [0, 1], overhead=6)],
+        "owes 1 ticks of overhead",
+    ),
+    "no overhead is longer than its run": (
+        moving,
+        [run(0, 0, 1, [0, 1], overhead=1), run(0, 1, 18, [0, 1], overhead=7)],
+        [run(0, 0, 1, [0, 1], overhead=2), run(0, 1, 17, [0, 1], overhead=6)],
+        "shorter than its overhead",
+    ),
+    "a gang pays for its restart by its size": (
+        partial(steps, run(0, 0, 7, [0, 2], overhead=2)),
+        [
+            run(0, 7, 20, [0, 2], overhead=8),
+            run(1, 20, 27, [0, 3], overhead=2),
+            run(1, 27, 40, [0, 3], overhead=8),
+        ],
+        [
+            run(0, 7, 18, [0, 2], overhead=6),
+            run(1, 20, 27, [0, 3], overhead=2),
+            run(1, 27, 40, [0, 3], overhead=8),
+        ],
+        "job 0 owes 2 ticks of overhead",
+    ),
+    "who changes CPUs alone goes on": (
+        partial(changing, run(0, 0, 7, [0, 1, 0], overhead=2)),
+        [run(0, 7, 17, [0, 1, 1])],
+        [run(0, 8, 18, [0, 1, 1])],
+        "owes 2 ticks of overhead",
+    ),
+    "the slowest piece of a profile counts": (
+        uneven,
+        [run(0, 0, 20, [0, 1, 0], [1, 1, 1])],
+        [run(0, 0, 10, [0, 1, 0], [1, 1, 1])],
+        "10 ticks short",
+    ),
+    "each GPU has its memory": (
+        both,
+        [run(0, 0, 20, [0, 2, 1])],
+        [run(0, 0, 10, [0, 2, 0])],
+        "400 thousandths of memory held, it has 300",
+    ),
+    "a gang that is spread is slower": (
+        slow,
+        [run(0, 0, 20, [0, 1], [1, 1])],
+        [run(0, 0, 10, [0, 1], [1, 1])],
+        "10 ticks short",
+    ),
+    "a gang that is not spread is not": (
+        slow,
+        [run(0, 0, 10, [0, 2])],
+        [run(0, 0, 20, [0, 2])],
+        "after the end of its work",
+    ),
+    "pieces of a gang have a node and GPUs": (
+        one,
+        [run(0, 0, 10)],
+        [run(0, 0, 10, [0, 1, 0])],
+        "a piece has 3 entries, not 2",
+    ),
+    "runs are of jobs": (one, [run(0, 0, 10)], [run(1, 0, 10)], "of job 1, which there is not"),
+    "runs are of jobs with a number": (
+        one,
+        [run(0, 0, 10)],
+        [run(0, 0, 10) | {"job": False}],
+        "of job False, which there is not",
+    ),
+    "a run that a fault cuts short saves its checkpoints": (
+        partial(failing, run(0, 0, 15)),
+        [run(0, 18, 28)],
+        [run(0, 18, 23)],
+        "5 ticks short",
+    ),
+    "a run that no fault cuts short saves all": (
+        partial(failing, run(0, 0, 14)),
+        [run(0, 18, 24)],
+        [run(0, 18, 28)],
+        "after the end of its work",
+    ),
+    "a job grows to its greatest width": (
+        growing,
+        [run(0, 0, 5, [0, 2])],
+        [run(0, 0, 5, [0, 3])],
+        "holds 3 GPUs, not its gang",
+    ),
+    "two that share do more than one, each at its own speed": (
+        gaining,
+        [run(0, 0, 12, partner=1), run(1, 0, 12, partner=0)],
+        [run(0, 0, 10, partner=1), run(1, 0, 10, partner=0)],
+        "2 ticks short",
+    ),
     "copies arrive before they run": (
         partial(copied, arrival=5),
         [copy(5, 25, 0, 0, 40)],
@@ -405,7 +558,6 @@ def test_a_job_that_is_charged_for_another_pays():
                 check(text)
 
 
-FAULTS = {"kind": "checkpoints", "interval": 10, "cost": 0, "until": 99}
 CELLS = {"kind": "profile", "profile": 0, "cells": [[0, 0, 1]]}
 RATED = job(0, {}, steps=40, rate={"a": 1})
 QUOTA = {"kind": "quota", "quota": 0, "periods": [[0, 1], [5, 1]]}
@@ -469,6 +621,26 @@ def down(since, until, number=0):
         ([node(0, 1), job(0, 9, id="x"), job(1, 9, id="x")], {}, "has the id of another"),
         ([node(0, 1), job(0, 9)], {"restart": [[2, 0], [2, 0]]}, "not increasing"),
         ([node(0, 1), job(0, 9)], {"restart": []}, "not increasing"),
+        ([node(0, 1), job(0, 9)], {"window": [0, 1], "stopped": 9}, "ends what was stopped"),
+        ([node(0, 1), job(0, 0)], {}, "run time of job 0 is 0"),
+        ([node(0, 1), job(0, 9, 0)], {}, "gang of job 0 is 0"),
+        ([node(0, 0), job(0, 9)], {}, "GPUs of node 0 is 0"),
+        ([node(0, 1), {**CELLS, "cells": []}, job(0, 9)], {}, "no speeds, or one of 0"),
+        ([node(0, 1), {**CELLS, "cells": [[0, 0, 0]]}, job(0, 9)], {}, "no speeds, or one of 0"),
+        (
+            [node(0, 1), GRAPH[0] | {"sharing": "none"}, job(0, 9)],
+            {},
+            "sharing of the network is 'none'",
+        ),
+        ([node(0, 1), GRAPH[0] | {"nic": 0}, job(0, 9)], {}, "a bandwidth is 0"),
+        ([node(0, 1), *GRAPH, job(0, {}, 5, graph=0)], {}, "graph or work without the other"),
+        ([node(0, 1), *GRAPH, job(0, {}, 5, work=1)], {}, "graph or work without the other"),
+        ([node(0, 1), *GRAPH, job(0, 9, 5, graph=0, work=1)], {}, "a graph and other speeds"),
+        (
+            [node(0, 1), *GRAPH, job(0, {}, 5, graph=0, work=1, spread=1)],
+            {},
+            "a graph and other speeds",
+        ),
         ([node(0, 1), job(0, 9)], {"window": [0, 0]}, "the window has no jobs"),
         ([node(0, 1), job(0, 9)], {"window": [0, 2]}, "the window has jobs that there are not"),
         ([node(0, 1), job(0, 9, arrival=9)], {"stopped": 9}, "stopped before a job arrived"),

@@ -13,6 +13,7 @@ import pytest
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, check
 from shadowprice.proofs.checker.form import PRICE_UNIT
+from support.certificate_text import records_of, signed
 from support.small_certificates import CLASS, PARTS, certificate, earning, job, least, node, run
 
 LATE = 2**99
@@ -197,3 +198,32 @@ def test_there_are_jobs_and_nodes(given):
     for bound in (least("fluid"), {**least("completion-windows"), "jobs": [0], "unit": 1}):
         with pytest.raises(Rejected, match="there are no jobs or no nodes"):
             check(certificate(*given, bound, cost=1))
+
+
+def test_a_claim_is_no_more_than_what_was_proven():
+    given, runs = IN_TURN
+    found = records_of(certificate(*given, *runs, bound=15))
+    check(signed(found))
+    classes = (CLASS[:-1], f"{CLASS}s", "all schedules", "schedules")
+    for changed, says in (
+        *(({"class": each}, "the class is") for each in classes),
+        ({"ratio": "19/10"}, "the cost 30 is not 19/10 x 15"),
+        ({"earned": 30}, "what the objective is not"),
+    ):
+        with pytest.raises(Rejected, match=says):
+            check(signed([*found[:-1], {**found[-1], **changed}]))
+
+
+def test_a_claim_of_utility_is_no_more_than_what_was_proven():
+    given = [node(0, 1), job(0, 10, worth=4, deadline=20), job(1, 10, worth=2, deadline=10)]
+    prices = {**least("round-prices", None, [[0, 0]]), "unit": 1}
+    runs = [run(0, 0, 10), run(1, 10, 20)]
+    found = records_of(earning(*given, *runs, prices, round=10, earned=4, bound=6))
+    check(signed(found))
+    for changed, says in (
+        ({"ratio": "4/3"}, "the bound 6 is not 4/3 x 4"),
+        ({"ratio": "1/2"}, "no schedule earns more than the best"),
+        ({"cost": 30}, "what the objective is not"),
+    ):
+        with pytest.raises(Rejected, match=says):
+            check(signed([*found[:-1], {**found[-1], **changed}]))
