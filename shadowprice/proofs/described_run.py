@@ -69,6 +69,11 @@ def not_one_pool(run: DescribedRun) -> Iterator[str]:
     """GPUs of several speeds, and placements that let a gang wait beside enough free GPUs."""
     if run.instance.workload.throughput is not None and len(run.instance.cluster.gpu_types) > 1:
         yield "GPUs differ in speed, the theorem is about one pool of GPUs"
+    elif run.instance.workload.asking.any():
+        yield (
+            "jobs ask for CPUs or memory, for which a gang may wait beside enough free GPUs; the theorem is "
+            "about gangs that need GPUs alone"
+        )
     elif not run.anywhere:
         yield (
             f"placement {run.placement.name} lets a gang wait beside enough free GPUs, the theorem is "

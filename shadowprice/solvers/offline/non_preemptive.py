@@ -132,6 +132,8 @@ def why_not(instance: Instance) -> str | None:
         return "GPUs that differ in speed"
     if SharingGain.of(instance) is not None:
         return "jobs that can share their GPUs"
+    if instance.workload.asking.any():
+        return "jobs that ask for CPUs or memory"
     return None
 
 
