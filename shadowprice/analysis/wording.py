@@ -1,4 +1,4 @@
-"""Wording of what is proven: factors and amounts, rounded so that the sentence stays true."""
+"""Wording of what is proven: factors and amounts, rounded so that the sentence stays true; numbers with nouns."""
 
 from __future__ import annotations
 
@@ -79,3 +79,12 @@ def _amount(amount: Fraction | float, digits: Context) -> str:
     exact = Fraction(repr(amount)) if isinstance(amount, float) else amount
     # The nearest float of six digits is written with these digits again.
     return f"{float(digits.divide(Decimal(exact.numerator), Decimal(exact.denominator))):.6g}"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(2000, "run")
+    ('1 run', '2,000 runs')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
