@@ -287,7 +287,9 @@ ITEMS: dict[str, tuple[str, ...]] = {
     ),
     "simulate-prices": (
         RUN.format(trace="lognormal.csv --cluster 4x4", policy="hadar --prices-out prices.parquet"),
-        RUN.format(trace="lognormal.csv --cluster 4x4", policy="hadar --prices-out prices.csv"),
+        RUN.format(
+            trace="lognormal.csv --cluster 4x4", policy="hadar --prices-out prices.csv --force"
+        ),
     ),
     "simulate-local-sgd": (
         RUN.format(trace="hadar.csv --cluster 2x4", policy="hadare --local-sgd"),

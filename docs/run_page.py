@@ -22,10 +22,12 @@ import argparse
 import doctest
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +39,7 @@ CODE = ("console", "python")
 FILES = ("yaml", "toml")
 NO_CODE = ("text", "math", "csv", "json", *FILES)
 LIMIT_S = 300
+"""How long a command may run, in seconds."""
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+|~~~+)(?P<info>.*)$")
 MARK = re.compile(r"<!--\s*(not run|run by CI):\s*(.*?)\s*-->", re.DOTALL)
 FENCED = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
@@ -254,7 +257,8 @@ def _environment() -> dict[str, str]:
 
 
 def _run_command(block: Block, command: Command, folder: Path) -> str:
-    done = subprocess.run(
+    told = f"{block.page}:{command.line}: $ {command.text}"
+    with subprocess.Popen(
         ["bash", "-euo", "pipefail", "-c", command.text],
         cwd=folder,
         env=_environment(),
@@ -262,15 +266,25 @@ def _run_command(block: Block, command: Command, folder: Path) -> str:
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+        start_new_session=True,
+    ) as done:
+        try:
+            got, _ = done.communicate(timeout=LIMIT_S)
+        except BaseException as stopped:
+            # What bash started holds the pipe too, and would be waited for.
+            with suppress(ProcessLookupError):
+                os.killpg(done.pid, signal.SIGKILL)
+            if not isinstance(stopped, subprocess.TimeoutExpired):
+                raise
+            so_far = (stopped.output or b"").decode(errors="replace")
+            raise PageError(
+                f"{told}\nhad not ended after {LIMIT_S} s, and printed\n{so_far}"
+            ) from None
     # A page that shows an error expects one; the status is then not 0 either.
     shows_error = any(line.startswith("error:") for line in command.printed)
     if (done.returncode != 0) is not shows_error:
-        told = f"{block.page}:{command.line}: $ {command.text}"
-        raise PageError(f"{told}\nended with status {done.returncode} and printed\n{done.stdout}")
-    return BY_THE_CLOCK.sub("", done.stdout)
+        raise PageError(f"{told}\nended with status {done.returncode} and printed\n{got}")
+    return BY_THE_CLOCK.sub("", got)
 
 
 def _difference(block: Block, command: Command, got: str) -> str:

@@ -5,6 +5,7 @@ Naming a file runs it, with all rights of the user who runs the command.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib.util
 import inspect
@@ -182,8 +183,19 @@ def sentence(error: BaseException, path: Path | None = None) -> str:
     mine = [frame for frame in frames if frame.filename == str(path)]
     last = ([*filter(_is_own, frames)] or mine or ([] if path else frames))[-1:]
     where = f"{last[0].filename}, line {last[0].lineno}: " if last else f"{path}: " if path else ""
-    said = _on_one_line(str(error))
+    said = _on_one_line(str(error)) + _what_it_has(error)
     return f"{where}{type(error).__name__}{f': {said}' if said else ''}"
+
+
+def _what_it_has(error: BaseException) -> str:
+    """Names nearest to one that an object of this package lacks; all that it has if none is near."""
+    if not isinstance(error, AttributeError) or not error.name:
+        return ""
+    if type(error.obj).__module__.partition(".")[0] != __name__.partition(".")[0]:
+        return ""
+    public = [name for name in dir(error.obj) if not name.startswith("_")]
+    near = difflib.get_close_matches(error.name, public, n=3, cutoff=0.5)
+    return f"; it has {', '.join(near or public)}" if public else ""
 
 
 def in_user_code(error: BaseException) -> bool:

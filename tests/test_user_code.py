@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from shadowprice.errors import InputError
-from shadowprice.user_code import files_sha256, load, own_modules, runs_a_file
+from shadowprice.instances.cluster import Cluster
+from shadowprice.user_code import files_sha256, load, own_modules, runs_a_file, sentence
 
 BROKEN = {
     "syntax.py": ("x = (\n", r"syntax.py, line 1: '\(' was never closed"),
@@ -83,6 +84,20 @@ def test_a_mistake_beside_a_file_names_the_file_it_is_in(tmp_path: Path) -> None
     (tmp_path / "mine.py").write_text("import beside_broken\n")
     with pytest.raises(InputError, match=r"beside_broken\.py, line 2: invalid syntax"):
         load(f"{tmp_path}/mine.py:Own", "policy")
+
+
+def test_a_name_that_an_object_of_ours_lacks_comes_with_those_it_has() -> None:
+    cluster = Cluster.parse("1x2")
+    every = ", ".join(name for name in dir(cluster) if not name.startswith("_"))
+    for thing, name, said in (
+        (cluster, "node", "; it has nodes"),
+        (cluster, "zzz", f"; it has {every}"),
+        (3, "nodes", "AttributeError: 'int' object has no attribute 'nodes'"),
+    ):
+        with pytest.raises(AttributeError) as caught:
+            getattr(thing, name)
+        assert said in sentence(caught.value)
+    assert "it has" not in sentence(caught.value)
 
 
 def test_the_digest_is_of_all_files_that_are_named(tmp_path: Path) -> None:

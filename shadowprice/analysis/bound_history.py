@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from shadowprice.analysis.wording import amount_at_least
 from shadowprice.solvers.offline.bounds import Bound
 
 TRIVIAL = {"job": "every job as if it were alone", "area": "work over GPUs"}
@@ -38,7 +39,7 @@ class BoundHistory:
         kinds = self.by_kind()
         for kind in sorted(kinds, key=lambda kind: kinds[kind][-1].ticks):
             mine = kinds[kind]
-            said = f"{kind}: {mine[-1].value_s:.6g} s"
+            said = f"{kind}: {amount_at_least(mine[-1].value_s)} s"
             if len(mine) > 1 and mine[0].ticks > 0:
                 late = mine[-1 - -(-len(mine) // 10)]
                 first, last = (float(mine[-1].ticks / each.ticks) - 1 for each in (mine[0], late))

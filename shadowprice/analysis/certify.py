@@ -44,6 +44,7 @@ from shadowprice.analysis.certificates.modes import (
     written_modes,
 )
 from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.certificates.speed_up import speed_up_bounds
 from shadowprice.analysis.certificates.windows import window_bounds
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.wording import at_most
@@ -291,6 +292,7 @@ def _bounds(asked: _Asked, budget_s: float) -> Iterator[Found]:
         yield Found({**_PLAIN, "bound": "fluid"}, weight[0] * fluid)
     if demands.gangs:
         yield Found({**_PLAIN, "bound": "wide-gangs"}, wide_gang_ticks(demands.whole_gangs()))
+    yield from speed_up_bounds(instance, demands)
     # Prices of 0 say that no job ends before it could alone; of odd run times half a tick is lost.
     last = max(release) + sum(work)
     halves = ((2 * (r + p) - p % 2, w) for r, p, w in zip(release, work, weight, strict=True))

@@ -29,7 +29,14 @@ from shadowprice.analysis.certificates.counted import (
 )
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.records import text_of
-from shadowprice.analysis.certificates.utility_prices import RoundMarket, UtilityPrices, search
+from shadowprice.analysis.certificates.utility_prices import (
+    TYPED,
+    RoundMarket,
+    UtilityPrices,
+    search,
+)
+from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
+from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.utility.instance import ROUND_S
 from shadowprice.analysis.wording import at_most
@@ -173,25 +180,40 @@ def _write(
         raise InputError(
             f"round of utilities: {round_s!r} s, of which the run has {rounds}, expected at most {_MOST_ROUNDS} rounds"
         )
-    found = list(search(market, rounds, earned, budget_s, _prices_left(outcome, market, rounds)))
+    left = _prices_left(outcome, market, rounds)
+    searched = _searched(outcome, market)
+    found = list(search(searched, rounds, earned, budget_s, left))
     best = min(found, key=lambda each: each.value)
+    if searched is not market and market.bound(best.unit, best.prices) == best.value:
+        searched = market  # It holds for all schedules.
     if not earned and best.value:
         raise InputError(
             f"utility {utility!r}: the run earned nothing, and no multiple of that bounds the best schedule"
         )
     numbers = _numbers(earned, best)
-    claim = {"class": demands.of_class, **{name: text_of(each) for name, each in numbers.items()}}
+    header, of_class = records.header(instance, outcome.policy, "utility", every), demands.of_class
+    if searched is not market:
+        header["rounds"] = "whole"
+        of_class = f"{of_class}, in whole rounds of {float(round_s)!r} s"
+    claim = {"class": of_class, **{name: text_of(each) for name, each in numbers.items()}}
     digest = write_records(
         file,
-        records.header(instance, outcome.policy, "utility", every),
+        header,
         records.given(instance, pairs=pairs, utilities=every),
         run_records(outcome),
-        [market.record(best.unit, best.prices)],
+        [searched.record(best.unit, best.prices)],
         claim,
     )
-    tried = tuple((each.origin, float(each.value)) for each in found)
-    shared = outcome.policy, utility, round_s, market.kind
-    return CertifiedUtility(*shared, numbers["ratio"], demands.of_class, digest, tried)
+    tried = tuple((each.origin, rounded_up(each.value)) for each in found)
+    shared = outcome.policy, utility, round_s, searched.kind
+    return CertifiedUtility(*shared, numbers["ratio"], of_class, digest, tried)
+
+
+def _searched(outcome: VerifiedRun, market: RoundMarket) -> RoundMarket:
+    """The market of schedules in whole rounds, where the run is one of them and types alone matter."""
+    if market.kind != TYPED or not in_whole_rounds(outcome, market.utilities.length):
+        return market
+    return market.in_whole_rounds()
 
 
 def _ends(outcome: VerifiedRun, rows: list[int]) -> list[int | None]:

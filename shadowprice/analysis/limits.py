@@ -39,7 +39,7 @@ from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.solvers.offline.bounds import Bound
+from shadowprice.solvers.offline.bounds import Bound, seconds_down
 from shadowprice.solvers.offline.strongest import repeatable_bounds
 
 COLUMNS = 20_000
@@ -89,8 +89,8 @@ class Limit:
 
     @property
     def bound_s(self) -> float:
-        """The bound [s], rounded to nearest; for the factor use :attr:`factor`."""
-        return float(self.bound_ticks / TICKS_PER_S)
+        """The bound [s], rounded down; for the factor use :attr:`factor`."""
+        return seconds_down(self.bound_ticks)
 
     @property
     def factor(self) -> float:

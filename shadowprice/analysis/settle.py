@@ -128,6 +128,9 @@ def settle(
         copies = None if own_loop.copies is None else own_loop.copies(where)
         instance = _instance(chosen, where, kept, Overheads(), shared=shared, copies=copies)
         instance.expect_whole_gpus("schedulers with a loop of their own")
+        if copies is None:
+            # Copies hold whole nodes, and what these have.
+            instance.expect_no_amounts("schedulers with a loop of their own")
         settings = {**own_loop.settings, "dropped": dropped}
         training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
         return Run(name, instance, None, own_loop=own_loop, settings=settings, training=training)

@@ -170,7 +170,10 @@ def _until_complete(
     settings = {**settled.settings, "until_complete": str(window)}
     instance = replace(settled.instance, failures=done.instance.failures)
     kept = replace(settled, settings=settings, prices=run.prices, instance=instance)
-    return _verified(kept, replace(done, schedule=cut_schedule(done.schedule, end_s)))
+    schedule = cut_schedule(done.schedule, end_s)
+    if not there.fractional.any():  # Jobs that hold parts of GPUs may all come later.
+        schedule = replace(schedule, shared_gpu=None)
+    return _verified(kept, replace(done, schedule=schedule))
 
 
 def _execute(run: Run, watch: Watch | None = None) -> _Executed:

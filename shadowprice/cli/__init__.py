@@ -1,5 +1,6 @@
-"""The command line; ``shadowprice --help`` lists the commands.
+"""Schedulers of deep-learning clusters, measured against what was possible, with certified bounds.
 
+Begin with ``shadowprice demo``; ``shadowprice COMMAND --help`` has the options of a command and examples.
 With SHADOWPRICE_DEBUG=1 in the environment an error comes with its traceback, that of your own code too.
 """
 

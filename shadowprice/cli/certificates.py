@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import amount_at_most, at_most
 from shadowprice.cli.options import (
     UTILITY,
     DropOption,
     FormatOption,
     JsonOption,
+    ObjectiveOption,
     QuotasOption,
     ThroughputsOption,
+    UtilityOption,
 )
 from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
 from shadowprice.cli.show import console, note, stderr, tell_bounds, warnings_told
@@ -29,17 +31,8 @@ if TYPE_CHECKING:
 def certify_command(
     run_directory: Annotated[Path, typer.Argument(help="Written by `simulate -o`.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Certificate (JSON lines).")],
-    objective: Annotated[
-        str, typer.Option("--objective", help="flow, completion, makespan or utility.")
-    ] = "flow",
-    utility: Annotated[
-        str | None,
-        typer.Option(
-            "--utility",
-            help="effective_throughput (default), completion_time, fairness or deadline, "
-            "with --objective utility.",
-        ),
-    ] = None,
+    objective: ObjectiveOption = "flow",
+    utility: UtilityOption = None,
     round_s: Annotated[
         float | None,
         typer.Option(
@@ -98,7 +91,9 @@ def _certify_utility(
     for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for origin, most in found.tried:
-        stderr.print(f"bound {origin}: at most {most:.6g}", markup=False, highlight=False)
+        stderr.print(
+            f"bound {origin}: at most {amount_at_most(most)}", markup=False, highlight=False
+        )
     if (warning := found.warning()) is not None:
         note(warning)
 

@@ -58,6 +58,17 @@ QuotasOption = Annotated[
 ]
 UTILITY = "utility"
 """Objective that is maximised; the others are costs."""
+ObjectiveOption = Annotated[
+    str, typer.Option("--objective", help="flow, completion, makespan or utility.")
+]
+UtilityOption = Annotated[
+    str | None,
+    typer.Option(
+        "--utility",
+        help="effective_throughput (default), completion_time, fairness or deadline, "
+        "with --objective utility; in rounds of --round, or 360 s.",
+    ),
+]
 IntraOption = Annotated[
     float | None, typer.Option("--intra", help="GB/s between the GPUs of a node.")
 ]

@@ -23,9 +23,11 @@ from shadowprice.cli.options import (
     UTILITY,
     ClusterOption,
     JsonOption,
+    ObjectiveOption,
     OptionalTraceArgument,
     RunOptions,
     TraceArgument,
+    UtilityOption,
     with_options,
 )
 from shadowprice.cli.origin import origin
@@ -202,17 +204,8 @@ def compare_command(
             f"{RUNS_IT}, and may be a list of policies.",
         ),
     ] = "fifo,srtf,las2d,gittins2d",
-    objective: Annotated[
-        str, typer.Option("--objective", help="flow, completion, makespan or utility.")
-    ] = "flow",
-    utility: Annotated[
-        str | None,
-        typer.Option(
-            "--utility",
-            help="effective_throughput (default), completion_time, fairness or deadline, "
-            "with --objective utility; its round is --round, or 360 s.",
-        ),
-    ] = None,
+    objective: ObjectiveOption = "flow",
+    utility: UtilityOption = None,
     model: Annotated[
         str | None,
         typer.Option(

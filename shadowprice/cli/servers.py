@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from shadowprice.analysis.wording import amount_at_least
 from shadowprice.cli.options import JsonOption
 from shadowprice.cli.outputs import print_record
 from shadowprice.cli.show import console, print_table
@@ -66,7 +67,7 @@ def sentence(job: ServerJob, rule: ServerPlacement, best: ServerPlacement) -> st
     claim = (
         "no placement has less"
         if best.proven
-        else f"no placement has less than {best.bound_mb:g} MB"
+        else f"no placement has less than {amount_at_least(best.bound_mb)} MB"
     )
     if best.edited:
         claim += ", of the model as it was edited"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import amount_at_least, amount_at_most, at_most
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
 from shadowprice.cli.outputs import print_record
 
@@ -113,7 +114,7 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
         table.add_row(
             row.policy,
             f"{row.cost_s:,.0f}",
-            f"{row.bound_s:,.0f}",
+            f"{math.floor(row.bound_s):,}",
             row.bound_kind,
             "-" if row.factor is None else at_most(row.factor),
             "yes" if row.certified else "no",
@@ -170,8 +171,8 @@ def print_utilities(result: UtilityComparison, as_json: bool) -> None:
     for row in result.rows:
         table.add_row(
             row.policy,
-            f"{row.utility:,.6g}",
-            f"{row.bound:,.6g}",
+            amount_at_least(row.utility),
+            amount_at_most(row.bound),
             row.bound_kind,
             at_most(row.ratio),
             "yes" if row.certified else "no",

@@ -30,10 +30,11 @@ from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.job_table import Environment, JobTable
+from shadowprice.solvers.placement.amounts import AmountsAllocator
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.parts import PartsAllocator
-from shadowprice.solvers.placement.protocol import Pieces, Placement
-from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
+from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
+from shadowprice.solvers.policy import ChoosesNodes, Decision, Knowledge, Policy, State
 from shadowprice.solvers.policy_checks import decide
 
 if TYPE_CHECKING:
@@ -130,6 +131,16 @@ def run(
     return engine.result(time.process_time() - began)
 
 
+def _with_amounts(allocator: Allocator, instance: Instance, policy: Policy) -> Allocator:
+    """The same allocator, which gives out GPUs only with the CPUs and memory that jobs ask for, if any does."""
+    amounts = instance.fixed_amounts
+    if amounts is None:
+        return allocator
+    if isinstance(policy, ChoosesNodes):
+        instance.expect_no_amounts(f"policies that choose nodes by their GPUs, as {policy.name},")
+    return AmountsAllocator(allocator, amounts.nodes, amounts.demands)
+
+
 def answered(points: Generator[State, Decision, None], decision: Decision) -> State | None:
     """State of the next decision that is due after one; None if the run is over."""
     try:
@@ -191,6 +202,9 @@ class Engine:
         allocator = placement.allocator(instance.cluster, pools)
         if fractional:
             allocator = PartsAllocator(allocator, instance.cluster)
+        if hosts is None:
+            # Real runs count those of their leases.
+            allocator = _with_amounts(allocator, instance, policy)
         self.state = State(environment, policy.knows, allocator, service_gpu_s)
         self.arrivals: list[float] = instance.workload.arrival_s.tolist()
         self.ids = instance.workload.id

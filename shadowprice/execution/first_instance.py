@@ -16,19 +16,18 @@ from shadowprice.execution.lease_amounts import (
     demand_of,
     expect_none_asked,
     expect_room,
-    expect_whole_nodes,
 )
 from shadowprice.execution.real.copies.policy import copies_policy
 from shadowprice.execution.real.graphs.run_graphs import has_graphs, mapped_instance
 from shadowprice.execution.real.job_file import Job, JobFile, cluster_of, workload
 from shadowprice.execution.real.settings import Settings
+from shadowprice.instances.clusters.amounts import AmountsDemand, expect_whole_nodes
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.sensitivity import Profile, proportional_share
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.placement.amounts import AmountsDemand
 from shadowprice.solvers.policy import ChoosesNodes
 
 
@@ -47,7 +46,7 @@ def instance_of(
     asking = any(demand_of(job).says for job in job_file.jobs)
     why = why_not_counted(settings) or why_not_in_pairs(nodes, together) if asking else ""
     if copies_policy(settings) is not None:
-        expect_whole_nodes(job_file.jobs, nodes)
+        expect_whole_nodes(cluster, jobs)
     elif why:
         expect_none_asked(job_file.jobs, why)
     else:

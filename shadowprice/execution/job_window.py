@@ -8,7 +8,7 @@ Gavel's simulator, ask a :class:`WindowProgress`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -100,12 +100,8 @@ def window_end_s(schedule: Schedule, window: JobWindow) -> float:
 def cut_schedule(schedule: Schedule, at_s: float) -> Schedule:
     """The schedule up to a time [s]: later rows left out, those that go on then ended."""
     kept = schedule.start_s < at_s
-    names = ("job", "node", "gpus", "start_s", "end_s", "overhead_s", "partner")
-    more = ("stages", "cpus", "memory_gb")
-    columns = {name: getattr(schedule, name)[kept] for name in names}
-    optional = {name: getattr(schedule, name) for name in more}
-    columns |= {name: column[kept] for name, column in optional.items() if column is not None}
-    found = Schedule(**columns)
+    every = {column.name: getattr(schedule, column.name) for column in fields(Schedule)}
+    found = Schedule(**{name: each[kept] for name, each in every.items() if each is not None})
     end_s = np.minimum(found.end_s, at_s)
     overhead_s = np.minimum(found.overhead_s, end_s - found.start_s)
     return replace(found, end_s=end_s, overhead_s=overhead_s)

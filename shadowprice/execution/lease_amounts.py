@@ -10,14 +10,14 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.real.job_file import Job
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.speeds.sensitivity import Amounts
-from shadowprice.solvers.placement.amounts import (
-    AmountsAllocator,
+from shadowprice.instances.clusters.amounts import (
     AmountsDemand,
     HeldAmounts,
     NodeCapacity,
     no_room,
 )
+from shadowprice.instances.speeds.sensitivity import Amounts
+from shadowprice.solvers.placement.amounts import AmountsAllocator
 from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
 
 IN_PAIRS = "a pair on the same GPUs has the CPUs and memory of the lease that came first there"
@@ -161,21 +161,3 @@ def expect_none_asked(jobs: Sequence[Job], why: str) -> None:
     for job in jobs:
         if demand_of(job).says:
             raise InputError(f"job {job.name}: asks for CPUs or memory, expected none: {why}")
-
-
-def expect_whole_nodes(jobs: Sequence[Job], nodes: Sequence[FoundNode]) -> None:
-    """Refuse jobs that run as copies, each on a whole node, and ask for more than each node has.
-
-    Raises
-    ------
-    InfeasibleJobError
-        Naming the first, and the node.
-    """
-    for job in jobs:
-        for node in nodes:
-            if job.cpus > node.cpus or job.memory_gb > node.memory_gb:
-                raise InfeasibleJobError(
-                    f"job {job.name} asks for {job.cpus:g} CPUs and {job.memory_gb:g} GB, node {node.name} has "
-                    f"{node.cpus:g} and {node.memory_gb:.6g} GB; expected nodes that all have as much, for a "
-                    "copy runs on any"
-                )

@@ -54,6 +54,8 @@ class Node:
         Price of the whole node; 0 means unknown.
     rack : str
         Name of its rack or access switch, empty where unknown.
+    whole_cpus : bool
+        Whether it gives out whole CPUs only, as Slurm does.
     """
 
     gpus: int
@@ -64,6 +66,7 @@ class Node:
     nic_gb_per_s: float = 0.0
     price_per_hour: float = 0.0
     rack: str = ""
+    whole_cpus: bool = False
 
     def __post_init__(self) -> None:
         if (
@@ -80,6 +83,8 @@ class Node:
             raise InputError(f"node: gpu_type is {self.gpu_type!r}, expected {ONE_LINE}")
         if not isinstance(self.rack, str) or not on_one_line(self.rack):
             raise InputError(f"node: rack is {self.rack!r}, expected {ONE_LINE}")
+        if not isinstance(self.whole_cpus, bool):
+            raise InputError(f"node: whole_cpus is {self.whole_cpus!r}, expected true or false")
         for name in _AMOUNTS:
             value = getattr(self, name)
             if not is_number(value) or value < 0:

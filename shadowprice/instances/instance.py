@@ -11,6 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from shadowprice.errors import EarlyEndError, InfeasibleJobError, InputError
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
+from shadowprice.instances.clusters.amounts import (
+    FixedAmounts,
+    expect_amounts,
+    expect_whole_nodes,
+    has_room,
+)
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.failures.node_failures import NodeFailures
@@ -118,7 +124,8 @@ class Instance:
         the jobs, copies would share work that is not a whole number of steps, the window has jobs
         that the workload does not have, or a node fails that the cluster does not have.
     InfeasibleJobError
-        If a job fits no GPU type of the cluster; see :meth:`feasible` for dropping such jobs.
+        If a job fits no GPU type of the cluster, or no nodes have the CPUs and memory that it asks for; see
+        :meth:`feasible` for dropping such jobs.
     """
 
     cluster: Cluster
@@ -167,6 +174,7 @@ class Instance:
             self._check_cores()
         if self.cluster.quotas is not None:
             self._check_quotas(self.cluster.quotas)
+        self._check_amounts()
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
@@ -206,6 +214,24 @@ class Instance:
             ("quotas of GPUs", self.cluster.quotas),
         ):
             self._only(part is None, "jobs that hold cores instead of GPUs", name)
+
+    def _check_amounts(self) -> None:
+        if not self.workload.asking.any():
+            return
+        parts = self.conditions
+        for name, there in (
+            ("job graphs", self.graphs is not None),
+            ("profiles by CPUs and memory", parts is not None and parts.sensitivity is not None),
+            ("jobs that may grow", parts is not None and parts.elasticity is not None),
+            ("jobs that hold a part of a GPU", self.workload.fractional.any()),
+            ("jobs that hold cores instead of GPUs", self.workload.on_cores.any()),
+            ("quotas of tenants", self.cluster.quotas is not None),
+        ):
+            self._only(not there, "jobs that ask for CPUs or memory", name)
+        if self.copies is None:
+            expect_amounts(self.cluster, self.workload)
+        else:
+            expect_whole_nodes(self.cluster, self.workload)
 
     def _check_quotas(self, quotas: Quotas) -> None:
         for name, part in (
@@ -315,6 +341,27 @@ class Instance:
                 "whole ones"
             )
 
+    def expect_no_amounts(self, what: str) -> None:
+        """Refuse jobs that ask for CPUs or memory.
+
+        Parameters
+        ----------
+        what : str
+            What knows of GPUs only, in the plural.
+
+        Raises
+        ------
+        InputError
+            If some job asks for an amount of CPUs or memory.
+        """
+        asking = self.workload.asking
+        if asking.any():
+            first = self.workload.id[asking.argmax()]
+            raise InputError(
+                f"{self.workload.source}: job {first!r} asks for CPUs or memory: {what} are for jobs that ask "
+                "for GPUs alone; leave out the columns cpus and memory_gb"
+            )
+
     def expect_all_complete(self, what: str) -> None:
         """Refuse jobs that run as several copies or hold a part of a GPU, and that need not be complete.
 
@@ -367,6 +414,8 @@ class Instance:
         can_run = _can_run(cluster, workload)
         if cluster.quotas is not None:
             can_run = can_run & _within_quotas(cluster.quotas, workload)
+        if conditions is None or conditions.sensitivity is None:
+            can_run = can_run & has_room(cluster, workload)
         if not can_run.all():
             workload, names = workload.select(can_run), workload.id[~can_run]
             graphs = None if graphs is None else graphs.select(can_run)
@@ -375,6 +424,14 @@ class Instance:
             names = workload.id[:0]
         charges = overheads or Overheads()
         return cls(cluster, workload, charges, pair_throughputs, graphs, conditions), names
+
+    @cached_property
+    def fixed_amounts(self) -> FixedAmounts | None:
+        """CPUs and memory of nodes and jobs, if some job asks for any; None where copies hold nodes whole."""
+        if self.copies is not None or not self.workload.asking.any():
+            return None
+        shared = self.pair_throughputs is not None
+        return FixedAmounts.of(self.cluster, self.workload, shared=shared)
 
     @cached_property
     def pools(self) -> Pools:

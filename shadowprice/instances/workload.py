@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_GANG = 10_000_000
 MAX_ITERATIONS = 1e18
+MAX_AMOUNT = 1e9
+"""Most CPUs, and most memory [GB], that a job can ask for."""
 WHOLE_GPU = 1000
 """A GPU in thousandths, as Kubernetes' device plugins and Alibaba's openb count shares of one."""
 
@@ -37,6 +39,8 @@ OPTIONAL: Mapping[str, object] = {
     "nodes": 0,
     "allowed_types": "",
     "gpu_milli": WHOLE_GPU,
+    "cpus": 0.0,
+    "memory_gb": 0.0,
 }
 """Columns that are in frames and files only where some job has another value than this one."""
 
@@ -90,6 +94,9 @@ class Workload:
     gpu_milli : ndarray of int, shape (n,)
         Thousandths of each of its GPUs that the job holds; below 1000 only of one GPU, which others
         may then share.
+    cpus, memory_gb : ndarray, shape (n,)
+        CPU cores and memory [GB] that the whole gang holds beside its GPUs, in proportion to its GPUs on
+        each node; 0 where it does not say. Its speed does not depend on them: it runs where they are free.
     throughput : ndarray, shape (n, types), optional
         Iterations per second of the whole gang on each type of ``gpu_types``; 0 where the job
         cannot run. None: one unit of work a second on every type.
@@ -115,6 +122,8 @@ class Workload:
     nodes: NDArray[np.int64] = field(default_factory=_absent)
     allowed_types: NDArray[np.object_] = field(default_factory=_absent)
     gpu_milli: NDArray[np.int64] = field(default_factory=_absent)
+    cpus: NDArray[np.float64] = field(default_factory=_absent)
+    memory_gb: NDArray[np.float64] = field(default_factory=_absent)
     throughput: NDArray[np.float64] | None = None
     gpu_types: tuple[str, ...] = ()
     source: str = field(default="workload")
@@ -153,6 +162,8 @@ class Workload:
         nodes: ArrayLike | None = None,
         allowed_types: ArrayLike | None = None,
         gpu_milli: ArrayLike | None = None,
+        cpus: ArrayLike = 0.0,
+        memory_gb: ArrayLike = 0.0,
         throughput: ArrayLike | None = None,
         gpu_types: Sequence[str] = (),
         source: str = "workload",
@@ -214,6 +225,9 @@ class Workload:
             known = "" if given_texts is None else given_texts
             columns[column] = check.texts(column, known, required=False)
         columns |= _submitted(check, limit_s, nodes, gpu_milli)
+        for column, asked in (("cpus", cpus), ("memory_gb", memory_gb)):
+            some = f"a number >= 0, at most {MAX_AMOUNT:g}"
+            columns[column] = check.numbers(column, asked, 0.0, MAX_AMOUNT, some) + 0.0
         _check_submitted(check, columns)
         if throughput is not None:
             columns["throughput"] = check.table(throughput, gpu_types)
@@ -332,6 +346,11 @@ class Workload:
     def fractional(self) -> NDArray[np.bool_]:
         """True for jobs that hold a part of one GPU, shape (n,)."""
         return self.gpu_milli < WHOLE_GPU
+
+    @cached_property
+    def asking(self) -> NDArray[np.bool_]:
+        """True for jobs that ask for an amount of CPUs or memory, shape (n,)."""
+        return np.asarray((self.cpus > 0) | (self.memory_gb > 0), dtype=np.bool_)
 
     @cached_property
     def on_cores(self) -> NDArray[np.bool_]:

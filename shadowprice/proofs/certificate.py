@@ -28,6 +28,8 @@ Rules, in the order they are checked (the first violated row is named):
                         by more than all of it
 ``overlap``             a job is in one run at a time
 ``capacity``            no node holds more GPUs than it has, at any moment; shared ones count once
+``amounts``             where jobs ask for CPUs or memory, no node gives more of either than it has, at any
+                        moment, in whole thousandths of a CPU and MiB
 ``quota``               where tenants have quotas, no run begins with which its tenant holds more GPUs
                         than the quota of that day
 ``down``                where nodes fail, no run holds one that is down, none goes on for longer than
@@ -80,8 +82,10 @@ from numpy.typing import NDArray
 from shadowprice.errors import VerificationError
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.verification import compiled_pass
+from shadowprice.proofs.verification.amounts import too_much
 from shadowprice.proofs.verification.copies import CopiedRuns
 from shadowprice.proofs.verification.failures import FailingRuns
+from shadowprice.proofs.verification.quotas import beyond_quotas
 from shadowprice.proofs.verification.restarts import RESUME, last_runs
 from shadowprice.proofs.verification.speeds import (
     ConditionedRuns,
@@ -448,40 +452,27 @@ class ScheduleChecks:
         )
 
     def held_together(self, runs: Runs) -> None:
-        """Check what jobs hold together: GPUs of nodes that are up, and of their tenants' quotas."""
+        """Check what jobs hold together: GPUs, CPUs and memory of nodes that are up, and of their tenants' quotas."""
         self.capacity()
+        self.amounts()
         self.quotas(runs)
         self.failures(runs)
 
     def quotas(self, runs: Runs) -> None:
         """Check what each tenant holds whenever a run of its jobs begins."""
-        s, quotas = self.schedule, self.instance.cluster.quotas
-        if quotas is None:
-            return
-        place = {name: k for k, name in enumerate(quotas.tenants)}
-        of_job = [place.get(name, -1) for name in self.workload.tenant.tolist()]
-        job, row = s.job[runs.row], runs.row
-        tenant = np.array(of_job, dtype=np.int64)[job]
-        self.refuse("quota", tenant < 0, "the job's tenant has no quota", row)
-        held = runs.width(s) * self.workload.gpu_milli[job]
-        begins = np.arange(2 * len(row)) >= len(row)
-        time, both = (
-            np.concatenate((s.end_s[row], s.start_s[row])),
-            np.concatenate((tenant, tenant)),
-        )
-        # At one time GPUs are freed before others are taken.
-        order = np.lexsort((begins, time, both))
-        total = np.cumsum(np.concatenate((-held, held))[order])
-        period = np.searchsorted(np.array(quotas.start_s), time[order], side="right") - 1
-        limit = np.array(quotas.gpus, dtype=np.int64)[period, both[order]]
-        self.refuse(
-            "quota",
-            begins[order] & (total > limit * WHOLE_GPU),
-            lambda k: (
-                f"its tenant then holds {total[k] / WHOLE_GPU:g} GPUs, its quota is {limit[k]}"
-            ),
-            np.concatenate((row, row))[order],
-        )
+        quotas = self.instance.cluster.quotas
+        if quotas is not None:
+            for bad, say, rows in beyond_quotas(self.instance, quotas, self.schedule, runs):
+                self.refuse("quota", bad, say, rows)
+
+    def amounts(self) -> None:
+        """Check that nodes have the CPUs and memory that jobs ask for, of the rows at hand."""
+        jobs = self.workload
+        if (jobs.cpus > 0).any() or (jobs.memory_gb > 0).any():
+            found = too_much(self.instance, self.schedule)
+            if found is not None:
+                row, say = found
+                self.refuse("amounts", np.arange(len(self.schedule)) == row, say)
 
     def failures(self, runs: Runs) -> None:
         """Check that no run holds a node that is down, and note what runs lost."""

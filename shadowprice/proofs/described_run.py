@@ -69,6 +69,11 @@ def not_one_pool(run: DescribedRun) -> Iterator[str]:
     """GPUs of several speeds, and placements that let a gang wait beside enough free GPUs."""
     if run.instance.workload.throughput is not None and len(run.instance.cluster.gpu_types) > 1:
         yield "GPUs differ in speed, the theorem is about one pool of GPUs"
+    elif run.instance.workload.asking.any():
+        yield (
+            "jobs ask for CPUs or memory, for which a gang may wait beside enough free GPUs; the theorem is "
+            "about gangs that need GPUs alone"
+        )
     elif not run.anywhere:
         yield (
             f"placement {run.placement.name} lets a gang wait beside enough free GPUs, the theorem is "
@@ -108,6 +113,18 @@ def not_one_weight(run: DescribedRun) -> Iterator[str]:
     weight = run.instance.workload.weight
     if not np.all(weight == weight[:1]):
         yield "jobs have different weights, the theorem is about the unweighted sum"
+
+
+def not_of_equal_gpus(run: DescribedRun) -> Iterator[str]:
+    """All that a theorem on gangs of one pool without charges, rounds and weights does not know."""
+    for each in (not_at_events, not_one_pool, not_plain_runs, not_one_weight):
+        yield from each(run)
+    if run.instance.graphs is not None:
+        yield "speeds depend on where the replicas of a job are"
+    if SharingGain.of(run.instance) is not None:
+        yield "jobs may share GPUs"
+    if run.instance.restarts:
+        yield "jobs lose their work when they are preempted"
 
 
 def not_comparable(run: DescribedRun) -> Iterator[str]:

@@ -103,7 +103,7 @@ def name_with_parameters(policy: Policy | str) -> str:
     """A policy's name with the parameters that are not as usual, in the form that :func:`policy` takes.
 
     Of a policy of one's own it tells two apart, and cannot be looked up. A parameter that is an object
-    is told by its name.
+    is told by its name; a log of prices, which decides nothing, is not told.
 
     >>> from shadowprice.solvers.classic.las import Las
     >>> name_with_parameters(Las()), name_with_parameters(Las(quantum_s=900.0))
@@ -113,13 +113,16 @@ def name_with_parameters(policy: Policy | str) -> str:
         return policy
     if not is_dataclass(policy) or isinstance(policy, type):
         return policy.name
+    from shadowprice.solvers.price_log import KeepsPrices  # it loads NumPy
+
     usual: Any = policies().get(policy.name)
     usual = usual if type(usual) is type(policy) else None
+    untold = {"name", "log"} if isinstance(policy, KeepsPrices) else {"name"}
     told = [
         f"{each.name}={parameter_text(getattr(policy, each.name))}"
         for each in fields(policy)
         if each.init
-        and each.name != "name"
+        and each.name not in untold
         and getattr(policy, each.name) != (getattr(usual, each.name) if usual else _default(each))
     ]
     return f"{policy.name}:{','.join(told)}" if told else policy.name

@@ -34,6 +34,11 @@ def test_what_a_search_gained_is_said() -> None:
     assert history.warning() is None
 
 
+def test_no_bound_is_said_to_be_more_than_it_is() -> None:
+    found = bound_of(Fraction(12345675 * TICKS_PER_S, 10), "fluid")
+    assert list(BoundHistory((found,)).sentences()) == ["fluid: 1.23456e+06 s"]
+
+
 def test_a_trivial_bound_is_warned_of() -> None:
     warning = BoundHistory(bounds(("job", 90), ("fluid", 40))).warning()
     assert warning is not None

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,11 +20,19 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.guarantees.asrpt import Guarantee
-from shadowprice.analysis.guarantees.lookup import Silence, Statement, described, guarantee
+from shadowprice.analysis.guarantees.lookup import (
+    KnownBound,
+    Silence,
+    Statement,
+    described,
+    guarantee,
+    known_bound,
+)
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import settle
@@ -262,6 +271,33 @@ def test_each_file_on_a_srpt_has_its_own_hypotheses() -> None:
     assert "have no guard" in words(asrpt_early.uncovered, "asrpt-early")
     assert "may overtake" in words(asrpt_early.uncovered, "asrpt:overtake=true")
     assert "the policy is fifo" in words(asrpt_early.uncovered, "fifo")
+
+
+@pytest.mark.parametrize("name", ["srtf", "las2d:thresholds_gpu_s=2"])
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"round_s": 1000.0},
+        {"overheads": sp.Overheads(start_s=5.0)},
+        {"interference": Interference({"VGG16": 0.1, "VGG19": 0.5})},
+        {"preemption": sp.Preemption.RESTART},
+    ],
+)
+def test_a_factor_of_an_adversary_is_none_of_other_runs(
+    name: str, switches: dict[str, Any]
+) -> None:
+    """SRPT-1 and TIR-las (b) know neither weights nor charges, rounds, sharing or restarts."""
+
+    def known(jobs: sp.Workload, semantics: sp.Semantics) -> KnownBound | None:
+        settled = settle(jobs, "1x1", name, semantics)
+        seen = described(settled, COMPLETION)
+        assert seen is not None
+        return known_bound(carry_out_gangs(settled), seen)
+
+    assert known(TWO, sp.Semantics()) is not None
+    assert known(TWO, sp.Semantics(**switches)) is None
+    heavy = replace(TWO, weight=np.array([1.0, 9.0]))
+    assert known(heavy, sp.Semantics()) is None
 
 
 def test_rounds_break_the_factor_and_it_is_not_printed(
@@ -835,6 +871,33 @@ def test_bounds_with_widths_are_below_brute_force(
     below(instance, replace(rigid(jobs, gpus, start_s), alone=ways))
     allowed = ScheduleClass.allowed(instance, preemptive=True)
     assert allowed.elastic == bool((widest > jobs.gpus).any())
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    work=st.lists(st.integers(1, 4000), min_size=1, max_size=4),
+    goal=st.sampled_from(sp.Objective),
+)
+def test_no_bound_is_printed_above_the_one_that_was_found(
+    work: list[int], goal: sp.Objective
+) -> None:
+    """A job of 0.6 s costs 1 s to the nearest second, and no bound of it is 1 s."""
+    rows = [f"j{k},1,0,{each / 1000}" for k, each in enumerate(work)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "jobs.csv"
+        path.write_text("\n".join(["id,gpus,submit,duration", *rows, ""]))
+        words = ["compare", str(path), "--cluster", "1x2", "--policies", "srtf", "--budget", "0"]
+        words += ["--objective", str(goal)]
+        printed = CliRunner().invoke(app, words, env={"COLUMNS": "120"})
+        (row,) = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)["policies"]
+    (line,) = (each for each in printed.stdout.splitlines() if "│ srtf" in each)
+    cells = [each.strip().replace(",", "") for each in line.strip("│").split("│")]
+    assert Fraction(row["bound"]) - 1 < int(cells[2]) <= Fraction(row["bound"])
+    assert Fraction(cells[4].removesuffix("x")) >= Fraction(row["cost"]) / Fraction(row["bound"])
+    told = [each for each in printed.stderr.splitlines() if each.startswith("bound ")]
+    assert told
+    for each in told:
+        assert Fraction(each.split(": ")[1].split(" s")[0]) <= Fraction(row["bound"])
 
 
 # --- the class is named -------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy as policy_by_name
-from support.typed_jobs import TYPES, least_slotted_costs, typed_instances
+from support.typed_jobs import least_slotted_costs, slotted_instances, typed_instances
 
 POLICIES = ("fifo", "srtf", "las2d", "hadar", "gavel:max_min_fairness_perf,round_s=10")
 
@@ -65,21 +65,12 @@ def test_no_policy_is_better_by_more(
 
 
 @settings(max_examples=5, deadline=None)
-@given(data=st.data())
-def test_exhaustive_search_does_not_gain_more(data: st.DataObject) -> None:
-    n = data.draw(st.integers(1, 2))
-    draw = {
-        name: data.draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
-        for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 2), ("work", 1, 3))
-    }
-    speeds = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=2, max_size=2)
-    table = data.draw(st.lists(speeds, min_size=n, max_size=n))
-    jobs = Workload.from_columns(**draw, throughput=table, gpu_types=TYPES[:2])
-    instance = Instance(sp.Cluster.parse("1x2:k80,1x2:p100"), jobs)
+@given(instance=slotted_instances())
+def test_exhaustive_search_does_not_gain_more(instance: Instance) -> None:
     least = least_slotted_costs(instance, 7)
-    arrivals = [Fraction(each) for each in jobs.arrival_s.tolist()]
+    arrivals = [Fraction(each) for each in instance.workload.arrival_s.tolist()]
     best = {
-        Measure.MEAN_JCT: (least.total_s - sum(arrivals)) / n,
+        Measure.MEAN_JCT: (least.total_s - sum(arrivals)) / len(arrivals),
         Measure.MAKESPAN: least.last_s - min(arrivals),
     }
     for measure, value in best.items():

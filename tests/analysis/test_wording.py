@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shadowprice.analysis.wording import at_least, at_most
+from shadowprice.analysis.wording import amount_at_least, amount_at_most, at_least, at_most
 
 
 @given(st.fractions(min_value=0, max_value=10**12) | st.floats(0, 1e308))
@@ -37,3 +37,12 @@ def test_a_lower_limit_is_never_more_than_the_ratio_and_hardly_less(ratio: Fract
     printed = Fraction(at_least(ratio).removesuffix("x"))
     exact = Fraction(ratio)
     assert exact * Fraction(999, 1000) <= printed <= exact
+
+
+@given(st.fractions(min_value=0, max_value=10**12) | st.floats(0, 1e307))
+def test_an_amount_is_rounded_away_from_what_would_be_more_than_proven(amount: Fraction | float):
+    """Six digits, and of floats the number that JSON has."""
+    exact = Fraction(repr(amount)) if isinstance(amount, float) else amount
+    least, most = Fraction(amount_at_least(amount)), Fraction(amount_at_most(amount))
+    assert least <= exact <= most
+    assert most * (1 - Fraction(1, 10**5)) <= exact <= least / (1 - Fraction(1, 10**5))

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.lease_files import ask_stop, read_status, renew
 from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
-from shadowprice.execution.supervision.files import read_json, write_json
+from shadowprice.execution.supervision.files import RESERVED_BYTES, read_json, write_json
 from shadowprice.execution.supervision.output import Log, open_log
-from shadowprice.execution.supervision.processes import TAG
+from shadowprice.execution.supervision.processes import TAG, descendants, processes
 from support.host_conformance import IGNORES_TERM, SAVES, living, python, shell
 
 pytestmark = [
@@ -147,6 +147,56 @@ def test_a_wrapper_that_passes_no_signal_on(rank: Callable[..., Rank]) -> None:
     found = run.ended()
     assert "saved" in run.output()
     assert (found.reason, found.forced) == ("stopped", False)
+
+
+def test_stopped_processes_of_a_command_go_on_when_it_is_to_end(rank: Callable[..., Rank]) -> None:
+    """A command that waits for a child that somebody suspended: both are continued, and it saves."""
+    code = (
+        "import os, signal, subprocess, sys\n"
+        "signal.signal(15, lambda *_: None)\n"
+        "child = subprocess.Popen(['sh', '-c', 'trap \"exit 0\" CONT; echo up; while :; do sleep 0.02; done'])\n"
+        "sys.exit(75 if child.wait() == 0 else 1)"
+    )
+    run = rank(python(code), grace_s=16.0).up()
+    recorded = read_json(f"{run.directory}/supervisor.json")
+    assert recorded is not None
+    leader = recorded["command_pid"]
+    for pid in [*sorted(descendants({leader}, processes())), leader]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    asked_s = time.monotonic()
+    ask_stop(run.directory, 16.0, "the test")
+    found = run.ended()
+    assert (found.code, found.reason, found.forced) == (75, "stopped", False)
+    assert time.monotonic() - asked_s < 7.0  # after half of the grace all are asked to end
+
+
+@pytest.mark.parametrize("link", ["ln", "ln -s", "mkfifo", "rm", "mkdir"])
+def test_what_a_command_makes_of_the_space_for_its_end_is_not_written_to(
+    rank: Callable[..., Rank], link: str
+) -> None:
+    here = f'cd "${TAG}" && mv .exit ../kept'
+    made = {
+        "ln": "ln ../kept .exit",
+        "ln -s": "ln -s ../kept .exit",
+        "mkfifo": "mkfifo .exit",
+        "rm": "true",
+        "mkdir": "mkdir .exit exit.json",
+    }[link]
+    run = rank(shell(f"{here} && {made} && exit 9"))
+    run.supervise()
+    found = run.ended()
+    assert (found.code, found.reason) == (9, "exited")
+    kept = run.directory.parent / "kept"
+    assert kept.read_bytes() == b" " * RESERVED_BYTES
+
+
+def test_an_end_takes_the_space_that_was_kept_for_it(rank: Callable[..., Rank]) -> None:
+    run = rank(shell("exit 9"))
+    run.supervise()
+    assert run.ended().code == 9
+    assert not (run.directory / ".exit").exists()
+    assert (run.directory / "exit.json").stat().st_size < 200
 
 
 def test_a_chain_of_processes_cannot_run_away(rank: Callable[..., Rank]) -> None:

@@ -36,6 +36,26 @@ def rule_broken(instance: Instance, frame: pd.DataFrame) -> str | None:
     return None
 
 
+@pytest.mark.parametrize(("gang", "restart_s"), [(1, 4.0), (2, 6.0), (3, 7.0), (4, 7.0)])
+def test_a_gang_restarts_at_the_charge_of_its_size(gang: int, restart_s: float) -> None:
+    """The first step that is not below the gang, else the last."""
+    steps = ((1, 4.0), (2, 6.0), (3, 7.0))
+    workload = Workload.from_columns(arrival_s=[0], gpus=[gang], work=[20])
+    instance = Instance(Cluster.parse("1x4"), workload, Overheads(1.0, 9.0, restart_by_gpus=steps))
+    whole_s = instance.shortest_s[0]
+
+    def paying(again_s: float) -> Schedule:
+        ends_s = np.array([6.0, 10.0 + 1.0 + again_s + whole_s - 5.0])
+        zero, gpus = np.zeros(2, dtype=np.int64), np.full(2, gang)
+        overhead_s = np.array([1.0, 1.0 + again_s])
+        return Schedule(zero, zero, gpus, np.array([0.0, 10.0]), ends_s, overhead_s)
+
+    verify(instance, paying(restart_s))
+    for other_s in {0.0, 4.0, 6.0, 7.0, 9.0} - {restart_s}:
+        with pytest.raises(Violation, match="overhead"):
+            verify(instance, paying(other_s))
+
+
 @given(instance=instances(), name=st.sampled_from(POLICIES))
 def test_accepts_every_policy(instance: Instance, name: str) -> None:
     verify(instance, run(instance, policy(name)).schedule)

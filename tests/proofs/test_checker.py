@@ -556,6 +556,8 @@ def test_two_programs_price_plans_alike(data):
     [
         ([0, 0], [1], "does not increase"),
         ([0, 1], [], "does not increase"),
+        ([0, 1], [1, 1], "does not increase"),
+        ([0, 2, 1], [1, 1], "does not increase"),
         ([0, 1], [-1], "price"),
     ],
 )
@@ -633,6 +635,11 @@ def test_ratios_beyond_floats_are_printed(tmp_path, capsys, monkeypatch):
         Fraction(2**70, 3),
         Fraction(10**400, 7),
         Fraction(1000001, 1000000),
+        1000,
+        Fraction(1999, 2),
+        Fraction(1999999, 2),
+        1000000,
+        1000001,
     ],
 )
 def test_both_round_up_alike(ratio):

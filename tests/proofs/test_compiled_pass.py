@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.errors import VerificationError
 from shadowprice.execution.engine import run
+from shadowprice.instances.cluster import Node
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.verification import compiled_pass
@@ -168,6 +169,9 @@ KNOWN = {
     sp.Schedule: "job node gpus start_s end_s overhead_s partner stages cpus memory_gb copy steps shared_gpu",
     sp.Overheads: "start_s restart_s migration_s restart_by_gpus",
     sp.Cluster: "nodes quotas",
+    Node: "gpus gpu_type cpus memory_gb intra_gb_per_s nic_gb_per_s price_per_hour rack whole_cpus",
+    sp.Workload: "id arrival_s gpus work weight deadline_s tenant model group name job_class outcome limit_s nodes "
+    "allowed_types gpu_milli cpus memory_gb throughput gpu_types source",
 }
 
 
@@ -175,6 +179,16 @@ KNOWN = {
 def test_the_pass_knows_all_that_there_is_to_know(kind: Any) -> None:
     """Who adds a field says in the pass whether a schedule is plain with it."""
     assert [field.name for field in fields(kind)] == KNOWN[kind].split()
+
+
+def test_jobs_that_ask_for_cpus_are_left_to_the_rules() -> None:
+    cluster = sp.Cluster.parse("1x2+4cpu+8gb")
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[5, 5])
+    schedule = run(sp.Instance(cluster, jobs), policy("fifo")).schedule
+    asking = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[5, 5], cpus=[3, 3])
+    assert scan(sp.Instance(cluster, jobs), schedule)
+    assert not scan(sp.Instance(cluster, asking), schedule)
+    assert not obeys(sp.Instance(cluster, asking), schedule)
 
 
 def test_a_job_that_holds_a_part_of_a_gpu_is_left_to_the_rules() -> None:

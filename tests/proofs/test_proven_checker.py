@@ -19,6 +19,7 @@ from shadowprice.analysis.certify_utility import certify_utility
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.steady_state.job_window import JobWindow
+from support.certificate_text import records_of, signed
 from support.paths import ROOT
 
 ROCQ = ROOT / "shadowprice" / "proofs" / "rocq"
@@ -128,6 +129,21 @@ def test_it_says_what_its_proof_does_not_speak_of(built, tmp_path):
     }
     texts = {what: certify(outcome, budget_s=0).text for what, outcome in made.items()}
     texts["the field round"] = certify_utility(whole, "completion_time", 2.0, budget_s=0).text
+    every = records_of(certify(whole, budget_s=0).text)
+    every[-2] = {"kind": "bound", "bound": "speed-up-power", "grid": [], "prices": []}
+    every[-2]["exponent"] = 0
+    texts["the bound speed-up-power"] = signed(every)
+    late = sp.Workload.from_columns(arrival_s=[1], gpus=[1], work=[5])
+    in_rounds = sp.simulate(late, "1x4", "fifo", sp.Semantics(round_s=4.0))
+    rounds = certify_utility(in_rounds, "completion_time", 4.0, budget_s=0.0)
+    assert rounds.bound == "whole-round-prices"
+    header, *others = records_of(rounds.text)
+    texts["the field rounds"] = signed(
+        [
+            {name: value for name, value in header.items() if name not in ("round", "utility")},
+            *others,
+        ]
+    )
     for what, text in texts.items():
         path = tmp_path / "cert.jsonl"
         path.write_text(text, encoding="ascii")

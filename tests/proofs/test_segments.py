@@ -111,6 +111,18 @@ def three_jobs() -> tuple[sp.Instance, sp.Schedule]:
     return instance, run(instance, policy("fifo")).schedule
 
 
+def test_where_the_compiled_pass_says_yes_rows_are_read_once(monkeypatch):
+    monkeypatch.setattr(compiled_pass, "LEAST_ROWS", 0)
+    instance, schedule = three_jobs()
+    told: list[tuple[int, int]] = []
+    verify_segments(instance, Cut(by_end(schedule), [1]), reaches=lambda *far: told.append(far))
+    assert told == [(2, 3), (3, 3)]
+    for cuts in ([], [1]):
+        short = replace(schedule, end_s=schedule.end_s - (schedule.job == 2))
+        with pytest.raises(Violation, match=r"^work: "):
+            verify_segments(instance, Cut(by_end(short), cuts))
+
+
 def test_a_long_run_in_the_last_part_is_held_against_the_first():
     """Alone, each segment would do: only together they hold two GPUs of one."""
     instance, schedule = three_jobs()

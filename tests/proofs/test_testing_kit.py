@@ -281,7 +281,7 @@ def test_without_hypothesis_it_says_what_to_install() -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "ImportError: shadowprice.proofs.testing: hypothesis is not installed, "
-        "expected `pip install shadowprice[test]`"
+        "expected pip install 'shadowprice[test]'"
     )
 
 

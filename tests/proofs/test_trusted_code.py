@@ -420,7 +420,10 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
         "proofs/certificate.py",
         *(
             f"proofs/verification/{part}.py"
-            for part in ("compiled_pass", "copies", "failures", "restarts", "segments", "speeds")
+            for part in (
+                *("amounts", "compiled_pass", "copies", "failures"),
+                *("quotas", "restarts", "segments", "speeds"),
+            )
         ),
         "proofs/graph_time.py",
         "proofs/run_speed.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shlex
 from functools import cache
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_blocks_have_a_language_and_parse(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)  # a command that hangs is named by the limit of its own
 @pytest.mark.parametrize("path", [path for path in PAGES if any(blocks_of(path))], ids=name_of)
 def test_a_page_does_what_it_says(path: Path, tmp_path: Path) -> None:
     run_page.run_page(path, run_page.fresh_directory(tmp_path))
@@ -151,6 +152,21 @@ def test_a_page_that_is_wrong_fails(old: str, new: str, message: str, tmp_path: 
     with pytest.raises(PageError) as raised:
         run_page.run_page(page, tmp_path)
     assert message in str(raised.value)
+
+
+@pytest.mark.timeout(30)
+def test_a_command_that_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where what it started holds its output; nothing of it is left."""
+    monkeypatch.setattr(run_page, "LIMIT_S", 2)
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ echo begun; sleep 60 > held | sleep 60; true\n```\n")
+    os.mkfifo(tmp_path / "held")
+    held = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(PageError, match=r"page\.md:2: \$ echo begun.*\n.* 2 s.*\nbegun\n"):
+        run_page.run_page(page, tmp_path)
+    os.set_blocking(held, True)
+    assert os.read(held, 1) == b""  # nobody holds it any more
+    os.close(held)
 
 
 def test_lines_that_depend_on_the_machine_are_left_out(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -24,6 +25,17 @@ from support.paths import ROOT
 def test_every_public_name_is_on_a_page() -> None:
     assert reference_pages.unlisted() == set()
     assert ".. autofunction:: simulate\n" in reference_pages.pages()["reference/running.rst"]
+
+
+def test_the_front_page_and_the_first_page_say_what_the_demo_prints() -> None:
+    printed = (
+        (ROOT / "README.md").read_text().partition("$ shadowprice demo\n")[2].partition("```")[0]
+    )
+    lines = printed.splitlines()
+    for page in ("index.md", "start.md"):
+        said = re.findall(r"^> (\w+ costs at most .*)$", (ROOT / "docs" / page).read_text(), re.M)
+        assert len(said) == 1
+        assert said[0] in lines, page
 
 
 def test_every_theorem_and_model_is_on_a_page() -> None:

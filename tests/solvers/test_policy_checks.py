@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import event, given
@@ -15,8 +15,9 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, PolicyError, VerificationError
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.policy import Decision, Knowledge, State
+from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from shadowprice.solvers.policy_checks import expect_policy
+from shadowprice.solvers.price_log import KeepsPrices, PriceLog
 from shadowprice.solvers.registry import name_with_parameters, policies, policy, registered_name
 
 JOBS = Workload.from_columns(
@@ -297,6 +298,12 @@ def test_a_name_with_its_parameters_is_that_of_an_equal_policy(found: Any) -> No
 
 def test_names_of_policies_as_they_are_have_no_parameters() -> None:
     assert {name_with_parameters(each) for each in policies().values()} == set(policies())
+
+
+@pytest.mark.parametrize("name", ["hadar", "hadar-committed", "hadar:round_s=9.0"])
+def test_a_log_of_prices_is_no_part_of_a_name(name: str) -> None:
+    keeping = cast("KeepsPrices", policy(name)).keeping(PriceLog())
+    assert name_with_parameters(cast("Policy", keeping)) == name
 
 
 def test_a_policy_of_ones_own_has_no_registered_name() -> None:

@@ -39,6 +39,20 @@ def typed_instances(draw: st.DrawFn, max_jobs: int = 5, weights: bool = True) ->
     return Instance(Cluster.parse(cluster), jobs)
 
 
+@st.composite
+def slotted_instances(draw: st.DrawFn) -> Instance:
+    """One or two jobs on two types, few enough for :func:`least_slotted_costs` in 7 slots."""
+    n = draw(st.integers(1, 2))
+    numbers = {
+        name: draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
+        for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 2), ("work", 1, 3))
+    }
+    speeds = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=2, max_size=2)
+    table = draw(st.lists(speeds, min_size=n, max_size=n))
+    jobs = Workload.from_columns(**numbers, throughput=table, gpu_types=TYPES[:2])
+    return Instance(Cluster.parse("1x2:k80,1x2:p100"), jobs)
+
+
 @dataclass(frozen=True)
 class LeastCosts:
     """Least total weighted completion time and least last completion [s], each by a schedule of its own."""

@@ -46,7 +46,7 @@ def by_hypothesis(trail: Trail) -> None:
         hypothesis: Any = importlib.import_module("hypothesis")
     except ImportError:
         raise InputError(
-            "method hypothesis: hypothesis is not installed, expected `pip install shadowprice[test]`"
+            "method hypothesis: hypothesis is not installed, expected pip install 'shadowprice[test]'"
         ) from None
     cases = _cases(trail.judge.family)
     known: dict[FamilyInstance, Fraction] = {}

@@ -9,7 +9,7 @@ more than all of them (``analysis/certificates/demands.py``). That is what HADAR
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.job_utilities import JobUtilities, rounded_sum
+from shadowprice.analysis.certificates.whole_rounds import proposing, whole_round_jobs
 from shadowprice.analysis.utility.bound import improve
 from shadowprice.instances.instance import Instance
 from shadowprice.proofs import run_speed
@@ -28,6 +29,8 @@ from shadowprice.proofs.hadar.run_certificate import SCALES
 
 Prices = NDArray[np.float64]
 
+TYPED = "typed-round-prices"
+WHOLE_ROUNDS = "whole-round-prices"
 _MOST_CELLS = 5_000_000
 """Jobs times rounds up to which prices are searched for."""
 
@@ -43,6 +46,8 @@ class RoundMarket:
     utilities : JobUtilities
     jobs : list of BoundedJob
         Without their utilities.
+    relaxed : list of tuple of BoundedJob
+        Of each job those whose least costs hold for it.
     capacity : ndarray of int, shape (types,)
         GPUs of each type, in parts of a GPU.
     parts : int
@@ -54,6 +59,7 @@ class RoundMarket:
     kind: str
     utilities: JobUtilities
     jobs: list[BoundedJob]
+    relaxed: list[tuple[BoundedJob, ...]]
     capacity: NDArray[np.int64]
     parts: int
     rent: tuple[Fraction, ...]
@@ -74,13 +80,25 @@ class RoundMarket:
             )
             jobs = [BoundedJob(g, r, tuple(row), Fraction(1), ()) for g, r, row in rows]
             rent = tuple(map(Fraction, capacity.tolist()))
-            return cls("typed-round-prices", utilities, jobs, capacity, 1, rent)
+            alone: list[tuple[BoundedJob, ...]] = [(job,) for job in jobs]
+            return cls(TYPED, utilities, jobs, alone, capacity, 1, rent)
         relaxed, parts = demands.searched()
         most = ceil(relaxed.total_gpus * relaxed.speedup)
         columns = zip(relaxed.gpus, relaxed.release, relaxed.work, strict=True)
         jobs = [BoundedJob(min(g, most), r, (p,), Fraction(1), ()) for g, r, p in columns]
         rent = (demands.capacity / demands.scale,)
-        return cls("round-prices", utilities, jobs, np.array([most]), parts, rent)
+        alone = [(job,) for job in jobs]
+        return cls("round-prices", utilities, jobs, alone, np.array([most]), parts, rent)
+
+    def in_whole_rounds(self) -> RoundMarket:
+        """The same of schedules in whole rounds alone; of prices by type."""
+        length = self.utilities.length
+        return replace(
+            self,
+            kind=WHOLE_ROUNDS,
+            jobs=[proposing(job, length) for job in self.jobs],
+            relaxed=[whole_round_jobs(job, length) for job in self.jobs],
+        )
 
     def valued(self, rounds: int) -> list[BoundedJob]:
         """Jobs with their utilities in doubles."""
@@ -98,15 +116,17 @@ class RoundMarket:
 
     def _payoff(self, number: int, unit: Fraction, prices: NDArray[np.int64]) -> Fraction:
         """mu_j."""
-        job, length = self.jobs[number], self.utilities.length
-        first = job.arrival // length
+        relaxed, length = self.relaxed[number], self.utilities.length
+        first = relaxed[0].arrival // length
         best = self.utilities.of_round(number, max(first, len(prices)))
-        for at, cost in enumerate(least_costs(job, self.capacity, prices, length), first):
+        every = (least_costs(job, self.capacity, prices, length) for job in relaxed)
+        for at, costs in enumerate(zip(*every, strict=True), first):
             worth = self.utilities.of_round(number, at)
             if worth <= best:
                 break
-            if cost is not None:
-                best = max(best, worth - cost * unit)
+            known = [cost for cost in costs if cost is not None]
+            if len(known) == len(costs):
+                best = max(best, worth - max(known) * unit)
         return best
 
     def record(self, unit: Fraction, prices: NDArray[np.int64]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from shadowprice.analysis.guarantees.lookup import KnownBound
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.objective import Objective
-from shadowprice.proofs.described_run import DescribedRun
+from shadowprice.proofs.described_run import DescribedRun, not_of_equal_gpus
 from shadowprice.solvers.classic.srtf import Srtf
 
 
@@ -24,7 +24,7 @@ class SrptTheorem:
     def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
         """1, on one GPU."""
         one = isinstance(run.policy, Srtf) and outcome.instance.cluster.total_gpus == 1
-        if not one or run.objective is Objective.MAKESPAN or outcome.instance.restarts:
+        if not one or run.objective is Objective.MAKESPAN or any(not_of_equal_gpus(run)):
             return None
         return KnownBound("SRPT-1 (one machine)", Fraction(1))
 

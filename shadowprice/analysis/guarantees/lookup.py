@@ -135,8 +135,13 @@ def theorems() -> Mapping[str, PolicyTheorems]:
 
 
 def described(run: Run, objective: Objective) -> DescribedRun | None:
-    """A run as theorems see it; None of which no theorem speaks: in a loop of its own, or on nodes that fail."""
-    if run.policy is None or run.instance.failures is not None:
+    """A run as theorems see it; None of which no theorem speaks.
+
+    That is one in a loop of its own, on nodes that fail, or of jobs that ask for CPUs or memory, for which a
+    gang may wait beside enough free GPUs.
+    """
+    instance = run.instance
+    if run.policy is None or instance.failures is not None or instance.workload.asking.any():
         return None
     return DescribedRun(run.instance, run.policy, objective, run.rounds.length_s, run.placement)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -47,7 +48,7 @@ class RobustTheorem:
             Fraction(most) / least,
             ScheduleClass(preemptive=True),
             f"with these predictions {at_most(factors.consistency)}, with any {at_most(factors.robustness)} and "
-            f"{float(factors.more_s):,.0f} s",
+            f"{math.ceil(factors.more_s):,} s",
         )
 
     def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:

@@ -136,8 +136,6 @@ def plan(settings: Settings) -> ExecutionPlan:
             graphs=_named_graphs(instance),
         )
     outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, semantics)
-    if job_file.profiles is None and any(demand_of(job).says for job in job_file.jobs):
-        assumed.append("CPUs and memory that jobs ask for are not simulated")
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)
 
 

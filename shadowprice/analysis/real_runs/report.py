@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +24,15 @@ from shadowprice.analysis.real_runs.run import RunReader
 from shadowprice.analysis.real_runs.status import shortened
 from shadowprice.analysis.real_runs.unsimulated import unsimulated
 from shadowprice.errors import InputError
+
+DRIFT_HEADS = {
+    "arrival_s": "arrival [s]",
+    "real_jct_s": "real JCT [s]",
+    "simulated_jct_s": "simulated [s]",
+    "difference_s": "difference [s]",
+    "relative_error": "error",
+}
+"""Heads of the columns of a drift, as the table that a run prints has them."""
 
 
 def figure_html(name: str, figure: go.Figure) -> Markup:
@@ -60,7 +70,7 @@ def report(run: RunReader, *, made_by: str = "") -> str:
         load=figure_html("load", load_figure(run)),
         throughput=None if rates is None else figure_html("throughput", rates),
         max_panels=MAX_PANELS,
-        drift=_csv_table(drift) if drift.is_file() else None,
+        drift=_drift_table(drift) if drift.is_file() else None,
         unsimulated=[f"Not simulated: {words}." for words in unsimulated(run.events())],
         incidents=_incidents_table(run),
         made_by=made_by,
@@ -96,7 +106,7 @@ def _jobs_table(rows: Sequence[JobRow]) -> Sheet:
         "tries",
         "steps lost",
         "measured [it/s]",
-        "predicted [it/s]",
+        "assumed [it/s]",
     )
     cells = [
         (
@@ -136,22 +146,31 @@ def _incidents_table(run: RunReader) -> Sheet:
     return Sheet(("time [s]", "what", "of", "because"), cells, words=4)
 
 
-def _csv_table(path: Path) -> Sheet:
+def _drift_table(path: Path) -> Sheet:
+    """Rows of a file of :class:`~shadowprice.analysis.real_runs.results.Drift`, errors in per cent."""
     try:
         with path.open(newline="", encoding="utf-8") as sheet:
             lines = list(csv.reader(sheet))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     heads, cells = (lines[0], lines[1:]) if lines else ([], [])
-    return Sheet(heads, [[_shorter(cell) for cell in row] for row in cells], words=1)
+    odd = next((row for row in cells if len(row) != len(heads)), None)
+    if odd is not None:
+        raise InputError(f"{path}: a row has {len(odd)} cells, expected {len(heads)}: {odd}")
+    shown = [[_shorter(head, cell) for head, cell in zip(heads, row, strict=True)] for row in cells]
+    return Sheet([DRIFT_HEADS.get(head, head) for head in heads], shown, words=1)
 
 
-def _shorter(cell: str) -> str:
-    """A number with four digits; anything else as it is."""
+def _shorter(head: str, cell: str) -> str:
+    """A number with four digits, an error in per cent; anything else as it is."""
     try:
         value = float(cell)
     except ValueError:
         return cell
+    if not math.isfinite(value):
+        return cell
+    if head == "relative_error":
+        return f"{100 * value:+.1f} %"
     return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
 
 

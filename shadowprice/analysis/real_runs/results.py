@@ -203,13 +203,15 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
         outcome = simulate(run.workload, run.cluster, copies)
         return drift(run.jobs, outcome, assumed=charges, notes=run.notes)
     mapped = run.mapped
+    # Where jobs might share GPUs, who asked for no CPUs and memory held none, whether a pair was measured or not.
+    together = bool(run.table.pairs) or (run.shared and bool(run.workload.asking.any()))
     speeds: ModelSkews | None = None if mapped is not None else spread_speeds(run.observations)
     semantics = Semantics(
         placement=run.placement,
         round_s=run.round_s,
         first_round_s=0.0,
         overheads=run.overheads,
-        pair_throughputs=run.table if run.table.pairs else None,
+        pair_throughputs=run.table if together else None,
         skews=speeds if speeds is not None and speeds.models else None,
         profiles=run.profiles,
         network=None if mapped is None else mapped.network,

@@ -140,7 +140,8 @@ class Timeline:
             if kind in ("granted", "running", "stop-asked", "released"):
                 self._lease(kind, (str(event["job"]), int(event["epoch"])), time_s, data)
             elif kind == "arrived":
-                self.arrived_s[event["job"]] = time_s
+                # A driver that takes over tells again of jobs that nothing had been decided of.
+                self.arrived_s.setdefault(event["job"], time_s)
             elif kind in ("driver-started", "driver-ended"):
                 self.pid = data.get("pid") if kind == "driver-started" else None
             if kind in ("finished", "gave-up", "cancelled"):

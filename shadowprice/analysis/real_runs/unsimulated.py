@@ -43,14 +43,6 @@ def unsimulated(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         )
     if nodes:
         words.append(f"{_count(nodes, 'node')} did not answer for some time")
-    asking = sum(
-        event["kind"] == "arrived" and not event["data"].keys().isdisjoint(("cpus", "memory_gb"))
-        for event in log
-    )
-    if asking and not any(event["kind"] == "granted" and "speed" in event["data"] for event in log):
-        words.append(
-            f"{_count(asking, 'job')} asked for CPUs or memory, and may have waited for them"
-        )
     return tuple(words)
 
 

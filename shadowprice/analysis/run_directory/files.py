@@ -305,7 +305,7 @@ def described_cluster(cluster: Cluster) -> list[Description]:
     return [
         {
             "count": count,
-            **{key: value for key, value in asdict(node).items() if key != "rack" or value},
+            **{k: v for k, v in asdict(node).items() if v or k not in ("rack", "whole_cpus")},
         }
         for count, node in cluster.groups()
     ]

@@ -26,6 +26,10 @@ def digest_of(instance: Instance) -> str:
 
 def _parts(instance: Instance) -> Iterator[bytes]:
     nodes = [asdict(node) for node in instance.cluster.nodes]
+    for node in nodes:
+        if not node["whole_cpus"]:
+            # Digests are those of before nodes could say so.
+            del node["whole_cpus"]
     yield json.dumps(nodes, sort_keys=True, default=str).encode()
     for name, column in instance.workload.to_frame().items():
         yield str(name).encode()

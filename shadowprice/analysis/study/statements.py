@@ -15,6 +15,7 @@ from shadowprice.analysis.study.comparisons import (
 )
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.study_file import WarmUpRule, named
+from shadowprice.analysis.wording import counted
 
 
 def headline(results: StudyResults) -> str:
@@ -30,15 +31,6 @@ def headline(results: StudyResults) -> str:
         + (f"; {missing:,} runs have no row" if missing else "")
         + "."
     )
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "run"), counted(2000, "run")
-    ('1 run', '2,000 runs')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def findings(results: StudyResults) -> Iterator[str]:

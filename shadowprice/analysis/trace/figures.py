@@ -94,12 +94,15 @@ def durations_figure(workload: Workload, found: Contents, run_s: NDArray[np.floa
     for place, (name, values) in enumerate(lines):
         if not len(values):
             continue
-        shares = np.linspace(0.0, 1.0, min(_POINTS, len(values)))
+        points = min(_POINTS, len(values))
+        # In whole numbers: of n jobs, rank of them run at most as long as the one of that rank.
+        ranks = -(-np.arange(1, points + 1) * len(values) // points)
+        times_s = np.sort(values)[ranks - 1]
         figure.add_trace(
             go.Scatter(
                 name=_plain(name),
-                x=np.quantile(values, shares, method="inverted_cdf"),
-                y=shares,
+                x=np.concatenate((times_s[:1], times_s)),
+                y=np.concatenate(([0.0], ranks / len(values))),
                 mode="lines",
                 line={
                     "color": _INK if place == 0 else colour_of(place - 1),

@@ -94,13 +94,14 @@ class UtilityPlan:
 
     def sentence(self, certified: CertifiedBound) -> str:
         """Comparison of the plan with the bound, in words."""
-        share = 100.0 * self.utility / float(certified.value) if certified.value else 100.0
+        # Rounded down: 100.0 % is the bound itself.
+        share = Fraction(self.utility) / certified.value if certified.value else Fraction(1)
         proof = "proven optimal, in floats" if self.proven else "not proven optimal"
         if self.edits:
             proof += f", of a model that is not the published one: {self.edits}"
         return (
             f"the best plan of whole rounds that knows all jobs from the start earns {self.utility:.6g}, "
-            f"{share:.1f} % of the bound ({proof})"
+            f"{math.floor(1000 * share) / 10:.1f} % of the bound ({proof})"
         )
 
 

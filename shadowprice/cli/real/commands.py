@@ -51,9 +51,12 @@ def print_verified(state: Path, as_json: bool) -> None:
 
 def checked_line(checked: Mapping[str, int]) -> str:
     """The counts in words."""
+    from shadowprice.analysis.wording import counted
+
+    leases, jobs = counted(checked["leases"], "lease"), counted(checked["jobs"], "job")
     return (
-        f"log verified: {checked['leases']} leases of {checked['jobs']} jobs, no device held twice, no job "
-        f"lost; {checked['steps_lost']} steps lost, at most {checked['most_lost']} at once; "
+        f"log verified: {leases} of {jobs}, no device held twice, no job "
+        f"lost; {counted(checked['steps_lost'], 'step')} lost, at most {checked['most_lost']} at once; "
         f"drivers: {checked['drivers']}"
     )
 

@@ -39,6 +39,52 @@ from shadowprice.execution.supervision.processes import kill_orphans, machine, p
 
 
 LIBRARY = "library/shadowprice"
+_FOLDER = f"{LIBRARY}/execution/supervision"
+
+
+class SupervisorCopy:
+    """The supervisor's program in a state directory.
+
+    Parameters
+    ----------
+    state : Path
+        The state directory.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._paths = [str(state / name) for name in _supervisor_sources()]
+        self._whole: list[tuple[int, ...] | None] = []
+
+    def put(self) -> None:
+        """Write what is missing or damaged of it; what has the attributes it had is not read again.
+
+        Raises
+        ------
+        HostError
+            If it cannot be written.
+        """
+        # Of before it is read, so that a change meanwhile is one of the next time.
+        attributes = list(map(_attributes, self._paths))
+        if None in attributes or attributes != self._whole:
+            copy_supervisor(self._state)
+            self._whole = attributes
+
+
+def _attributes(path: str) -> tuple[int, ...] | None:
+    """Those of a file that tell whether it was changed; None if it cannot be opened.
+
+    It is opened, since on a network's file system attributes may be old otherwise.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    return about.st_ino, about.st_mtime_ns, about.st_ctime_ns, about.st_size
 
 
 def copy_supervisor(state: Path) -> Path:
@@ -49,22 +95,26 @@ def copy_supervisor(state: Path) -> Path:
     HostError
         If it cannot be written.
     """
-    package = importlib.resources.files("shadowprice.execution")
-    folder = f"{LIBRARY}/execution/supervision"
-    # Nothing else of this package goes with it, so the packages around it are empty.
-    sources = {f"{LIBRARY}/__init__.py": "", f"{LIBRARY}/execution/__init__.py": ""}
-    for part in package.joinpath("supervision").iterdir():
-        if part.name.endswith(".py"):
-            sources[f"{folder}/{part.name}"] = part.read_text(encoding="utf-8")
-    sources["supervisor.py"] = package.joinpath("supervisor.py").read_text(encoding="utf-8")
     try:
-        make_folder(str(state / folder))
-        for name, text in sources.items():  # the file to run last
+        make_folder(str(state / _FOLDER))
+        for name, text in _supervisor_sources().items():  # the file to run last
             if not (state / name).is_file() or (state / name).read_text("utf-8") != text:
                 write_text(str(state / name), text)
     except (OSError, UnicodeDecodeError) as error:
         raise HostError(f"state directory {state}: cannot write the supervisor: {error}") from None
     return state / "supervisor.py"
+
+
+def _supervisor_sources() -> dict[str, str]:
+    """Texts of the files to copy, by their names in a state directory."""
+    package = importlib.resources.files("shadowprice.execution")
+    # Nothing else of this package goes with it, so the packages around it are empty.
+    sources = {f"{LIBRARY}/__init__.py": "", f"{LIBRARY}/execution/__init__.py": ""}
+    for part in package.joinpath("supervision").iterdir():
+        if part.name.endswith(".py"):
+            sources[f"{_FOLDER}/{part.name}"] = part.read_text(encoding="utf-8")
+    sources["supervisor.py"] = package.joinpath("supervisor.py").read_text(encoding="utf-8")
+    return sources
 
 
 def supervisor_argv(state: Path, directory: Path, python: str = sys.executable) -> list[str]:
@@ -176,14 +226,13 @@ def renew(directory: Path) -> None:
     lease = read_json(f"{directory}/lease.json", REPORT_LIMIT_BYTES) or {}
     if lease.get("stop") is not True:
         renewed = _lease(_next_serial(lease), False, lease.get("grace_s", 10.0), "")
-        if not _overwrite(f"{directory}/lease.json", renewed):
-            _put_lease(directory, renewed)
+        _write_lease(directory, renewed)
 
 
 def ask_stop(directory: Path, grace_s: float, reason: str) -> None:
     """Ask a command to end, and its supervisor to kill it after ``grace_s``; void it if it has not begun."""
     lease = read_json(f"{directory}/lease.json", REPORT_LIMIT_BYTES) or {}
-    _put_lease(directory, _lease(_next_serial(lease), True, grace_s, reason))
+    _write_lease(directory, _lease(_next_serial(lease), True, grace_s, reason))
     if not os.path.lexists(directory / "supervisor.json"):
         void(directory, reason)
 
@@ -408,13 +457,12 @@ def _next_serial(lease: Mapping[str, Any]) -> int:
     return serial + 1 if type(serial) is int and 0 < serial < 2**62 else time.time_ns()
 
 
-def _put_lease(directory: Path, lease: Mapping[str, Any]) -> None:
-    """Replace ``lease.json``, or on a full disk write over it."""
-    try:
-        write_text(f"{directory}/lease.json", _padded(lease))
-    except OSError:
+def _write_lease(directory: Path, lease: Mapping[str, Any]) -> None:
+    """Write over ``lease.json``, or replace what is none."""
+    if not _overwrite(f"{directory}/lease.json", lease):
         # Without a directory there is no way: its supervisor ends the command in time.
-        _overwrite(f"{directory}/lease.json", lease)
+        with suppress(OSError):
+            write_text(f"{directory}/lease.json", _padded(lease))
 
 
 def _overwrite(path: str, lease: Mapping[str, Any]) -> bool:

@@ -61,6 +61,10 @@ class StoredLease:
         """True if nothing of it is left."""
         return self.refused is not None or self.reader.status().phase is Phase.ENDED
 
+    def ask_stop(self, grace_s: float, why: str) -> None:
+        """Write the wish that it ends, for its supervisor to find."""
+        lease_files.ask_stop(self.directory, grace_s, why)
+
     def void(self, why: str) -> None:
         """Let it never begin: its supervisor did not come, of which ``supervisor.log`` may tell."""
         words = lease_files.read_text_tail(self.directory / "supervisor.log")
@@ -91,7 +95,8 @@ class SharedStorageHost(ABC, Generic[L]):
     def __init__(self, state: Path) -> None:
         self._state = state.resolve()
         self._leases: dict[LeaseKey, L] = {}
-        lease_files.copy_supervisor(self._state)
+        self._supervisor = lease_files.SupervisorCopy(self._state)
+        self._supervisor.put()
 
     @abstractmethod
     def discover(self) -> tuple[FoundNode, ...]:
@@ -131,7 +136,7 @@ class SharedStorageHost(ABC, Generic[L]):
         HostError
             If the supervisor's program is not whole any more, and cannot be written.
         """
-        lease_files.copy_supervisor(self._state)
+        self._supervisor.put()
         written = []
         for order in orders:
             if order.key in self._leases:
@@ -165,7 +170,7 @@ class SharedStorageHost(ABC, Generic[L]):
         """Write the wish for each, and wake supervisors that can be reached."""
         leases = self._known(keys)
         for lease in leases:
-            lease_files.ask_stop(lease.directory, grace_s, reason)
+            lease.ask_stop(grace_s, reason)
         self._wake(leases, grace_s)
 
     def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:

@@ -123,6 +123,7 @@ def serves(instance: Instance, placement: Placement) -> bool:
         and not instance.restarts
         and not instance.workload.fractional.any()
         and instance.cluster.quotas is None
+        and not instance.workload.asking.any()
     )
     known = placement == Count() or placement == Consolidate() or placement == Pack()
     gpus = instance.cluster.gpus_per_node

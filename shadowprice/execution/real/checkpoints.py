@@ -14,6 +14,8 @@ import os
 import re
 import shutil
 import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from shadowprice.errors import HostError
@@ -29,6 +31,7 @@ from shadowprice.execution.supervision.files import (
 # The fence.
 
 
+FENCES_AT_ONCE = 16
 PATIENCE_S = 2.0
 """A commit holds the lock for as long as it takes to rename a folder [s]."""
 
@@ -53,6 +56,42 @@ def raise_fence(job_directory: Path, epoch: int) -> None:
             write_text(str(job_directory / "fence"), f"{epoch}\n", durable=True)
     finally:
         os.close(lock)
+
+
+def raise_fences(epochs: Mapping[Path, int]) -> Iterator[HostError | None]:
+    """Raise the fences of several jobs at the same time, as :func:`raise_fence` does each.
+
+    A disk that has to keep many small files takes hardly longer than for one, if it is told of all of
+    them before it is waited for.
+
+    Parameters
+    ----------
+    epochs : mapping
+        From the directories of jobs.
+
+    Yields
+    ------
+    HostError or None
+        In order, as soon as the fence is raised: why it could not be, if a worker holds it.
+
+    Raises
+    ------
+    OSError
+        If one cannot be written.
+    """
+    if len(epochs) < 2:
+        yield from map(_raised, epochs.items())
+        return
+    with ThreadPoolExecutor(min(len(epochs), FENCES_AT_ONCE)) as pool:
+        yield from pool.map(_raised, epochs.items())
+
+
+def _raised(fence: tuple[Path, int]) -> HostError | None:
+    try:
+        raise_fence(*fence)
+    except HostError as error:
+        return error
+    return None
 
 
 def read_fence(job_directory: Path) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, repeat
 
 from shadowprice.execution.engine import Engine, Rounds
 from shadowprice.execution.real.real_hosts import RealHosts
@@ -122,12 +123,14 @@ class RealEngine(Engine):
         # What has not stopped when the next round is due holds nobody else up.
         until_s = now_s + (self.rounds.length_s or self.run.limits.stop_s)
         stops, starts = list(decision.stops), dict(decision.starts)
-        over = self.real.await_stops(stops, -math.inf)
-        while True:
-            for job in self._apply_part(over, stops, starts, now_s):
-                if given:
-                    self.state.amounts[job] = given[job]
-            if not stops or not (over := self.real.await_stops(stops, until_s)):
+        for wait_s in chain([-math.inf], repeat(until_s)):
+            with self.real.stopped(stops, wait_s) as over:
+                if not over and wait_s == until_s:
+                    break
+                for job in self._apply_part(over, stops, starts, now_s):
+                    if given:
+                        self.state.amounts[job] = given[job]
+            if not stops:
                 break
         self._take_back(stops, starts)
 
@@ -136,15 +139,14 @@ class RealEngine(Engine):
     ) -> list[int]:
         """Apply those stops of a decision that are over, and the starts whose GPUs are free; which these are."""
         state, hosts, started = self.state, self.real, list[int]()
-        with hosts.applying(()):
-            for job in over:
-                stops.remove(job)
-                state.stopped(job, *hosts.stop(job, now_s))
-            for job, pieces in list(starts.items()):
-                if not stops or (job not in stops and hosts.has_free(job, pieces)):
-                    del starts[job]
-                    state.started(job, pieces, *hosts.start(job, pieces, now_s))
-                    started.append(job)
+        for job in over:
+            stops.remove(job)
+            state.stopped(job, *hosts.stop(job, now_s))
+        for job, pieces in list(starts.items()):
+            if not stops or (job not in stops and hosts.has_free(job, pieces)):
+                del starts[job]
+                state.started(job, pieces, *hosts.start(job, pieces, now_s))
+                started.append(job)
         return started
 
     def _given(self, decision: Decision) -> dict[int, Amounts]:

@@ -491,7 +491,13 @@ def cluster_of(nodes: Sequence[FoundNode]) -> Cluster:
     """
     return Cluster(
         tuple(
-            Node(len(each.devices), each.gpu_type, cpus=each.cpus, memory_gb=each.memory_gb)
+            Node(
+                len(each.devices),
+                each.gpu_type,
+                cpus=each.cpus,
+                memory_gb=each.memory_gb,
+                whole_cpus=each.whole_cpus,
+            )
             for each in nodes
         )
     )
@@ -502,7 +508,8 @@ def workload(
 ) -> tuple[Workload, list[str]]:
     """Jobs as a scheduler sees them on a cluster, and what had to be assumed.
 
-    Work counts iterations. The rate of a job on each GPU type is what the job file says; else that
+    Amounts of CPUs and memory are what jobs ask for; where a file has profiles these say them. Work counts
+    iterations. The rate of a job on each GPU type is what the job file says; else that
     of its kind (:attr:`Job.kind` and gang) in the table; else one iteration a second on every type.
 
     Returns
@@ -528,7 +535,7 @@ def workload(
             )
         rates.append(rows)
         notes += [f"job {job.name}: {note}" for note in assumed]
-    jobs = job_file.jobs
+    jobs, profiled = job_file.jobs, job_file.profiles is not None
     made = Workload.from_columns(
         id=[job.name for job in jobs],
         arrival_s=[job.arrival_s for job in jobs],
@@ -539,6 +546,8 @@ def workload(
         tenant=[job.tenant for job in jobs],
         model=[job.kind for job in jobs],
         job_class=[job.job_class for job in jobs],
+        cpus=[0.0 if profiled else job.cpus for job in jobs],
+        memory_gb=[0.0 if profiled else job.memory_gb for job in jobs],
         throughput=rates,
         gpu_types=cluster.gpu_types,
         source=str(job_file.path),

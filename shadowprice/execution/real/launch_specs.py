@@ -15,7 +15,7 @@ from shadowprice.execution.real.checkpoints import folder_of
 from shadowprice.execution.real.graphs.replicas import PlacedReplicas
 from shadowprice.execution.real.job_file import Job
 from shadowprice.execution.real.limits import Limits
-from shadowprice.solvers.placement.amounts import CPU_MILLI, MIB_PER_GB, HeldAmounts
+from shadowprice.instances.clusters.amounts import CPU_MILLI, MIB_PER_GB, HeldAmounts
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables by which numerical libraries are told how many threads to use."""

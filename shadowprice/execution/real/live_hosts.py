@@ -11,8 +11,8 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from shadowprice.errors import HostError
 from shadowprice.execution.hosts.lease_files import prune
 from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.lease_amounts import GrantedAmounts
@@ -20,7 +20,7 @@ from shadowprice.execution.real import checkpoints as plain_checkpoints
 from shadowprice.execution.real.checkpoints import (
     FolderCopy,
     committed_by,
-    raise_fence,
+    raise_fences,
     reported_commit,
 )
 from shadowprice.execution.real.devices import Drains
@@ -98,7 +98,8 @@ class StoppedRun:
 
 
 KEPT_LEASES = 20
-"""Of each job: directories of its last leases, with what it said; the ledger has the rest."""
+"""Of each job: directories of its last leases, with what it said, beside that which begins; the ledger
+has the rest."""
 STOPPED_BY_POLICY = "the policy stops it"
 _SAVED = frozenset({0, 75, 143})
 """Exit codes by which a command says that its own checkpoint folder is whole."""
@@ -224,6 +225,13 @@ class LiveHosts:
             self._look()
 
     @contextmanager
+    def stopped(self, rows: Sequence[int], until_s: float) -> Iterator[list[int]]:
+        """Wait as :meth:`wait_stops` does; write down at once what follows."""
+        over = self.wait_stops(rows, until_s)
+        with self.run.ledger.transaction():
+            yield over
+
+    @contextmanager
     def applying(self, stops: Sequence[int]) -> Iterator[None]:
         """Write down at once all that a decision changes, when what it stops is over."""
         run = self.run
@@ -284,25 +292,28 @@ class LiveHosts:
         granted = [lease for row in rows if (lease := run.tracked[row].lease) is not None]
         for lease in granted:
             lease.unstarted = True
-        for lease in granted:
+        epochs = {self._directory(lease): lease.epoch for lease in granted}
+        # The fence is raised first: whoever ran this job before is refused.
+        for lease, refused in zip(granted, raise_fences(epochs), strict=True):
             # Starting many takes long, and the others go on meanwhile.
             run.watch.renew(run.leases())
-            self._prepare(lease)
+            if refused is None:
+                self._prepare(lease)
+            else:
+                # Without a fence nobody may start: the lease is void, and is tried again.
+                run.record.note("note", text=str(refused))
+                run.watch.void(lease)
+        for lease in granted:
+            if not run.tracked[lease.row].written_off:
+                prune(self._directory(lease) / "leases", KEPT_LEASES + len(lease.orders))
+
+    def _directory(self, lease: HeldLease) -> Path:
+        """Directory of its job."""
+        return self.run.orders.job_directory(self.run.tracked[lease.row].job.name)
 
     def _prepare(self, lease: HeldLease) -> None:
-        """Carry a grant out. The fence is raised first: whoever ran this job before is refused."""
-        run = self.run
-        tracked = run.tracked[lease.row]
-        directory = run.orders.job_directory(tracked.job.name)
-        if not tracked.written_off:
-            prune(directory / "leases", KEPT_LEASES)
-        try:
-            raise_fence(directory, lease.epoch)
-        except HostError as error:
-            # Without a fence nobody may start: the lease is void, and is tried again.
-            run.record.note("note", text=str(error))
-            run.watch.void(lease)
-            return
+        """Carry a grant out whose fence is raised."""
+        tracked, directory = self.run.tracked[lease.row], self._directory(lease)
         if not tracked.job.keeps_checkpoints:
             self._start(lease)
             return

@@ -224,6 +224,8 @@ class MeasuredRun:
         Speeds of jobs by CPUs and memory, where the policy gave them out.
     mapped : MeasuredMappings or None
         Graphs of jobs, slower or faster than they were given by what was measured.
+    shared : bool
+        Whether jobs might share GPUs, as far as the run's settings tell.
     """
 
     policy: str
@@ -238,6 +240,7 @@ class MeasuredRun:
     placement: str = "count"
     profiles: Profiles | None = None
     mapped: MeasuredMappings | None = None
+    shared: bool = False
 
 
 def measured_run(ledger: RunLedger) -> MeasuredRun:
@@ -267,7 +270,8 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
     names = [node.name for node in nodes]
     mapped = measured_graphs(ledger.value("graphs"), events, names, str(ledger.path))
     if mapped is None:
-        workload, notes = measured_workload(rows, cluster, table, leases, str(ledger.path))
+        asks = {} if _profiles(ledger) is not None else _asks(events)
+        workload, notes = measured_workload(rows, cluster, table, leases, str(ledger.path), asks)
     else:
         workload, left_out = mapped_workload(rows, str(ledger.path))
         notes, (gpu_type,) = [*left_out, *mapped.notes], cluster.gpu_types
@@ -285,6 +289,7 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         str(ledger.value("placement", "count")),
         _profiles(ledger),
         mapped,
+        ledger.value("share") is not None,
     )
 
 
@@ -305,12 +310,25 @@ def _profiles(ledger: RunLedger) -> Profiles | None:
     return Profiles(tables, f"{ledger.path}: profiles")
 
 
+def _asks(events: Iterable[Event]) -> dict[str, tuple[float, float]]:
+    """CPUs and memory [GB] that jobs asked for, by name."""
+    return {
+        event["job"]: (
+            float(event["data"].get("cpus", 0)),
+            float(event["data"].get("memory_gb", 0)),
+        )
+        for event in events
+        if event["kind"] == "arrived"
+    }
+
+
 def measured_workload(
     rows: Sequence[Row],
     cluster: Cluster,
     table: Throughputs,
     leases: Sequence[LeaseTime],
     source: str,
+    asks: Mapping[str, tuple[float, float]],
 ) -> tuple[Workload, list[str]]:
     """Jobs of a run as a workload, and what had to be assumed of them.
 
@@ -323,6 +341,8 @@ def measured_workload(
     ----------
     rows : sequence of mapping
         As of the ledger's jobs.
+    asks : mapping of str to (float, float)
+        Fixed amounts of CPUs and memory [GB] of jobs by their names; of others none.
 
     Raises
     ------
@@ -343,7 +363,15 @@ def measured_workload(
             rates.append(speeds)
         else:
             notes.append(f"job {row['name']}: did nothing that was measured, and is left out")
-    workload = done_workload(kept, source, throughput=rates, gpu_types=cluster.gpu_types)
+    held = [asks.get(row["name"], (0.0, 0.0)) for row in kept]
+    workload = done_workload(
+        kept,
+        source,
+        cpus=[cpus for cpus, _ in held],
+        memory_gb=[memory_gb for _, memory_gb in held],
+        throughput=rates,
+        gpu_types=cluster.gpu_types,
+    )
     return workload, notes
 
 
@@ -443,7 +471,7 @@ def _toml(value: object) -> str:
     if isinstance(value, str):
         # As in JSON, but DEL is escaped and other characters are not.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _real_job(row: Row) -> RealJob:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
@@ -77,10 +78,7 @@ class RunObserver:
         run = self.run
         leases = run.leases()
         now_s = run.watch.look(leases)
-        for lease in leases:
-            if lease.running_s < math.inf and (key := self._key(lease)) not in self._announced:
-                self._announced.add(key)
-                run.record.running(lease)
+        self._announce(leases)
         if now_s - self._stepped_s >= STEPS_S:
             self._stepped_s = now_s
             run.record.steps(run.held())
@@ -94,6 +92,19 @@ class RunObserver:
                 tracked.cancel = True
                 run.ask_stop(tracked.held, "cancelled")
         return now_s
+
+    def _announce(self, leases: Sequence[HeldLease]) -> None:
+        """Write down, all at once, which leases are seen to run for the first time."""
+        fresh = [
+            lease
+            for lease in leases
+            if lease.running_s < math.inf and self._key(lease) not in self._announced
+        ]
+        if fresh:
+            with self.run.ledger.transaction():
+                for lease in fresh:
+                    self.run.record.running(lease)
+            self._announced |= set(map(self._key, fresh))
 
     def drain_unhealthy(self, lease: HeldLease) -> None:
         """Drain the devices of those ranks of a lease whose health check failed."""

@@ -83,12 +83,6 @@ class RealHosts:
         if stops:
             self.journal.act(lambda: self.live.ask_stop(stops))
 
-    def await_stops(self, stops: Sequence[int], until_s: float) -> list[int]:
-        """Wait until some stops are over, at the latest until a time; those that are."""
-        return self.journal.ask(
-            "stopped", list[int], lambda: nullcontext(self.live.wait_stops(stops, until_s))
-        )
-
     def give(self, amounts: Mapping[int, Amounts]) -> None:
         """CPUs and memory that the policy gives to the jobs that start next."""
         self._given = amounts
@@ -116,6 +110,21 @@ class RealHosts:
         with ExitStack() as stack:
             self.journal.act(lambda: stack.enter_context(self.live.applying(stops)))
             yield
+        self.live.start_granted()
+
+    @contextmanager
+    def stopped(self, stops: Sequence[int], until_s: float) -> Iterator[list[int]]:
+        """Wait until some stops are over, at the latest until a time; those that are.
+
+        That they are, and what is done about it inside, is written down at once; starts are carried
+        out after that.
+        """
+        with ExitStack() as stack:
+            yield self.journal.ask(
+                "stopped",
+                list[int],
+                lambda: nullcontext(stack.enter_context(self.live.stopped(stops, until_s))),
+            )
         self.live.start_granted()
 
     def start(

@@ -166,33 +166,36 @@ def reserve_space(directory: str) -> None:
 
 
 def write_ending(directory: str, record: dict[str, Any]) -> None:
-    """Write ``exit.json``, into the space kept for it if the disk is full."""
+    """Write ``exit.json``, into the space kept for it, or anew if a command has touched that."""
     until = time.monotonic() + 60.0
     while time.monotonic() < until:
+        with contextlib.suppress(OSError):
+            if _write_reserved(directory, record):
+                return
         try:
             os.makedirs(directory, 0o700, exist_ok=True)  # a command may have removed it
             write_json(f"{directory}/exit.json", record)
         except OSError:
-            pass
+            time.sleep(0.2)
         else:
             with contextlib.suppress(OSError):
                 os.unlink(f"{directory}/.exit")
             return
-        try:
-            _write_reserved(directory, record)
-        except OSError:
-            time.sleep(0.2)
-        else:
-            return
 
 
-def _write_reserved(directory: str, record: dict[str, Any]) -> None:
-    """Turn the file that keeps space into ``exit.json``."""
+def _write_reserved(directory: str, record: dict[str, Any]) -> bool:
+    """Turn the file that keeps space into ``exit.json``; whether it is that file, and large enough."""
     path = f"{directory}/.exit"
+    data = json.dumps(record, ensure_ascii=False).encode(errors="replace")
     descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        data = json.dumps(record, ensure_ascii=False).encode(errors="replace")
-        os.pwrite(descriptor, data.ljust(RESERVED_BYTES), 0)
+        about = os.fstat(descriptor)
+        plain = stat.S_ISREG(about.st_mode) and about.st_nlink == 1
+        if not plain or about.st_size < len(data):
+            return False
+        os.pwrite(descriptor, data, 0)
+        os.ftruncate(descriptor, len(data))
     finally:
         os.close(descriptor)
     os.replace(path, f"{directory}/exit.json")
+    return True

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TAG = "SHADOWPRICE_LEASE"
 """Variable that every process of a command inherits; its value is the lease's directory."""
+STAT_BYTES = 1 << 12
 LOCK_S, ORPHANS_S = 2.0, 10.0
 """Time that a new supervisor waits for the lock of its lease, and for what a dead one left [s]."""
 
@@ -35,10 +36,16 @@ def machine() -> str:
 def process(pid: int) -> Process | None:
     """Parent, group, session and start [ticks] of a process that lives; a zombie does not."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except OSError:
         return None
+    try:
+        # Unbuffered, in one call, since all processes of a machine are read in this way.
+        fields = os.read(descriptor, STAT_BYTES).rpartition(b")")[2].split()
+    except OSError:  # it has just ended
+        return None
+    finally:
+        os.close(descriptor)
     if len(fields) < 20 or fields[0] in (b"Z", b"X"):
         return None
     return int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])

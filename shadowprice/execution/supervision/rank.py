@@ -50,6 +50,8 @@ TERM, INT = int(signal.SIGTERM), int(signal.SIGINT)
 WAKE_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 WARM_UPS = 16
 REREAD_S = 0.5
+CONTINUE_S = 0.25
+"""After which the descendants of a command that was asked to end are continued, should any be stopped."""
 LEFTOVER_GRACE_S = 2.0
 """For processes that a command leaves behind when it ends by itself."""
 READ_BYTES, MESSAGE_BYTES = 1 << 18, 1 << 12
@@ -65,7 +67,8 @@ class Supervisor:
     """
 
     __slots__ = (
-        *("attributes", "code", "command", "deadline", "directory", "forced", "grace_s", "kill_at"),
+        *("attributes", "code", "command", "continue_at", "deadline", "directory", "forced"),
+        *("grace_s", "kill_at"),
         *("leftovers_asked", "lock", "log", "look_at", "output", "owned", "poll", "poll_s"),
         *("reason", "reread_at", "renewal", "secrets", "signalled", "spread_at", "ttl_s", "wake"),
         "waker",
@@ -75,7 +78,7 @@ class Supervisor:
         self.reason = ""  # why the command was asked to end
         self.code: int | None = None
         self.forced = self.leftovers_asked = self.signalled = self.owned = False
-        self.spread_at = self.kill_at = inf
+        self.continue_at = self.spread_at = self.kill_at = inf
         self.look_at = 0.0
         self.renewal = b""
         self.attributes: object = None
@@ -184,7 +187,7 @@ class Supervisor:
         """See whether signals, as the interpreter writes them down, ask for an end."""
         if TERM in numbers or INT in numbers:
             self.signalled = True
-            self.look_at = 0.0
+            self.look_at = self.reread_at = 0.0
 
     def _end_all(self) -> None:
         """Kill what is left, and wait until it is gone."""
@@ -286,10 +289,11 @@ class Supervisor:
             return
         self.reason = reason
         self.kill_at, self.spread_at = now + grace_s, now + grace_s / 2
+        # To find its descendants takes longer than most commands take to end.
+        self.continue_at = now + min(CONTINUE_S, grace_s / 4)
         if self.code is None:
             send(self.command, signal.SIGTERM)
-        for pid in descendants({getpid()}, processes()):
-            send(pid, signal.SIGCONT)
+            send(self.command, signal.SIGCONT)
 
     def _send_due(self, now: float) -> None:
         """Send the signals that are due."""
@@ -298,6 +302,10 @@ class Supervisor:
             self.spread_at = now
             if not self.reason or self.code in (0, 75):  # it has saved
                 self.kill_at = min(self.kill_at, now + min(self.grace_s, LEFTOVER_GRACE_S))
+        if now >= self.continue_at:
+            self.continue_at = inf
+            for pid in descendants({getpid()}, processes()):
+                send(pid, signal.SIGCONT)
         if now >= self.spread_at:
             self.spread_at = inf
             for pid in descendants({getpid()}, processes()) - {self.command}:
@@ -348,6 +356,7 @@ def warm_up() -> None:
         for descriptor in (idle.wake, idle.waker):
             close(descriptor)
     set_wakeup_fd(-1)
+    os.get_exec_path()  # imports a module when it is called
 
 
 def main(directory: str) -> int:

@@ -22,6 +22,7 @@ Entry = dict[str, Any]
 
 _PAI = ("machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu")
 _TEXTS = ("gpu_type", "rack")
+_FLAGS = ("whole_cpus",)
 
 
 def read_nodes(path: str | Path, fields: Sequence[str]) -> list[Entry]:
@@ -95,7 +96,13 @@ def _pai(row: Mapping[str, str]) -> Entry:
 def _own(row: Mapping[str, str]) -> Entry:
     whole = ("gpus", "count")
     return {
-        name: value if name in _TEXTS else int(value) if name in whole else float(value)
+        name: bool(("0", "1").index(value))
+        if name in _FLAGS
+        else value
+        if name in _TEXTS
+        else int(value)
+        if name in whole
+        else float(value)
         for name, value in row.items()
         if value
     } | {"gpus": int(row["gpus"])}

@@ -40,7 +40,7 @@ class FaultLaw:
     Raises
     ------
     InputError
-        If a mean or a shape is not positive, or the seed negative.
+        If a mean is shorter than a tick of the time grid, a shape not positive, or the seed negative.
     """
 
     mtbf_s: float = math.nan
@@ -54,8 +54,10 @@ class FaultLaw:
             value = getattr(self, name)
             if math.isnan(value):
                 raise InputError(f"failures: {name} is missing, expected a mean time in seconds")
-            if not 0 < value <= MAX_TIME_S:
-                raise InputError(f"failures: {name} is {value!r}, expected seconds above 0")
+            if not TICK_S <= value <= MAX_TIME_S:
+                raise InputError(
+                    f"failures: {name} is {value!r}, expected seconds, at least one tick of {TICK_S}"
+                )
         for name in ("shape", "repair_shape"):
             value = getattr(self, name)
             # Below, means of a Weibull law are beyond all numbers.

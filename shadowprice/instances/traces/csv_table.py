@@ -83,6 +83,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "job_class": ("job_class",),
     "allowed_types": ("allowed_types",),
     "gpu_milli": ("gpu_milli",),
+    "cpus": ("cpus",),
+    "memory_gb": ("memory_gb",),
 }
 """Our column: the names it is known by, most specific first; case does not matter."""
 
@@ -123,6 +125,9 @@ def load(path: Path, throughputs: Throughputs | None = None) -> Imported:
         columns["deadline_s"] = _deadlines(columns["deadline_s"], first)
     if "weight" in columns:
         columns["weight"] = np.where(columns["weight"] == "", "1", columns["weight"])
+    for name in ("cpus", "memory_gb"):
+        if name in columns:
+            columns[name] = np.where(columns[name] == "", "0", columns[name])
     extra = _speeds(columns, found, path, throughputs)
     keep = {
         name: values

@@ -10,6 +10,7 @@ from .instance import GivenInstance
 from .mode_bounds import OF_MODES
 from .one_machine import bound_area, bound_fluid, bound_mean_busy_time, bound_wide_gangs
 from .prices import bound_configurations, bound_interval_lp, bound_priced_plans
+from .speed_up import bound_speed_up_power
 from .windows import WINDOWS, WindowTree
 
 BOUNDS = {"fluid": bound_fluid, "mean-busy-time": bound_mean_busy_time, "area": bound_area}
@@ -19,7 +20,9 @@ PRICED["configurations"] = bound_configurations
 BOUNDS.update(PRICED)
 BY_TYPE = {f"priced-{kind}": BOUNDS[kind] for kind in ("fluid", "mean-busy-time")}
 SPAN = "priced-span"
-MORE_OF = {WINDOWS: {"jobs", "unit"}} | {kind: each.fields for kind, each in OF_MODES.items()}
+POWER = "speed-up-power"
+MORE_OF = {WINDOWS: {"jobs", "unit"}, POWER: {"exponent"}}
+MORE_OF |= {kind: each.fields for kind, each in OF_MODES.items()}
 """Fields of bounds beyond grid and prices."""
 OF_STOPPED = {"fluid", "interval-lp", "priced-plans"}
 """Bounds of schedules that were stopped."""
@@ -30,7 +33,7 @@ def bound_of(
 ) -> Fraction:
     """Lower bound on completions, or on the last one, in ticks."""
     kind, prices = bound["bound"], bound["prices"]
-    known = type(kind) is str and kind in {*BOUNDS, *BY_TYPE, *OF_MODES, SPAN, WINDOWS}
+    known = type(kind) is str and kind in {*BOUNDS, *BY_TYPE, *OF_MODES, SPAN, POWER, WINDOWS}
     need(known, f"the bound is {kind!r:.80}, which is unknown")
     more = bound.keys() - FIELDS["bound"][0]
     need(more == MORE_OF.get(kind, set()), f"{kind} has fields {', '.join(sorted(more))}")
@@ -43,12 +46,14 @@ def bound_of(
     if mine is not None:
         need("values" in more or not bound["grid"], f"{kind} takes no prices over time")
         return mine.evaluate(jobs, mine.modes(given, jobs, bound), bound)
-    need(kind in PRICED or not bound["grid"], f"{kind} takes no prices over time")
+    need(kind in (*PRICED, POWER) or not bound["grid"], f"{kind} takes no prices over time")
     if kind in BY_TYPE:
         return BY_TYPE[kind](given.at_prices(jobs, prices), bound)
     if kind == SPAN:
         return given.span_at_prices(jobs, prices)
     need(kind in PRICED or not prices, f"{kind} takes no prices")
+    if kind == POWER:
+        return bound_speed_up_power(given, jobs, bound)
     if tree is not None:
         return tree.bound()
     return BOUNDS[kind](jobs, bound)

@@ -90,7 +90,7 @@ def digest(lines: Iterable[str]) -> str:
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "header": (
         {"format", "policy", "objective", "start", "restart", "migration"},
-        {"placement", "window", "stopped", "preemption", "utility", "round"},
+        {"placement", "window", "stopped", "preemption", "utility", "round", "rounds"},
     ),
     "copies": ({"round", "restart", "aggregation", "most"}, set()),
     "checkpoints": ({"interval", "cost", "until"}, set()),
@@ -107,7 +107,7 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
         | {"quota", "worth", "deadline"},
     ),
     "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "copy", "steps"}),
-    "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values"}),
+    "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values", "exponent"}),
     "part": (set(), {"cut", "at", "first", "grid", "prices"}),
     "claim": ({"class", "bound", "ratio", "instance", "file"}, {"cost", "earned"}),
 }

@@ -101,6 +101,7 @@ class GangSchedule:
         self.given, self.amounts, self.quotas = given, Amounts(given), QuotaUse(given)
         self.stopped, self.latest = given.header.get("stopped", LARGEST), 0
         self.consolidated = "placement" in given.header
+        self.round = given.header["round"] if "rounds" in given.header else 1
         self.restarts = "preemption" in given.header
         self.begun: dict[int, Begun] = {}
         self.ends = [0] * len(given.arrival)
@@ -123,6 +124,7 @@ class GangSchedule:
         more = given.more.get(j)
         held = self.pieces(j, which, run["pieces"], more)
         need(end <= self.stopped, f"{which} goes on after it was stopped")
+        need(start % self.round == 0, f"{which} does not begin with a round")
         self.latest = max(self.latest, end)
         if given.quotas:
             part = WHOLE_GPU if more is None else more.get("part", WHOLE_GPU)
@@ -137,6 +139,8 @@ class GangSchedule:
         self.charge(j, job, run, held)
         job.pace = self.pace(j, run, more)
         self.progress(j, job, run)
+        fine = end % self.round == 0 or self.ends[j]
+        need(fine, f"{which} ends within a round, and its job does not")
 
     def advance(self, start: int) -> None:
         """Go on to a later start."""

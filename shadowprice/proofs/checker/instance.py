@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -91,6 +91,8 @@ class GivenInstance:
             fine = type(header["utility"]) is str and header["utility"] in known
             need(fine, f"utility is {header['utility']!r:.80}, not one of {', '.join(known)}")
             whole(header["round"], "round of utilities", 1)
+        fine = "rounds" not in header or (bool(fields) and header["rounds"] == "whole")
+        need(fine, f"rounds are {header.get('rounds')!r:.80}, not whole, or of no utility")
         self.header = header
 
     def take_copies(self, rules: Record) -> None:
@@ -101,8 +103,8 @@ class GivenInstance:
         free = not self.header["start"] + self.header["migration"]
         need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
-        other = self.header.keys() & {"window", "stopped", "preemption"}
-        need(not other, "copies do not run to the end, or restart")
+        other = self.header.keys() & {"window", "stopped", "preemption", "rounds"}
+        need(not other, "copies do not run to the end, restart, or are in whole rounds")
         self.copies = rules
 
     def take_checkpoints(self, rule: Record) -> None:
@@ -320,6 +322,12 @@ class GivenInstance:
         for width, speed in enumerate(speeds, self.gang[j]):
             yield width, slower(ticks, best, speed)
 
+    def by_any_width(self, j: int) -> Iterable[tuple[int, int]]:
+        """Widths of a gang, and ticks of all of it on so many GPUs of the best type under the best of conditions."""
+        if j not in self.more or "graph" in self.more[j]:
+            return [(self.gang[j], self.shortest[j])]
+        return self.by_width(j, min(ticks for ticks in self.times[j] if ticks))
+
     def least_of_copies(self, more: Record) -> tuple[int, int]:
         """Of a job that runs as copies: on the fastest nodes of all, and on the fastest GPU."""
         rates = [
@@ -435,7 +443,16 @@ class GivenInstance:
         few = ", on as few nodes as gangs fit on" if "placement" in self.header else ""
         lose = ", jobs restart when preempted" if "preemption" in self.header else ""
         counts = self.what_counts()
-        return f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}{few}"
+        rounds = self.in_rounds()
+        return (
+            f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}{few}{rounds}"
+        )
+
+    def in_rounds(self) -> str:
+        """Length of the rounds that runs are in, where they are."""
+        if "rounds" not in self.header:
+            return ""
+        return f", in whole rounds of {self.header['round'] / TICKS_PER_S!r} s"
 
     def what_counts(self) -> str:
         """Jobs or time that the cost is of, where it is not of all."""

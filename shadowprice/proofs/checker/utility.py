@@ -49,62 +49,83 @@ class Utilities(NamedTuple):
 
     def payoff(self, j: int, offer: PricedSpeeds, rounds: int, unit: Fraction) -> Fraction:
         """Most that a job earns over the least price of its time; whoever completes after the rounds pays nothing."""
-        first = self.arrival[j] // self.length
+        begin = -(-self.arrival[j] // self.length) * self.length if offer.whole else self.arrival[j]
+        first = begin // self.length
         best = self.of(j, max(first, rounds))
         each = unit * offer.multiple / self.length
-        for k, cost in enumerate(offer.least(self.arrival[j], self.length, rounds), first):
+        every = (least(*way, offer.columns, begin, self.length, rounds) for way in self.ways(offer))
+        for k, costs in enumerate(zip(*every, strict=True), first):
             worth = self.of(j, k)
             if worth <= best:
                 break
-            if cost is not None:
-                best = max(best, worth - cost * each)
+            if None not in costs:
+                best = max(best, worth - max(cost or 0 for cost in costs) * each)
         return best
+
+    def ways(self, offer: PricedSpeeds) -> Iterator[tuple[int, list[int]]]:
+        """Work that is done at least, and units of it a tick at each speed; of whole rounds a few, all of which are.
+
+        Rounds of speed k do at most ceil(p / p_k) times as much as those of a speed at which the job takes p ticks, of
+        which it needs p / length, rounded up.
+        """
+        work = lcm(*offer.ticks)
+        yield work, [work // ticks for ticks in offer.ticks]
+        for most in offer.ticks if offer.whole else ():
+            units = -(-most // self.length) * self.length
+            yield units, [-(-most // ticks) for ticks in offer.ticks]
 
 
 class PricedSpeeds(NamedTuple):
     """Speeds of a job and what they cost.
 
     ``ticks`` are those of the whole job, fewest first; ``columns`` has of each speed the price of a round, by
-    round, in units of ``multiple``.
+    round, in units of ``multiple``. With ``whole`` the job runs for none or all of a round.
     """
 
     ticks: list[int]
     columns: list[list[int]]
     multiple: Fraction
+    whole: bool = False
 
-    def least(self, arrival: int, length: int, rounds: int) -> Iterator[Fraction | None]:
-        """Least price of all of the job's work by the end of each round from its arrival on, None if it cannot be.
 
-        In units of multiple / length. It buys the pieces of work that cost least, of each round those
-        of the lower convex hull of its speeds and their prices.
-        """
-        work = lcm(*self.ticks)
-        speeds = [work // ticks for ticks in self.ticks]
-        common = lcm(*{a - b for a in speeds for b in (0, *speeds) if a > b})
-        taken: list[tuple[int, int]] = []  # (-price of a unit, units)
-        units = paid = 0
-        for k in range(arrival // length, rounds):
-            left = min((k + 1) * length - arrival, length)
-            costs = [column[k] for column in self.columns]
-            speed = cost = 0
-            while any(faster > speed for faster in speeds):
-                price, faster, dearer = min(
-                    ((other - cost) * (common // (each - speed)), each, other)
-                    for each, other in zip(speeds, costs, strict=True)
-                    if each > speed
-                )
-                piece = (faster - speed) * left
-                heapq.heappush(taken, (-price, piece))
-                units, paid = units + piece, paid + price * piece
-                speed, cost = faster, dearer
-            while taken and units - taken[0][1] >= work:
-                price, most = heapq.heappop(taken)
-                units, paid = units - most, paid + price * most
-            if units < work:
-                yield None
-            else:
-                spare = units - work
-                yield Fraction(paid + (spare * taken[0][0] if taken else 0), common)
+def least(
+    work: int,
+    speeds: list[int],
+    columns: list[list[int]],
+    begin: int,
+    length: int,
+    rounds: int,
+) -> Iterator[Fraction | None]:
+    """Least price of some work by the end of each round from a beginning on, None if it cannot be.
+
+    In units of multiple / length. It buys the pieces of work that cost least, of each round those
+    of the lower convex hull of its speeds and their prices.
+    """
+    common = lcm(*{a - b for a in speeds for b in (0, *speeds) if a > b})
+    taken: list[tuple[int, int]] = []  # (-price of a unit, units)
+    units = paid = 0
+    for k in range(begin // length, rounds):
+        left = min((k + 1) * length - begin, length)
+        costs = [column[k] for column in columns]
+        speed = cost = 0
+        while any(faster > speed for faster in speeds):
+            price, faster, dearer = min(
+                ((other - cost) * (common // (each - speed)), each, other)
+                for each, other in zip(speeds, costs, strict=True)
+                if each > speed
+            )
+            piece = (faster - speed) * left
+            heapq.heappush(taken, (-price, piece))
+            units, paid = units + piece, paid + price * piece
+            speed, cost = faster, dearer
+        while taken and units - taken[0][1] >= work:
+            price, most = heapq.heappop(taken)
+            units, paid = units - most, paid + price * most
+        if units < work:
+            yield None
+        else:
+            spare = units - work
+            yield Fraction(paid + (spare * taken[0][0] if taken else 0), common)
 
 
 def bound_utility(
@@ -119,7 +140,7 @@ def bound_utility(
     unit = rational(bound["unit"], "unit of prices")
     rows = [[whole(price, "price") for price in row] for row in bound["prices"]]
     need(rows and len(set(map(len, rows))) == 1, "there are no prices, or not as many in all rows")
-    types = len(given.types) if kind == "typed-round-prices" else 1
+    types = 1 if kind == "round-prices" else len(given.types)
     need(len(rows) == types, f"there are no prices for {types} types")
     capacity, offers = OFFERS[kind](given, jobs, rows)
     paid = sum((gpus * sum(row) for gpus, row in zip(capacity, rows, strict=True)), Fraction(0))
@@ -143,7 +164,7 @@ def by_type(
 ) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
     """Every gang at the speed of its slowest type, at the price of GPUs of the cheapest type that is as fast."""
     fine = jobs.gangs and not given.speeds and all(map(any, given.times))
-    need(fine, "typed-round-prices: jobs share GPUs, may grow, have graphs or run as copies")
+    need(fine, "prices by type: jobs share GPUs, may grow, have graphs or run as copies")
     known: dict[tuple[int, ...], list[int]] = {}
 
     def offer(j: int) -> PricedSpeeds:
@@ -160,5 +181,18 @@ def by_type(
     return gpus_by_type(given), map(offer, range(len(jobs.gang)))
 
 
-OFFERS = {"round-prices": by_area, "typed-round-prices": by_type}
+def by_whole_round(
+    given: GivenInstance, jobs: LeastWork, rows: list[list[int]]
+) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
+    """As by type, where every gang is held for whole rounds."""
+    need("rounds" in given.header, "whole-round-prices: the schedule is not in whole rounds")
+    gpus, offers = by_type(given, jobs, rows)
+    return gpus, (offer._replace(whole=True) for offer in offers)
+
+
+OFFERS = {
+    "round-prices": by_area,
+    "typed-round-prices": by_type,
+    "whole-round-prices": by_whole_round,
+}
 """Bounds of the total utility, and what they take a job's time to cost."""

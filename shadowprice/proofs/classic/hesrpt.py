@@ -15,8 +15,15 @@ complete the part :math:`\theta_i = (i / m)^a - ((i - 1) / m)^a` of the GPUs.
 :math:`x_j = q g^p` with p the largest :math:`p_j`; whole widths of g or more, charges, placements and nodes that fail
 only restrict schedules, so that V bounds every run from below.
 
+(d) For any p < 1, whatever the speeds: a gang that would take :math:`T_j(w)` on w GPUs of the best kind all the time
+has in (a) :math:`x_j = \min_w T_j(w) w^p`. For a set S of jobs let V(S) be V of these alone, and r(S) the earliest of
+their release dates. Whatever the groups G into which the jobs are divided,
+
+.. math:: \sum_j w_j C_j \ge \sum_G \int_0^\infty \bigl(|S| \, r(S) + V(S)\bigr) \, dy
+          \quad\text{where}\quad S = \{j \in G : w_j > y\} .
+
 Status. (b) is the paper's (Berg, Vesilo and Harchol-Balter, Performance Evaluation 144, 2020; recalled); the proof
-here and (a) for any release dates are derived, (c) is ours.
+here and (a) for any release dates are derived, (c) and (d) are ours.
 
 Proof.
 
@@ -38,13 +45,19 @@ Proof.
    the rate m as long as the order stays. The part and so the speed rises with the rank, hence who has less
    left stays so, and of equals the difference only grows in the order of the ranks.
 4. (c) For :math:`w \ge g`, :math:`(w / g)^{p_j} \le (w / g)^p`, and in units of :math:`g^{-p}` the speed is at most
-   :math:`w^p`. Q.E.D.
+   :math:`w^p`.
+5. (d) While j holds w GPUs it does :math:`x_j / T_j(w) \le w^p` a second, for any p. With time counted from r(S) on
+   (a) has :math:`\sum_{j \in S} C_j \ge |S| \, r(S) + V(S)`, whatever other jobs do; and :math:`\sum_j w_j C_j` over a
+   group is the integral over y of the sum of C_j over those of more weight than y. Q.E.D.
 
 Arithmetic. c_k is rounded down in the 50th digit, and the sum of such numbers with it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import MAX_EMAX, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 
@@ -55,11 +68,34 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.workload import WHOLE_GPU
 
-STATUS = "paper for (b); ours for (a) with any release dates, and for (c)"
+STATUS = "paper for (b); ours for (a) with any release dates, (c) and (d)"
 
 DIGITS = 60
 _LESS = 1 - Decimal(10) ** -50
 """Factor that makes up for rounding in powers of 60 digits."""
+
+
+@dataclass(frozen=True)
+class GrowingJob:
+    """A gang of (d).
+
+    Parameters
+    ----------
+    release : int
+        r_j [ticks].
+    weight : Fraction
+    times : sequence of (int, int)
+        Widths, and T_j of each [ticks].
+    """
+
+    release: int
+    weight: Fraction
+    times: Sequence[tuple[int, int]]
+
+    @property
+    def shortest(self) -> int:
+        """Least time of the job [ticks]."""
+        return min(ticks for _, ticks in self.times)
 
 
 def why_not(instance: Instance) -> str | None:
@@ -109,6 +145,43 @@ def least_total(sizes: list[Decimal], gpus: int, p: Decimal) -> Decimal:
         ordered = sorted(sizes, reverse=True)
         products = zip(coefficients(len(ordered), p), ordered, strict=True)
         return sum((c * x for c, x in products), Decimal(0)) / Decimal(gpus) ** p * _LESS
+
+
+def least_weighted_total(
+    jobs: Sequence[GrowingJob], gpus: int, p: Decimal, cuts: Sequence[int]
+) -> Fraction:
+    """Bound of (d) [ticks], where groups are of jobs that are released between cuts; O(n log n), n for each weight.
+
+    Of a group the sum of its jobs as if alone is taken where that is more.
+
+    Parameters
+    ----------
+    p : Decimal
+        At least 0, less than 1.
+    cuts : sequence of int
+        Times in increasing order [ticks]; the groups are of jobs before, between and from them on.
+    """
+    with localcontext(prec=DIGITS):
+        widths = {width for job in jobs for width, _ in job.times}
+        factor = {width: (Decimal(width) / gpus) ** p * _LESS for width in widths}
+        sizes = [min(Decimal(ticks) * factor[width] for width, ticks in job.times) for job in jobs]
+    groups: dict[int, list[int]] = {}
+    for j in sorted(range(len(jobs)), key=sizes.__getitem__, reverse=True):
+        groups.setdefault(bisect_right(cuts, jobs[j].release), []).append(j)
+    c = coefficients(max(map(len, groups.values())), p)
+    found = Fraction(0)
+    for group in groups.values():
+        least = before = Fraction(0)
+        for weight in sorted({jobs[j].weight for j in group}):
+            some = [j for j in group if jobs[j].weight >= weight]
+            with localcontext(prec=DIGITS, rounding=ROUND_FLOOR):
+                work = sum((x * sizes[j] for x, j in zip(c, some, strict=False)), Decimal(0))
+            since = min(jobs[j].release for j in some) * len(some)
+            least += (weight - before) * (since + Fraction(work))
+            before = weight
+        alone = (jobs[j].weight * (jobs[j].release + jobs[j].shortest) for j in group)
+        found += max(least, sum(alone, Fraction(0)))
+    return found
 
 
 def bound(instance: Instance) -> Fraction:

@@ -183,6 +183,10 @@ def uncovered(run: DescribedRun) -> tuple[str, ...]:
             instance.cluster.quotas is not None,
             "tenants have quotas, the theorem is about clusters that are anybody's",
         ),
+        (
+            bool(jobs.asking.any()),
+            "jobs ask for CPUs or memory, the theorem is about gangs that need GPUs alone",
+        ),
     ):
         if fails:
             failing.append(words)

@@ -59,6 +59,7 @@ def hypothesis_on_runs(instance: Instance) -> str | None:
         (SharingGain.of(instance) is not None, "jobs that can share their GPUs"),
         (not instance.overheads.free, "charges for starts"),
         (instance.restarts, "jobs that restart from nothing when preempted"),
+        (bool(instance.workload.asking.any()), "jobs that ask for CPUs or memory"),
     ):
         if there:
             return what

@@ -22,7 +22,8 @@ whole numbers; the payoffs are then computed anew, exactly. What a gang costs in
 type is least with the cheapest GPUs of the types at least as fast; a schedule is a choice of
 rounds and types. The largest payoff is found by Pareto labels; where they become too many, an upper
 bound is taken instead: until f at least the work is done at the least cost per unit of work, and a
-round does at most what the fastest type does (a fractional knapsack). Any :math:`\lambda k` with
+round does at most what the fastest type does (a fractional knapsack). Certificates have prices by type and further
+conditions of whole rounds instead of labels (`analysis/certificates/whole_rounds.py`). Any :math:`\lambda k` with
 :math:`\lambda \ge 0` is as valid as k; the best of a few is used.
 """
 

@@ -175,7 +175,8 @@ let fields_of = [
 let kinds = List.map fst fields_of
 
 (* Bounds that are not proven. *)
-let bounds_beyond = ["fluid"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp"]
+let bounds_beyond = ["fluid"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp";
+  "speed-up-power"]
 
 (* Those at prices of resources, or of what these are of. *)
 let prefixes_beyond = ["priced-fluid"; "priced-mean-busy-time"; "priced-span"; "interval-lp-of-"]
@@ -192,7 +193,7 @@ let is_beyond bound =
 let kinds_beyond = ["copies"; "checkpoints"; "network"; "fault"; "quota"; "widths"; "profile"; "graph"]
 
 let fields_beyond = [
-  "header", ["placement"; "window"; "stopped"; "preemption"; "utility"; "round"];
+  "header", ["placement"; "window"; "stopped"; "preemption"; "utility"; "round"; "rounds"];
   "node", ["cpus"; "memory"];
   "job", ["part"; "spread"; "widths"; "profile"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"; "quota"; "worth"; "deadline"];
   "run", ["partner"; "copy"; "steps"];

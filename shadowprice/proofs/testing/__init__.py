@@ -16,7 +16,7 @@ try:
 except ImportError as error:
     raise ImportError(
         "shadowprice.proofs.testing: hypothesis is not installed, "
-        "expected `pip install shadowprice[test]`"
+        "expected pip install 'shadowprice[test]'"
     ) from error
 
 from shadowprice.proofs.testing.battery import laws

@@ -166,7 +166,8 @@ def _is_plain(instance: Instance) -> bool:
     whole = not (jobs.gpu_milli < _WHOLE_GPU).any() and not (jobs.allowed_types != "").any()
     cores = any(node.gpu_type == _CORES for node in instance.cluster.nodes)
     resume = instance.preemption == _RESUME
-    return plain and whole and resume and not cores
+    asking = (jobs.cpus > 0).any() or (jobs.memory_gb > 0).any()
+    return plain and whole and resume and not cores and not asking
 
 
 @cache

@@ -63,7 +63,7 @@ def _unwatched(done: int, total: int) -> None:
 
 
 def verifiable_in_segments(instance: Instance) -> bool:
-    """True if jobs run alone to the end, as gangs of whole GPUs that never fail, without quotas or restarts."""
+    """True if jobs run alone to the end, as gangs of whole GPUs alone that never fail, without quotas or restarts."""
     more = (
         instance.pair_throughputs,
         instance.graphs,
@@ -76,7 +76,8 @@ def verifiable_in_segments(instance: Instance) -> bool:
     whole = bool((instance.workload.gpu_milli == WHOLE_GPU).all())
     if instance.preemption != RESUME:
         return False
-    return whole and all(each is None for each in more)
+    asking = bool((instance.workload.cpus > 0).any() or (instance.workload.memory_gb > 0).any())
+    return whole and not asking and all(each is None for each in more)
 
 
 def verify_segments(

@@ -132,6 +132,8 @@ def why_not(instance: Instance) -> str | None:
         return "GPUs that differ in speed"
     if SharingGain.of(instance) is not None:
         return "jobs that can share their GPUs"
+    if instance.workload.asking.any():
+        return "jobs that ask for CPUs or memory"
     return None
 
 
@@ -527,11 +529,14 @@ def _windows(jobs: Slotted) -> list[tuple[int, int]]:
 
 
 def _coarse_enough(instance: Instance, jobs: Slotted) -> Slotted:
-    """Double the slot until the capacity rows are small enough: every start fills p_j of them."""
+    """Double the slot until the capacity rows are small enough: every start fills p_j of them.
+
+    A start of a job that is shorter than a slot fills none, and is a column nevertheless.
+    """
     while True:
         area = int(np.dot(jobs.duration, jobs.gpus)) // jobs.capacity
         horizon = int(jobs.release.max() + area + jobs.duration.max())
-        if horizon * int(jobs.duration.sum()) <= MAX_ENTRIES:
+        if horizon * int(np.maximum(jobs.duration, 1).sum()) <= MAX_ENTRIES:
             return jobs
         jobs = Slotted.of(instance, 2 * jobs.slot_s)
 

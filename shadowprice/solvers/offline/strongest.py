@@ -332,7 +332,7 @@ class IntervalPrices:
 def interval_prices(
     instance: Instance, budget_s: float, columns: int | None = None
 ) -> IntervalPrices | None:
-    """Dual prices of the interval LP on a grid that a time budget [s] affords; None if too large.
+    """Dual prices of the interval LP on a grid that a time budget [s] affords; None if too large, or it has no answer.
 
     Parameters
     ----------
@@ -367,7 +367,13 @@ def interval_prices(
     model = relaxations.build(data)
     compiled = compile_model(model)
     left = max(budget_s - (time.monotonic() - began), 0.1)
-    solution = compiled.solve(SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False))
+    options = SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False)
+    try:
+        solution = compiled.solve(options)
+    except (
+        SolverError
+    ):  # Of run times that differ by nine digits HiGHS may say that there is no end of it.
+        return None
     if not len(solution.duals):
         return None
     prices = np.zeros(len(bounds) - 1)

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.errors import SolverError
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
@@ -260,7 +261,7 @@ def typed_prices(jobs: Modes, budget_s: float, columns: int | None = None) -> Ty
 
 
 def _lp_prices(jobs: Modes, bounds: NDArray[np.int64], left_s: float) -> TypedPrices | None:
-    """Prices of the LP on a grid; None if it is not solved in time."""
+    """Prices of the LP on a grid; None if it is not solved, or not in time."""
     until = time.monotonic() + left_s
     weight = np.array([float(w) for w in jobs.weight])
     scale = weight_scale(weight)
@@ -280,7 +281,11 @@ def _lp_prices(jobs: Modes, bounds: NDArray[np.int64], left_s: float) -> TypedPr
     model = typed_relaxation.build(data)
     compiled = compile_model(model)
     left = max(until - time.monotonic(), 0.1)
-    solution = compiled.solve(SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False))
+    options = SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False)
+    try:
+        solution = compiled.solve(options)
+    except SolverError:  # The bounds that need no solver are there.
+        return None
     if not len(solution.duals):
         return None
     prices = np.zeros((len(bounds) - 1, len(jobs.capacity)))

@@ -1,127 +1,20 @@
 """CPUs and memory that jobs hold beside GPUs, over any placement.
 
-A job that says how many CPUs or how much memory its gang needs holds of each on a node in proportion to
-its GPUs there; one that does not say holds the share of its GPUs, what the node has over its GPUs. Shares
-of all GPUs of a node always fit, so that nothing changes where no job says anything. Where two jobs share
-GPUs each holds what it asks for, and who does not say holds nothing: a share of the same GPUs for both
-would be twice what there is. Derived, not of a
-paper; where profiles tell how speeds depend on these amounts, policies such as Synergy's give them out.
-
-Amounts are whole numbers, thousandths of a CPU and MiB: sums are exact, and so is what is left.
+Of jobs that ask for fixed amounts (:mod:`shadowprice.instances.clusters.amounts`); where profiles tell how speeds
+depend on amounts, policies such as Synergy's give them out.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from shadowprice.instances.clusters.amounts import (
+    AmountsDemand,
+    HeldAmounts,
+    NodeCapacity,
+    no_room,
+)
 from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
-
-CPU_MILLI = 1000
-"""Thousandths of a CPU core."""
-MIB_PER_GB = 1e9 / 2**20
-_NOISE = 1e-6
-"""Of a thousandth, or of a MiB: what rounding may have added to a number that was whole."""
-
-HeldAmounts = tuple[int, int]
-"""CPUs in thousandths, memory in MiB."""
-
-
-@dataclass(frozen=True)
-class AmountsDemand:
-    """CPUs and memory that a job asks for.
-
-    Parameters
-    ----------
-    gpus : int
-        Gang size.
-    cpus, memory_gb : float
-        CPU cores and memory [GB] of the whole gang; 0 where it does not say.
-    by_share : bool
-        Whether it holds the share of its GPUs where it does not say; else nothing.
-    """
-
-    gpus: int
-    cpus: float = 0.0
-    memory_gb: float = 0.0
-    by_share: bool = True
-
-    @property
-    def says(self) -> bool:
-        """True if it asks for any of them."""
-        return self.cpus > 0 or self.memory_gb > 0
-
-
-@dataclass(frozen=True)
-class NodeCapacity:
-    """GPUs, CPUs and memory of a node.
-
-    Parameters
-    ----------
-    gpus : int
-    cpu_milli, memory_mib : int
-        CPUs in thousandths, memory in MiB; memory is 0 if unknown.
-    whole_cpus : bool
-        Whether CPUs are given out by whole ones only: of what jobs ask for the next larger number, of
-        shares the next smaller one, at least 1.
-    """
-
-    gpus: int
-    cpu_milli: int
-    memory_mib: int
-    whole_cpus: bool = False
-
-    @classmethod
-    def of(
-        cls, gpus: int, cpus: float, memory_gb: float, *, whole_cpus: bool = False
-    ) -> NodeCapacity:
-        """The same in whole numbers, rounded down."""
-        milli = math.floor(cpus * CPU_MILLI + _NOISE)
-        return cls(gpus, milli, math.floor(memory_gb * MIB_PER_GB + _NOISE), whole_cpus)
-
-    @property
-    def most(self) -> HeldAmounts:
-        """All of it."""
-        return self.cpu_milli, self.memory_mib
-
-    def held(self, demand: AmountsDemand, gpus: int) -> HeldAmounts:
-        """Amounts that a job holds with so many of the node's GPUs: CPUs rounded up, memory down."""
-        part = gpus / demand.gpus
-        asked = math.ceil(demand.cpus * CPU_MILLI * part - _NOISE)
-        # Down, so that a job may have all memory of a node.
-        memory = math.floor(demand.memory_gb * MIB_PER_GB * part + _NOISE)
-        share = self.cpu_milli * gpus // self.gpus
-        if self.whole_cpus:
-            asked = -(-asked // CPU_MILLI) * CPU_MILLI
-            share = max(share // CPU_MILLI, 1) * CPU_MILLI
-        memory_share = self.memory_mib * gpus // self.gpus
-        if not demand.by_share:
-            share = memory_share = 0
-        return (
-            asked if demand.cpus > 0 else share,
-            memory if demand.memory_gb > 0 else memory_share,
-        )
-
-    def given(self, cpus: float, memory_gb: float) -> HeldAmounts:
-        """Amounts that a policy gave, rounded down."""
-        milli = math.floor(cpus * CPU_MILLI + _NOISE)
-        if self.whole_cpus:
-            milli = max(milli // CPU_MILLI, 1) * CPU_MILLI
-        return milli, math.floor(memory_gb * MIB_PER_GB + _NOISE)
-
-    def most_gpus(self, demand: AmountsDemand, left: HeldAmounts, gpus: int) -> int:
-        """Most GPUs, up to a number, whose amounts a job can have of what is left; O(log gpus)."""
-        fewest, most = 0, gpus
-        while fewest < most:
-            middle = (fewest + most + 1) // 2
-            if all(
-                held <= free for held, free in zip(self.held(demand, middle), left, strict=True)
-            ):
-                fewest = middle
-            else:
-                most = middle - 1
-        return fewest
 
 
 class NodeRoom:
@@ -403,29 +296,3 @@ class AmountsAllocator:
         for node, gpus in pieces:
             (cpus, memory), held = self._used[node], self._nodes[node].held(demand, gpus)
             self._used[node] = cpus + sign * held[0], memory + sign * held[1]
-
-
-def no_room(
-    demand: AmountsDemand, nodes: Sequence[NodeCapacity], pools: Sequence[Sequence[int]]
-) -> str:
-    """Reason why a job can never have its amounts; empty if it can on an empty cluster.
-
-    Parameters
-    ----------
-    pools : sequence of sequence of int
-        Nodes of each pool that it may use.
-    """
-    room = [
-        sum(nodes[node].most_gpus(demand, nodes[node].most, nodes[node].gpus) for node in pool)
-        for pool in pools
-    ]
-    if not demand.says or max(room, default=0) >= demand.gpus:
-        return ""
-    usable = [nodes[node] for pool in pools for node in pool]
-    cpus = max((node.cpu_milli / CPU_MILLI for node in usable), default=0.0)
-    memory_gb = max((node.memory_mib / MIB_PER_GB for node in usable), default=0.0)
-    told = f"{memory_gb:.4g} GB" if memory_gb else "an unknown memory"
-    return (
-        f"asks for {demand.cpus:g} CPUs and {demand.memory_gb:g} GB for {demand.gpus} GPUs, nodes that it may "
-        f"use have at most {cpus:g} CPUs and {told} each, room for {max(room, default=0)} of its GPUs"
-    )

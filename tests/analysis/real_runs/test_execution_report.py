@@ -197,6 +197,10 @@ def test_only_new_events_are_read(tmp_path: Path) -> None:
     assert [event["kind"] for event in reader.refresh()] == ["arrived"]
     assert reader.refresh() == []
     assert reader.timeline.arrived_s == {"lstm": 1.0}
+    # A driver that takes over before anything was decided of a job tells of it again.
+    script.arrive("lstm", 9.0)
+    reader.refresh()
+    assert reader.timeline.arrived_s == {"lstm": 1.0}
 
 
 def test_shared_devices_name_each_other(tmp_path: Path) -> None:
@@ -274,11 +278,18 @@ def test_the_drift_is_shown_where_it_was_measured(tmp_path: Path) -> None:
     assert "Simulated against real" not in report(RunReader(state))
     (state / "measured").mkdir()
     (state / "measured" / "drift.csv").write_text(
-        f"job,simulated_jct_s,real_jct_s\nresnet,250,290.0123\n{EVIL},1,2\n"
+        "job,simulated_jct_s,real_jct_s,relative_error\nresnet,250,290.0123,-0.13797\n"
+        f"{EVIL},1,2,inf\n"
     )
     page = report(RunReader(state))
-    assert '<td class="n">290</td>' in page
+    for cell in ("<th>job</th>", '<th class="n">real JCT [s]</th>', '<td class="n">290</td>'):
+        assert cell in page
+    assert '<td class="n">-13.8 %</td>' in page
+    assert '<td class="n">inf</td>' in page
     assert EVIL not in page
+    (state / "measured" / "drift.csv").write_text("job,real_jct_s\nresnet\n")
+    with pytest.raises(InputError, match=r"drift\.csv: a row has 1 cells, expected 2"):
+        report(RunReader(state))
     (state / "measured" / "drift.csv").write_bytes(b"\xff\xfe\n")
     with pytest.raises(InputError, match=r"drift\.csv"):
         report(RunReader(state))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from shadowprice.analysis.trace.contents import MOST_GROUPS, contents
+from shadowprice.analysis.trace.figures import durations_figure
 from shadowprice.analysis.trace.fit import FittedParameter, fit, read_parameters, write_fit
 from shadowprice.analysis.trace.page import NO_NUMBER, summary_rows, trace_page
 from shadowprice.cli import app
@@ -232,3 +233,17 @@ def test_what_a_trace_of_one_job_does_not_have_is_said_in_a_word(types: str) -> 
     assert ("mean time between arrivals [s]", NO_NUMBER) in rows
     outside = re.sub(r"<script.*?</script>", "", trace_page(jobs, cluster), flags=re.DOTALL)
     assert re.search(r"\bnan", outside) is None
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=900))
+def test_the_curve_of_run_times_says_how_many_run_at_most_as_long(run_s: list[int]) -> None:
+    jobs = Workload.from_columns(arrival_s=[0] * len(run_s), gpus=[1] * len(run_s), work=run_s)
+    times_s = np.array(run_s, dtype=float)
+    (curve, *_) = durations_figure(jobs, contents(jobs), times_s).data
+    assert (curve.y[0], curve.y[-1]) == (0.0, 1.0)
+    assert (curve.x[0], curve.x[-1]) == (times_s.min(), times_s.max())
+    highest = dict(zip(curve.x[1:], curve.y[1:], strict=True))
+    for time_s, share in highest.items():
+        at_most = float((times_s <= time_s).mean())
+        # Beyond 400 jobs some ranks are left out.
+        assert 0.0 <= at_most - share <= (0.0 if len(run_s) <= 400 else 1 / 400)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -19,6 +20,7 @@ from shadowprice.errors import HostError
 from shadowprice.execution.hosts import lease_files
 from shadowprice.execution.hosts.lease_files import (
     LeaseReader,
+    SupervisorCopy,
     ask_stop,
     copy_supervisor,
     prune,
@@ -32,7 +34,8 @@ from shadowprice.execution.hosts.lease_files import (
 from shadowprice.execution.hosts.local.claims import DeviceClaims
 from shadowprice.execution.hosts.local.host import LocalHost
 from shadowprice.execution.hosts.protocol import Device, Exit, LaunchSpec, LeaseKey, Phase
-from shadowprice.execution.real.checkpoints import raise_fence, read_fence
+from shadowprice.execution.real import checkpoints
+from shadowprice.execution.real.checkpoints import raise_fence, raise_fences, read_fence
 from shadowprice.execution.supervision.files import read_json, take_lock, write_json, write_text
 from shadowprice.execution.supervision.processes import machine, process
 from support.host_conformance import living
@@ -408,6 +411,32 @@ def test_the_fence_only_rises(tmp_path: Path) -> None:
     assert sorted(path.name for path in job.iterdir()) == ["fence", "fence.lock"]
 
 
+@pytest.mark.parametrize("count", [1, 40])
+def test_fences_of_many_jobs_rise_together(
+    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are raised, in order; that of a job whose worker holds its lock is refused, and no other."""
+    monkeypatch.setattr(checkpoints, "PATIENCE_S", 0.1)
+    jobs = {tmp_path / f"job-{k}": k + 1 for k in range(count)}
+    held = tmp_path / f"job-{count // 2}"
+    raise_fence(held, 0)
+    lock = os.open(held / "fence.lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        refused = list(raise_fences(jobs))
+    finally:
+        os.close(lock)
+    assert [None if error is None else str(error) for error in refused] == [
+        f"{job}: a worker holds the fence's lock" if job == held else None for job in jobs
+    ]
+    for job, epoch in jobs.items():
+        assert read_fence(job) == (0 if job == held else epoch)
+    assert list(raise_fences(dict.fromkeys(jobs, count + 1))) == [None] * count
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        list(raise_fences({**jobs, tmp_path / "file" / "job": 1}))
+
+
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "value.json"
     stop = threading.Event()
@@ -452,6 +481,27 @@ def test_the_supervisor_is_copied_with_its_parts(tmp_path: Path) -> None:
     argv = [sys.executable, "-I", "-S", "-c", code]
     loaded = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     assert {"typing", "pathlib", "numpy", "shadowprice.errors"}.isdisjoint(loaded.split())
+
+
+def test_a_damaged_supervisor_is_mended_and_a_whole_one_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, copied = SupervisorCopy(tmp_path), []
+    put = lease_files.copy_supervisor
+    monkeypatch.setattr(
+        lease_files, "copy_supervisor", lambda state: copied.append(state) or put(state)
+    )
+    for _ in range(3):
+        copy.put()
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*.py")}
+    assert len(copied) == 2  # to write it, and to see that it is as it was written
+    for path, text in files.items():
+        path.write_bytes(text[:-1] + b"#")  # as long as before
+        copy.put()
+        assert path.read_bytes() == text
+        path.unlink()
+        copy.put()
+        assert path.read_bytes() == text
 
 
 def test_a_state_directory_that_cannot_be_written(tmp_path: Path) -> None:

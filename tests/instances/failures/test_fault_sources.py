@@ -127,6 +127,7 @@ def test_seeds_and_nodes_differ() -> None:
         ("exponential:mtbf_s=5,repair_s=1,shape=2", "parameter 'shape=2'"),
         ("exponential:mtbf_s=5,repair_s=x", "repair_s is 'x'"),
         ("exponential:mtbf_s=-5,repair_s=1", "mtbf_s is -5"),
+        ("exponential:mtbf_s=1e-9,repair_s=1", "at least one tick"),
         ("exponential:mtbf_s=5,mtbf_s=5", "once at most"),
         ("exponential:mtbf_s=5,repair_s=1,seed=-1", "seed is -1"),
         ("weibull:mtbf_s=5,repair_s=1", "shape is missing"),

@@ -109,7 +109,10 @@ def test_less_cpus_take_longer():
         ("cpus", [12.0], "work"),
         ("cpus", [1.0], "resources"),
         ("cpus", [12.1], "resources"),
-        ("memory_gb", [np.nan], "resources"),
+        ("memory_gb", [np.nan], "memory_gb is nan, expected a number >= 0"),
+        ("memory_gb", [-1.0], "memory_gb is -1.0, expected a number >= 0"),
+        ("cpus", [np.nan], "cpus is nan, expected a number >= 0"),
+        ("cpus", [np.inf], "cpus is inf, expected a number >= 0"),
         ("memory_gb", None, "resources"),
     ):
         changed = replace(schedule, **{name: None if values is None else np.array(values)})

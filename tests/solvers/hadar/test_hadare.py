@@ -518,6 +518,24 @@ def test_a_copy_without_a_step_is_refused_even_where_it_pays_its_charges() -> No
         verify(instance, one)
 
 
+def test_a_copy_does_as_much_of_its_gang_as_it_has_gpus() -> None:
+    """A gang of two GPUs does four steps a second, so two on a node of one GPU."""
+    workload = Workload.from_columns(
+        arrival_s=[0], gpus=[2], work=[60], throughput=[[4.0]], gpu_types=("gpu",)
+    )
+    instance = Instance(Cluster.parse("1x2,1x1"), workload, copies=CopyRules(30.0, 1.0, 2.0, 2))
+    ends_s, start = np.array([12.0, 12.0]), np.zeros(2)
+    rows = (np.array([0, 0]), np.array([0, 1]), np.array([2, 1]), start, ends_s, start + 2.0)
+    both = Schedule(*rows, copy=np.array([0, 1]), steps=np.array([40, 20]))
+    verify(instance, both)
+    for steps in ([20, 40], [30, 30]):
+        with pytest.raises(Violation, match=r"^steps: "):
+            verify(instance, replace(both, steps=np.array(steps)))
+    fast = replace(both, end_s=np.array([7.0, 7.0]))
+    with pytest.raises(Violation, match=r"^steps: "):
+        verify(instance, fast)
+
+
 def test_copies_of_jobs_without_throughputs_do_ticks() -> None:
     """A gang of two GPUs and 7.5 s: on one node of two as it was asked for, on one of one half as fast."""
     workload = Workload.from_columns(arrival_s=[0], gpus=[2], work=[7.5])

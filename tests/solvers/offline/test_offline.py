@@ -267,6 +267,25 @@ def test_interval_bounds_must_increase() -> None:
         lagrangian.interval_bound([0], [1], [1], [Fraction(1)], 1, [0, 3, 2], np.zeros(2, np.int64))
 
 
+def test_jobs_much_shorter_than_the_trace_keep_the_model_small() -> None:
+    """Sixty jobs of a second in two weeks: rounded down to no slot at all they still are columns."""
+    n = 60
+    jobs = Workload.from_columns(
+        arrival_s=np.minimum(np.arange(n), n - 4) * 20_000, gpus=1, work=np.arange(n) % 2 + 1
+    )
+    found = optimum(Instance(Cluster.parse("1x2"), jobs), Objective.FLOW, budget_s=0.01)
+    assert n * jobs.arrival_s.max() / found.slot_s <= non_preemptive.MAX_ENTRIES
+
+
+def test_a_programme_that_a_solver_calls_unbounded_costs_its_bound_alone() -> None:
+    """HiGHS 1.14 says so of run times that differ by nine digits; the bounds that need no solver are there."""
+    jobs = Workload.from_columns(arrival_s=[0, 0, 0], gpus=2, work=[2.0**30, 1.0, 1.0])
+    instance = Instance(Cluster.parse("1x2"), jobs)
+    (found,) = repeatable_bounds(instance, (Objective.COMPLETION,), columns=2000).values()
+    assert found.certified
+    assert 2**30 < found.value_s <= 2**30 + 5
+
+
 def test_times_off_any_grid_are_no_trouble() -> None:
     """Seconds with fractions make slots of a microsecond; nothing is as long as the horizon."""
     rng = np.random.default_rng(8)

@@ -34,7 +34,7 @@ from shadowprice.solvers.offline.type_prices import (
 from shadowprice.solvers.offline.typed_bound import TypedJobs
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.registry import policy as policy_by_name
-from support.typed_jobs import TYPES, least_slotted_costs, typed_instances
+from support.typed_jobs import TYPES, least_slotted_costs, slotted_instances, typed_instances
 
 POLICIES = ("fifo", "srtf", "las2d", "hadar", "gavel:max_min_fairness_perf,round_s=10")
 
@@ -65,17 +65,8 @@ def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.D
 
 
 @settings(max_examples=6, deadline=None)
-@given(data=st.data())
-def test_never_above_exhaustive_search(data: st.DataObject) -> None:
-    n = data.draw(st.integers(1, 2))
-    draw = {
-        name: data.draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
-        for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 2), ("work", 1, 3))
-    }
-    speeds = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=2, max_size=2)
-    table = data.draw(st.lists(speeds, min_size=n, max_size=n))
-    jobs = Workload.from_columns(**draw, throughput=table, gpu_types=TYPES[:2])
-    instance = Instance(Cluster.parse("1x2:k80,1x2:p100"), jobs)
+@given(instance=slotted_instances(), data=st.data())
+def test_never_above_exhaustive_search(instance: Instance, data: st.DataObject) -> None:
     least = least_slotted_costs(instance, 7)
     mine = TypedJobs.of(instance)
     prices = drawn_prices(data, len(mine.capacity))

@@ -25,7 +25,7 @@ from shadowprice.solvers.offline.typed_bound import (
 )
 from shadowprice.solvers.registry import policies
 from shadowprice.solvers.registry import policy as policy_by_name
-from support.typed_jobs import TYPES, least_slotted_costs, typed_instances
+from support.typed_jobs import TYPES, least_slotted_costs, slotted_instances, typed_instances
 
 POLICIES = ("fifo", "srtf", "las2d", "hadar", "gavel:max_min_fairness_perf,round_s=10")
 
@@ -75,17 +75,8 @@ def test_the_programme_bounds_every_policy(instance: Instance) -> None:
 
 
 @settings(max_examples=6, deadline=None)
-@given(data=st.data())
-def test_never_above_exhaustive_search(data: st.DataObject) -> None:
-    n = data.draw(st.integers(1, 2))
-    draw = {
-        name: data.draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
-        for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 2), ("work", 1, 3))
-    }
-    speeds = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=2, max_size=2)
-    table = data.draw(st.lists(speeds, min_size=n, max_size=n))
-    jobs = Workload.from_columns(**draw, throughput=table, gpu_types=TYPES[:2])
-    instance = Instance(Cluster.parse("1x2:k80,1x2:p100"), jobs)
+@given(instance=slotted_instances(), data=st.data())
+def test_never_above_exhaustive_search(instance: Instance, data: st.DataObject) -> None:
     least = least_slotted_costs(instance, 7).total_s
     mine = TypedJobs.of(instance)
     found = [prices_of(data, mine, 10), typed_prices(mine, 1.0)]
@@ -141,8 +132,8 @@ def test_equal_types_are_one_pool(instance: Instance, data: st.DataObject) -> No
 
 
 def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:
-    """Forty jobs want eight fast GPUs; all GPUs as fast as the fastest is far from possible."""
-    n = 40
+    """Fifteen jobs want three fast GPUs; all GPUs as fast as the fastest is far from possible."""
+    n = 15
     jobs = Workload.from_columns(
         arrival_s=np.zeros(n),
         gpus=np.ones(n),
@@ -150,10 +141,10 @@ def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:
         throughput=[[0.2, 1.0]] * n,
         gpu_types=("k80", "v100"),
     )
-    instance = Instance(Cluster.parse("2x4:k80,1x8:v100"), jobs)
+    instance = Instance(Cluster.parse("1x3:k80,1x3:v100"), jobs)
     found = {
         bound.kind: bound
-        for bound in lower_bounds(instance, "completion", preemptive=True, budget_s=4)
+        for bound in lower_bounds(instance, "completion", preemptive=True, budget_s=6)
     }
     typed = found.pop("typed-interval-lp")
     assert typed.certified

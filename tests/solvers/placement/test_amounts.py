@@ -9,12 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.solvers.placement.amounts import (
-    AmountsAllocator,
-    AmountsDemand,
-    NodeCapacity,
-    no_room,
-)
+from shadowprice.instances.clusters.amounts import AmountsDemand, NodeCapacity, no_room
+from shadowprice.solvers.placement.amounts import AmountsAllocator
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.registry import placement

@@ -9,13 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.clusters.amounts import AmountsDemand, NodeCapacity
 from shadowprice.solvers.hadar.round_selection import assign_nodes
-from shadowprice.solvers.placement.amounts import (
-    AmountsAllocator,
-    AmountsDemand,
-    NodeCapacity,
-    NodeRoom,
-)
+from shadowprice.solvers.placement.amounts import AmountsAllocator, NodeRoom
 from shadowprice.solvers.placement.count import Count
 
 NODES = st.lists(

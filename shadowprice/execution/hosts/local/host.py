@@ -102,8 +102,9 @@ class LocalLease(StoredLease):
     on_this_machine: ClassVar[bool] = True
     launcher: LauncherProcess | None = None
 
-    def wake(self) -> None:
-        """Have its supervisor look at once: it takes SIGTERM for a wish, and looks for ours."""
+    def ask_stop(self, grace_s: float, why: str) -> None:
+        """Write the wish that it ends, and wake its supervisor, which takes SIGTERM for one to look for."""
+        super().ask_stop(grace_s, why)
         found = self.reader.supervisor()
         if found is not None and found.get("machine") == machine():
             about = process(found["pid"])
@@ -257,10 +258,6 @@ class LocalHost(SharedStorageHost[LocalLease]):
             if device.uuid in self._claimed
         ]
         return [descriptor for held in claims for descriptor in held or ()]
-
-    def _wake(self, leases: Sequence[LocalLease], grace_s: float) -> None:
-        for lease in leases:
-            lease.wake()
 
     def _look(self, lease: LocalLease) -> RankStatus:
         launcher = lease.launcher

@@ -138,7 +138,7 @@ def done_workload(rows: Sequence[Mapping[str, Any]], source: str, **rates: Any) 
     Parameters
     ----------
     rates
-        Further columns: ``throughput`` and ``gpu_types``.
+        Further columns: ``throughput`` and ``gpu_types``, and what jobs ask for.
 
     Raises
     ------

@@ -116,11 +116,12 @@ def optimum(
     Raises
     ------
     InputError
-        If the instance has job graphs or the utilities are of other jobs.
+        If the instance has job graphs or jobs that ask for CPUs or memory, or the utilities are of other jobs.
     SolverError
         If the model is not linear, is infeasible or unbounded (naming constraints), has no whole
         GPUs ``w`` of each type, or no plan was found within the time.
     """
+    instance.expect_no_amounts("plans of rounds")
     start = time.process_time()
     given = read_model(model, RoundJobs.of(instance, utility))
     solve = _by_columns if given.keeps else _by_rows

@@ -1,0 +1,166 @@
+"""Powers of widths as a multiplier of a certificate: HESRPT (d), of gangs that may grow.
+
+Any exponent p bounds the optimum, as any prices do, and so do any moments that divide jobs by their arrivals. Both are
+searched in doubles; the bound of the best is computed in decimals, and lowered by what whole numbers of the
+program that checks it may round off: a part of 2^-33 of each coefficient, of which it takes three factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.analysis.certificates.demands import may_grow, widths_and_ticks
+from shadowprice.analysis.certificates.found import Found
+from shadowprice.proofs import run_speed
+from shadowprice.proofs.classic.hesrpt import GrowingJob, least_weighted_total
+
+if TYPE_CHECKING:
+    from shadowprice.analysis.certificates.demands import ClassDemands
+    from shadowprice.instances.instance import Instance
+
+Record = dict[str, Any]
+Numbers = NDArray[np.float64]
+
+UNIT = 2**20
+"""Exponents are whole numbers of one over it."""
+_LESS = 1 - Fraction(1, 2**30)
+_MOST_JOBS = 20_000
+_MOST_SUMS = 2_000_000
+"""Jobs times different weights up to which the bound is computed."""
+_MOST_CUTS = 24
+"""Moments at which jobs may be divided, at most."""
+_EXPONENTS = np.linspace(0.0, 0.98, 50)
+_FINER = 3
+
+
+def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[Found]:
+    """The bound at the best exponent that is found, with all jobs together and with the best cuts of their arrivals.
+
+    Parameters
+    ----------
+    instance : Instance
+        Jobs that count; none is bounded unless some of them may grow.
+    """
+    n, weights = len(demands.release), len(set(demands.weight))
+    if not demands.gangs or n > _MOST_JOBS or n * weights > _MOST_SUMS:
+        return
+    if instance.graphs is not None or not may_grow(instance).any():
+        return
+    times = _times_by_width(instance)
+    search = _Search.of(demands, times)
+    columns = zip(demands.release, demands.weight, times, strict=True)
+    jobs = [GrowingJob(*each) for each in columns]
+    together, value = search.best_exponent(())
+    yield _found(jobs, demands.gpus, together, ())
+    cuts = search.best_cuts(together)
+    if cuts:
+        apart, more = search.best_exponent(cuts)
+        if more > value:
+            yield _found(jobs, demands.gpus, apart, cuts)
+
+
+def _found(jobs: Sequence[GrowingJob], gpus: int, p: float, cuts: Sequence[int]) -> Found:
+    exponent = round(p * UNIT)
+    value = least_weighted_total(jobs, gpus, Decimal(exponent) / UNIT, cuts) * _LESS
+    record: Record = {"kind": "bound", "bound": "speed-up-power", "grid": list(cuts), "prices": []}
+    return Found({**record, "exponent": exponent}, value)
+
+
+def _times_by_width(instance: Instance) -> list[list[tuple[int, int]]]:
+    """Widths of every job, and its ticks at each on the best type under the best of conditions."""
+    alone = run_speed.alone_ticks(instance)
+    plain = np.where(alone > 0, alone, np.iinfo(np.int64).max).min(axis=1).tolist()
+    return [list(widths_and_ticks(instance, job, ticks)) for job, ticks in enumerate(plain)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Jobs in doubles, in order of their release dates; times are of each width, infinite where there is none."""
+
+    release: Numbers
+    weight: Numbers
+    width: Numbers
+    ticks: Numbers
+    ticks_of_release: list[int]
+
+    @classmethod
+    def of(cls, demands: ClassDemands, times: Sequence[Sequence[tuple[int, int]]]) -> _Search:
+        """Those of a certificate."""
+        order = np.argsort(demands.release, kind="stable")
+        width = np.ones((len(times), max(map(len, times))))
+        ticks = np.full(width.shape, np.inf)
+        for row, j in enumerate(order.tolist()):
+            width[row, : len(times[j])], ticks[row, : len(times[j])] = zip(*times[j], strict=True)
+        release = [demands.release[j] for j in order.tolist()]
+        weight = np.array([float(demands.weight[j]) for j in order.tolist()])
+        part = width / demands.gpus
+        return cls(np.array(release, dtype=np.float64), weight, part, ticks, release)
+
+    def best_exponent(self, cuts: Sequence[int]) -> tuple[float, float]:
+        """Exponent of the largest bound that is found, and the bound."""
+        starts = [0, *np.searchsorted(self.release, np.array(cuts, dtype=np.float64)).tolist()]
+        slices = [*zip(starts, [*starts[1:], len(self.release)], strict=True)]
+
+        def total(p: float) -> float:
+            sizes, factors = self._sizes(p), _factors(len(self.release), p)
+            return sum(self._of_batch(sizes, factors, a, b) for a, b in slices if b > a)
+
+        tried = _EXPONENTS
+        best, value = 0.0, -1.0
+        for _ in range(_FINER):
+            found = [total(float(p)) for p in tried]
+            k = int(np.argmax(found))
+            if found[k] > value:
+                best, value = float(tried[k]), found[k]
+            step = float(tried[1] - tried[0])
+            tried = np.clip(np.linspace(best - step, best + step, 9), 0.0, 0.999)
+        return best, value
+
+    def best_cuts(self, p: float) -> tuple[int, ...]:
+        """Release dates at which batches begin, the first aside, that have the largest bound together."""
+        places = np.unique(self.release, return_index=True)[1]
+        if len(places) > _MOST_CUTS:
+            places = places[np.linspace(0, len(places) - 1, _MOST_CUTS).astype(np.int64)]
+        ends = [*places.tolist(), len(self.release)]
+        sizes, factors = self._sizes(p), _factors(len(self.release), p)
+        best: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+        for b in range(1, len(ends)):
+            best.append(
+                max(
+                    (
+                        best[a][0] + self._of_batch(sizes, factors, ends[a], ends[b]),
+                        (*best[a][1], ends[a]),
+                    )
+                    for a in range(b)
+                )
+            )
+        return tuple(self.ticks_of_release[row] for row in best[-1][1][1:])
+
+    def _sizes(self, p: float) -> Numbers:
+        return np.asarray((self.ticks * self.width**p).min(axis=1))
+
+    def _of_batch(self, sizes: Numbers, factors: Numbers, first: int, last: int) -> float:
+        """Bound of jobs that are released one after the other."""
+        order = first + np.argsort(-sizes[first:last], kind="stable")
+        weight, size, release = self.weight[order], sizes[order], self.release[order]
+        least = before = 0.0
+        for level in np.unique(weight).tolist():
+            some = weight >= level
+            count = int(some.sum())
+            work = float(factors[:count] @ size[some])
+            least += (level - before) * (count * float(release[some].min()) + work)
+            before = level
+        return max(least, float(weight @ (release + self.ticks[order].min(axis=1))))
+
+
+def _factors(count: int, p: float) -> Numbers:
+    """c_1, ..., c_n in doubles."""
+    k = np.arange(1, count + 1, dtype=np.float64)
+    return np.asarray(k * (1 - ((k - 1) / k) ** (1 / (1 - p))) ** (1 - p))

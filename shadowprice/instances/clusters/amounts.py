@@ -1,0 +1,288 @@
+"""Fixed amounts of CPUs and memory that jobs ask for, and what nodes have of both.
+
+A job that says how many CPUs or how much memory its gang needs holds of each on a node in proportion to
+its GPUs there; one that does not say holds the share of its GPUs, what the node has over its GPUs. Shares
+of all GPUs of a node always fit, so that nothing changes where no job says anything. Where two jobs share
+GPUs each holds what it asks for, and who does not say holds nothing: a share of the same GPUs for both
+would be twice what there is. No job is faster for it: where speeds depend on amounts, profiles say how. Derived,
+not of a paper.
+
+Amounts are whole numbers, thousandths of a CPU and MiB: sums are exact, and so is what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.workload import Workload
+
+CPU_MILLI = 1000
+"""Thousandths of a CPU core."""
+MIB_PER_GB = 1e9 / 2**20
+_NOISE = 1e-6
+"""Of a thousandth, or of a MiB: what rounding may have added to a number that was whole."""
+
+HeldAmounts = tuple[int, int]
+"""CPUs in thousandths, memory in MiB."""
+
+
+@dataclass(frozen=True)
+class AmountsDemand:
+    """CPUs and memory that a job asks for.
+
+    Parameters
+    ----------
+    gpus : int
+        Gang size.
+    cpus, memory_gb : float
+        CPU cores and memory [GB] of the whole gang; 0 where it does not say.
+    by_share : bool
+        Whether it holds the share of its GPUs where it does not say; else nothing.
+    """
+
+    gpus: int
+    cpus: float = 0.0
+    memory_gb: float = 0.0
+    by_share: bool = True
+
+    @property
+    def says(self) -> bool:
+        """True if it asks for any of them."""
+        return self.cpus > 0 or self.memory_gb > 0
+
+
+@dataclass(frozen=True)
+class NodeCapacity:
+    """GPUs, CPUs and memory of a node.
+
+    Parameters
+    ----------
+    gpus : int
+    cpu_milli, memory_mib : int
+        CPUs in thousandths, memory in MiB; memory is 0 if unknown.
+    whole_cpus : bool
+        Whether CPUs are given out by whole ones only: of what jobs ask for the next larger number, of
+        shares the next smaller one, at least 1.
+    """
+
+    gpus: int
+    cpu_milli: int
+    memory_mib: int
+    whole_cpus: bool = False
+
+    @classmethod
+    def of(
+        cls, gpus: int, cpus: float, memory_gb: float, *, whole_cpus: bool = False
+    ) -> NodeCapacity:
+        """The same in whole numbers, rounded down."""
+        milli = math.floor(cpus * CPU_MILLI + _NOISE)
+        return cls(gpus, milli, math.floor(memory_gb * MIB_PER_GB + _NOISE), whole_cpus)
+
+    @property
+    def most(self) -> HeldAmounts:
+        """All of it."""
+        return self.cpu_milli, self.memory_mib
+
+    def held(self, demand: AmountsDemand, gpus: int) -> HeldAmounts:
+        """Amounts that a job holds with so many of the node's GPUs: CPUs rounded up, memory down."""
+        part = gpus / demand.gpus
+        asked = math.ceil(demand.cpus * CPU_MILLI * part - _NOISE)
+        # Down, so that a job may have all memory of a node.
+        memory = math.floor(demand.memory_gb * MIB_PER_GB * part + _NOISE)
+        share = self.cpu_milli * gpus // self.gpus
+        if self.whole_cpus:
+            asked = -(-asked // CPU_MILLI) * CPU_MILLI
+            share = max(share // CPU_MILLI, 1) * CPU_MILLI
+        memory_share = self.memory_mib * gpus // self.gpus
+        if not demand.by_share:
+            share = memory_share = 0
+        return (
+            asked if demand.cpus > 0 else share,
+            memory if demand.memory_gb > 0 else memory_share,
+        )
+
+    def given(self, cpus: float, memory_gb: float) -> HeldAmounts:
+        """Amounts that a policy gave, rounded down."""
+        milli = math.floor(cpus * CPU_MILLI + _NOISE)
+        if self.whole_cpus:
+            milli = max(milli // CPU_MILLI, 1) * CPU_MILLI
+        return milli, math.floor(memory_gb * MIB_PER_GB + _NOISE)
+
+    def most_gpus(self, demand: AmountsDemand, left: HeldAmounts, gpus: int) -> int:
+        """Most GPUs, up to a number, whose amounts a job can have of what is left; O(log gpus)."""
+        fewest, most = 0, gpus
+        while fewest < most:
+            middle = (fewest + most + 1) // 2
+            if all(
+                held <= free for held, free in zip(self.held(demand, middle), left, strict=True)
+            ):
+                fewest = middle
+            else:
+                most = middle - 1
+        return fewest
+
+
+def no_room(
+    demand: AmountsDemand, nodes: Sequence[NodeCapacity], pools: Sequence[Sequence[int]]
+) -> str:
+    """Reason why a job can never have its amounts; empty if it can on an empty cluster.
+
+    Parameters
+    ----------
+    pools : sequence of sequence of int
+        Nodes of each pool that it may use.
+    """
+    room = [
+        sum(nodes[node].most_gpus(demand, nodes[node].most, nodes[node].gpus) for node in pool)
+        for pool in pools
+    ]
+    if not demand.says or max(room, default=0) >= demand.gpus:
+        return ""
+    usable = [nodes[node] for pool in pools for node in pool]
+    cpus = max((node.cpu_milli / CPU_MILLI for node in usable), default=0.0)
+    memory_gb = max((node.memory_mib / MIB_PER_GB for node in usable), default=0.0)
+    told = f"{memory_gb:.4g} GB" if memory_gb else "an unknown memory"
+    return (
+        f"asks for {demand.cpus:g} CPUs and {demand.memory_gb:g} GB for {demand.gpus} GPUs, nodes that it may "
+        f"use have at most {cpus:g} CPUs and {told} each, room for {max(room, default=0)} of its GPUs"
+    )
+
+
+@dataclass(frozen=True)
+class FixedAmounts:
+    """CPUs and memory of the nodes of a cluster, and of each job of a workload.
+
+    Parameters
+    ----------
+    nodes : tuple of NodeCapacity
+        In the order of the cluster.
+    demands : tuple of AmountsDemand
+        Of each job by its row.
+    """
+
+    nodes: tuple[NodeCapacity, ...]
+    demands: tuple[AmountsDemand, ...]
+
+    @classmethod
+    def of(cls, cluster: Cluster, workload: Workload, *, shared: bool) -> FixedAmounts:
+        """Those of a workload on a cluster; O(n + nodes).
+
+        Parameters
+        ----------
+        shared : bool
+            Whether jobs may share GPUs: then who does not say what it needs holds nothing, not a share.
+        """
+        rows = zip(
+            workload.gpus.tolist(),
+            workload.cpus.tolist(),
+            workload.memory_gb.tolist(),
+            strict=True,
+        )
+        demands = (AmountsDemand(*row, by_share=not shared) for row in rows)
+        return cls(capacities(cluster), tuple(demands))
+
+
+def capacities(cluster: Cluster) -> tuple[NodeCapacity, ...]:
+    """CPUs and memory of every node, in whole numbers."""
+    return tuple(
+        NodeCapacity.of(node.gpus, node.cpus, node.memory_gb, whole_cpus=node.whole_cpus)
+        for node in cluster.nodes
+    )
+
+
+def has_room(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
+    """True for jobs whose amounts an empty cluster has, on GPUs of one type that they may use, shape (n,).
+
+    O(n types + demands nodes) for so many different demands.
+    """
+    able = np.ones(len(workload), dtype=np.bool_)
+    jobs = np.flatnonzero(workload.asking)
+    if not len(jobs):
+        return able
+    nodes, pools, may = capacities(cluster), _pools(cluster, workload), _may_use(cluster, workload)
+    known: dict[tuple[AmountsDemand, tuple[bool, ...]], bool] = {}
+    for job in jobs.tolist():
+        demand = demand_of_row(workload, job)
+        key = demand, tuple(may[job].tolist())
+        if key not in known:
+            mine = [pool for pool, usable in zip(pools, key[1], strict=True) if usable]
+            known[key] = not no_room(demand, nodes, mine)
+        able[job] = known[key]
+    return able
+
+
+def expect_amounts(cluster: Cluster, workload: Workload) -> None:
+    """Refuse jobs whose amounts no nodes of the cluster have, and nodes whose shares are no whole CPU.
+
+    Raises
+    ------
+    InfeasibleJobError
+        Naming the first such job, what it asks for and what there is.
+    InputError
+        Naming a node that gives out whole CPUs and has fewer of them than GPUs.
+    """
+    able = has_room(cluster, workload)
+    if not able.all():
+        job = int((~able).argmax())
+        may = _may_use(cluster, workload)[job].tolist()
+        pools = [
+            pool for pool, usable in zip(_pools(cluster, workload), may, strict=True) if usable
+        ]
+        why = no_room(demand_of_row(workload, job), capacities(cluster), pools)
+        raise InfeasibleJobError(
+            f"{workload.source}: job {workload.id[job]!r} {why}; give the nodes of the cluster more, such as "
+            "2x8+64cpu+500gb, leave out the columns cpus and memory_gb or drop infeasible jobs"
+        )
+    for k, node in enumerate(cluster.nodes):
+        if node.whole_cpus and node.cpus < node.gpus and workload.asking.any():
+            raise InputError(
+                f"cluster {cluster}: node {k} gives out whole CPUs and has {node.cpus:g} for {node.gpus} GPUs, "
+                "expected one for each GPU where jobs ask for CPUs or memory"
+            )
+
+
+def expect_whole_nodes(cluster: Cluster, workload: Workload) -> None:
+    """Refuse jobs that run as copies, each on a whole node, and ask for more than some node has.
+
+    Raises
+    ------
+    InfeasibleJobError
+        Naming the first such job, and the node.
+    """
+    for k, node in enumerate(cluster.nodes):
+        more = (workload.cpus > node.cpus) | (workload.memory_gb > node.memory_gb)
+        if more.any():
+            job = int(more.argmax())
+            raise InfeasibleJobError(
+                f"{workload.source}: job {workload.id[job]!r} asks for {workload.cpus[job]:g} CPUs and "
+                f"{workload.memory_gb[job]:g} GB, node {k} has {node.cpus:g} and {node.memory_gb:.6g} GB; "
+                "expected nodes that all have as much, for a copy runs on any"
+            )
+
+
+def demand_of_row(workload: Workload, job: int) -> AmountsDemand:
+    """CPUs and memory that a job of a workload asks for."""
+    return AmountsDemand(
+        int(workload.gpus[job]), float(workload.cpus[job]), float(workload.memory_gb[job])
+    )
+
+
+def _pools(cluster: Cluster, workload: Workload) -> list[list[int]]:
+    """Nodes of each pool of GPUs that are alike to the jobs."""
+    if workload.throughput is None:
+        return [list(range(len(cluster.nodes)))]
+    types = cluster.type_of_node
+    return [np.flatnonzero(types == k).tolist() for k in range(len(cluster.gpu_types))]
+
+
+def _may_use(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
+    """True where a job may use a pool, shape (n, pools)."""
+    finite = np.isfinite(workload.processing_s(cluster))
+    return finite[:, :1] if workload.throughput is None else finite

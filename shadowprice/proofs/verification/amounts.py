@@ -1,0 +1,83 @@
+"""Fixed amounts of CPUs and memory: what every row of a schedule holds, and what nodes have.
+
+Computed from columns of the workload and of the nodes, and not by the code that gives amounts out. A job holds of
+what it asks for the part of its GPUs that are on the node, CPUs rounded up to thousandths and memory down to MiB; of
+what it does not ask for the share of these GPUs, rounded down; nothing if jobs may share GPUs. Nodes that give out
+whole CPUs round both accordingly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from shadowprice.instances.instance import Instance
+    from shadowprice.instances.schedule import Schedule
+
+_MILLI = 1000
+_MIB_PER_GB = 1e9 / 2**20
+_NOISE = 1e-6
+"""Of a thousandth, or of a MiB: what rounding may have added to a number that was whole."""
+
+Whole = NDArray[np.int64]
+
+
+class HeldAmounts:
+    """CPUs in thousandths and memory in MiB that every row holds; O(R) for R rows.
+
+    Attributes
+    ----------
+    cpus, memory : ndarray of int, shape (R,)
+    node_cpus, node_memory : ndarray of int, shape (nodes,)
+        All that each node has.
+    """
+
+    def __init__(self, instance: Instance, schedule: Schedule) -> None:
+        s, jobs, nodes = schedule, instance.workload, instance.cluster.nodes
+        cpus = np.array([node.cpus for node in nodes], dtype=np.float64)
+        memory_gb = np.array([node.memory_gb for node in nodes], dtype=np.float64)
+        whole = np.array([node.whole_cpus for node in nodes], dtype=np.bool_)[s.node]
+        size = np.array([node.gpus for node in nodes], dtype=np.int64)[s.node]
+        self.node_cpus = _down(cpus * _MILLI)
+        self.node_memory = _down(memory_gb * _MIB_PER_GB)
+        part = s.gpus / jobs.gpus[s.job]
+        by_share = instance.pair_throughputs is None
+        asked = np.ceil(jobs.cpus[s.job] * _MILLI * part - _NOISE).astype(np.int64)
+        asked = np.where(whole, -(-asked // _MILLI) * _MILLI, asked)
+        share = self.node_cpus[s.node] * s.gpus // size
+        share = np.where(whole, np.maximum(share // _MILLI, 1) * _MILLI, share)
+        self.cpus: Whole = np.where(jobs.cpus[s.job] > 0, asked, share * by_share)
+        asked = _down(jobs.memory_gb[s.job] * _MIB_PER_GB * part)
+        share = self.node_memory[s.node] * s.gpus // size
+        self.memory: Whole = np.where(jobs.memory_gb[s.job] > 0, asked, share * by_share)
+
+
+def too_much(instance: Instance, schedule: Schedule) -> tuple[int, str] | None:
+    """The first row, in order of node and time, with which a node gives more than it has; O(R log R).
+
+    Returns
+    -------
+    (int, str) or None
+        The row and what is wrong with it.
+    """
+    s, n, held = schedule, len(schedule), HeldAmounts(instance, schedule)
+    node, time = np.concatenate((s.node, s.node)), np.concatenate((s.end_s, s.start_s))
+    # At one node and time amounts are given back before others are taken.
+    order = np.lexsort((np.arange(2 * n) >= n, time, node))
+    for name, mine, most in (
+        ("thousandths of a CPU", held.cpus, held.node_cpus),
+        ("MiB of memory", held.memory, held.node_memory),
+    ):
+        total, room = np.cumsum(np.concatenate((-mine, mine))[order]), most[node[order]]
+        if (total > room).any():
+            k = int((total > room).argmax())
+            say = f"{total[k]} {name} held on the node at {time[order[k]]} s, it has {room[k]}"
+            return int(order[k] % n), say
+    return None
+
+
+def _down(values: NDArray[np.float64]) -> Whole:
+    return np.asarray(np.floor(values + _NOISE).astype(np.int64))

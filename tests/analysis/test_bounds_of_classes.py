@@ -1,0 +1,44 @@
+"""Bounds of comparisons and schedules that nothing made to attain them: none is above one of its class."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import shadowprice as sp
+from shadowprice.analysis.metrics import end_s
+from shadowprice.analysis.optimum import exact_cost
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.solvers.offline.strongest import lower_bounds
+from support.certificate_cases import CASES
+
+KINDS = ("types", "pairs", "conditions", "graphs", "failures", "restarts")
+
+
+@pytest.mark.parametrize("examples", [3, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_bound_is_above_a_schedule_of_its_class(kind: str, examples: int) -> None:
+    """Schedules stop, move, share and grow at random; both kinds of preemption and of placement are asked for."""
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        case=CASES[kind][0],
+        goal=st.sampled_from(sp.Objective),
+        preemptive=st.booleans(),
+        consolidated=st.booleans(),
+        budget_s=st.sampled_from([0.0, 0.05]),
+    )
+    def never_above(case, goal, preemptive, consolidated, budget_s):
+        instance, schedule = case
+        if not len(instance.workload) or instance.workload.fractional.any():
+            return
+        used = ScheduleClass.used(instance, schedule)
+        cost = exact_cost(instance, goal, end_s(instance, schedule))
+        found = lower_bounds(
+            instance, goal, preemptive=preemptive, budget_s=budget_s, consolidated=consolidated
+        )
+        for bound in found:
+            assert not bound.holds_for.contains(used) or bound.ticks <= cost, bound
+
+    never_above()
