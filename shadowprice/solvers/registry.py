@@ -177,7 +177,7 @@ def resolve(
         If the name, a parameter or its value is unknown; the message lists what there is. Also if a
         file that is named cannot be run, or has a list of several there.
     """
-    base, _, settings = name.partition(":")
+    base, settings = _parted(what, name)
     if base in known:
         return _configured(known[base], settings, f"{what} {base!r}", fixed)
     return _one(what, name, _several(what, name, known, lambda found, where: found))
@@ -199,6 +199,16 @@ def placement(name: str) -> Placement:
 # What a name stands for.
 
 
+def _parted(what: str, name: str) -> tuple[str, str]:
+    """The name before the colon, and the parameters behind it."""
+    base, colon, settings = name.partition(":")
+    if colon and not settings:
+        raise InputError(
+            f"{what} {name!r}: nothing behind the colon, expected NAME=VALUE,... or a NAME in a file"
+        )
+    return base, settings
+
+
 def _several(
     what: str,
     name: str,
@@ -215,7 +225,7 @@ def _several(
     group : str, optional
         Entry points among which it is looked up as well.
     """
-    base, _, settings = name.partition(":")
+    base, settings = _parted(what, name)
     if base in known:
         return (_configured(known[base], settings, f"{what} {base!r}"),)
     where = f"{what} {name!r}"

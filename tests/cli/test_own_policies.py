@@ -276,6 +276,8 @@ MISTAKES: list[tuple[str, type[ShadowpriceError], str]] = [
     ("more.py", InputError, r"policy 'more\.py': expected FILE\.py:NAME"),
     ("absent.py:Own", InputError, r"absent\.py: No such file or directory"),
     ("mine.py:SEVERAL", InputError, "is a list of 2, expected one"),
+    ("fifo:", InputError, "policy 'fifo:': nothing behind the colon, expected NAME=VALUE"),
+    ("mine.py:", InputError, "policy 'mine.py:': nothing behind the colon"),
     ("mine.py:Widest:width=3", InputError, "parameter 'width=3', expected NAME=VALUE with one of"),
     ("mine.py:Widest:window_s=x", InputError, "parameter window_s: got 'x', expected a value like"),
     (
