@@ -82,7 +82,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import VerificationError
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.verification import compiled_pass
-from shadowprice.proofs.verification.amounts import too_much
+from shadowprice.proofs.verification.amounts import any_asked, too_much
 from shadowprice.proofs.verification.copies import CopiedRuns
 from shadowprice.proofs.verification.failures import FailingRuns
 from shadowprice.proofs.verification.quotas import beyond_quotas
@@ -467,8 +467,7 @@ class ScheduleChecks:
 
     def amounts(self) -> None:
         """Check that nodes have the CPUs and memory that jobs ask for, of the rows at hand."""
-        jobs = self.workload
-        if (jobs.cpus > 0).any() or (jobs.memory_gb > 0).any():
+        if any_asked(self.workload):
             found = too_much(self.instance, self.schedule)
             if found is not None:
                 row, say = found

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
+    from shadowprice.instances.workload import Workload
 
 _MILLI = 1000
 _MIB_PER_GB = 1e9 / 2**20
@@ -25,7 +26,7 @@ _NOISE = 1e-6
 Whole = NDArray[np.int64]
 
 
-class HeldAmounts:
+class RowAmounts:
     """CPUs in thousandths and memory in MiB that every row holds; O(R) for R rows.
 
     Attributes
@@ -55,6 +56,11 @@ class HeldAmounts:
         self.memory: Whole = np.where(jobs.memory_gb[s.job] > 0, asked, share * by_share)
 
 
+def any_asked(jobs: Workload) -> bool:
+    """True if a job asks for CPUs or memory."""
+    return bool((jobs.cpus > 0).any() or (jobs.memory_gb > 0).any())
+
+
 def too_much(instance: Instance, schedule: Schedule) -> tuple[int, str] | None:
     """The first row, in order of node and time, with which a node gives more than it has; O(R log R).
 
@@ -63,7 +69,7 @@ def too_much(instance: Instance, schedule: Schedule) -> tuple[int, str] | None:
     (int, str) or None
         The row and what is wrong with it.
     """
-    s, n, held = schedule, len(schedule), HeldAmounts(instance, schedule)
+    s, n, held = schedule, len(schedule), RowAmounts(instance, schedule)
     node, time = np.concatenate((s.node, s.node)), np.concatenate((s.end_s, s.start_s))
     # At one node and time amounts are given back before others are taken.
     order = np.lexsort((np.arange(2 * n) >= n, time, node))

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.proofs.verification.amounts import any_asked
+
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
@@ -166,8 +168,7 @@ def _is_plain(instance: Instance) -> bool:
     whole = not (jobs.gpu_milli < _WHOLE_GPU).any() and not (jobs.allowed_types != "").any()
     cores = any(node.gpu_type == _CORES for node in instance.cluster.nodes)
     resume = instance.preemption == _RESUME
-    asking = (jobs.cpus > 0).any() or (jobs.memory_gb > 0).any()
-    return plain and whole and resume and not cores and not asking
+    return plain and whole and resume and not cores and not any_asked(jobs)
 
 
 @cache

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.proofs.certificate import WHOLE_GPU, JobsOnTypes, Mask, ScheduleChecks, Violation
+from shadowprice.proofs.verification.amounts import any_asked
 from shadowprice.proofs.verification.compiled_pass import CompiledPass
 from shadowprice.proofs.verification.restarts import RESUME
 
@@ -76,8 +77,7 @@ def verifiable_in_segments(instance: Instance) -> bool:
     whole = bool((instance.workload.gpu_milli == WHOLE_GPU).all())
     if instance.preemption != RESUME:
         return False
-    asking = bool((instance.workload.cpus > 0).any() or (instance.workload.memory_gb > 0).any())
-    return whole and not asking and all(each is None for each in more)
+    return whole and not any_asked(instance.workload) and all(each is None for each in more)
 
 
 def verify_segments(

@@ -370,9 +370,8 @@ def interval_prices(
     options = SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False)
     try:
         solution = compiled.solve(options)
-    except (
-        SolverError
-    ):  # Of run times that differ by nine digits HiGHS may say that there is no end of it.
+    except SolverError:
+        # Of run times that differ by nine digits HiGHS may say that there is no end of it.
         return None
     if not len(solution.duals):
         return None
