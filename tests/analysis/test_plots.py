@@ -192,6 +192,20 @@ def test_a_comparison_has_a_line_and_a_bar_for_each_policy() -> None:
     assert rendered(figure).startswith(b"\x89PNG")
 
 
+def test_policies_of_files_have_their_own_names_in_pictures() -> None:
+    names = ["fifo", "some/folder/mine.py:Own:window_s=60"]
+    left = jct_cdf({name: np.array([1.0, 2.0]) for name in names})
+    right = ratio_bars(dict.fromkeys(names, 1.5))
+    legend = left.get_legend()
+    assert legend is not None
+    shown = ["fifo", "Own:window_s=60"]
+    assert [text.get_text() for text in legend.get_texts()] == shown
+    assert [text.get_text() for text in right.get_xticklabels()] == shown
+    two = ["a.py:Own", "b.py:Own"]
+    alike = ratio_bars(dict.fromkeys(two, 1.5))
+    assert [text.get_text() for text in alike.get_xticklabels()] == two
+
+
 def test_no_jobs_and_many_policies_can_be_drawn() -> None:
     empty = nothing()
     rendered(empty.plot_gantt().figure)

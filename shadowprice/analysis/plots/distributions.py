@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shadowprice.analysis.plots.gantt import gantt
 from shadowprice.analysis.plots.style import COLOURS, GREY, new_axes, styled, time_unit
 from shadowprice.analysis.wording import at_most
+from shadowprice.user_code import names_a_file
 
 __all__ = ["gantt", "jct_cdf", "plot_comparison", "ratio_bars"]
 
@@ -37,8 +38,9 @@ def jct_cdf(jct_s: Mapping[str, NDArray[np.float64]], axes: Axes | None = None) 
     pooled = np.concatenate([np.zeros(0), *jct_s.values()])
     unit, name = time_unit(float(np.median(pooled)) if len(pooled) else 0.0)
     # Policies often agree on part of the jobs: dashes let a line show through the one above it.
-    for (label, values), colour, dash in zip(
-        jct_s.items(), cycle(COLOURS), cycle(_DASHES), strict=False
+    labels = without_files(list(jct_s))
+    for values, label, colour, dash in zip(
+        jct_s.values(), labels, cycle(COLOURS), cycle(_DASHES), strict=False
     ):
         # Each share is reached at its job's time, from the share before it.
         ordered = np.repeat(np.sort(values) / unit, 2)
@@ -90,7 +92,7 @@ def ratio_bars(
         axes.text(k, height + 0.01 * top, text, ha="center", va="bottom", fontsize=9)
     axes.axhline(1.0, color="black", linewidth=1.0)
     axes.set_ylim(0, 1.06 * top)
-    _policy_ticks(axes, list(ratios))
+    _policy_ticks(axes, without_files(list(ratios)))
     axes.set_ylabel(f"{name}, {objective}" if objective else name)
     axes.grid(visible=False, axis="x")
     if not all(proven.get(label, False) for label in ratios):
@@ -136,6 +138,18 @@ def plot_comparison(
         ratios, right, objective=objective, exact=certified, name=ratio_name, hatched=hatched
     )
     return figure
+
+
+def without_files(labels: list[str]) -> list[str]:
+    """Names without the files that they are in, as they are where two would be the same then.
+
+    >>> without_files(["fifo", "examples/mine.py:Own:window_s=60"])
+    ['fifo', 'Own:window_s=60']
+    >>> without_files(["mine.py:Own", "more.py:Own"])
+    ['mine.py:Own', 'more.py:Own']
+    """
+    short = [label.partition(":")[2] if names_a_file(label) else label for label in labels]
+    return short if len(set(short)) == len(set(labels)) else labels
 
 
 def _policy_ticks(axes: Axes, labels: list[str]) -> None:
