@@ -21,6 +21,7 @@ from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
+from shadowprice.instances.features import Feature, expect_together, features_of
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions
@@ -146,35 +147,21 @@ class Instance:
             self._check_window(self.until_complete)
         if self.stopped_s is not None:
             check_seconds("stopped_s", self.stopped_s, zero=True)
-            alone = self.copies is None and self.until_complete is None
-            self._only(alone, "a time at which it was stopped", "copies or a window of jobs")
+        expect_together(self.features, self.workload.source)
         if self.graphs is not None:
             self.graphs.check(self.cluster, self.workload)
-            self._only(self.pair_throughputs is None, "job graphs", "rates of jobs that share GPUs")
-            self._only(self.conditions is None, "job graphs", "conditions of runs")
         if self.conditions is not None:
             self.conditions.check(self.cluster, self.workload)
-            alone = self.pair_throughputs is None or self.conditions.sensitivity is None
-            self._only(alone, "profiles by CPUs and memory", "rates of jobs that share GPUs")
         if self.copies is not None:
-            self._check_copies()
+            total_steps(self.workload)
         if self.failures is not None:
-            self._check_failures(self.failures)
-        if self.restarts:
-            self._check_restarts()
-        if self.workload.fractional.any():
-            for name, part in (
-                ("job graphs", self.graphs),
-                ("rates of jobs that share GPUs", self.pair_throughputs),
-                ("conditions of runs", self.conditions),
-                ("rules of copies", self.copies),
-            ):
-                self._only(part is None, "jobs that hold a part of a GPU", name)
-        if self.workload.on_cores.any():
-            self._check_cores()
+            self.failures.check(self.cluster)
         if self.cluster.quotas is not None:
             self._check_quotas(self.cluster.quotas)
-        self._check_amounts()
+        if Feature.AMOUNTS in self.features and self.copies is None:
+            expect_amounts(self.cluster, self.workload)
+        elif Feature.AMOUNTS in self.features:
+            expect_whole_nodes(self.cluster, self.workload)
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
@@ -199,48 +186,7 @@ class Instance:
                 f"expected at most {MAX_TOTAL_S:.10g} of all jobs together"
             )
 
-    def _only(self, fine: bool, one: str, other: str) -> None:
-        if not fine:
-            raise InputError(
-                f"{self.workload.source}: has {one} and {other}, expected one of the two"
-            )
-
-    def _check_cores(self) -> None:
-        for name, part in (
-            ("job graphs", self.graphs),
-            ("rates of jobs that share GPUs", self.pair_throughputs),
-            ("conditions of runs", self.conditions),
-            ("rules of copies", self.copies),
-            ("quotas of GPUs", self.cluster.quotas),
-        ):
-            self._only(part is None, "jobs that hold cores instead of GPUs", name)
-
-    def _check_amounts(self) -> None:
-        if not self.workload.asking.any():
-            return
-        parts = self.conditions
-        for name, there in (
-            ("job graphs", self.graphs is not None),
-            ("profiles by CPUs and memory", parts is not None and parts.sensitivity is not None),
-            ("jobs that may grow", parts is not None and parts.elasticity is not None),
-            ("jobs that hold a part of a GPU", self.workload.fractional.any()),
-            ("jobs that hold cores instead of GPUs", self.workload.on_cores.any()),
-            ("quotas of tenants", self.cluster.quotas is not None),
-        ):
-            self._only(not there, "jobs that ask for CPUs or memory", name)
-        if self.copies is None:
-            expect_amounts(self.cluster, self.workload)
-        else:
-            expect_whole_nodes(self.cluster, self.workload)
-
     def _check_quotas(self, quotas: Quotas) -> None:
-        for name, part in (
-            ("job graphs", self.graphs),
-            ("rates of jobs that share GPUs", self.pair_throughputs),
-            ("conditions of runs", self.conditions),
-            ("rules of copies", self.copies),
-        ):
-            self._only(part is None, "quotas of tenants", name)
         jobs = self.workload
         able, known = _within_quotas(quotas, jobs), np.isin(jobs.tenant, quotas.tenants)
         if not able.all():
@@ -257,43 +203,16 @@ class Instance:
             )
 
     def _check_window(self, window: JobWindow) -> None:
-        self._only(self.copies is None, "rules of copies", "a window of jobs to complete")
         if window.last > len(self.workload):
             raise EarlyEndError(
                 f"{self.workload.source}: has {len(self.workload)} jobs, jobs {window.first} to "
                 f"{window.last - 1} are to be complete; expected a longer trace, or an endless one"
             )
 
-    def _check_failures(self, failures: NodeFailures) -> None:
-        failures.check(self.cluster)
-        parts = self.conditions
-        alone = parts is None or parts.sensitivity is None
-        self._only(alone, "profiles by CPUs and memory", "nodes that fail")
-        self._only(self.copies is None, "rules of copies", "nodes that fail")
-
-    def _check_restarts(self) -> None:
-        parts = self.conditions
-        for name, there in (
-            ("rates of jobs that share GPUs", self.pair_throughputs is not None),
-            ("profiles by CPUs and memory", parts is not None and parts.sensitivity is not None),
-            ("rules of copies", self.copies is not None),
-            ("nodes that fail", self.failures is not None),
-        ):
-            self._only(not there, "jobs that restart from nothing when preempted", name)
-
-    def _check_copies(self) -> None:
-        for name, part in (
-            ("job graphs", self.graphs),
-            ("rates of jobs that share GPUs", self.pair_throughputs),
-            ("conditions of runs", self.conditions),
-        ):
-            self._only(part is None, "rules of copies", name)
-        if not self.overheads.free:
-            raise InputError(
-                f"{self.workload.source}: has rules of copies and {self.overheads}, expected no overheads; use "
-                "restart_s and aggregation_s of the rules"
-            )
-        total_steps(self.workload)
+    @cached_property
+    def features(self) -> frozenset[Feature]:
+        """What the instance says beyond nodes and jobs."""
+        return features_of(self)
 
     def expect_gangs(self, what: str) -> None:
         """Refuse jobs that run as several copies.

@@ -1,0 +1,335 @@
+"""Features: what an instance may say beyond nodes and jobs, and the one place in which they are refused.
+
+Closed by default: whoever reads an instance (engine, verifier, bound, certificate, theorem, file) has a constant
+``KNOWS``, the features that it understands, and calls :func:`require`; what the constant does not name is refused. A
+feature that is new is thereby refused everywhere until somebody has thought of it.
+
+``KNOWS`` is written out, feature by feature: "all but" would let the next one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+from itertools import combinations
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from shadowprice.errors import InputError
+
+if TYPE_CHECKING:
+    from shadowprice.instances.instance import Instance
+
+
+class Feature(StrEnum):
+    """One thing that an instance may say; its value is the word for it in files and tables."""
+
+    RATES = "rates"
+    """Work counts iterations, and every job has a throughput: run times are work over throughput."""
+    TYPES = "types"
+    """Throughputs are of several GPU types: GPUs are told apart, and a job may be faster on some."""
+    CHARGES = "charges"
+    """Starts, restarts or migrations take time in which a gang holds its GPUs without progress."""
+    SHARING = "sharing"
+    """Two jobs may hold the same GPUs, each at a rate of its own while the other is there."""
+    GRAPHS = "graphs"
+    """Jobs have stages and replicas, and an iteration takes as long as where these are makes it."""
+    PROFILES = "profiles"
+    """Speeds depend on the CPUs and the memory that a run was given."""
+    SPREAD = "spread"
+    """Gangs on more nodes than they need are slower."""
+    WIDTHS = "widths"
+    """Jobs may hold more GPUs than their gang, and are faster with them."""
+    COPIES = "copies"
+    """Jobs run as several copies in rounds, each on a whole node, instead of as one gang."""
+    FAILURES = "failures"
+    """Nodes are down at times, and jobs lose what they have not saved by then."""
+    QUOTAS = "quotas"
+    """Tenants begin no run with which they would hold more GPUs than their quota of the day."""
+    PARTS = "parts"
+    """Jobs hold a part of a GPU, which others may hold as well."""
+    CORES = "cores"
+    """Jobs hold cores of nodes that have only these, instead of GPUs."""
+    AMOUNTS = "amounts"
+    """Jobs ask for fixed amounts of CPUs or memory, and run where these are free."""
+    WINDOW = "window"
+    """The run ends when a window of jobs is complete; those outside it need not be."""
+    STOPPED = "stopped"
+    """The run was stopped at a time; no job need be complete."""
+    RESTART = "restart"
+    """A job that is preempted loses its work and restarts from nothing."""
+
+    @property
+    def phrase(self) -> str:
+        """What an instance with it has, in the plural: ``quotas of tenants``."""
+        return _PHRASES[self]
+
+
+_PHRASES: Mapping[Feature, str] = MappingProxyType(
+    {
+        Feature.RATES: "throughputs of jobs",
+        Feature.TYPES: "GPU types that jobs tell apart",
+        Feature.CHARGES: "charges for starts, restarts or migrations",
+        Feature.SHARING: "rates of jobs that share GPUs",
+        Feature.GRAPHS: "job graphs",
+        Feature.PROFILES: "profiles by CPUs and memory",
+        Feature.SPREAD: "slowdowns of spread gangs",
+        Feature.WIDTHS: "jobs that may grow",
+        Feature.COPIES: "jobs that run as several copies",
+        Feature.FAILURES: "nodes that fail",
+        Feature.QUOTAS: "quotas of tenants",
+        Feature.PARTS: "jobs that hold a part of a GPU",
+        Feature.CORES: "jobs that hold cores instead of GPUs",
+        Feature.AMOUNTS: "jobs that ask for CPUs or memory",
+        Feature.WINDOW: "jobs outside a window, which need not be complete",
+        Feature.STOPPED: "jobs that need not be complete, for the run was stopped",
+        Feature.RESTART: "jobs that restart from nothing when preempted",
+    }
+)
+
+_PRESENT: Mapping[Feature, Callable[[Instance], bool]] = MappingProxyType(
+    {
+        Feature.RATES: lambda i: i.workload.throughput is not None,
+        Feature.TYPES: lambda i: i.workload.throughput is not None and len(i.cluster.gpu_types) > 1,
+        Feature.CHARGES: lambda i: not i.overheads.free,
+        Feature.SHARING: lambda i: i.pair_throughputs is not None,
+        Feature.GRAPHS: lambda i: i.graphs is not None,
+        Feature.PROFILES: lambda i: (
+            i.conditions is not None and i.conditions.sensitivity is not None
+        ),
+        Feature.SPREAD: lambda i: i.conditions is not None and i.conditions.locality is not None,
+        Feature.WIDTHS: lambda i: i.conditions is not None and i.conditions.elasticity is not None,
+        Feature.COPIES: lambda i: i.copies is not None,
+        Feature.FAILURES: lambda i: i.failures is not None,
+        Feature.QUOTAS: lambda i: i.cluster.quotas is not None,
+        Feature.PARTS: lambda i: bool(i.workload.fractional.any()),
+        Feature.CORES: lambda i: bool(i.workload.on_cores.any()),
+        Feature.AMOUNTS: lambda i: bool(i.workload.asking.any()),
+        Feature.WINDOW: lambda i: i.until_complete is not None,
+        Feature.STOPPED: lambda i: i.stopped_s is not None,
+        Feature.RESTART: lambda i: i.restarts,
+    }
+)
+
+_TWICE = "a graph says how long an iteration takes, and throughputs would say it again"
+_ONE_END = "both say when the run ends"
+_NEVER_SPREAD = "a copy is on one node, and never spread"
+_WHOLE_NODE = "a copy has its node to itself"
+_NO_MODEL = "jobs on cores train no model of which this could be measured"
+_EQUAL_QUOTA = "a quota counts GPUs that are worth the same wherever they are"
+
+APART: Mapping[frozenset[Feature], str] = MappingProxyType(
+    {
+        frozenset(pair): reason
+        for *pair, reason in (
+            (Feature.GRAPHS, Feature.RATES, _TWICE),
+            (Feature.GRAPHS, Feature.TYPES, _TWICE),
+            (
+                Feature.GRAPHS,
+                Feature.SHARING,
+                "rates of pairs were measured in one place, and do not say how two jobs slow each other's network",
+            ),
+            (
+                Feature.GRAPHS,
+                Feature.PROFILES,
+                "an iteration waits for data or for the network, and profiles do not say how far both overlap",
+            ),
+            (
+                Feature.GRAPHS,
+                Feature.SPREAD,
+                "a graph says what a spread gang loses, and a slowdown would count it again",
+            ),
+            (
+                Feature.GRAPHS,
+                Feature.WIDTHS,
+                "a graph has one replica for each GPU of the gang, and none for more",
+            ),
+            (
+                Feature.PROFILES,
+                Feature.SHARING,
+                "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
+            ),
+            (
+                Feature.COPIES,
+                Feature.GRAPHS,
+                "copies are averaged between rounds, replicas of a graph in each iteration",
+            ),
+            (Feature.COPIES, Feature.SHARING, _WHOLE_NODE),
+            (Feature.COPIES, Feature.PARTS, _WHOLE_NODE),
+            (Feature.COPIES, Feature.PROFILES, "a copy has all CPUs and memory of its node"),
+            (Feature.COPIES, Feature.SPREAD, _NEVER_SPREAD),
+            (
+                Feature.COPIES,
+                Feature.WIDTHS,
+                "a job grows by its copies, and widths would say again how fast it then is",
+            ),
+            (
+                Feature.COPIES,
+                Feature.CHARGES,
+                "copies have charges of their own (restart_s and aggregation_s), paid in each round",
+            ),
+            (
+                Feature.COPIES,
+                Feature.WINDOW,
+                "copies are averaged when a round ends, and a window ends the run within one",
+            ),
+            (
+                Feature.COPIES,
+                Feature.STOPPED,
+                "copies are averaged when a round ends, and the run was stopped within one",
+            ),
+            (
+                Feature.COPIES,
+                Feature.FAILURES,
+                "copies are averaged when a round ends, and nothing says what one keeps that fails before",
+            ),
+            (
+                Feature.COPIES,
+                Feature.QUOTAS,
+                "a copy holds its node whole, and a quota counts the GPUs that a gang uses",
+            ),
+            (
+                Feature.COPIES,
+                Feature.RESTART,
+                "copies are averaged when a round ends, and what was averaged is kept",
+            ),
+            (
+                Feature.COPIES,
+                Feature.CORES,
+                "jobs on cores train no model that could be averaged",
+            ),
+            (Feature.STOPPED, Feature.WINDOW, _ONE_END),
+            (
+                Feature.FAILURES,
+                Feature.PROFILES,
+                "checkpoints are counted from the beginning of a run, and other CPUs begin another",
+            ),
+            (
+                Feature.RESTART,
+                Feature.SHARING,
+                "a partner that comes or goes begins another run, and nothing says whether it restarts",
+            ),
+            (
+                Feature.RESTART,
+                Feature.PROFILES,
+                "other CPUs begin another run, and nothing says whether it restarts",
+            ),
+            (
+                Feature.RESTART,
+                Feature.FAILURES,
+                "jobs that restart from nothing write no checkpoints",
+            ),
+            (
+                Feature.PARTS,
+                Feature.GRAPHS,
+                "a part of a GPU holds one replica, and a graph says what several exchange",
+            ),
+            (
+                Feature.PARTS,
+                Feature.SHARING,
+                "both say who may be on a GPU with whom",
+            ),
+            (
+                Feature.PARTS,
+                Feature.PROFILES,
+                "profiles give CPUs and memory to whole GPUs",
+            ),
+            (Feature.PARTS, Feature.SPREAD, "a part of a GPU is on one node, and never spread"),
+            (Feature.PARTS, Feature.WIDTHS, "a part of a GPU does not grow by whole ones"),
+            (Feature.CORES, Feature.GRAPHS, _NO_MODEL),
+            (Feature.CORES, Feature.SHARING, _NO_MODEL),
+            (Feature.CORES, Feature.PROFILES, _NO_MODEL),
+            (Feature.CORES, Feature.SPREAD, _NO_MODEL),
+            (Feature.CORES, Feature.WIDTHS, _NO_MODEL),
+            (Feature.CORES, Feature.QUOTAS, "a quota counts GPUs, and no cores"),
+            (Feature.QUOTAS, Feature.GRAPHS, _EQUAL_QUOTA),
+            (Feature.QUOTAS, Feature.PROFILES, _EQUAL_QUOTA),
+            (Feature.QUOTAS, Feature.SPREAD, _EQUAL_QUOTA),
+            (
+                Feature.QUOTAS,
+                Feature.SHARING,
+                "a quota does not say how much of it each of two jobs on one GPU holds",
+            ),
+            (
+                Feature.QUOTAS,
+                Feature.WIDTHS,
+                "a quota does not say whether GPUs beyond the gang count against it",
+            ),
+            (
+                Feature.AMOUNTS,
+                Feature.GRAPHS,
+                "amounts are divided by GPUs, and stages of a graph need unequal ones",
+            ),
+            (Feature.AMOUNTS, Feature.PROFILES, "both say what CPUs and memory a job holds"),
+            (
+                Feature.AMOUNTS,
+                Feature.WIDTHS,
+                "amounts are of the gang, and do not say what more GPUs need",
+            ),
+            (
+                Feature.AMOUNTS,
+                Feature.PARTS,
+                "amounts are divided by whole GPUs, and do not say what a part of one needs",
+            ),
+            (Feature.AMOUNTS, Feature.CORES, "both say how many cores a job holds"),
+            (
+                Feature.AMOUNTS,
+                Feature.QUOTAS,
+                "a quota counts GPUs, and does not say whom CPUs and memory belong to",
+            ),
+        )
+    }
+)
+"""Pairs of features that no instance has together, each with what the world leaves open or says twice."""
+
+
+def features_of(instance: Instance) -> frozenset[Feature]:
+    """Features that an instance has; O(jobs + nodes). :attr:`Instance.features` keeps them."""
+    return frozenset(each for each in Feature if _PRESENT[each](instance))
+
+
+def expect_together(features: Collection[Feature], source: str) -> None:
+    """Refuse features that do not go together.
+
+    Raises
+    ------
+    InputError
+        Naming the first such pair, and why.
+    """
+    for one, other in combinations(sorted(features, key=list(Feature).index), 2):
+        reason = APART.get(frozenset((one, other)))
+        if reason is not None:
+            raise InputError(
+                f"{source}: has {one.phrase} and {other.phrase}, expected one of the two: {reason}"
+            )
+
+
+def missing(instance: Instance, knows: Collection[Feature]) -> tuple[Feature, ...]:
+    """Features of an instance that are not among those known, in the order of :class:`Feature`."""
+    return tuple(each for each in Feature if each in instance.features and each not in knows)
+
+
+def unknown(instance: Instance, knows: Collection[Feature]) -> tuple[str, ...]:
+    """The same as hypotheses that fail, in words: ``there are quotas of tenants``."""
+    return tuple(f"there are {each.phrase}" for each in missing(instance, knows))
+
+
+def require(instance: Instance, knows: Collection[Feature], who: str) -> None:
+    """Refuse an instance that says more than its reader knows.
+
+    Parameters
+    ----------
+    knows : collection of Feature
+        What the reader understands: its ``KNOWS``.
+    who : str
+        The reader, in words, such as ``SF-work`` or ``lower bounds``.
+
+    Raises
+    ------
+    InputError
+        Naming the features that it does not know.
+    """
+    more = missing(instance, knows)
+    if more:
+        words = " and ".join(each.phrase for each in more)
+        raise InputError(f"{instance.workload.source}: has {words}, not known to {who}")
