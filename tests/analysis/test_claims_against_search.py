@@ -2,89 +2,88 @@
 
 The search shares no code with the package (``tests/support/small_worlds.py``). What it finds are schedules that exist,
 so that no bound of their class may be larger, no optimum either, and no run may cost more times as much as a
-theorem, a comparison, a limit or a certificate says. Who refuses a world says nothing of it, and is not refuted.
+comparison, a limit, a theorem or a certificate says. Who refuses a world says nothing of it, and is not refuted; what
+has to be said is asked for as well.
 """
 
 from __future__ import annotations
 
 import ast
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 
 import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.certify import certify
-from shadowprice.analysis.compare import compare
+from shadowprice.analysis.compare import Comparison, compare
+from shadowprice.analysis.guarantees.lookup import described, guarantee, known_bound
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.errors import InputError
-from shadowprice.instances.features import APART, Feature
-from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs import checker
-from shadowprice.proofs.classic import hesrpt
-from shadowprice.proofs.lower_bounds import fluid, job, mbt, srpt_one_machine, wide_gangs
 from shadowprice.solvers.offline.bounds import Bound
 from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
 from support.drawn_worlds import FEATURES, drawn
 from support.paths import ROOT
-from support.small_instances import instance_of, klass_of, schedule_of
+from support.refuted import Found, cost_of, each_set, worlds
+from support.small_instances import cluster_of, instance_of, schedule_of, workload_of
 from support.small_runs import outcome_on, semantics_of
-from support.small_worlds import Klass, Least, World, all_at_once, cost, least, of_one_weight
+from support.small_worlds import TICKS, Klass, World, all_at_once, least, of_one_weight
 
-SEARCHING = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-FIRST = int(os.environ["SEED"]) << 20 if SEARCHING else 0
-NIGHTLY = 100
-"""Worlds of each set of features in the nightly search, of each law."""
-
-TOGETHER = [
-    (),
-    *((name,) for name in FEATURES),
-    *(pair for pair in combinations(FEATURES, 2) if frozenset(map(Feature, pair)) not in APART),
-]
-each_set = pytest.mark.parametrize("features", TOGETHER, ids=lambda names: "-".join(names) or "plain")
+POLICIES = ("srtf", "las", "asrpt", "lpf", "fifo-skip", "server-filling-srpt", "hesrpt", "gandiva")
 
 
-def worlds(features: tuple[str, ...], usual: int) -> Iterator[World]:
-    """So many worlds with these features, and many more in the nightly search."""
-    for seed in range(FIRST, FIRST + (NIGHTLY if SEARCHING else usual)):
-        yield drawn(features, seed)
+def policy_of(world: World) -> str:
+    """A policy, another for every seed."""
+    return POLICIES[world.seed % len(POLICIES)]
 
 
-class Refuted:
-    """What was claimed of a world, held against schedules that were found by exhaustive search."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self._least: dict[object, Least] = {}
-
-    def least(self, klass: Klass, objective: str, world: World | None = None) -> Fraction:
-        """Least cost [ticks] of schedules of a class."""
-        world = world or self.world
-        key = tuple((each.release, each.weight) for each in world.jobs), klass
-        if key not in self._least:
-            self._least[key] = least(world, klass)
-        return cost(world, self._least[key], objective)
-
-    def below(self, bound: Fraction, holds_for: ScheduleClass, objective: str, who: str) -> None:
-        """Raise unless a lower bound [ticks] is no more than a schedule of its class."""
-        found = self.least(klass_of(holds_for), objective)
-        assert bound <= found, (
-            f"{who}: {float(bound)} ticks bound the {objective} of {holds_for}, one has {float(found)}: {self.world}"
-        )
+def test_search_shares_no_code() -> None:
+    for name in ("small_worlds", "drawn_worlds"):
+        tree = ast.parse((ROOT / "tests" / "support" / f"{name}.py").read_text())
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0
+                names = [node.module or ""]
+            elif isinstance(node, ast.Name):
+                assert node.id not in {"__import__", "importlib", "eval", "exec"}
+            for each in names:
+                top = each.split(".")[0]
+                assert top != "shadowprice", f"{name} imports {each}"
+                assert top != "support" or each == "support.small_worlds", f"{name} imports {each}"
 
 
-def bounds_of(instance: Instance, goal: Objective, preemptive: bool, budget_s: float) -> Iterator[Bound]:
-    """Every bound of the cascade."""
+@each_set
+def test_what_the_search_found_is_verified(features: tuple[str, ...]) -> None:
+    """Both readings of the semantics agree: the verifier's, and that of the search."""
+    for world in worlds(features, 1):
+        instance = instance_of(world)
+        assert {str(each) for each in instance.features} >= set(features)
+        if world.copies is not None or world.down or world.stopped is not None:
+            continue  # Such schedules are not written row by row, or not of nodes that fail.
+        for preemptive in (True, False):
+            found = least(world, Klass(preemptive, sharing=True, elastic=True))
+            for path in (found.by_total, found.by_last):
+                verify(instance, schedule_of(world, path))
+
+
+def bounds_of(instance: Instance, budget_s: float) -> Iterator[tuple[Objective, Bound]]:
+    """Every bound of the cascade, and those of limits, whose interval LPs are of a fixed size."""
     try:
-        yield from lower_bounds(
-            instance, goal, preemptive=preemptive, budget_s=budget_s, consolidated=True
-        )
+        for goal in Objective:
+            for preemptive in (True, False):
+                for bound in lower_bounds(
+                    instance, goal, preemptive=preemptive, budget_s=budget_s, consolidated=True
+                ):
+                    yield goal, bound
+            yield from repeatable_bounds(instance, (goal,), columns=400).items()
     except InputError:
         return
 
@@ -92,8 +91,96 @@ def bounds_of(instance: Instance, goal: Objective, preemptive: bool, budget_s: f
 @each_set
 def test_no_bound_exceeds_a_schedule(features: tuple[str, ...]) -> None:
     for world in worlds(features, 2):
-        instance, found = instance_of(world), Refuted(world)
+        found = Found(world)
+        for goal, bound in bounds_of(instance_of(world), 0.05):
+            found.refutes(bound.ticks, bound.holds_for, goal, bound.kind)
+
+
+def optima_of(instance: Instance, goal: Objective) -> Iterator[tuple[str, bool, Fraction, Fraction]]:
+    """Who says what of an optimum: whether it is of preemptive schedules, the bound and the cost [s], if proven."""
+    for method in ("milp", "cp-sat"):
+        try:
+            one = sp.optimum(instance, goal, method=method, budget_s=1.0)
+        except InputError:
+            continue
+        upper = Fraction(one.upper_s) if one.proven else Fraction(one.lower_s)
+        yield method, False, Fraction(one.lower_s), upper
+    try:
+        other = sp.preemptive_optimum(instance, goal, budget_s=0.2)
+    except InputError:
+        return
+    upper = Fraction(other.upper_s) if other.proven else Fraction(other.lower_s)
+    yield "windows", True, Fraction(other.lower_s), upper
+
+
+@each_set
+def test_no_optimum_exceeds_a_schedule(features: tuple[str, ...]) -> None:
+    for world in worlds(features, 1):
+        found, instance = Found(world), instance_of(world)
         for goal in Objective:
-            for preemptive in (True, False):
-                for bound in bounds_of(instance, goal, preemptive, 0.05):
-                    found.below(bound.ticks, bound.holds_for, goal, bound.kind)
+            for who, preemptive, lower_s, upper_s in optima_of(instance, goal):
+                best = found.least(Klass(preemptive), goal)
+                assert lower_s * TICKS <= best, f"{who} {goal}: {world}"
+                # Times are whole seconds: without preemption the search has the best schedule.
+                assert upper_s * TICKS <= best, f"{who} {goal}: {world}"
+                if not preemptive and upper_s > lower_s and not any(world.charges):
+                    assert upper_s * TICKS == best, f"{who} {goal}: {world}"
+
+
+def to_its_end(world: World) -> World:
+    """The world without a time at which a run was stopped: users of switches have none."""
+    return replace(world, stopped=None)
+
+
+def compared(world: World, goal: Objective) -> Comparison | None:
+    """A comparison of two policies by the switches of a user; None where it is refused."""
+    try:
+        return compare(
+            workload_of(world),
+            cluster_of(world),
+            ("fifo", policy_of(world)),
+            goal,
+            semantics_of(world),
+            budget_s=0.1,
+        )
+    except InputError:
+        return None
+
+
+@each_set
+def test_no_comparison_is_refuted(features: tuple[str, ...]) -> None:
+    for world in map(to_its_end, worlds(features, 1)):
+        found = Found(world)
+        goal = list(Objective)[world.seed % 3]
+        said = compared(world, goal)
+        for row in () if said is None else said.rows:
+            found.refutes(row.bound.ticks, row.holds_for, goal, row.bound_kind)
+            if row.found is not None:
+                found.refutes(row.found.ticks, row.found.holds_for, goal, row.found.kind)
+            cost = cost_of(world, said.outcomes[row.policy], goal)
+            assert cost == row.cost_ticks
+            if row.optimum_s is not None:
+                assert row.optimum_s == row.bound_s
+            best = found.least(Klass(**vars(row.holds_for)), goal)
+            assert cost <= Fraction(row.ratio) * best if row.factor is not None else True
+
+
+@each_set
+def test_no_guarantee_is_refuted(features: tuple[str, ...]) -> None:
+    for world in map(to_its_end, worlds(features, 1)):
+        found = Found(world)
+        for goal in Objective:
+            said = compared(world, goal)
+            for name, run in {} if said is None else said.runs.items():
+                outcome, as_told = said.outcomes[name], described(run, goal)
+                if as_told is None:
+                    continue
+                cost = cost_of(world, outcome, goal)
+                stated = guarantee(outcome, as_told)
+                if stated is not None and stated.factor is not None:
+                    best = found.least(Klass(**vars(stated.holds_for)), goal)
+                    assert cost <= stated.factor * best, f"{stated.sentence(name)}: {world}"
+                known = known_bound(outcome, as_told)
+                if known is not None:
+                    best = found.least(Klass(True), goal)
+                    assert cost <= known.factor * best, f"{name} {known.sentence()}: {world}"

@@ -167,11 +167,12 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What a job does in a slot: its way, its partner, and its whole run beside that [ticks]."""
+    """What a job does in a slot: its way, its partner, its whole run beside that [ticks], and the same without it."""
 
     way: Way
     partner: int
     ticks: int
+    alone: Held | None = None
 
 
 Choice = tuple[Held | None, ...]
@@ -430,7 +431,8 @@ def choices(world: World, klass: Klass, ways: Sequence[Sequence[Way]]) -> list[C
     known: dict[tuple[int, Way, int], Held] = {}
 
     def held(job: int, way: Way, partner: int, ticks: int) -> Held:
-        return known.setdefault((job, way, partner), Held(way, partner, ticks))
+        alone = None if partner == NOBODY else held(job, way, NOBODY, way.ticks)
+        return known.setdefault((job, way, partner), Held(way, partner, ticks, alone))
 
     def place(j: int) -> None:
         if j == len(jobs):
@@ -504,11 +506,66 @@ def quota_at(world: World, now: int) -> Mapping[str, int] | None:
 
 def charge(world: World, job: Progress, at: Counts) -> int:
     """Charge of a run that begins [ticks]."""
+    if not any(world.charges):
+        return 0
     start, restart, migration = world.charges
     seconds = start
     if job.last is not None:
         seconds += restart + (migration if job.last != at else 0)
     return int(seconds * TICKS)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a slot in which a job has one partner or none, without progress at first [ticks from its beginning]."""
+
+    held: Held
+    start: int
+    end: int
+    overhead: int
+
+
+def slot(
+    world: World, units: Sequence[int], jobs: Sequence[Progress], choice: Choice, j: int
+) -> tuple[list[Piece], int, int]:
+    """What a job does in a slot, its work left [units] and charges owed [ticks] afterwards.
+
+    Where its partner ends first it goes on alone.
+    """
+    held = choice[j]
+    assert held is not None
+    job, owed = jobs[j], owes(world, jobs[j], held)
+    first = _until(job.left, owed, units[j] // held.ticks)
+    alone = TICKS
+    if held.partner != NOBODY:
+        other, theirs = jobs[held.partner], choice[held.partner]
+        assert theirs is not None
+        speed = units[held.partner] // theirs.ticks
+        alone = min(_until(other.left, owes(world, other, theirs), speed), TICKS)
+    end = min(first, alone)
+    paid = min(owed, end)
+    left = job.left - (end - paid) * (units[j] // held.ticks)
+    pieces = [Piece(held, 0, end, paid)]
+    if left > 0 and end < TICKS:
+        assert held.alone is not None
+        speed = units[j] // held.alone.ticks
+        last = min(end + _until(left, owed - paid, speed), TICKS)
+        more = min(owed - paid, last - end)
+        pieces.append(Piece(held.alone, end, last, more))
+        left, paid = left - (last - end - more) * speed, paid + more
+    return pieces, max(left, 0), owed - paid
+
+
+def owes(world: World, job: Progress, held: Held) -> int:
+    """Charges that a job owes when it does this in the next slot [ticks]."""
+    if job.on is not None and job.on.way.place == held.way.place:
+        return job.owed
+    return job.owed + charge(world, job, held.way.at)
+
+
+def _until(left: int, owed: int, speed: int) -> int:
+    """Ticks until work is done, after what is owed."""
+    return owed - (-left // speed)
 
 
 class Search:
@@ -525,11 +582,11 @@ class Search:
         ways = [each if j in counted else [] for j, each in enumerate(every)]
         self._choices = [each for each in choices(world, klass, ways) if _fast(each, ways)]
         # Where no run is charged and all may stop at any time, it makes no difference where jobs were.
-        self._charged = any(world.charges)
-        self._free = klass.preemptive and not self._charged
+        self._free = klass.preemptive and not any(world.charges)
         self._units = []
         for j in range(len(world.jobs)):
-            runs = {held.ticks for choice in self._choices if (held := choice[j]) is not None}
+            mine = [held for choice in self._choices if (held := choice[j]) is not None]
+            runs = {held.ticks for held in mine} | {held.way.ticks for held in mine}
             self._units.append(math.lcm(*runs) if runs else 0)
         changes = [begin for begin, _ in world.quotas]
         self._moments = {*changes, *(job.release for job in world.jobs)}
@@ -603,19 +660,14 @@ class Search:
         """Jobs after a slot, the cost of those that end in it, and the last end."""
         world, after = self._world, list(jobs)
         cost = last = Fraction(0)
-        for j, (job, held) in enumerate(zip(jobs, choice, strict=True)):
+        for j, held in enumerate(choice):
             if held is None:
-                if job.on is not None:
-                    after[j] = Progress(job.left, job.owed, None, job.last)
+                if jobs[j].on is not None:
+                    after[j] = Progress(jobs[j].left, jobs[j].owed, None, jobs[j].last)
                 continue
-            owed = job.owed
-            if self._charged and (job.on is None or job.on.way.place != held.way.place):
-                owed += charge(world, job, held.way.at)
-            paid = min(owed, TICKS)
-            speed = self._units[j] // held.ticks
-            left = job.left - (TICKS - paid) * speed
-            if left <= 0:
-                end = now * TICKS + paid - (-job.left // speed)
+            pieces, left, owed = slot(world, self._units, jobs, choice, j)
+            if not left:
+                end = now * TICKS + pieces[-1].end
                 if world.stopped is not None:
                     end = min(end, world.stopped * TICKS)
                 cost, last = cost + world.jobs[j].weight * end, max(last, Fraction(end))
@@ -623,7 +675,7 @@ class Search:
             elif self._free:
                 after[j] = Progress(left)
             else:
-                after[j] = Progress(left, owed - paid, held, held.way.at)
+                after[j] = Progress(left, owed, pieces[-1].held, held.way.at)
         return tuple(after), cost, last
 
     def _open(self, now: int, jobs: tuple[Progress, ...], ended: bool) -> Sequence[Choice]:
@@ -722,37 +774,32 @@ class Run:
 
 def runs_of(world: World, found: Sequence[Choice]) -> list[Run]:
     """Runs of a schedule, given by what is done in each slot; slots that a run goes on for are one."""
-    units = [
-        math.lcm(*{held.ticks for choice in found if (held := choice[j]) is not None})
-        for j in range(len(world.jobs))
-    ]
+    units = []
+    for j in range(len(world.jobs)):
+        mine = [held for choice in found if (held := choice[j]) is not None]
+        units.append(math.lcm(*{held.ticks for held in mine}, *{held.way.ticks for held in mine}))
     jobs = [Progress(each) for each in units]
     runs: list[Run] = []
-    open_: dict[int, Run] = {}
+    last: dict[int, Run] = {}
     for now, choice in enumerate(found):
-        for j, held in enumerate(choice):
-            if held is None or not jobs[j].left:
-                jobs[j] = Progress(jobs[j].left, jobs[j].owed, None, jobs[j].last)
+        after = list(jobs)
+        for j, (job, held) in enumerate(zip(jobs, choice, strict=True)):
+            if held is None:
+                after[j] = Progress(job.left, job.owed, None, job.last)
                 continue
-            job = jobs[j]
-            owed = job.owed
-            if job.on is None or job.on.way.place != held.way.place:
-                owed += charge(world, job, held.way.at)
-            paid, speed = min(owed, TICKS), units[j] // held.ticks
-            left = job.left - (TICKS - paid) * speed
-            end = (now + 1) * TICKS
-            if left <= 0:
-                end = now * TICKS + paid - (-job.left // speed)
-            before = open_.get(j)
-            if before is not None and before.held is held and before.end == now * TICKS:
-                paid += before.overhead
-                runs.remove(before)
-                open_[j] = Run(j, held, before.start, end, paid)
-            else:
-                open_[j] = Run(j, held, now * TICKS, end, paid)
-            runs.append(open_[j])
-            owed -= min(owed, TICKS)
-            jobs[j] = Progress(max(left, 0), owed, held, held.way.at)
+            pieces, left, owed = slot(world, units, jobs, choice, j)
+            for piece in pieces:
+                start, end = now * TICKS + piece.start, now * TICKS + piece.end
+                run = Run(j, piece.held, start, end, piece.overhead)
+                before = last.get(j)
+                if before is not None and before.held is piece.held and before.end == start:
+                    runs.remove(before)
+                    paid = before.overhead + piece.overhead
+                    run = Run(j, piece.held, before.start, end, paid)
+                last[j] = run
+                runs.append(run)
+            after[j] = Progress(left, owed, pieces[-1].held, held.way.at)
+        jobs = after
     return runs
 
 
