@@ -184,3 +184,52 @@ def test_no_guarantee_is_refuted(features: tuple[str, ...]) -> None:
                 if known is not None:
                     best = found.least(Klass(True), goal)
                     assert cost <= known.factor * best, f"{name} {known.sentence()}: {world}"
+
+
+def best_of(found: Found, measure: Measure, klass: Klass) -> Fraction:
+    """Least measure [ticks] that a schedule of a class has, of jobs that count the same."""
+    same = of_one_weight(found.world)
+    if measure is Measure.TTD:
+        return found.least(klass, Objective.MAKESPAN, all_at_once(same))
+    if measure is Measure.MAKESPAN:
+        return found.least(klass, Objective.MAKESPAN, same)
+    return found.least(klass, Objective.FLOW, same) / len(same.counted)
+
+
+@each_set
+def test_no_limit_is_exceeded(features: tuple[str, ...]) -> None:
+    for world in worlds(features, 1):
+        found = Found(world)
+        for measure in Measure:
+            try:
+                said = limit(outcome_on(world, policy_of(world)), measure, columns=400)
+            except InputError:
+                continue
+            best = best_of(found, measure, Klass(**vars(said.bound.holds_for)))
+            assert said.bound_ticks <= best, f"{said.sentence()}: {world}"
+
+
+def klass_in(words: str, world: World) -> Klass:
+    """The class that a certificate names."""
+    grows = any(job.widest > job.gang for job in world.jobs)
+    return Klass(
+        preemptive=True,
+        sharing="at most two jobs share a GPU" in words,
+        elastic=grows,
+        consolidated="as few nodes as gangs fit on" in words,
+    )
+
+
+@each_set
+def test_no_certificate_is_refuted(features: tuple[str, ...]) -> None:
+    for world in worlds(features, 1):
+        found = Found(world)
+        for goal in Objective:
+            try:
+                outcome = outcome_on(world, policy_of(world))
+                said = certify(outcome, goal, budget_s=0.1 if world.seed % 2 == 0 else 0.0)
+            except InputError:
+                continue
+            cost = cost_of(world, outcome, goal)
+            best = found.least(klass_in(said.of_class, world), goal)
+            assert cost <= said.ratio * best, f"{said.sentence()} {float(cost / best)}: {world}"

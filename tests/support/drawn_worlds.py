@@ -234,7 +234,7 @@ def _pairs(
     random.shuffle(kinds)
     found = {}
     for kind in kinds:
-        shares = random.choice(((ONE,), (Fraction(1, 8),), (HALF, Fraction(3, 4), ONE)))
+        shares = random.choice(((ONE,), (Fraction(1, 8),), (HALF, Fraction(3, 4), ONE, Fraction(5, 4))))
         for gang in sorted({job.gang for job in jobs}):
             by_model = {job.model: job for job in jobs if job.gang == gang}
             for one, other in combinations_with_replacement(sorted(by_model), 2):
