@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -43,11 +44,19 @@ def test_no_reader_knows_alone_what_comes_with_more():
         assert any(may_meet({each}) for each in consumer.knows) or not consumer.knows
 
 
-def constants() -> Iterator[tuple[str, ast.expr]]:
+@cache
+def constants() -> tuple[tuple[str, ast.expr], ...]:
     """Every constant of the package that says what a reader knows, with its value."""
+    return tuple(_constants())
+
+
+def _constants() -> Iterator[tuple[str, ast.expr]]:
     for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "KNOWS" not in text:
+            continue
         module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in ast.parse(text).body:
             targets = node.targets if isinstance(node, ast.Assign) else ()
             if isinstance(node, ast.AnnAssign) and node.value is not None:
                 targets = (node.target,)

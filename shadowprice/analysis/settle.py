@@ -32,6 +32,7 @@ from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
 from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.solvers import registry
@@ -127,10 +128,7 @@ def settle(
         shared = "pair_throughputs" in own_loop.takes
         copies = None if own_loop.copies is None else own_loop.copies(where)
         instance = _instance(chosen, where, kept, Overheads(), shared=shared, copies=copies)
-        instance.expect_whole_gpus("schedulers with a loop of their own")
-        if copies is None:
-            # Copies hold whole nodes, and what these have.
-            instance.expect_no_amounts("schedulers with a loop of their own")
+        require(instance, own_loop.reads, f"{name}, which runs in a loop of its own")
         settings = {**own_loop.settings, "dropped": dropped}
         training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
         return Run(name, instance, None, own_loop=own_loop, settings=settings, training=training)

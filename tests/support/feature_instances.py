@@ -27,7 +27,8 @@ from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
 
 TYPES = ("v100", "k80")
-GANG = (1, 2, 1, 1)
+GANG = (1, 2, 1, 1, 1)
+LATE_S = 60.0
 STOP_S = 6.0
 
 HUNGRY = Profile(np.array([1.0, 4.0]), np.array([8.0]), np.array([[0.5], [1.0]]), "hungry")
@@ -52,7 +53,7 @@ def pairs_that_meet() -> list[tuple[Feature, Feature]]:
 
 
 def instance_with(*features: Feature) -> Instance:
-    """Four jobs on two nodes of two GPUs, with exactly these features and those that they bring."""
+    """Four or five jobs on two nodes of two GPUs, with exactly these features and those that they bring."""
     has = with_implied(features)
     cluster, jobs = _cluster(has), _workload(has)
     instance = Instance(cluster, jobs, **_fields(has, cluster, jobs))
@@ -75,21 +76,27 @@ def _cluster(has: frozenset[Feature]) -> Cluster:
 def _workload(has: frozenset[Feature]) -> Workload:
     more: dict[str, Any] = {}
     if Feature.RATES in has:
-        more["throughput"] = [[2.0, 1.0], [1.0, 0.5], [2.0, 2.0], [1.0, 1.0]]
+        more["throughput"] = [[2.0, 1.0], [1.0, 0.5], [2.0, 2.0], [1.0, 1.0], [1.0, 1.0]]
         more["gpu_types"] = TYPES
     if Feature.PARTS in has:
-        more["gpu_milli"] = [400, 1000, 400, 1000]
+        more["gpu_milli"] = [400, 1000, 400, 1000, 1000]
     if Feature.AMOUNTS in has:
-        more["cpus"] = [2.0, 4.0, 0.0, 1.0]
+        more["cpus"] = [2.0, 4.0, 0.0, 1.0, 1.0]
     if Feature.CORES in has:
-        more["allowed_types"] = ["", "", "", "cores"]
-    return Workload.from_columns(
-        arrival_s=[0.0, 0.0, 1.0, 2.0],
-        gpus=GANG,
-        work=[4.0, 4.0, 2.0, 3.0],
-        tenant=["a", "b", "a", "b"],
-        model=["m", "n", "m", "m"],
+        more["allowed_types"] = ["", "", "", "cores", ""]
+    columns: dict[str, Any] = {
+        "arrival_s": [0.0, 0.0, 1.0, 2.0, LATE_S],
+        "gpus": GANG,
+        "work": [4.0, 4.0, 2.0, 3.0, 1.0],
+        "tenant": ["a", "b", "a", "b", "a"],
+        "model": ["m", "n", "m", "m", "m"],
         **more,
+    }
+    # Of a window of jobs all are complete before the last one arrives.
+    jobs = 5 if Feature.WINDOW in has else 4
+    types = columns.pop("gpu_types", ())
+    return Workload.from_columns(
+        **{name: column[:jobs] for name, column in columns.items()}, gpu_types=types
     )
 
 
@@ -102,7 +109,7 @@ def _fields(has: frozenset[Feature], cluster: Cluster, jobs: Workload) -> dict[s
         rates = {(name, kind, kind): (0.75, 0.75) for name in TYPES}
         found["pair_throughputs"] = Throughputs(TYPES, {}, rates)
     if Feature.GRAPHS in has:
-        found["graphs"] = _graphs()
+        found["graphs"] = _graphs(len(jobs))
     conditions = _conditions(has, len(jobs))
     if conditions:
         found["conditions"] = Conditions(**conditions)
@@ -132,10 +139,10 @@ def _conditions(has: frozenset[Feature], jobs: int) -> dict[str, Any]:
     return found
 
 
-def _graphs() -> JobGraphs:
+def _graphs(jobs: int) -> JobGraphs:
     pair = JobGraph(
         "pair", (Stage("s", 1, 0.5, 0.25), Stage("t", 1, 0.25, 0.25)), (Link(0, 1, 1e9),)
     )
     alone = JobGraph("alone", (Stage("s", 1, 0.5, 0.5, 1e9),), ())
-    of = np.array([0 if gang == 2 else 1 for gang in GANG])
+    of = np.array([0 if gang == 2 else 1 for gang in GANG[:jobs]])
     return JobGraphs((pair, alone), of, Network(1e9, 5e8, 2))
