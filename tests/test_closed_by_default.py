@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import build_features
 import shadowprice
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
 from support.consumers import bounds, runs, theorems
 from support.feature_instances import instance_with, may_meet, with_implied
+from support.paths import ROOT
 
 CONSUMERS = (*theorems.CONSUMERS, *bounds.CONSUMERS, *runs.CONSUMERS)
 CASES = [
@@ -51,18 +53,19 @@ def constants() -> tuple[tuple[str, ast.expr], ...]:
 
 
 def _constants() -> Iterator[tuple[str, ast.expr]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        if "KNOWS" not in text:
-            continue
-        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-        for node in ast.parse(text).body:
-            targets = node.targets if isinstance(node, ast.Assign) else ()
-            if isinstance(node, ast.AnnAssign) and node.value is not None:
-                targets = (node.target,)
-            for target in targets:
-                if isinstance(target, ast.Name) and target.id.endswith("KNOWS"):
+    names = set(build_features.knowing())
+    for module in sorted({module for module, _ in names}):
+        path = PACKAGE / (module.replace(".", "/") + ".py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                if isinstance(target, ast.Name) and (module, target.id) in names:
                     yield f"{module}.{target.id}", node.value
+
+
+def test_the_page_of_features_is_up_to_date():
+    page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    assert build_features.page() == page, "run `make features`"
 
 
 def test_every_reader_is_held_to_the_law():
