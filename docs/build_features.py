@@ -36,7 +36,7 @@ claimed.
 >>> from shadowprice.proofs.lower_bounds import fluid
 >>> fluid.bound(instance)
 Traceback (most recent call last):
-shadowprice.errors.InputError: workload: has jobs that hold a part of a GPU, not known to {reader}
+shadowprice.errors.InputError: workload: has jobs that hold a part of a GPU (as '0'), not known to {reader}
 ```
 """
 

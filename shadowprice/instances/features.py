@@ -16,6 +16,9 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +65,8 @@ class _Meaning:
     phrase: str
     sentence: str
     present: Callable[[Instance], bool]
+    jobs: Callable[[Instance], NDArray[np.bool_]] | None = None
+    """Jobs that have it, where not all have."""
 
 
 _MEANINGS: Mapping[Feature, _Meaning] = MappingProxyType(
@@ -125,16 +130,19 @@ _MEANINGS: Mapping[Feature, _Meaning] = MappingProxyType(
             "jobs that hold a part of a GPU",
             "Jobs hold a part of a GPU, which others may hold as well.",
             lambda i: bool(i.workload.fractional.any()),
+            lambda i: i.workload.fractional,
         ),
         Feature.CORES: _Meaning(
             "jobs that hold cores instead of GPUs",
             "Jobs hold cores of nodes that have only these, instead of GPUs.",
             lambda i: bool(i.workload.on_cores.any()),
+            lambda i: i.workload.on_cores,
         ),
         Feature.AMOUNTS: _Meaning(
             "jobs that ask for CPUs or memory",
             "Jobs ask for fixed amounts of CPUs or memory, and run where these are free.",
             lambda i: bool(i.workload.asking.any()),
+            lambda i: i.workload.asking,
         ),
         Feature.WINDOW: _Meaning(
             "jobs outside a window, which need not be complete",
@@ -372,5 +380,13 @@ def require(instance: Instance, knows: Collection[Feature], who: str) -> None:
     """
     more = missing(instance, knows)
     if more:
-        words = " and ".join(each.phrase for each in more)
+        words = " and ".join(_named(each, instance) for each in more)
         raise InputError(f"{instance.workload.source}: has {words}, not known to {who}")
+
+
+def _named(feature: Feature, instance: Instance) -> str:
+    """What an instance has, and of which job first where not all have it."""
+    jobs = _MEANINGS[feature].jobs
+    if jobs is None:
+        return feature.phrase
+    return f"{feature.phrase} (as {instance.workload.id[jobs(instance).argmax()]!r})"
