@@ -21,6 +21,9 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.proofs.lower_bounds import fluid as lb_fluid
+from shadowprice.proofs.lower_bounds import job as lb_job
+from shadowprice.proofs.lower_bounds import mbt as lb_mbt
 from shadowprice.solvers.offline.strongest import (
     lower_bounds,
     repeatable_bounds,
@@ -179,6 +182,18 @@ def test_the_gain_is_the_largest_of_any_pair_on_any_type(seed: int) -> None:
         for one, other, a, b in jobs.ways(types):
             done = Fraction(a) * needed[one] / work[one] + Fraction(b) * needed[other] / work[other]
             assert done <= mine.kappa
+
+
+def test_theorems_know_that_jobs_share_or_say_that_they_do_not() -> None:
+    """Beside each other four jobs end after 10 s each; alone they would take 100 s."""
+    jobs = four_jobs()
+    instance, least = instance_of(jobs), best_costs(jobs, 0, 0)[sp.Objective.COMPLETION]
+    assert least == 40 * TICKS_PER_S
+    assert lb_job.bound(instance) == 40
+    assert lb_job.check(instance, 40)
+    for theorem in (lb_fluid, lb_mbt):
+        with pytest.raises(ValueError, match="expected jobs that do not share GPUs"):
+            theorem.check(instance, 40)
 
 
 def test_jobs_of_a_kind_count_by_the_slowest_of_them() -> None:
