@@ -205,7 +205,7 @@ def drawn_jobs(seed: int) -> PlainJobs:
         kind: tuple(float(draw.choice([1, 2, 4, 8]) if t == "v100" else 1) for t in types)
         for kind in kinds
     }
-    shares = {t: draw.choice([(1.0,), (0.5, 1.0), (0.1, 0.25, 0.5, 0.75)]) for t in types}
+    shares = {t: draw.choice([(1.0,), (0.5, 1.5), (0.1, 0.25, 0.5, 0.75)]) for t in types}
     table = {}
     for column, t in enumerate(types):
         for i, one in enumerate(kinds):
