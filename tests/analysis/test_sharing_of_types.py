@@ -161,7 +161,7 @@ def test_a_limit_is_no_less_than_what_a_schedule_of_pairs_gains(types: tuple[str
 
 @pytest.mark.parametrize("seed", range(120))
 def test_the_gain_is_the_largest_of_any_pair_on_any_type(seed: int) -> None:
-    """Not below it for any jobs, and the same where jobs of a kind have the same rates."""
+    """Not below it for any jobs, and the same where jobs of a kind have the same rates and fit on all types."""
     jobs = drawn_jobs(seed)
     instance = instance_of(jobs)
     gain, by_type = SharingGain.of(instance), SharingGain.by_type(instance)
@@ -169,7 +169,8 @@ def test_the_gain_is_the_largest_of_any_pair_on_any_type(seed: int) -> None:
         assert gain is by_type is None
         assert not list(jobs.ways(jobs.all_types))
         return
-    alike = len(set(zip(jobs.kind, jobs.alone, strict=True))) == len(set(jobs.kind))
+    fits = max(gang for _, gang in jobs.kind) <= min(jobs.node_gpus)
+    alike = fits and len(set(zip(jobs.kind, jobs.alone, strict=True))) == len(set(jobs.kind))
     column = [instance.cluster.gpu_types.index(name) for name in jobs.types]
     found = [(gain, jobs.all_types), *((by_type[c], [t]) for t, c in enumerate(column))]
     for mine, types in found:

@@ -50,10 +50,14 @@ class PlainJobs:
     alone: tuple[tuple[float, ...], ...]
     pairs: dict[tuple[str, Kind, Kind], tuple[float, float]]
 
+    def rate(self, t: int, job: int) -> float:
+        """Rate of a job alone on a type; 0 where its gang has no room."""
+        return self.alone[job][t] if self.kind[job][1] <= self.node_gpus[t] else 0.0
+
     def beside(self, t: int, one: int, other: int) -> tuple[float, float] | None:
         """Rates of two jobs on the same GPUs of a type; None if they cannot share them."""
         a, b = self.kind[one], self.kind[other]
-        if one == other or a[1] != b[1] or not (self.alone[one][t] and self.alone[other][t]):
+        if one == other or a[1] != b[1] or not (self.rate(t, one) and self.rate(t, other)):
             return None
         both = self.pairs.get((self.types[t], a, b))
         if both is None:
@@ -75,7 +79,8 @@ class PlainJobs:
 
     def fastest(self, types: Sequence[int]) -> list[Fraction]:
         """Largest rate of each job on some types, alone or beside another."""
-        most = [Fraction(max(rates[t] for t in types)) for rates in self.alone]
+        n = range(len(self.kind))
+        most = [Fraction(max(self.rate(t, j) for t in types)) for j in n]
         for one, _, mine, _ in self.ways(types):
             most[one] = max(most[one], Fraction(mine))
         return most
@@ -118,8 +123,8 @@ def built_schedule(jobs: PlainJobs, order: Sequence[int], *, shares: bool = True
         one = left.pop(0)
         options = [
             _placed(jobs, blocks, t, one, other)
-            for t, rates in enumerate(jobs.alone[one])
-            if rates
+            for t in jobs.all_types
+            if jobs.rate(t, one)
             for other in ([None, *left] if shares else [None])
         ]
         # Of a pair what counts is its end for each of the two.
@@ -138,8 +143,6 @@ def _placed(
 ) -> tuple[Fraction, int | None, _Block, list[Row]] | None:
     """The earliest that a job, or a pair, can run on a type: time for each job, partner, GPUs held, rows."""
     gang = jobs.kind[one][1]
-    if gang > jobs.node_gpus[t]:
-        return None
     members = [one] if other is None else [one, other]
     ready = math.ceil(max(jobs.arrival_s[j] for j in members) * TICKS)
     begin = _free_at(jobs, blocks, t, gang, ready)
@@ -200,7 +203,9 @@ def drawn_jobs(seed: int) -> PlainJobs:
     gangs = draw.choice([(1,), (1, 2), (1, 2, 4)])
     models = "ab"[: draw.randint(1, 2)]
     kinds = [(model, gang) for model in models for gang in gangs]
-    node_gpus = tuple(draw.choice([1, 2, 4]) * max(gangs) for _ in types)
+    # The largest gangs may have room on one type alone.
+    room = draw.sample([max(gangs), draw.choice([1, max(gangs)])], 2)
+    node_gpus = tuple(draw.choice([1, 2, 4]) * each for each in room)
     speed = {
         kind: tuple(float(draw.choice([1, 2, 4, 8]) if t == "v100" else 1) for t in types)
         for kind in kinds
