@@ -33,6 +33,7 @@ from fractions import Fraction
 
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline.bounds import fluid_ticks
 
 STATUS = "ours/folklore"
@@ -45,8 +46,12 @@ def bound(instance: Instance) -> Fraction:
     ------
     InputError
         If jobs run as several copies.
+    ValueError
+        If two jobs may share GPUs.
     """
-    instance.expect_all_complete("lower bounds")
+    every = ScheduleClass.allowed(instance, preemptive=True)
+    if every.sharing:
+        raise ValueError(f"{every}: expected jobs that do not share GPUs")
     jobs = instance.workload
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
     gpus, capacity = jobs.gpus.tolist(), instance.cluster.total_gpus

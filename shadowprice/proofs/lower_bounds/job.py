@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.sharing_gain import SharingGain
 
 STATUS = "trivial"
 
@@ -26,9 +27,11 @@ def bound(instance: Instance) -> Fraction:
         If jobs run as several copies.
     """
     instance.expect_all_complete("lower bounds")
-    jobs = instance.workload
-    alone = to_ticks(jobs.arrival_s + instance.shortest_s).tolist()
-    terms = (Fraction(w) * end for w, end in zip(jobs.weight.tolist(), alone, strict=True))
+    jobs, gain = instance.workload, SharingGain.of(instance)
+    # Beside another on the same GPUs a job may be faster than alone.
+    shortest = to_ticks(instance.shortest_s).tolist() if gain is None else gain.service
+    ends = zip(to_ticks(jobs.arrival_s).tolist(), shortest, strict=True)
+    terms = (Fraction(w) * (r + p) for w, (r, p) in zip(jobs.weight.tolist(), ends, strict=True))
     return sum(terms, Fraction(0)) / TICKS_PER_S
 
 

@@ -131,7 +131,8 @@ def raised(parts: Sequence[Fraction], shares: Shares, order: Sequence[int]) -> t
 
 
 def _numbered(gain: SharingGain, number: Mapping[Kind, int]) -> Shares:
-    return {(number[one], number[other]): both for (one, other), both in gain.shares.items()}
+    """Shares of one GPU type by the numbers of the kinds."""
+    return {(number[one], number[other]): both for (one, other), both in gain.shares}
 
 
 def _paces(time: NDArray[np.int64], kind: NDArray[np.int64], kinds: int) -> NDArray[np.float64]:
