@@ -35,12 +35,17 @@ from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import Bound, seconds_down
 from shadowprice.solvers.offline.strongest import repeatable_bounds
+
+KNOWS = RELAXED_KNOWS | {Feature.WINDOW}
+"""Jobs outside a window are not measured: they can only be in the way."""
 
 COLUMNS = 20_000
 """Size of the interval LPs that may sharpen a limit; the other bounds need no programme of that size."""
@@ -153,13 +158,13 @@ def limit(
     ------
     InputError
         If the measure is unknown, there are no jobs, a row is none of the workload's or of a job that is
-        not complete, jobs run as several copies, or only some are measured where two may share GPUs.
+        not complete, the instance has features that are not in ``KNOWS``, or only some are measured where two may
+        share GPUs.
     VerificationError
         If the run is better than the bound, which would be an error of this package.
     """
     what = _measure(measure)
-    outcome.instance.expect_gangs("limits")
-    outcome.instance.expect_whole_gpus("limits")
+    require(outcome.instance, KNOWS, "limits")
     rows = _rows(outcome, jobs)
     cost = _COSTS[what](outcome, rows)
     goal, given = _relaxed(outcome.instance, what, rows)

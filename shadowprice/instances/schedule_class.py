@@ -6,10 +6,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.conditions import fewest_nodes
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,  # a class says whether jobs may
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,  # a class says whether jobs may grow
+        Feature.FAILURES,  # of a class are schedules on nodes that fail as well
+        Feature.CORES,
+        Feature.AMOUNTS,
+        Feature.RESTART,  # runs that are lost may be left out
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -50,9 +68,9 @@ class ScheduleClass:
         Raises
         ------
         InputError
-            If jobs run as several copies, of which no class speaks.
+            If the instance has features that are not in ``KNOWS``.
         """
-        instance.expect_all_complete("bounds and classes of schedules")
+        require(instance, KNOWS, "classes of schedules")
         parts = instance.conditions
         elasticity = None if parts is None else parts.elasticity
         grow = elasticity is not None and bool((elasticity.widest > instance.workload.gpus).any())
@@ -67,7 +85,7 @@ class ScheduleClass:
         InputError
             As :meth:`allowed`.
         """
-        instance.expect_all_complete("bounds and classes of schedules")
+        require(instance, KNOWS, "classes of schedules")
         s, jobs = schedule, instance.workload
         begun = s.runs[~s.continues[s.runs]]
         # Runs that are lost may be left out: what remains is one run a job.

@@ -15,7 +15,7 @@ all of whose traffic goes at the greatest bandwidth. *Failures*: what is lost is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.copies import total_steps
+from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.proofs import graph_time, run_speed
 from shadowprice.solvers.offline.bounds import RelaxedJobs
@@ -34,6 +35,41 @@ if TYPE_CHECKING:
     from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.graphs.workload_graphs import JobGraphs
     from shadowprice.instances.instance import Instance
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # of a job the fastest counts
+        Feature.CHARGES,  # are left out: they only restrict
+        Feature.SHARING,  # by what pairs gain, where some share
+        Feature.GRAPHS,  # no mapping is faster than traffic at the greatest bandwidth
+        Feature.PROFILES,  # the fastest counts
+        Feature.SPREAD,  # makes no run faster
+        Feature.WIDTHS,  # the least area of all
+        Feature.COPIES,
+        Feature.FAILURES,  # what is lost is done again
+        Feature.QUOTAS,  # are left out: they only restrict
+        Feature.PARTS,  # areas count in thousandths
+        Feature.CORES,  # count as GPUs of a type
+        Feature.AMOUNTS,  # are left out: they only restrict
+        Feature.WINDOW,  # see counted_demands
+        Feature.STOPPED,  # see counted_demands
+        Feature.RESTART,  # is left out: it only restricts
+    }
+)
+
+TYPED_KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,  # where nobody does
+        Feature.FAILURES,
+        Feature.CORES,
+        Feature.AMOUNTS,
+    }
+)
+"""With these the speed of whole gangs that run alone depends on their GPU type and on nothing else."""
 
 WHOLE_GPU = 1000
 GAIN_UNIT = 2**20
@@ -100,7 +136,14 @@ class ClassDemands:
 
     @classmethod
     def of(cls, instance: Instance, *, pairs: bool) -> ClassDemands:
-        """Those of an instance; with ``pairs`` two jobs may share GPUs."""
+        """Those of an instance; with ``pairs`` two jobs may share GPUs.
+
+        Raises
+        ------
+        InputError
+            If the instance has features that are not in ``KNOWS``.
+        """
+        require(instance, KNOWS, "certificates")
         jobs, gang = instance.workload, instance.workload.gpus.tolist()
         parts, gain, scale = jobs.gpu_milli, Fraction(1), 1
         if instance.copies is not None:
@@ -133,9 +176,13 @@ class ClassDemands:
 
 def plain_gangs(instance: Instance) -> bool:
     """True if no job's speed depends on anything, GPU types, nodes and others among it."""
-    others = (instance.conditions, instance.graphs, instance.copies)
     ticks = run_speed.alone_ticks(instance)
-    return all(part is None for part in others) and bool((ticks == ticks[:, :1]).all())
+    return types_alone(instance) and bool((ticks == ticks[:, :1]).all())
+
+
+def types_alone(instance: Instance) -> bool:
+    """True if no job's speed depends on anything but GPU types, where nobody shares."""
+    return not missing(instance, TYPED_KNOWS)
 
 
 def may_grow(instance: Instance) -> NDArray[np.bool_]:
@@ -353,20 +400,24 @@ CONSOLIDATED = ", on as few nodes as gangs fit on"
 """End of the name of a class of schedules that place every gang so."""
 
 
+_UNDER: Mapping[Feature, str] = {
+    Feature.FAILURES: " on nodes that fail",
+    Feature.QUOTAS: " within quotas of tenants",
+}
+"""Where schedules are, in the name of their class."""
+
+
 def _class(instance: Instance, pairs: bool) -> str:
     if instance.copies is not None:
         return f"schedules in which a job is at most {instance.copies.max_copies} copies on whole nodes"
-    share = "no two jobs share a GPU"
-    if bool((instance.workload.gpu_milli < WHOLE_GPU).any()):
+    share = "at most two jobs share a GPU" if pairs else "no two jobs share a GPU"
+    if Feature.PARTS in instance.features:
         share = "no GPU is held by more than all of it"
-    elif pairs:
-        share = "at most two jobs share a GPU"
     grow = " and gangs may grow" if bool(may_grow(instance).any()) else ""
-    fail = " on nodes that fail" if instance.failures is not None else ""
-    quota = " within quotas of tenants" if instance.cluster.quotas is not None else ""
+    where = "".join(words for each, words in _UNDER.items() if each in instance.features)
     lose = ", jobs restart when preempted" if instance.restarts else ""
     counts = _what_counts(instance)
-    return f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}"
+    return f"preemptive schedules{where} in which {share}{grow}{lose}{counts}"
 
 
 def _what_counts(instance: Instance) -> str:

@@ -19,8 +19,10 @@ from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
 from shadowprice.analysis.utility.instance import ROUND_S, UtilityInstance
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import missing
 from shadowprice.instances.workload import Workload
 from shadowprice.models.hadar import time_indexed
+from shadowprice.solvers.hadar.offline.optimum import KNOWS as PLANS_KNOWS
 from shadowprice.solvers.hadar.offline.optimum import OfflineOptimum, optimum
 from shadowprice.solvers.hadar.offline.programme import ModelBuilder
 from shadowprice.solvers.policy import Policy
@@ -221,8 +223,10 @@ def compare_utility(
 def _optimum(
     given: UtilityInstance, budget_s: float, model: ModelBuilder | str | None
 ) -> OfflineOptimum | None:
-    """The best plan of a model, for instances small enough to try."""
+    """The best plan of a model, for instances small enough to try; none that it does not know, unless it was given."""
     jobs = len(given.instance.workload)
+    if model is None and missing(given.instance, PLANS_KNOWS):
+        return None
     if not 0 < jobs * given.rounds <= _OFFLINE_CELLS:
         if model is not None:
             raise InputError(

@@ -35,11 +35,21 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.copies import CopyRules, total_steps
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
 STATUS = "ours, makes the published claim precise"
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.COPIES,
+        Feature.AMOUNTS,  # every node has what a job asks for, and a copy has its node to itself
+    }
+)
 
 
 def bound(nodes: int, copies: int, unfinished: int) -> int:
@@ -53,8 +63,9 @@ def check(instance: Instance, schedule: Schedule) -> bool:
     Raises
     ------
     InputError
-        If jobs run as one gang each.
+        If the instance has features that are not in ``KNOWS``, or jobs run as one gang each.
     """
+    require(instance, KNOWS, "HADARE-n")
     rules, steps = instance.copies, schedule.steps
     if rules is None or steps is None:
         raise InputError(

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 
 STATUS = "trivial"
+
+KNOWS = RELAXED_KNOWS
 
 
 def bound(instance: Instance) -> Fraction:
@@ -24,14 +28,14 @@ def bound(instance: Instance) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If the instance has features that are not in ``KNOWS``.
     """
-    instance.expect_all_complete("lower bounds")
+    require(instance, KNOWS, "LB-job")
     jobs, gain = instance.workload, SharingGain.of(instance)
-    # Beside another on the same GPUs a job may be faster than alone.
-    shortest = to_ticks(instance.shortest_s).tolist() if gain is None else gain.service
-    ends = zip(to_ticks(jobs.arrival_s).tolist(), shortest, strict=True)
-    terms = (Fraction(w) * (r + p) for w, (r, p) in zip(jobs.weight.tolist(), ends, strict=True))
+    # Beside a partner a job may be faster than alone: its service is what it needs at least.
+    least = to_ticks(instance.shortest_s).tolist() if gain is None else gain.service
+    rows = zip(jobs.weight.tolist(), to_ticks(jobs.arrival_s).tolist(), least, strict=True)
+    terms = (Fraction(w) * (release + ticks) for w, release, ticks in rows)
     return sum(terms, Fraction(0)) / TICKS_PER_S
 
 

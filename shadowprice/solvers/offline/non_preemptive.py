@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
+from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -40,6 +41,17 @@ from shadowprice.solvers.offline.bounds import offset_ticks, seconds_down, simpl
 from shadowprice.solvers.offline.on_nodes import on_nodes
 from shadowprice.solvers.programs.compile import SolverOptions, Standing, Status, compile_model
 from shadowprice.solvers.programs.published import stand_down
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # where every job is as fast on all of them
+        Feature.CHARGES,  # of starts, one a job; who is not preempted pays no others
+        Feature.SHARING,  # where no two of the jobs may
+        Feature.FAILURES,  # only restrict: the best schedule without them bounds those with them
+        Feature.RESTART,  # nobody is preempted
+    }
+)
 
 MAX_COLUMNS = 300_000
 """Most columns of a preemptive model."""
@@ -114,27 +126,18 @@ class Optimum:
         return self.exact_grid and self.standing.optimal and self.lower_s >= self.upper_s
 
 
-def why_not(instance: Instance) -> str | None:
-    """Part of an instance that the exact models here do not describe; None if they describe it.
+def alone_at_one_speed(instance: Instance) -> bool:
+    """True if each job takes equal time wherever it runs, and no two may share GPUs."""
+    return instance.equal_speeds and SharingGain.of(instance) is None
+
+
+def describes(instance: Instance) -> bool:
+    """True if the exact models here describe an instance.
 
     They know one pool of GPUs of equal speed, rigid gangs that run alone and at one speed, and one
     start charge a job.
     """
-    if instance.copies is not None:
-        return "jobs that run as several copies"
-    if not instance.all_complete:
-        return "jobs that need not be complete"
-    if instance.graphs is not None:
-        return "job graphs: the speed of a run depends on where its replicas are"
-    if instance.conditions is not None:
-        return "conditions: the speed of a run depends on its CPUs, memory, spread or width"
-    if not instance.equal_speeds:
-        return "GPUs that differ in speed"
-    if SharingGain.of(instance) is not None:
-        return "jobs that can share their GPUs"
-    if instance.workload.asking.any():
-        return "jobs that ask for CPUs or memory"
-    return None
+    return not missing(instance, KNOWS) and alone_at_one_speed(instance)
 
 
 def require_exact(instance: Instance) -> None:
@@ -145,10 +148,15 @@ def require_exact(instance: Instance) -> None:
     InputError
         Naming what they do not describe.
     """
-    reason = why_not(instance)
-    if reason is not None:
+    require(instance, KNOWS, "the exact optimum, of jobs that run alone on GPUs of equal speed")
+    if not alone_at_one_speed(instance):
+        what = (
+            "jobs that can share their GPUs"
+            if instance.equal_speeds
+            else "GPUs that differ in speed"
+        )
         raise InputError(
-            f"{instance.workload.source}: has {reason}; the exact optimum is for jobs that run alone "
+            f"{instance.workload.source}: has {what}; the exact optimum is for jobs that run alone "
             "on GPUs of equal speed"
         )
 
@@ -193,7 +201,7 @@ def optimum(
     Raises
     ------
     InputError
-        If the models do not describe the instance (see :func:`why_not`), the method is unknown, or
+        If the models do not describe the instance (see :func:`describes`), the method is unknown, or
         the model is edited and the method is not the MILP.
     SolverError
         If an edited model is infeasible or has no answer in time.

@@ -20,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from shadowprice.errors import SolverError
+from shadowprice.instances.features import missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -37,9 +38,10 @@ from shadowprice.solvers.offline.bounds import (
     offset_ticks,
     simple_bounds,
 )
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.modes.families import PAIRS, ModeFamily, mode_families
 from shadowprice.solvers.offline.modes.job_modes import Modes
-from shadowprice.solvers.offline.non_preemptive import Method, optimum, why_not
+from shadowprice.solvers.offline.non_preemptive import Method, describes, optimum
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 from shadowprice.solvers.offline.type_prices import resource_price_bounds, type_price_bounds
 from shadowprice.solvers.offline.typed_bound import (
@@ -50,8 +52,12 @@ from shadowprice.solvers.offline.typed_bound import (
     typed_bound,
     typed_prices,
 )
+from shadowprice.solvers.offline.typed_bound import KNOWS as TYPED_KNOWS
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.programs.published import stand_down
+
+KNOWS = RELAXED_KNOWS
+"""What the bounds know that always are there; others that do not know an instance are left out."""
 
 PLANS_SHARE, PLANS_SHARE_BESIDE_MODES = 0.5, 0.15
 """Share of a budget for the search of prices at which jobs plan; where jobs have several modes."""
@@ -109,7 +115,13 @@ def lower_bounds(
     ----------
     consolidated : bool
         As in :func:`strongest_bound`; such bounds come beside those of all placements.
+
+    Raises
+    ------
+    InputError
+        If the instance has features that are not in ``KNOWS``.
     """
+    require(instance, KNOWS, "lower bounds")
     goal = Objective(objective)
     if budget_s > 0 and len(instance.workload) and goal is not Objective.MAKESPAN:
         priced_plans.prepare()
@@ -123,7 +135,8 @@ def lower_bounds(
             yield bound
             if proven and bound.certified:
                 return
-    yield from type_price_bounds(instance, goal)
+    if not missing(instance, TYPED_KNOWS):
+        yield from type_price_bounds(instance, goal)
     families = tuple(mode_families(instance, consolidated=consolidated))
     for family in families:
         yield from resource_price_bounds(family.jobs, goal, family.holds_for, family.subject)
@@ -161,7 +174,8 @@ def _interval_lps(
     if one_pool is not None:
         yield _shifted(instance, goal, one_pool, "interval-lp")
     # Equal parts of pairs are the LP over GPU types.
-    if not any(family.subject == PAIRS for family in families):
+    paired = any(family.subject == PAIRS for family in families)
+    if not paired and not missing(instance, TYPED_KNOWS):
         left = until - time.monotonic()
         mine = 0.3 * left if families else left
         typed = _typed_interval_lp(TypedJobs.of(instance), mine)
@@ -190,7 +204,7 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
     solver that fails is left out.
     """
     left_aside = "its optimum is none of schedules, and is left aside as a bound"
-    if why_not(instance) is not None or stand_down(time_indexed.build, left_aside):
+    if not describes(instance) or stand_down(time_indexed.build, left_aside):
         return
     shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.6}
     for method, share in shares.items():
@@ -218,7 +232,7 @@ def _of_few_jobs(instance: Instance, goal: Objective, until: float) -> Iterator[
     completion_search.prepare()
     left = max(until - time.monotonic(), 0.0)
     enough = time.monotonic() + PLANS_SHARE * left
-    plain = why_not(instance) is None and instance.overheads.free
+    plain = describes(instance) and instance.overheads.free
     for found in completion_search.search_optimum(RelaxedJobs.of(instance), until=enough):
         bound = _shifted(instance, goal, found.lower_ticks, "completion-windows")
         if plain:
@@ -238,13 +252,20 @@ def repeatable_bounds(
     ----------
     columns : int
         Size of the interval LPs; below some 16 a job, and for the makespan, they are left out.
+
+    Raises
+    ------
+    InputError
+        If the instance has features that are not in ``KNOWS``.
     """
+    require(instance, KNOWS, "lower bounds")
     best, exact, families = {}, None, tuple(mode_families(instance))
     for goal in objectives:
         found = list(simple_bounds(instance, goal))
         enough = not len(instance.workload) or _fluid_is_tight(instance, goal)
-        if not enough:
+        if not enough and not missing(instance, TYPED_KNOWS):
             found += type_price_bounds(instance, goal)
+        if not enough:
             for each in families:
                 found += resource_price_bounds(each.jobs, goal, each.holds_for, each.subject)
         if not enough and goal is not Objective.MAKESPAN:
@@ -259,7 +280,9 @@ def repeatable_bounds(
 def _programmes(instance: Instance, columns: int) -> list[tuple[Fraction, str]]:
     """Bounds of the interval LPs on total completion time [ticks], and their kinds."""
     one_pool = _interval_lp(instance, math.inf, columns)
-    typed = _typed_interval_lp(TypedJobs.of(instance), math.inf, columns)
+    typed = None
+    if not missing(instance, TYPED_KNOWS):
+        typed = _typed_interval_lp(TypedJobs.of(instance), math.inf, columns)
     both = ((one_pool, "interval-lp"), (typed, "typed-interval-lp"))
     return [(ticks, kind) for ticks, kind in both if ticks is not None]
 

@@ -459,7 +459,7 @@ def test_an_optimum_with_start_charges_is_attained() -> None:
     verify(case, found.schedule)
     assert found.upper_s == best_of_all_orders(case, Objective.COMPLETION)
     assert found.schedule.overhead_s.tolist() == [5.0] * 3
-    with pytest.raises(InputError, match="charged for"):
+    with pytest.raises(InputError, match="has charges for starts"):
         slotted_preemptive_optimum(case)
 
 
@@ -488,7 +488,7 @@ def test_conditions_have_no_exact_optimum() -> None:
     conditions = Conditions(elasticity=Elasticity(np.array([2, 2]), np.array([0.9, 0.9])))
     instance = Instance(Cluster.parse("1x2"), workload, conditions=conditions)
     for solve in (optimum, slotted_preemptive_optimum):
-        with pytest.raises(InputError, match="CPUs, memory, spread or width"):
+        with pytest.raises(InputError, match="has jobs that may grow, not known to the exact"):
             solve(instance)
 
 
