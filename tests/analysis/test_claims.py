@@ -27,8 +27,8 @@ from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.guarantees.asrpt import Guarantee
 from shadowprice.analysis.guarantees.lookup import (
     KnownBound,
-    Silence,
     Statement,
+    UnmetHypotheses,
     described,
     guarantee,
     known_bound,
@@ -233,7 +233,7 @@ def test_a_theorem_names_the_hypothesis_that_fails(
 ) -> None:
     semantics = sp.Semantics(**switches)
     _, found = told(TWO, cluster, semantics, goal=goal)
-    assert isinstance(found, Silence)
+    assert isinstance(found, UnmetHypotheses)
     assert len(found.failing) == 1
     assert words in found.failing[0]
     assert found.sentence("asrpt") == f"asrpt: ASRPT-sharper says nothing here: {found.failing[0]}"
@@ -243,13 +243,13 @@ def test_a_theorem_names_the_hypothesis_that_fails(
 def test_weights_and_speeds_are_hypotheses_too() -> None:
     heavy = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[1, 2], weight=[1, 2])
     _, found = told(heavy, "1x1")
-    assert isinstance(found, Silence)
+    assert isinstance(found, UnmetHypotheses)
     assert "unweighted sum" in found.failing[0]
     typed = sp.Workload.from_columns(
         arrival_s=[0], gpus=[1], work=[1], throughput=[[1, 2]], gpu_types=("a", "b")
     )
     _, found = told(typed, "1x1:a,1x1:b")
-    assert isinstance(found, Silence)
+    assert isinstance(found, UnmetHypotheses)
     assert "GPUs differ in speed" in found.failing[0]
     assert isinstance(told(typed, "1x1:a")[1], Guarantee)
 
@@ -338,7 +338,7 @@ def test_consolidation_breaks_the_factor_and_it_is_not_printed() -> None:
     jobs = crowded(4, 8, 50_000.0, 12_000.0, 600)
     outcome, found = told(jobs, "4x8", sp.Semantics(placement="consolidate"))
     _, stated = told(jobs, "4x8")
-    assert isinstance(found, Silence)
+    assert isinstance(found, UnmetHypotheses)
     assert isinstance(stated, Guarantee)
     # A schedule that takes any free GPUs costs no more than 1.01 times a bound, so this ratio is real.
     least = max(bound.ticks for bound in simple_bounds(outcome.instance, COMPLETION))
@@ -403,7 +403,7 @@ def test_a_printed_factor_holds_whatever_the_options(
     )
     outcome, found = told(jobs, cluster, sp.Semantics(**options), name, goal)
     assert found is not None
-    if isinstance(found, Silence):
+    if isinstance(found, UnmetHypotheses):
         assert found.failing
         return
     instance, gangs = outcome.instance, jobs.gpus.tolist()
@@ -428,7 +428,13 @@ def test_what_the_time_grid_adds_is_in_the_factor() -> None:
 def test_every_option_of_that_law_occurs_in_a_guarantee_or_a_silence() -> None:
     """The law is not about nothing: the plain run of each name is covered as it should be."""
     kinds = {name: type(told(TWO, "1x2", name=name)[1]) for name in NAMES}
-    assert kinds == dict(zip(NAMES, [Guarantee, Guarantee, Silence, Silence, Silence], strict=True))
+    assert kinds == dict(
+        zip(
+            NAMES,
+            [Guarantee, Guarantee, UnmetHypotheses, UnmetHypotheses, UnmetHypotheses],
+            strict=True,
+        )
+    )
 
 
 # --- an optimum needs a verified schedule ------------------------------------------------------------
@@ -1085,5 +1091,5 @@ def test_a_guarded_run_has_no_factor_of_the_strict_order() -> None:
     acting = Asrpt("mine", work_conserving=True, guard=1.0)
     outcome = simulate(TWO, "1x2", acting)
     found = guarantee(outcome, DescribedRun(outcome.instance, acting))
-    assert isinstance(found, Silence)
+    assert isinstance(found, UnmetHypotheses)
     assert found.failing == ("jobs may start before their virtual completion",)

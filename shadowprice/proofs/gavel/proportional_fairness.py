@@ -66,8 +66,16 @@ from fractions import Fraction
 
 from shadowprice.errors import InputError
 from shadowprice.execution.shares import SharesRun, ShareStep, exact_rates
+from shadowprice.instances.features import Feature, require
 
 STATUS = "paper for 27; ours for its proof here, and for the bound by a run's own prices"
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.RATES,  # T_jk
+        Feature.TYPES,  # each with prices of its own
+    }
+)
 
 FACTOR = 27
 QUANTILE = Fraction(2, 3)
@@ -139,7 +147,13 @@ def least_cost(run: SharesRun, quantile: Fraction) -> Fraction:
     """Lower bound of the weighted completion times of any schedule [s], by the prices of a run.
 
     The best lambda is taken. Whatever the run, the bound holds.
+
+    Raises
+    ------
+    InputError
+        If the instance says more than the theorem knows, or a step has no prices.
     """
+    require(run.instance, KNOWS, "GAVEL-pf")
     jobs = run.instance.workload
     arrival = [Fraction(at) for at in jobs.arrival_s.tolist()]
     weight = [Fraction(w) for w in jobs.weight.tolist()]
@@ -186,8 +200,9 @@ def check(run: SharesRun) -> bool:
     Raises
     ------
     InputError
-        If a step has no prices.
+        If the instance says more than the theorem knows, or a step has no prices.
     """
+    require(run.instance, KNOWS, "GAVEL-pf")
     off = most_off(run)
     proven = off <= MOST_OFF and _does_the_work(run)
     return proven and least_cost(run, QUANTILE) >= bound(run.total_completion_s, off)

@@ -35,11 +35,20 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.copies import CopyRules, total_steps
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
 STATUS = "ours, makes the published claim precise"
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.COPIES,
+        Feature.RATES,  # say how many steps a node does in a round
+        Feature.TYPES,  # a job may have steps to do on some nodes only
+    }
+)
 
 
 def bound(nodes: int, copies: int, unfinished: int) -> int:
@@ -53,8 +62,9 @@ def check(instance: Instance, schedule: Schedule) -> bool:
     Raises
     ------
     InputError
-        If jobs run as one gang each.
+        If jobs run as one gang each, or the instance says more than the theorem knows.
     """
+    require(instance, KNOWS, "HADARE-n")
     rules, steps = instance.copies, schedule.steps
     if rules is None or steps is None:
         raise InputError(

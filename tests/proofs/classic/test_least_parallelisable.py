@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
-    Silence,
+    UnmetHypotheses,
     described,
     guarantee,
     known_bound,
@@ -322,7 +322,7 @@ def test_hypotheses_are_named() -> None:
 
 def said(
     efficiency: float, objective: Objective, policy: str = "lpf"
-) -> FactorGuarantee | Silence | None:
+) -> FactorGuarantee | UnmetHypotheses | None:
     """The statement on two jobs of one GPU, 8 and 4 long, which come at 5 and may grow to four GPUs."""
     jobs = sp.Workload.from_columns(arrival_s=[5, 5], gpus=[1, 1], work=[8, 4])
     chosen = sp.Semantics(growth=Growth(4, efficiency))
@@ -334,7 +334,7 @@ def said(
         known = known_bound(outcome, run)
         assert known is not None
         assert known.factor == found.factor
-    assert found is None or isinstance(found, FactorGuarantee | Silence)
+    assert found is None or isinstance(found, FactorGuarantee | UnmetHypotheses)
     return found
 
 
@@ -349,7 +349,7 @@ def test_what_it_says_of_a_makespan() -> None:
     assert said(1.0, Objective.FLOW) is None
     assert said(1.0, Objective.MAKESPAN, "hesrpt") is None
     silent = said(0.75, Objective.MAKESPAN)
-    assert isinstance(silent, Silence)
+    assert isinstance(silent, UnmetHypotheses)
     assert silent.failing == (
         "speed-ups are not linear, of which the theorem knows no least makespan",
     )
