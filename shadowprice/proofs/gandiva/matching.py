@@ -58,8 +58,10 @@ KNOWS: frozenset[Feature] = frozenset(
     {
         Feature.RATES,  # shares are of the rate that a job has alone
         Feature.TYPES,  # of the slowest type that a gang is on
-        Feature.SHARING,
         Feature.CHARGES,  # are left aside on both sides
+        Feature.SHARING,
+        Feature.SPREAD,  # slows a job alone and beside another alike
+        Feature.WIDTHS,  # who has grown shares with nobody
     }
 )
 """Of 2 and 3; 1 is about gains alone."""

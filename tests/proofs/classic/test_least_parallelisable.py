@@ -38,7 +38,7 @@ from shadowprice.proofs.classic.least_parallelisable import (
     least_makespan,
     least_mean_total_s,
     makespan_bound,
-    uncovered,
+    missing_hypotheses,
 )
 from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.classic.least_parallelisable import LeastParallelisableFirst
@@ -306,7 +306,7 @@ def test_least_parallelisable_first_has_the_least_mean() -> None:
 def test_hypotheses_are_named() -> None:
     gang = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[2, 1], work=[1, 1])
     outcome = sp.simulate(gang, "1x3", "lpf")
-    with pytest.raises(InputError, match="has gangs of more than one GPU, which LPF-work does not"):
+    with pytest.raises(InputError, match="has gangs of more than one GPU, not known to LPF-work"):
         check(outcome.instance, outcome.schedule)
     lossy = growing([(0, 8, 4, 0.75)])
     with pytest.raises(InputError, match="has speed-ups that are not linear"):
@@ -350,7 +350,7 @@ def test_what_it_says_of_a_makespan() -> None:
     assert said(1.0, Objective.MAKESPAN, "hesrpt") is None
     silent = said(0.75, Objective.MAKESPAN)
     assert isinstance(silent, UnmetHypotheses)
-    assert silent.failing == (
+    assert silent.missing == (
         "speed-ups are not linear, of which the theorem knows no least makespan",
     )
 
@@ -376,7 +376,7 @@ def test_with_a_loss_lpf_carries_loads_that_the_widest_at_once_does_not() -> Non
 def test_one_speed_up_that_is_not_linear_will_not_do() -> None:
     def failing(*rows: Row) -> list[str]:
         acting = LeastParallelisableFirst()
-        return list(uncovered(DescribedRun(growing(list(rows)), acting, Objective.MAKESPAN)))
+        return list(missing_hypotheses(DescribedRun(growing(list(rows)), acting, Objective.MAKESPAN)))
 
     linear_one, still = (0, 8, 4, 1.0), (0, 8, 1, 0.75)
     assert failing(linear_one, still) == []

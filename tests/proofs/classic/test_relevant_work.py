@@ -87,5 +87,5 @@ def test_hypotheses_are_named() -> None:
     assert flow is not None
     stated = guarantee(outcome, flow)
     assert isinstance(stated, UnmetHypotheses)
-    assert len(stated.failing) == 2
+    assert len(stated.missing) == 2
     assert "no powers of two" in stated.sentence("p")
