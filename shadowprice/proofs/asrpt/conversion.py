@@ -19,6 +19,8 @@ reads :math:`C_j \le C_j^V (1 + \rho m / (m - \gamma + 1)) + \rho p_j`.
 If the head of the queue may be held back on purpose (the consolidation delay), but job i never
 after :math:`C_i^V + \tau_i`, add :math:`\max_{i \le j} \tau_i` to either: the largest delay, not their sum.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours; the published lemma could not be read. Without delays it is what the conversion of a
 one-machine schedule is recalled to need.
 

@@ -17,6 +17,8 @@ started as well, any of them.
 
 The policy measures t from the first arrival, which is stricter.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours, both. That some waiting is needed is classic: without preemption no deterministic online
 algorithm is better than 2-competitive for total completion time on one machine (randomised ones are:
 see ASRPT-sharper), and 2 is reached by not starting a job before its own length has passed

@@ -19,6 +19,8 @@ With predicted iterations :math:`n_j / \mu \le \tilde n_j \le \lambda n_j`, :mat
 
 lambda = mu = 1 gives ASRPT-ratio for either basis.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours. The published theorem, whose constants could not be read, is not claimed.
 
 Proof. OPT is the least total completion time.

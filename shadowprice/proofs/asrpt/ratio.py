@@ -13,6 +13,8 @@ rho = 1: on :func:`flow_family` its flow time is :math:`(n + 3) / 2` times the o
 without preemption. No deterministic online algorithm without preemption has one, against the optimum
 without preemption either (step 4).
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours; derived from the lemma of the paper that could be read (OPT grows by at most a factor
 rho if every job runs as on its worst placement) and recalled structure. Step 4 is folklore. *Offline* the
 question is one of computing: exhaustive search has the ratio 1 against the optimum without preemption,

@@ -28,6 +28,8 @@ The first is the factor of ASRPT-pred over the share of predicted time: 2 + K ov
 factor: of n jobs with equal predictions on one GPU it starts one, which may be the long one, and the ratio tends to
 n with its length.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours: derived here; that shares add up in this way on one machine is the idea of preferential round robin
 (Purohit, Svitkina, Kumar, NeurIPS 2018; recalled). It is about completion times. Algorithms for total flow time whose
 factor grows with the error alone (Azar, Leonardi, Touitou, SODA 2022; Gupta et al., SODA 2026) are for one machine; of

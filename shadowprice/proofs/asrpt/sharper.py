@@ -32,6 +32,8 @@ preemption and without. So what is known of the least factor for such gangs is
 and if B is a gang, and none is smaller, both are 1 + m / B: gangs of 1 and m have 1 + m for every m, where five jobs
 show no more than 2.4 for m = 4.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours; improves ASRPT-ratio and ASRPT-pred. For jobs of one GPU and rho = 1 the constant
 3 - 1/m for the conversion of a one-machine schedule is classic (Chekuri, Motwani, Natarajan, Stein,
 SIAM J. Computing 31, 2001; recalled).

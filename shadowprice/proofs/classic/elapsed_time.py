@@ -11,6 +11,8 @@ machine of speed 1, which may know the future,
 
 Without :math:`\varepsilon` no constant is possible for those who are told no p_j (NC-flow).
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Classic: Kalyanasundaram and Pruhs, JACM 47(4), 2000 (recalled); the proof here is derived.
 
 Proof. Fix t and another schedule. :math:`e_j` is the work that SETF has done on j by t; D are the jobs that SETF has

@@ -22,6 +22,8 @@ their release dates. Whatever the groups G into which the jobs are divided,
 .. math:: \sum_j w_j C_j \ge \sum_G \int_0^\infty \bigl(|S| \, r(S) + V(S)\bigr) \, dy
           \quad\text{where}\quad S = \{j \in G : w_j > y\} .
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (b) is the paper's (Berg, Vesilo and Harchol-Balter, Performance Evaluation 144, 2020; recalled); the proof
 here and (a) for any release dates are derived, (c) and (d) are ours.
 

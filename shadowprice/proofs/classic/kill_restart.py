@@ -18,6 +18,8 @@ flow time; :math:`\rho` is least for b = 3, where it is :math:`1 + 3 \sqrt 3 < 6
 :math:`b^i`, about :math:`N b^{-i/2} \sin(\pi (i + 1) / (K + 2))` jobs of the i-th, the longest first. The ratio tends
 to :math:`\rho` for large K and N.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (b) and (c) are theorems of Jäger, Sagnol, Schmidt genannt Waldschmidt and Warode (IPCO 2023, for weighted jobs;
 recalled from the abstract, which also says that no deterministic strategy of this kind has a factor below 3); the
 proofs here are derived, and are ours where :math:`\tau > 0` and gangs are concerned. (a) is immediate.
@@ -148,6 +150,7 @@ KNOWS: frozenset[Feature] = frozenset(
 
 
 def _not_restarted_one_by_one(instance: Instance) -> Iterator[str]:
+    """Preempted jobs that keep their work, jobs that arrive one after another, and gangs of which two fit at once."""
     jobs, gpus = instance.workload, instance.cluster.total_gpus
     if not instance.restarts:
         yield "preempted jobs that keep their work (expected --preemption restart)"

@@ -34,6 +34,8 @@ then it is the least in expectation. So the mean JCT is the least as well.
 Times are whole ticks: a job holds its GPUs to the end of the tick that completes it. That adds N GPU-ticks to
 (a) and (d) and a tick to (b) for each of the jobs that are spoken of.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (e) is the papers': Berg, Moseley, Wang and Harchol-Balter, arXiv 2404.00346, for one mean (read in a summary),
 and for jobs of one and of all GPUs Berg, Harchol-Balter, Moseley, Wang and Whitehouse, SPAA 2020, arXiv 2005.09745
 (the abstract was read). The proofs here are derived, of (d) after the sample path argument that the abstract names; (a)
@@ -117,6 +119,7 @@ KNOWS: frozenset[Feature] = frozenset({Feature.WIDTHS})
 
 
 def _not_of_one_gpu(instance: Instance) -> Iterator[str]:
+    """Gangs of more than one GPU."""
     if (instance.workload.gpus != 1).any():
         yield "gangs of more than one GPU"
 

@@ -26,6 +26,8 @@ of at least
 times OPT, with E(n) the least expected total of all that are not told. Of the exponential distribution it is
 :math:`2 - 4 / (n + 3)`.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Classic: Motwani, Phillips and Torng, Theoretical Computer Science 130, 1994 (recalled); proofs and constants
 here are derived.
 

@@ -22,6 +22,8 @@ and with the flow times F_j, since no schedule of the cluster has a smaller tota
 
 What is added does not depend on when jobs arrive: as queues grow the ratio to the optimum tends to 1.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours; in the mean, for Poisson arrivals and for loads that tend to 1, it is the paper's (Grosof, Scully,
 Harchol-Balter and Scheller-Wolf, SIGMETRICS 2023; recalled), and so is the way by relevant work.
 

@@ -25,6 +25,8 @@ arrivals it is stable below that load and not above.
 
 (d) With such arrivals ``msf`` is stable for every load below 1.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. That first come first served may carry little, and the widest first all, is the paper's (Chen et al.,
 Performance Evaluation 171, 2026, arXiv 2509.01893; recalled), for FCFS with two classes older; formulas and proofs
 here are derived. That FCFS is stable just below its rate with jobs always waiting is the saturation rule of Baccelli
@@ -77,6 +79,7 @@ KNOWS: frozenset[Feature] = frozenset({Feature.RATES})
 
 
 def _not_narrow_and_wide_at_0(instance: Instance) -> Iterator[str]:
+    """Gangs of neither 1 nor all GPUs, and jobs that arrive after 0."""
     gpus = instance.workload.gpus
     if not np.all((gpus == 1) | (gpus == instance.cluster.total_gpus)):
         yield "gangs of neither 1 nor all GPUs"

@@ -15,6 +15,8 @@ least prefix M that asks for m GPUs or more, and M is served by decreasing gangs
 
 (c) the last is complete before twice the least time at which all can be.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (a) is the paper's lemma, recalled and proven here; (b) and (c) are ours.
 
 Proof.

@@ -18,6 +18,8 @@ Statement.
 Overheads are left aside on both sides: a pair pays for one restart when it is made, turns pay one
 for every turn.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. 1 classic (Avis, Networks 13, 1983); 2 and 3 ours, immediate.
 
 Proof.

@@ -23,6 +23,8 @@ number for which the jobs with :math:`u_j / p_j \le \zeta_t` have a part of kapp
 
 Then :math:`\sum_j w_j C^*_j \ge A / \lambda - B / \lambda^2` for every :math:`\lambda \ge 1`.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. The factor 27 is the paper's (Jaeger, Lindermayr and Megow, SODA 2025, arXiv 2408.14310; the abstract was
 read) for polytopes in general, after 128 (Im, Kulkarni and Munagala, J. ACM 65, 2018); the proof below is derived,
 as are the bound by the run's own prices and the part of epsilon. It is about fractions of time

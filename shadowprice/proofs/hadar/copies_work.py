@@ -9,6 +9,8 @@ unfinished jobs
    owed) is unfinished, except in that job's last round" can be kept for every instance if and only
    if :math:`k \ge n`. HadarE as in ``solvers.hadar.copies`` keeps it.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours: the published claim of maximal utilisation, made precise; the last round is an exception
 because a job with fewer steps left than nodes cannot occupy them all.
 

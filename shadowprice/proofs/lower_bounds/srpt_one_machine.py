@@ -5,6 +5,8 @@ times p_j > 0, preemption without cost. Among all schedules, also those that kno
 at every moment an available job with least remaining time minimises
 :math:`\sum_j C_j`, hence also :math:`\sum_j (C_j - r_j)`.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Classic: Schrage, Operations Research 16(3), 1968.
 
 Proof. Take an optimal schedule that differs from SRPT, and the first moment t from which it runs

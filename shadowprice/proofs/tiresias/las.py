@@ -32,6 +32,8 @@ of length m before n gangs of m GPUs and length 1: the ratio is at least
 :math:`n m / (n (n + 1)/2 + n + m)`, which for :math:`n = \sqrt{2m}` is about :math:`\sqrt{m/2}`.
 Between that and the 1 + 2 m of (c) for such gangs the truth is open.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (a) is classic for one machine (Motwani, Phillips, Torng 1994, equal shares); for m the proof
 is folklore. (b) to (e) ours.
 
