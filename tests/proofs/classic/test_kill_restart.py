@@ -142,7 +142,7 @@ def test_comparisons_say_the_factor_or_why_there_is_none() -> None:
     for cluster, switches, words in (
         ("1x1", RESTART, "at most 6.197x the offline optimum of non-preemptive schedules"),
         ("1x1", sp.Semantics(), "preempted jobs that keep their work"),
-        ("1x2", RESTART, "two jobs may run at once"),
+        ("1x2", RESTART, "gangs of which two may run at once"),
     ):
         run = settle(jobs, cluster, "b-scaling", switches)
         told = described(run, Objective.FLOW)
