@@ -27,8 +27,8 @@ from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.guarantees.asrpt import Guarantee
 from shadowprice.analysis.guarantees.lookup import (
     KnownBound,
-    Silence,
     Statement,
+    UnmetHypotheses,
     described,
     guarantee,
     known_bound,
@@ -215,16 +215,16 @@ TWO = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[1, 1], model
     [
         ("1x1", {"round_s": 1000.0}, COMPLETION, "decisions are made every 1000 s"),
         ("2x2", {"placement": "consolidate"}, COMPLETION, "placement consolidate lets a gang wait"),
-        ("1x2", {"overheads": sp.Overheads(start_s=5.0)}, COMPLETION, "runs pay charges"),
+        ("1x2", {"overheads": sp.Overheads(start_s=5.0)}, COMPLETION, "there are charges for starts"),
         (
             "1x2",
             {"interference": Interference({"VGG16": 0.1, "VGG19": 0.5})},
             COMPLETION,
-            "jobs may share GPUs",
+            "there are rates of jobs that share GPUs",
         ),
-        ("2x2", {"skews": published_skews()}, COMPLETION, "speeds depend on how gangs are spread"),
-        ("1x2", {"growth": Growth(2)}, COMPLETION, "widths"),
-        ("1x8+24cpu+500gb", {"profiles": Profiles.synthetic()}, COMPLETION, "CPUs and memory"),
+        ("2x2", {"skews": published_skews()}, COMPLETION, "there are slowdowns of spread gangs"),
+        ("1x2", {"growth": Growth(2)}, COMPLETION, "there are jobs that may grow"),
+        ("1x8+24cpu+500gb", {"profiles": Profiles.synthetic()}, COMPLETION, "there are profiles by CPUs and memory"),
         ("1x2", {}, sp.Objective.FLOW, "the objective is flow"),
     ],
 )
@@ -233,44 +233,44 @@ def test_a_theorem_names_the_hypothesis_that_fails(
 ) -> None:
     semantics = sp.Semantics(**switches)
     _, found = told(TWO, cluster, semantics, goal=goal)
-    assert isinstance(found, Silence)
-    assert len(found.failing) == 1
-    assert words in found.failing[0]
-    assert found.sentence("asrpt") == f"asrpt: ASRPT-sharper says nothing here: {found.failing[0]}"
+    assert isinstance(found, UnmetHypotheses)
+    assert len(found.missing) == 1
+    assert words in found.missing[0]
+    assert found.sentence("asrpt") == f"asrpt: ASRPT-sharper says nothing here: {found.missing[0]}"
     assert isinstance(told(TWO, cluster)[1], Guarantee)
 
 
 def test_weights_and_speeds_are_hypotheses_too() -> None:
     heavy = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[1, 2], weight=[1, 2])
     _, found = told(heavy, "1x1")
-    assert isinstance(found, Silence)
-    assert "unweighted sum" in found.failing[0]
+    assert isinstance(found, UnmetHypotheses)
+    assert "unweighted sum" in found.missing[0]
     typed = sp.Workload.from_columns(
         arrival_s=[0], gpus=[1], work=[1], throughput=[[1, 2]], gpu_types=("a", "b")
     )
     _, found = told(typed, "1x1:a,1x1:b")
-    assert isinstance(found, Silence)
-    assert "GPUs differ in speed" in found.failing[0]
+    assert isinstance(found, UnmetHypotheses)
+    assert "there are GPU types that jobs tell apart" in found.missing[0]
     assert isinstance(told(typed, "1x1:a")[1], Guarantee)
 
 
 def test_each_file_on_a_srpt_has_its_own_hypotheses() -> None:
     instance = sp.Instance(sp.Cluster.parse("1x2"), TWO)
 
-    def words(uncovered: Callable[[DescribedRun], tuple[str, ...]], name: str) -> str:
-        return "; ".join(uncovered(DescribedRun(instance, policy(name))))
+    def words(missing: Callable[[DescribedRun], tuple[str, ...]], name: str) -> str:
+        return "; ".join(missing(DescribedRun(instance, policy(name))))
 
-    assert words(asrpt_conversion.uncovered, "asrpt") == ""
-    assert "may overtake" in words(asrpt_conversion.uncovered, "asrpt:overtake=true")
-    assert "virtual completion" in words(asrpt_conversion.uncovered, "asrpt-early")
-    assert "the policy is fifo" in words(asrpt_conversion.uncovered, "fifo")
-    assert words(asrpt_ratio.uncovered, "asrpt") == ""
-    assert "by noisy:2" in words(asrpt_ratio.uncovered, "asrpt:predictor=noisy:2")
-    assert "stretched" in words(asrpt_ratio.uncovered, "asrpt:stretch=2")
-    assert words(asrpt_early.uncovered, "asrpt-guarded") == ""
-    assert "have no guard" in words(asrpt_early.uncovered, "asrpt-early")
-    assert "may overtake" in words(asrpt_early.uncovered, "asrpt:overtake=true")
-    assert "the policy is fifo" in words(asrpt_early.uncovered, "fifo")
+    assert words(asrpt_conversion.missing_hypotheses, "asrpt") == ""
+    assert "may overtake" in words(asrpt_conversion.missing_hypotheses, "asrpt:overtake=true")
+    assert "virtual completion" in words(asrpt_conversion.missing_hypotheses, "asrpt-early")
+    assert "the policy is fifo" in words(asrpt_conversion.missing_hypotheses, "fifo")
+    assert words(asrpt_ratio.missing_hypotheses, "asrpt") == ""
+    assert "by noisy:2" in words(asrpt_ratio.missing_hypotheses, "asrpt:predictor=noisy:2")
+    assert "stretched" in words(asrpt_ratio.missing_hypotheses, "asrpt:stretch=2")
+    assert words(asrpt_early.missing_hypotheses, "asrpt-guarded") == ""
+    assert "have no guard" in words(asrpt_early.missing_hypotheses, "asrpt-early")
+    assert "may overtake" in words(asrpt_early.missing_hypotheses, "asrpt:overtake=true")
+    assert "the policy is fifo" in words(asrpt_early.missing_hypotheses, "fifo")
 
 
 @pytest.mark.parametrize("name", ["srtf", "las2d:thresholds_gpu_s=2"])
@@ -338,7 +338,7 @@ def test_consolidation_breaks_the_factor_and_it_is_not_printed() -> None:
     jobs = crowded(4, 8, 50_000.0, 12_000.0, 600)
     outcome, found = told(jobs, "4x8", sp.Semantics(placement="consolidate"))
     _, stated = told(jobs, "4x8")
-    assert isinstance(found, Silence)
+    assert isinstance(found, UnmetHypotheses)
     assert isinstance(stated, Guarantee)
     # A schedule that takes any free GPUs costs no more than 1.01 times a bound, so this ratio is real.
     least = max(bound.ticks for bound in simple_bounds(outcome.instance, COMPLETION))
@@ -403,8 +403,8 @@ def test_a_printed_factor_holds_whatever_the_options(
     )
     outcome, found = told(jobs, cluster, sp.Semantics(**options), name, goal)
     assert found is not None
-    if isinstance(found, Silence):
-        assert found.failing
+    if isinstance(found, UnmetHypotheses):
+        assert found.missing
         return
     instance, gangs = outcome.instance, jobs.gpus.tolist()
     known = rigid(instance.workload, instance.cluster.total_gpus)
@@ -428,7 +428,13 @@ def test_what_the_time_grid_adds_is_in_the_factor() -> None:
 def test_every_option_of_that_law_occurs_in_a_guarantee_or_a_silence() -> None:
     """The law is not about nothing: the plain run of each name is covered as it should be."""
     kinds = {name: type(told(TWO, "1x2", name=name)[1]) for name in NAMES}
-    assert kinds == dict(zip(NAMES, [Guarantee, Guarantee, Silence, Silence, Silence], strict=True))
+    assert kinds == dict(
+        zip(
+            NAMES,
+            [Guarantee, Guarantee, UnmetHypotheses, UnmetHypotheses, UnmetHypotheses],
+            strict=True,
+        )
+    )
 
 
 # --- an optimum needs a verified schedule ------------------------------------------------------------
@@ -1085,5 +1091,5 @@ def test_a_guarded_run_has_no_factor_of_the_strict_order() -> None:
     acting = Asrpt("mine", work_conserving=True, guard=1.0)
     outcome = simulate(TWO, "1x2", acting)
     found = guarantee(outcome, DescribedRun(outcome.instance, acting))
-    assert isinstance(found, Silence)
-    assert found.failing == ("jobs may start before their virtual completion",)
+    assert isinstance(found, UnmetHypotheses)
+    assert found.missing == ("jobs may start before their virtual completion",)

@@ -16,7 +16,12 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis import availability
 from shadowprice.analysis.certify import certify
-from shadowprice.analysis.guarantees.lookup import described
+from shadowprice.analysis.guarantees.lookup import (
+    UnmetHypotheses,
+    described,
+    guarantee,
+    known_bound,
+)
 from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.run_directory.files import FAILURES, RUN
 from shadowprice.analysis.settle import settle
@@ -97,8 +102,12 @@ def test_a_bound_says_that_it_is_about_nodes_that_never_fail() -> None:
 def test_theorems_are_not_about_nodes_that_fail_and_certificates_are() -> None:
     outcome = sp.simulate(jobs(), "4x4", "asrpt", failing())
     assert "on nodes that fail" in certify(outcome, budget_s=0).sentence()
-    assert described(settle(jobs(), "4x4", "asrpt", failing()), Objective.COMPLETION) is None
-    assert described(settle(jobs(), "4x4", "asrpt"), Objective.COMPLETION) is not None
+    seen = described(settle(jobs(), "4x4", "asrpt", failing()), Objective.COMPLETION)
+    assert seen is not None
+    stated = guarantee(outcome, seen)
+    assert isinstance(stated, UnmetHypotheses)
+    assert stated.missing == ("there are nodes that fail",)
+    assert known_bound(outcome, seen) is None
     with pytest.raises(InputError, match="on nodes that fail"):
         sp.compare_utility(jobs(), "4x4", ("hadar",), semantics=failing(), budget_s=0.1)
 

@@ -194,7 +194,7 @@ def test_theorems_know_that_jobs_share_or_say_that_they_do_not() -> None:
     assert lb_job.bound(instance) == 40
     assert lb_job.check(instance, 40)
     for theorem in (lb_fluid, lb_mbt):
-        with pytest.raises(ValueError, match="expected jobs that do not share GPUs"):
+        with pytest.raises(InputError, match="rates of jobs that share GPUs, not known to"):
             theorem.check(instance, 40)
 
 

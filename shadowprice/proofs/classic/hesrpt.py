@@ -22,6 +22,8 @@ their release dates. Whatever the groups G into which the jobs are divided,
 .. math:: \sum_j w_j C_j \ge \sum_G \int_0^\infty \bigl(|S| \, r(S) + V(S)\bigr) \, dy
           \quad\text{where}\quad S = \{j \in G : w_j > y\} .
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (b) is the paper's (Berg, Vesilo and Harchol-Balter, Performance Evaluation 144, 2020; recalled); the proof
 here and (a) for any release dates are derived, (c) and (d) are ours.
 
@@ -63,24 +65,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from shadowprice.errors import InputError
-from shadowprice.instances.features import Feature, missing, require
+from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.proofs.hypotheses import Hypotheses
 
 STATUS = "paper for (b); ours for (a) with any release dates, (c) and (d)"
 
-KNOWS = frozenset(
+KNOWS: frozenset[Feature] = frozenset(
     {
-        Feature.CHARGES,  # only restrict
-        Feature.SHARING,  # where no two of the jobs may
-        Feature.SPREAD,  # makes no run faster
         Feature.WIDTHS,
-        Feature.FAILURES,  # what is lost is done again
-        Feature.AMOUNTS,  # only restrict
-        Feature.RESTART,  # only restricts
+        Feature.CHARGES,  # this and the others only restrict schedules
+        Feature.SPREAD,
+        Feature.FAILURES,
+        Feature.AMOUNTS,
+        Feature.RESTART,
     }
 )
+HYPOTHESES = Hypotheses("HESRPT", KNOWS)
 """Of (c)."""
 
 DIGITS = 60
@@ -111,13 +112,20 @@ class GrowingJob:
         return min(ticks for _, ticks in self.times)
 
 
-def speaks_of(instance: Instance) -> bool:
-    """True if an instance meets the hypotheses of (c)."""
-    return not missing(instance, KNOWS) and SharingGain.of(instance) is None
+def missing_hypotheses(instance: Instance) -> tuple[str, ...]:
+    """Hypotheses of (c) that an instance does not meet, in words."""
+    return HYPOTHESES.missing(instance)
 
 
 def exponent(instance: Instance) -> Decimal:
-    """Largest p_j of an instance: 1 + log2 of the largest efficiency of those that may grow, 0 if none does."""
+    """Largest p_j of an instance: 1 + log2 of the largest efficiency of those that may grow, 0 if none does.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis fails.
+    """
+    HYPOTHESES.expect(instance)
     parts = instance.conditions
     elastic = None if parts is None else parts.elasticity
     if elastic is None:
@@ -194,11 +202,6 @@ def bound(instance: Instance) -> Fraction:
     InputError
         If a hypothesis fails.
     """
-    require(instance, KNOWS, "HESRPT")
-    if SharingGain.of(instance) is not None:
-        raise InputError(
-            f"{instance.workload.source}: has jobs that can share their GPUs, not known to HESRPT"
-        )
     p = exponent(instance)
     with localcontext(prec=DIGITS):
         factor = {g: Decimal(g) ** p * _LESS for g in np.unique(instance.workload.gpus).tolist()}
@@ -215,4 +218,4 @@ def check(instance: Instance, total_completion_s: float | Fraction) -> bool:
     InputError
         If a hypothesis fails.
     """
-    return Fraction(total_completion_s) >= bound(instance)
+    return bound(instance) <= Fraction(total_completion_s)
