@@ -340,7 +340,12 @@ class GivenInstance:
         )
 
     def relaxed(self) -> LeastWork:
-        """Work that the bounds are about; after all jobs."""
+        """Work that the bounds are about; after all jobs.
+
+        A job whose area is more than the cluster does in its shortest time takes longer, for nobody gets more than
+        all of the cluster. So it is where a job might hold more GPUs than there are, or is fast beside a sort that
+        nobody is of. What then is more than the cluster does, by rounding, does not count: less work is a smaller bound.
+        """
         gain = Fraction(1)
         for (kind, one, other), share in self.shares.items():
             gain = max(gain, share + self.shares.get((kind, other, one), -share))
@@ -355,7 +360,9 @@ class GivenInstance:
         gpus = sum(self.size)
         gangs = not (parts or self.shares or self.copies)
         capacity = int(gpus * scale * above)
-        weight, columns = self.weight, (self.shortest, area, self.gang)
+        shortest = [max(p, a // capacity) for a, p in zip(area, self.shortest, strict=True)]
+        area = [min(a, capacity * p) for a, p in zip(area, shortest, strict=True)]
+        weight, columns = self.weight, (shortest, area, self.gang)
         until = self.header.get("stopped")
         return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs, until)
 

@@ -15,9 +15,16 @@ from .form import PRICE_UNIT, Record, need, total, whole
 
 
 def bound_interval_lp(jobs: LeastWork, bound: Record) -> Fraction:
-    """Every job takes its time where time and GPUs cost least."""
+    """Every job takes its time where time and GPUs cost least.
+
+    It takes none after the grid. Of no job has the cluster more to do than it does in the job's shortest time; so
+    while it is busy or everybody runs at his best, a tick is one of somebody's shortest times at least, and a
+    best schedule is over by the last arrival and all shortest times, which are on the grid.
+    """
     grid, prices = cells_of(bound["grid"], bound["prices"])
     need(grid[0] <= min(jobs.arrival), "the grid begins too late")
+    fits = all(a <= jobs.capacity * p for a, p in zip(jobs.area, jobs.shortest, strict=True))
+    need(fits, "a job has more work than the cluster does in its shortest time")
     last = max(jobs.arrival) + sum(jobs.shortest)
     need(grid[-1] >= last, "the grid ends too early")
     spent = sum(p * (b - a) for p, (a, b) in zip(prices, pairwise(grid), strict=True))

@@ -24,6 +24,8 @@ class WindowTree:
         self.of = [whole(j, "job of the windows") for j in bound["jobs"]]
         fine = self.of == sorted(set(self.of)) and self.of[-1] < len(jobs.arrival)
         need(fine and self.unit, "windows are of jobs that there are not, or prices have no unit")
+        need(max(jobs.gang) <= jobs.gpus, f"{WINDOWS}: a gang is of more GPUs than there are")
+        # While somebody is not complete a gang runs, for every gang fits: so all are complete by then.
         last = Fraction(max(jobs.arrival) + sum(jobs.shortest))
         first = (Fraction(jobs.arrival[j] + jobs.shortest[j]) for j in self.of)
         self.open: list[dict[int, Window]] = [
