@@ -4,12 +4,16 @@ A job needs ``shortest`` ticks at the best speed that it can have, and ``area``,
 it can be done. Let its *service* be its speed over the best. While it holds w GPUs at a speed at which the whole
 job takes P ticks it does 1 / P of itself a tick, and area / P of its area; with the least of all w P for the area
 this is at most w. So all jobs together do at most as much area a tick as there are GPUs, and no job gets more than
-a tick of service in a tick. The proofs of LB-fluid, LB-mbt and the priced bounds ask for nothing else.
+a tick of service in a tick. The proofs of LB-fluid, LB-mbt and the priced bounds ask for nothing else; that of the
+interval LP asks for an end by which all can be done, which is the last release and all p_j where no a_j is more than
+the cluster does in p_j. So a job with more takes longer: p_j is a_j over what the cluster does in a tick, rounded
+down, and what is then more than it does does not count. (A job may be said to be faster on more GPUs than there are.)
 
 *Parts of GPUs*: w is the part that is held. *Pairs*: two jobs on w GPUs do at most kappa w of their areas together,
 for the largest of these sums over pairs of sorts. *Copies*: each holds a node; the best speed is that on the k
-fastest nodes, the area that on the fastest GPU. *Graphs*: the speed of a mapping is at most that of an iteration
-all of whose traffic goes at the greatest bandwidth. *Failures*: what is lost is done again, which no bound minds.
+fastest nodes, the area that on the fastest GPU, both rounded down. *Graphs*: the speed of a mapping is at most that
+of an iteration all of whose traffic goes at the greatest bandwidth. *Failures*: what is lost is done again, which no
+bound minds.
 """
 
 from __future__ import annotations
@@ -91,7 +95,7 @@ class ClassDemands:
     release, shortest, gang : list of int
         r_j, p_j [ticks], g_j.
     area : list of int
-        a_j, in units of 1 / ``scale`` GPU ticks.
+        a_j, in units of 1 / ``scale`` GPU ticks; no more than the cluster does in p_j.
     weight : list of Fraction
     gpus, scale : int
         m, and parts of a GPU.
@@ -160,6 +164,10 @@ class ClassDemands:
             area = [part * each for part, each in zip(parts.tolist(), area, strict=True)]
         known: dict[float, Fraction] = {}
         weight = [known.setdefault(w, Fraction(w)) for w in jobs.weight.tolist()]
+        most = gain * instance.cluster.total_gpus * scale
+        if any(a > most * p for a, p in zip(area, shortest, strict=True)):
+            shortest = [max(p, int(a // most)) for a, p in zip(area, shortest, strict=True)]
+            area = [min(a, math.floor(most * p)) for a, p in zip(area, shortest, strict=True)]
         return cls(
             to_ticks(jobs.arrival_s).tolist(),
             shortest,
