@@ -152,7 +152,16 @@ def _allocated(
         for job in given_up.tolist()
     )
     alone, shared = spread(problem, rates, total.x, total.y)
-    return Allocation(name, problem, alone, shared, total.objective, total.bound, notes=notes)
+    return Allocation(
+        name,
+        problem,
+        alone,
+        shared,
+        total.objective,
+        total.bound,
+        notes=notes,
+        reached=total.kept,
+    )
 
 
 ALLOCATIONS = (
