@@ -17,6 +17,9 @@ from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.reached import CLOSE, off
 from shadowprice.solvers.gavel.workspace import Workspace
 
+NOT_PROVEN = "not proven"
+"""Status of an answer whose objective misses its bound, or is not reached: the first words of its note."""
+
 FEASIBLE = 1e-6
 """Relative excess of time or GPUs that is rounding of a solver."""
 

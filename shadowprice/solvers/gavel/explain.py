@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.gavel.allocation import Allocation, Prices
+from shadowprice.solvers.gavel.allocation import NOT_PROVEN, Allocation, Prices
 
 SMALL = 1e-7
 """Share of the objective below which a price is rounding of the solver."""
@@ -17,9 +17,17 @@ def explain(allocation: Allocation) -> list[str]:
 
     Complementary slackness: a job with a price holds the level down; it is bounded by its own
     time if that has a price, and by the GPUs of each accelerator with a price on which it
-    runs; a job without a price gets more than the level asks for.
+    runs; a job without a price gets more than the level asks for. Prices of an answer that is not proven
+    explain nothing, and none is given.
     """
     problem, prices = allocation.problem, allocation.prices
+    if not allocation.proven:
+        return [
+            f"job {name}: {rate:.6g} steps/s; the allocation is {NOT_PROVEN}, so no price says why"
+            for name, rate in zip(
+                problem.id.tolist(), allocation.effective_throughput.tolist(), strict=True
+            )
+        ]
     if prices is None:
         return [
             f"job {name}: policy {allocation.policy} has no prices" for name in problem.id.tolist()
