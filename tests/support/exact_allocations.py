@@ -59,7 +59,9 @@ class ExactProblem:
             j = _taken_for_all(problem)
             column = np.where(rates[:, j] > 0, rates[:, j], rates.max(axis=1))
             rates = np.repeat(column[:, None], types, axis=1)
-            first, second = (np.repeat(each[:, j : j + 1], types, axis=1) for each in (first, second))
+            first, second = (
+                np.repeat(each[:, j : j + 1], types, axis=1) for each in (first, second)
+            )
         members = [[(m, rates[m])] for m in range(n)]
         if packed:
             members += [

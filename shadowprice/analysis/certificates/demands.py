@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.copies import total_steps
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.schedule_class import AMPLE_TYPES
 from shadowprice.proofs import graph_time, run_speed
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 
@@ -366,7 +367,8 @@ def _class(instance: Instance, pairs: bool) -> str:
     quota = " within quotas of tenants" if instance.cluster.quotas is not None else ""
     lose = ", jobs restart when preempted" if instance.restarts else ""
     counts = _what_counts(instance)
-    return f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}"
+    types = f", {AMPLE_TYPES}" if instance.has_small_types else ""
+    return f"preemptive schedules{fail}{quota} in which {share}{grow}{types}{lose}{counts}"
 
 
 def _what_counts(instance: Instance) -> str:

@@ -29,8 +29,5 @@ def types_taken_as_equal(workload: Workload | EndlessWorkload, cluster: Cluster)
     jobs = workload.first(1) if isinstance(workload, EndlessWorkload) else workload
     if jobs.throughput is not None or jobs.on_allowed_types(cluster) is not jobs:
         return None
-    if len(types) > _NAMED:
-        named = f"{', '.join(types[:_NAMED])}, ..."
-    else:
-        named = f"{', '.join(types[:-1])} and {types[-1]}"
-    return f"GPUs of {named} are taken as equally fast: the jobs have no throughputs"
+    first, last = (types[:-1], f" and {types[-1]}") if len(types) <= _NAMED else (types[:_NAMED], ", ...")
+    return f"GPUs of {', '.join(first)}{last} are taken as equally fast: the jobs have no throughputs"

@@ -46,7 +46,7 @@ from itertools import accumulate, pairwise
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs
+from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Part, Priced
 
 STATUS = "ours"
@@ -66,7 +66,7 @@ def bound(instance: Instance, tree: CompletionTree) -> Fraction:
         If jobs may share GPUs or grow, or the tree is not about the instance's jobs.
     """
     every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
+    if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return tree_bound(RelaxedJobs.of(instance), tree) / TICKS_PER_S
 

@@ -41,7 +41,7 @@ from fractions import Fraction
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs
+from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.plan_prices import GangPrices
 from shadowprice.solvers.offline.priced_plans import plan_bound
 
@@ -59,7 +59,7 @@ def bound(instance: Instance, prices: GangPrices) -> Fraction:
         If jobs may share GPUs or grow, or a gang has no price.
     """
     every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
+    if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return plan_bound(RelaxedJobs.of(instance), prices) / TICKS_PER_S
 

@@ -29,7 +29,7 @@ from fractions import Fraction
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs, wide_gang_ticks
+from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
 
 STATUS = "ours"
 
@@ -45,7 +45,7 @@ def bound(instance: Instance) -> Fraction:
         If jobs may share GPUs or grow.
     """
     every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
+    if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return wide_gang_ticks(RelaxedJobs.of(instance)) / TICKS_PER_S
 

@@ -84,9 +84,7 @@ class Programme:
             If the model is infeasible, unbounded or not solved in time.
         """
         given = {**self.further, **self.rates.data(), **data}
-        return self.workspace.solve(
-            self.build, self._shape, given, options, self._left_out, sizes
-        )
+        return self.workspace.solve(self.build, self._shape, given, options, self._left_out, sizes)
 
     @cached_property
     def _shape(self) -> Shape:

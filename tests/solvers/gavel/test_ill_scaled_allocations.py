@@ -35,7 +35,9 @@ def of_level(exact: ExactProblem, got: Row, need: Row) -> Verdict:
 
 
 def max_min(exact: ExactProblem, found: Allocation, got: Row) -> Verdict:
-    return of_level(exact, got, [w * f for w, f in zip(exact.weight, exact.fair_share(), strict=True)])
+    return of_level(
+        exact, got, [w * f for w, f in zip(exact.weight, exact.fair_share(), strict=True)]
+    )
 
 
 def makespan(exact: ExactProblem, found: Allocation, got: Row) -> Verdict:
@@ -51,9 +53,7 @@ def finish_time(exact: ExactProblem, found: Allocation, got: Row, weighted: bool
     ]
     if not all(got):
         return Fraction(10) ** 400, False
-    rho = max(
-        (t + w / g) / d for t, w, g, d in zip(exact.elapsed_s, work, got, due, strict=True)
-    )
+    rho = max((t + w / g) / d for t, w, g, d in zip(exact.elapsed_s, work, got, due, strict=True))
     lower = rho * (1 - PRINTED)
     room = [lower * d - t for d, t in zip(due, exact.elapsed_s, strict=True)]
     if min(room) <= 0:
@@ -99,7 +99,10 @@ def per_dollar(exact: ExactProblem, found: Allocation, got: Row) -> Verdict:
     x = _columns(exact, found)
     if not dot(cost, x):
         return Fraction(0), False
-    open_ = [any(row[c] and w for row, w in zip(exact.gpus, exact.capacity, strict=True)) for c in range(len(cost))]
+    open_ = [
+        any(row[c] and w for row, w in zip(exact.gpus, exact.capacity, strict=True))
+        for c in range(len(cost))
+    ]
     best = max(v / c for v, c, there in zip(value, cost, open_, strict=True) if there)
     reached = dot(value, x) / dot(cost, x)
     return reached, best * (1 - PRINTED) <= reached
@@ -112,8 +115,7 @@ def proportional(exact: ExactProblem, found: Allocation, got: Row) -> Verdict:
     total_weight = sum(exact.weight, Fraction(0))
     share = [w / total_weight for w in exact.weight]
     logs = sum(
-        float(s) * math.log(g / max(row))
-        for s, g, row in zip(share, got, exact.alone, strict=True)
+        float(s) * math.log(g / max(row)) for s, g, row in zip(share, got, exact.alone, strict=True)
     )
     gain = exact.total(exact.value_of_steps([s / g for s, g in zip(share, got, strict=True)]))
     assert gain is not None
@@ -131,7 +133,12 @@ class Case:
 
 
 def _cases() -> list[Case]:
-    sees = {"": (False, False), "_perf": (True, False), "_packed": (True, True), "_agnostic_packed": (False, True)}
+    sees = {
+        "": (False, False),
+        "_perf": (True, False),
+        "_packed": (True, True),
+        "_agnostic_packed": (False, True),
+    }
     found = []
     for suffix, (aware, packed) in sees.items():
         both: list[tuple[str, Callable[..., Verdict]]] = [
