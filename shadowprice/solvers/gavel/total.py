@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.reached import CLOSE, SAME, completed, off, overfull, usable
 from shadowprice.solvers.gavel.workspace import Solved
 from shadowprice.solvers.programs.solution import Infeasible, SolverOptions, Unbounded
+
+
+PUBLISHED = (gavel.max_total, gavel.min_cost)
+"""Models of which it is known what an allocation is worth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +123,22 @@ def _highest(
         solved = programme.solve(sizes=sizes(), f=least, **params)
     except SolverError:
         if first is None:
-            raise reason or SolverError("no answer") from None
+            raise _no_answer(programme, reason) from None
         return first
     again = _total(programme, solved, least, worth, scale)
     if first is None:
         return again
     return min(again, first, key=lambda each: off(each.objective, each.bound))
+
+
+def _no_answer(programme: Programme, reason: SolverError | None) -> SolverError:
+    """What a solver said of a model, unless it cannot be: no allocation is worth more than its best share."""
+    if isinstance(reason, Unbounded) and programme.build in PUBLISHED or reason is None:
+        return SolverError(
+            "numbers of the problem are too far apart: no solver finds its optimum, expected prices and "
+            "throughputs within some ten decades"
+        )
+    return reason
 
 
 def _sizes(programme: Programme) -> dict[str, FloatArray]:
@@ -141,11 +155,24 @@ def _sum(values: Values, x: FloatArray, y: FloatArray) -> float:
     return float((values.job * x).sum() + (values.pair * y).sum())
 
 
-def kept_slos(programme: Programme, least: FloatArray) -> FloatArray:
-    """The least throughputs that are kept: as many as can hold together; 0 for the others."""
-    alone_impossible = least > programme.rates.best * (1.0 + 1e-9)
+def kept_slos(
+    programme: Programme, least: FloatArray, *, relative: bool = False
+) -> FloatArray:
+    """The least throughputs that are kept: as many as can hold together; 0 for the others.
+
+    Parameters
+    ----------
+    relative : bool
+        Whether each job's throughputs are counted in units of what it must have.
+    """
+    alone_impossible = least > programme.rates.best_there * (1.0 + 1e-9)
     possible = np.where(alone_impossible, 0.0, least)
-    solved = programme.solve(SolverOptions(time_limit_s=60.0), f=possible)
+    asked = possible
+    if relative:
+        unit = np.where(possible > 0, possible, programme.rates.best)
+        programme = replace(programme, rates=programme.rates.in_units(unit))
+        asked = possible / unit
+    solved = programme.solve(SolverOptions(time_limit_s=60.0), f=asked)
     kept = solved.value("z") > 0.5
     return np.where(kept, possible, 0.0)
 
@@ -164,7 +191,7 @@ def _total(
     if scale and not one > 0.0:
         return Total(np.zeros_like(x), np.zeros_like(y), 0.0, solution.bound)
     x, y = x / one, y / one
-    if programme.build not in (gavel.max_total, gavel.min_cost):
+    if programme.build not in PUBLISHED:
         return Total(x, y, solution.objective, solution.bound)
     rates = programme.rates
     short = (rates.throughput(x, y) < least * (1.0 - SAME)).any()
