@@ -11,8 +11,6 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.conditions import fewest_nodes
 
-
-
 AMPLE_TYPES = "no gang uses a GPU type with fewer GPUs than it"
 """Words for schedules of an instance in which some job has a rate on such a type."""
 

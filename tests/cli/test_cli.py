@@ -61,9 +61,7 @@ def test_types_that_jobs_do_not_tell_apart_are_named_once(
     rates = tmp_path / "rates.json"
     rates.write_text(json.dumps({k: {"('m', 1)": {"null": 2.0}} for k in ("v100", "k80")}))
     path.write_text("id,arrival_s,gpus,iterations,model\na,0,1,10,m\n")
-    told = shadowprice(
-        name, path, "--cluster", "1x4:v100,1x4:k80", "--throughputs", rates, *words
-    )
+    told = shadowprice(name, path, "--cluster", "1x4:v100,1x4:k80", "--throughputs", rates, *words)
     path.write_text("id,arrival_s,gpus,work,allowed_types\na,0,1,10,k80\n")
     limited = shadowprice(name, path, "--cluster", "1x4:v100,1x4:k80", *words)
     for quiet in (told, limited):

@@ -13,9 +13,7 @@ def largest(
 
     By Bland's rule, so it ends; from the dual side first where a side is below 0.
     """
-    rows = [
-        [*map(Fraction, row), Fraction(side)] for row, side in zip(table, sides, strict=True)
-    ]
+    rows = [[*map(Fraction, row), Fraction(side)] for row, side in zip(table, sides, strict=True)]
     width, count = len(value), len(rows)
     for k, row in enumerate(rows):
         row[width:width] = [Fraction(int(i == k)) for i in range(count)]

@@ -29,5 +29,9 @@ def types_taken_as_equal(workload: Workload | EndlessWorkload, cluster: Cluster)
     jobs = workload.first(1) if isinstance(workload, EndlessWorkload) else workload
     if jobs.throughput is not None or jobs.on_allowed_types(cluster) is not jobs:
         return None
-    first, last = (types[:-1], f" and {types[-1]}") if len(types) <= _NAMED else (types[:_NAMED], ", ...")
-    return f"GPUs of {', '.join(first)}{last} are taken as equally fast: the jobs have no throughputs"
+    first, last = (
+        (types[:-1], f" and {types[-1]}") if len(types) <= _NAMED else (types[:_NAMED], ", ...")
+    )
+    return (
+        f"GPUs of {', '.join(first)}{last} are taken as equally fast: the jobs have no throughputs"
+    )

@@ -40,6 +40,8 @@ class Prices:
         Level at which each job was settled: all the same for max-min, rising for water filling.
     stage : ndarray of int, shape (jobs,)
         Row of ``worker`` prices that settled it, for water filling; otherwise 0.
+    spare : ndarray of bool, shape (jobs,)
+        Jobs that get more than their level asks for.
     rows : tuple of PricedRow
         Further rows of the model that have a price.
     """
@@ -49,6 +51,7 @@ class Prices:
     time: FloatArray
     level: FloatArray
     stage: NDArray[np.int64]
+    spare: NDArray[np.bool_]
     rows: tuple[PricedRow, ...] = ()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.models import gavel
@@ -19,7 +20,6 @@ from shadowprice.solvers.gavel.reached import (
     SAME,
     completed,
     off,
-    overfull,
     share_sizes,
     usable,
 )
@@ -46,6 +46,8 @@ class PricedLevel:
         Value of a unit of each job's own time.
     worker_price : ndarray, shape (accelerators,)
         Value of a GPU of each accelerator.
+    spare : ndarray of bool, shape (jobs,)
+        Jobs that get more than the level asks for.
     solved : Solved
         The solved model.
     """
@@ -57,6 +59,7 @@ class PricedLevel:
     job_price: FloatArray
     time_price: FloatArray
     worker_price: FloatArray
+    spare: NDArray[np.bool_]
     solved: Solved
 
 
@@ -68,15 +71,22 @@ def highest_level(programme: Programme, need: FloatArray) -> PricedLevel:
     need : ndarray, shape (rows,)
         r_m >= 0 [steps/s]; not all zero.
     """
-    level = _priced(programme, programme.solve(r=need), need)
+    solved = programme.solve(r=need)
+    level = _priced(programme, solved, need)
     if off(level.value, level.bound) <= CLOSE:
         return level
+    # What is short is added to an answer in units in which shares are about 1, else to the first.
     try:
-        solved = programme.solve(sizes=_sizes(programme.rates, need), r=need)
+        again = programme.solve(sizes=_sizes(programme.rates, need), r=need)
     except SolverError:
-        return level
-    again = _priced(programme, solved, need)
-    return again if off(again.value, again.bound) <= off(level.value, level.bound) else level
+        return _priced(programme, solved, need, complete=True)
+    found = _priced(programme, again, need, complete=True)
+    if off(found.value, found.bound) <= CLOSE:
+        if programme.build is gavel.max_min:
+            programme.workspace.vouch()
+        return found
+    level = _priced(programme, solved, need, complete=True)
+    return min(found, level, key=lambda each: off(each.value, each.bound))
 
 
 def _sizes(rates: Rates, need: FloatArray) -> dict[str, FloatArray]:
@@ -89,15 +99,22 @@ def _sizes(rates: Rates, need: FloatArray) -> dict[str, FloatArray]:
     return {"t": np.array([unit]), **share_sizes(rates, need * unit)}
 
 
-def _priced(programme: Programme, solved: Solved, need: FloatArray) -> PricedLevel:
-    """The level of a solved model, by the fractions of time that it gives."""
+def _priced(
+    programme: Programme, solved: Solved, need: FloatArray, *, complete: bool = False
+) -> PricedLevel:
+    """The level of a solved model, by the fractions of time that it gives.
+
+    Parameters
+    ----------
+    complete : bool
+        Whether what jobs lack of the bound's level is added, in the model as it is published.
+    """
     rates = programme.rates
     x, y = programme.allocation(solved)
     value, bound = solved.solution.objective, solved.solution.bound
     if not no_level(solved):
         reached = _attained(solved, solved.solution.primal)
-        wrong = off(reached, bound) > CLOSE or overfull(rates, x, y) > SAME
-        if wrong and programme.build is gavel.max_min:
+        if complete and programme.build is gavel.max_min:
             x, y = completed(rates, x, y, need * bound)
             reached = _smallest(rates, x, y, need)
         value = value if off(value, reached) <= SAME else reached
@@ -115,6 +132,7 @@ def _priced(programme: Programme, solved: Solved, need: FloatArray) -> PricedLev
         price("fair", rates.rows),
         price("time", rates.rows),
         price("workers", len(rates.workers)),
+        rates.throughput(x, y) > need * value * (1.0 + SAME),
         solved,
     )
 

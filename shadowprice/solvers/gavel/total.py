@@ -15,7 +15,6 @@ from shadowprice.solvers.gavel.reached import CLOSE, SAME, completed, off, overf
 from shadowprice.solvers.gavel.workspace import Solved
 from shadowprice.solvers.programs.solution import Infeasible, SolverOptions, Unbounded
 
-
 PUBLISHED = (gavel.max_total, gavel.min_cost)
 """Models of which it is known what an allocation is worth."""
 
@@ -133,7 +132,7 @@ def _highest(
 
 def _no_answer(programme: Programme, reason: SolverError | None) -> SolverError:
     """What a solver said of a model, unless it cannot be: no allocation is worth more than its best share."""
-    if isinstance(reason, Unbounded) and programme.build in PUBLISHED or reason is None:
+    if (isinstance(reason, Unbounded) and programme.build in PUBLISHED) or reason is None:
         return SolverError(
             "numbers of the problem are too far apart: no solver finds its optimum, expected prices and "
             "throughputs within some ten decades"
@@ -155,9 +154,7 @@ def _sum(values: Values, x: FloatArray, y: FloatArray) -> float:
     return float((values.job * x).sum() + (values.pair * y).sum())
 
 
-def kept_slos(
-    programme: Programme, least: FloatArray, *, relative: bool = False
-) -> FloatArray:
+def kept_slos(programme: Programme, least: FloatArray, *, relative: bool = False) -> FloatArray:
     """The least throughputs that are kept: as many as can hold together; 0 for the others.
 
     Parameters

@@ -75,7 +75,7 @@ class LinearGate:
         if self._start is not program.start:
             self._start, self._row = program.start, rows_of_entries(program)
         if size is not None:
-            return LinearGate()._of_sizes(program, self._row, options, size)
+            return LinearGate().of_sizes(program, self._row, options, size)
         scaled = self._highs.scaled(program, self._row)
         stood_down: list[StoodDown] = []
         if options.method == "auto":
@@ -175,7 +175,7 @@ class LinearGate:
             )
         return replace(solution, status=Status.FOUND, standing=_found(solution))
 
-    def _of_sizes(
+    def of_sizes(
         self,
         program: LinearProgram,
         row: NDArray[np.int64],

@@ -323,7 +323,7 @@ def test_a_gpu_is_not_left_idle_for_weights_that_are_far_apart(weight: float) ->
     light, heavy = found.effective_throughput
     assert (light / 3, heavy / 4) == pytest.approx((1 / weight, 1), rel=1e-5)
     reasons = explain(found)
-    assert all("bounded by k80 capacity, price " in each or "its own time" in each for each in reasons)
+    assert "bounded by its own time" in reasons[1]
     assert not any("nobody" in each for each in reasons)
 
 
@@ -366,4 +366,4 @@ def test_what_misses_its_bound_is_not_proven(
 def test_the_page_states_the_tolerance_that_answers_keep() -> None:
     page = " ".join((ROOT / "docs" / "semantics.md").read_text().split())
     assert f"to {float(PRINTED):.0e}".replace("e-05", "e-5") + " relative" in page
-    assert CLOSE <= PRINTED / 2
+    assert float(PRINTED) / 2 >= CLOSE

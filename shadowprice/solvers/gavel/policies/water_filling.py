@@ -384,7 +384,8 @@ def _prices(filled: Filled) -> Prices:
         for k, level in enumerate(filled.prices)
         for row in priced_rows(level.solved, jobs, KNOWN_ROWS)
     )
-    return Prices(worker, job, time, filled.levels, filled.stage, further)
+    spare = filled.last.spare
+    return Prices(worker, job, time, filled.levels, filled.stage, spare, further)
 
 
 ALLOCATIONS = (
