@@ -77,7 +77,7 @@ def highest_level(programme: Programme, need: FloatArray) -> PricedLevel:
         return level
     # What is short is added to an answer in units in which shares are about 1, else to the first.
     try:
-        again = programme.solve(sizes=_sizes(programme.rates, need), r=need)
+        again = programme.solve(None, _sizes(programme.rates, need), r=need)
     except SolverError:
         return _priced(programme, solved, need, complete=True)
     found = _priced(programme, again, need, complete=True)
@@ -109,14 +109,14 @@ def _priced(
     complete : bool
         Whether what jobs lack of the bound's level is added, in the model as it is published.
     """
-    rates = programme.rates
+    rates, published = programme.rates, programme.build is gavel.max_min
     x, y = programme.allocation(solved)
     value, bound = solved.solution.objective, solved.solution.bound
-    if not no_level(solved):
-        reached = _attained(solved, solved.solution.primal)
-        if complete and programme.build is gavel.max_min:
-            x, y = completed(rates, x, y, need * bound)
-            reached = _smallest(rates, x, y, need)
+    if complete and published:
+        x, y = completed(rates, x, y, need * bound)
+    got = rates.throughput(x, y)
+    if published or not no_level(solved):
+        reached = _smallest(got, need) if published else _attained(solved, solved.solution.primal)
         value = value if off(value, reached) <= SAME else reached
 
     def price(name: str, size: int) -> FloatArray:
@@ -132,15 +132,15 @@ def _priced(
         price("fair", rates.rows),
         price("time", rates.rows),
         price("workers", len(rates.workers)),
-        rates.throughput(x, y) > need * value * (1.0 + SAME),
+        got > need * value * (1.0 + SAME),
         solved,
     )
 
 
-def _smallest(rates: Rates, x: FloatArray, y: FloatArray, need: FloatArray) -> float:
-    """Smallest throughput over need."""
+def _smallest(got: FloatArray, need: FloatArray) -> float:
+    """Smallest throughput over need, of those that need something."""
     held = need > 0
-    return float((rates.throughput(x, y)[held] / need[held]).min())
+    return float((got[held] / need[held]).min(initial=np.inf))
 
 
 def _attained(solved: Solved, primal: FloatArray) -> float:

@@ -65,8 +65,8 @@ class Programme:
     def solve(
         self,
         options: SolverOptions | None = None,
-        /,
         sizes: Mapping[str, FloatArray] | None = None,
+        /,
         **data: FloatArray,
     ) -> Solved:
         """Solve it; data given here come before the rates', and those before the problem's own.

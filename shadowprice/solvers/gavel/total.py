@@ -119,7 +119,7 @@ def _highest(
     except (Infeasible, Unbounded) as error:
         reason = error
     try:
-        solved = programme.solve(sizes=sizes(), f=least, **params)
+        solved = programme.solve(None, sizes(), f=least, **params)
     except SolverError:
         if first is None:
             raise _no_answer(programme, reason) from None

@@ -23,6 +23,7 @@ from shadowprice.solvers.gavel import max_min_level
 from shadowprice.solvers.gavel.allocate import allocate
 from shadowprice.solvers.gavel.allocation import Allocation
 from shadowprice.solvers.gavel.explain import explain
+from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.reached import CLOSE
 from support.command_line import CommandLine
 from support.exact_allocations import ExactProblem, Row, dot
@@ -341,8 +342,11 @@ def test_what_misses_its_bound_is_not_proven(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Its words, status and exit code are of their own, and no price is taken for a reason."""
-    monkeypatch.setattr(max_min_level, "completed", lambda rates, x, y, wanted: (0.5 * x, y))
-    monkeypatch.setattr(max_min_level, "_attained", lambda solved, primal: 0.0)
+    whole = Programme.allocation
+    monkeypatch.setattr(
+        Programme, "allocation", lambda *of: tuple(0.5 * part for part in whole(*of))
+    )
+    monkeypatch.setattr(max_min_level, "completed", lambda rates, x, y, wanted: (x, y))
     path = tmp_path / "problem.json"
     path.write_text('{"cluster": {"k80": 1}, "jobs": [{"tput": [3]}, {"tput": [4]}]}')
     command = CommandLine(capfd)
