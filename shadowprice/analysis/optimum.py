@@ -121,7 +121,7 @@ def optimum(
         found.lower_s,
         upper_s,
         schedule,
-        ScheduleClass(preemptive=False),
+        ScheduleClass(preemptive=False, ample_types=instance.has_small_types),
         proven,
         found.certified,
         found.method,

@@ -361,9 +361,18 @@ class ScheduleChecks:
         """Check that jobs can run on the GPUs they hold."""
         s = self.schedule
         unable = self.alone[s.job, self.gpu_type[s.node]] == 0
-        self.refuse("type", unable, "the job has no throughput on this node's GPU type")
+        self.refuse("type", unable, self._why_unable)
         allowed = self.allowed[s.job, self.gpu_type[s.node]]
         self.refuse("type", ~allowed, "the job is not allowed to run on this node's GPU type")
+
+    def _why_unable(self, row: int) -> str:
+        """Why the job of a row cannot run on the GPU type of its node."""
+        job, gpu_type = int(self.schedule.job[row]), self.gpu_type[self.schedule.node[row]]
+        gang = int(self.workload.gpus[job])
+        gpus = int(self.size[self.gpu_type == gpu_type].sum())
+        if gang > gpus:
+            return f"its gang of {gang} GPUs is larger than the {gpus} of this node's GPU type"
+        return "the job has no throughput on this node's GPU type"
 
     def stages(self, runs: Runs) -> None:
         """Check the replicas of jobs with graphs."""

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shadowprice as sp
+from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.guarantees.asrpt import Guarantee
 from shadowprice.analysis.guarantees.lookup import (
@@ -33,6 +34,7 @@ from shadowprice.analysis.guarantees.lookup import (
     guarantee,
     known_bound,
 )
+from shadowprice.analysis.limits import limits
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import settle
@@ -41,7 +43,7 @@ from shadowprice.cli import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.instances.schedule_class import AMPLE_TYPES, ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
 from shadowprice.instances.speeds.interference import Interference
@@ -52,6 +54,7 @@ from shadowprice.models.slotted import Slotted
 from shadowprice.proofs.asrpt import conversion as asrpt_conversion
 from shadowprice.proofs.asrpt import early as asrpt_early
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
+from shadowprice.proofs.checker import Rejected, check
 from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans, strongest
@@ -60,6 +63,7 @@ from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simp
 from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds, strongest_bound
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
 from shadowprice.solvers.registry import placement, policy
+from support.paths import ROOT
 
 COMPLETION = sp.Objective.COMPLETION
 TICK = 1 / TICKS_PER_S
@@ -930,15 +934,64 @@ def test_the_class_of_an_optimum_is_in_rows_sentences_and_json() -> None:
 
 
 def test_classes_contain_each_other_as_they_say() -> None:
-    every = [ScheduleClass(*flags) for flags in product((False, True), repeat=4)]
+    every = [ScheduleClass(*flags) for flags in product((False, True), repeat=5)]
     for one, other in product(every, repeat=2):
         flags = ("preemptive", "sharing", "elastic")
         expected = all(getattr(one, f) or not getattr(other, f) for f in flags)
         expected &= other.consolidated or not one.consolidated
+        expected &= other.ample_types or not one.ample_types
         assert one.contains(other) is expected
-    assert str(every[-2]) == "preemptive schedules that may share GPUs and grow"
-    assert str(every[-1]) == f"{every[-2]} on as few nodes as gangs fit on"
-    assert len({str(each) for each in every}) == 16
+    assert str(every[-4]) == "preemptive schedules that may share GPUs and grow"
+    assert str(every[-2]) == f"{every[-4]} on as few nodes as gangs fit on"
+    assert str(every[-1]) == f"{every[-2]}, in which {AMPLE_TYPES}"
+    assert len({str(each) for each in every}) == 32
+
+
+def two_gangs(cluster: str) -> sp.Instance:
+    """Two gangs of two, with rates on both types."""
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0, 1],
+        gpus=[2, 2],
+        work=[10, 10],
+        throughput=[[1.0, 1.0], [2.0, 1.0]],
+        gpu_types=("v100", "k80"),
+    )
+    return sp.Instance(sp.Cluster.parse(cluster), jobs)
+
+
+@pytest.mark.parametrize(
+    "names", [["fifo", "srtf"], ["fifo", "sjf"]], ids=["preemptive", "non-preemptive"]
+)
+def test_a_class_says_that_gangs_use_no_type_with_fewer_gpus(names: list[str]) -> None:
+    """The gangs would fit on the k80 and a v100 together; no schedule of the class does that."""
+    said = "preemptive schedules in which no gang uses a GPU type with fewer GPUs than it"
+    for cluster, bites in (("1x2:v100,1x1:k80", True), ("1x2:v100,1x2:k80", False)):
+        instance = two_gangs(cluster)
+        compared = sp.compare(instance.workload, instance.cluster, names, "flow", budget_s=1)
+        for row in compared.rows:
+            assert (f"{said} (" in row.sentence()) is bites
+            assert ("types" in row.to_dict()["class"]) is bites  # type: ignore[operator]
+            assert str(row.holds_for).endswith(said) is bites
+        assert (compared.rows[1].optimum_s is not None) or not bites
+        outcome = compared.outcomes[names[1]]
+        assert all(
+            (AMPLE_TYPES in str(each.bound.holds_for)) is bites for each in limits(outcome).values()
+        )
+        certificate = certify(outcome, "flow", budget_s=0)
+        checked = check(certificate.text)
+        assert checked["class"] == certificate.of_class
+        assert (f", {AMPLE_TYPES}" in checked["class"]) is bites
+    page = " ".join((ROOT / "docs" / "semantics.md").read_text().split())
+    assert f'"preemptive schedules in which {AMPLE_TYPES}"' in page
+    assert "a gang uses no type of which the cluster has fewer GPUs than the gang has" in page
+
+
+def test_a_word_on_types_that_a_certificate_does_not_know_is_refused() -> None:
+    instance = two_gangs("1x2:v100,1x1:k80")
+    outcome = sp.simulate(instance.workload, instance.cluster, "fifo")
+    text = certify(outcome, "flow", budget_s=0).text
+    with pytest.raises(Rejected, match="types are 'all', not ample"):
+        check(text.replace('"types":"ample"', '"types":"all"'))
 
 
 # --- what is certified -------------------------------------------------------------------------------

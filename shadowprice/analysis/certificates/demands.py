@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from shadowprice.instances.copies import total_steps
 from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.schedule_class import AMPLE_TYPES
 from shadowprice.proofs import graph_time, run_speed
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 
@@ -425,7 +426,8 @@ def _class(instance: Instance, pairs: bool) -> str:
     where = "".join(words for each, words in _UNDER.items() if each in instance.features)
     lose = ", jobs restart when preempted" if instance.restarts else ""
     counts = _what_counts(instance)
-    return f"preemptive schedules{where} in which {share}{grow}{lose}{counts}"
+    types = f", {AMPLE_TYPES}" if instance.has_small_types else ""
+    return f"preemptive schedules{where} in which {share}{grow}{types}{lose}{counts}"
 
 
 def _what_counts(instance: Instance) -> str:

@@ -86,6 +86,7 @@ def header(
         "migration": int(to_ticks(charges.migration_s)),
         "restart": [[gpus, int(to_ticks(cost_s))] for gpus, cost_s in steps],
         **({"preemption": "restart"} if instance.restarts else {}),
+        **({"types": "ample"} if instance.has_small_types else {}),
         **({} if utilities is None else {"utility": utilities.name, "round": utilities.length}),
         **_ends(instance),
     }

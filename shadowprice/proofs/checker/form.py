@@ -103,7 +103,7 @@ def digest(lines: Iterable[str]) -> str:
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "header": (
         {"format", "policy", "objective", "start", "restart", "migration"},
-        {"placement", "window", "stopped", "preemption", "utility", "round", "rounds"},
+        {"placement", "window", "stopped", "preemption", "utility", "round", "rounds", "types"},
     ),
     "copies": ({"round", "restart", "aggregation", "most"}, set()),
     "checkpoints": ({"interval", "cost", "until"}, set()),

@@ -91,6 +91,8 @@ class GivenInstance:
         need(fine, f"preemption is {header.get('preemption')!r:.80}, not restart")
         fine = header.get("placement", "consolidated") == "consolidated"
         need(fine, f"placement is {header.get('placement')!r:.80}, not consolidated")
+        fine = header.get("types", "ample") == "ample"
+        need(fine, f"types are {header.get('types')!r:.80}, not ample")
         fields = {"utility", "round"} if header["objective"] == UTILITY else set()
         need(header.keys() & {"utility", "round"} == fields, "a utility is no objective, or lacks")
         if fields:
@@ -110,7 +112,7 @@ class GivenInstance:
         free = not self.header["start"] + self.header["migration"]
         need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
-        other = self.header.keys() & {"window", "stopped", "preemption", "rounds"}
+        other = self.header.keys() & {"window", "stopped", "preemption", "rounds", "types"}
         need(not other, "copies do not run to the end, restart, or are in whole rounds")
         self.copies = rules
 
@@ -472,9 +474,11 @@ class GivenInstance:
         lose = ", jobs restart when preempted" if "preemption" in self.header else ""
         counts = self.what_counts()
         rounds = self.in_rounds()
-        return (
-            f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}{few}{rounds}"
+        types = (
+            ", no gang uses a GPU type with fewer GPUs than it" if "types" in self.header else ""
         )
+        which = f"{share}{grow}{types}{lose}{counts}{few}{rounds}"
+        return f"preemptive schedules{fail}{quota} in which {which}"
 
     def in_rounds(self) -> str:
         """Length of the rounds that runs are in, where they are."""

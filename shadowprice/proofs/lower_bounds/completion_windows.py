@@ -47,7 +47,7 @@ from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs
+from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Part, Priced
 
@@ -71,7 +71,7 @@ def bound(instance: Instance, tree: CompletionTree) -> Fraction:
     """
     require(instance, KNOWS, "LB-windows")
     every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
+    if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return tree_bound(RelaxedJobs.of(instance), tree) / TICKS_PER_S
 

@@ -42,7 +42,7 @@ from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs
+from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.plan_prices import GangPrices
 from shadowprice.solvers.offline.priced_plans import plan_bound
@@ -64,7 +64,7 @@ def bound(instance: Instance, prices: GangPrices) -> Fraction:
     """
     require(instance, KNOWS, "LB-conf")
     every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
+    if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return plan_bound(RelaxedJobs.of(instance), prices) / TICKS_PER_S
 

@@ -30,7 +30,7 @@ from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs, wide_gang_ticks
+from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 
 STATUS = "ours"
@@ -50,7 +50,7 @@ def bound(instance: Instance) -> Fraction:
     """
     require(instance, KNOWS, "LB-wide")
     every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
+    if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return wide_gang_ticks(RelaxedJobs.of(instance)) / TICKS_PER_S
 

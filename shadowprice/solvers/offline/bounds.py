@@ -326,7 +326,7 @@ def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
         yield bound_of(fluid - offset, "fluid", every)
     busy = mean_busy_ticks(release, work, gpus, weight, jobs.capacity)
     yield bound_of(busy - offset, "mean-busy-time", every)
-    if every == EVERY_RIGID:
+    if every.rigid:
         yield bound_of(wide_gang_ticks(jobs) - offset, "wide-gangs", every)
 
 

@@ -30,7 +30,6 @@ from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans
 from shadowprice.solvers.offline.bounds import (
-    EVERY_RIGID,
     PRICES_ONLY,
     Bound,
     RelaxedJobs,
@@ -130,7 +129,7 @@ def lower_bounds(
     if len(instance.workload) == 0 or (preemptive and _fluid_is_tight(instance, goal)):
         return
     allowed = ScheduleClass.allowed(instance, preemptive=preemptive)
-    if allowed == ScheduleClass(preemptive=False) and len(instance.workload) <= 100:
+    if not allowed.preemptive and allowed.rigid and len(instance.workload) <= 100:
         for bound, proven in _offline(instance, goal, until):
             yield bound
             if proven and bound.certified:
@@ -141,9 +140,8 @@ def lower_bounds(
     for family in families:
         yield from resource_price_bounds(family.jobs, goal, family.holds_for, family.subject)
     if goal is not Objective.MAKESPAN:
-        rigid = not (allowed.sharing or allowed.elastic)
         few = len(instance.workload) <= completion_search.MOST_SEARCHED
-        if allowed == EVERY_RIGID and few and budget_s > 0:
+        if allowed.preemptive and allowed.rigid and few and budget_s > 0:
             searched = False
             for bound, finished in _of_few_jobs(instance, goal, until):
                 yield bound
@@ -158,7 +156,7 @@ def lower_bounds(
         small = FEWEST_INTERVALS * 2 * len(jobs.release) <= MOST_COLUMNS
         # Where no interval LP is small enough, all the time is for prices of plans.
         enough = time.monotonic() + (share * rest_s if small else rest_s)
-        for found in priced_plans.search(jobs, effort_s, rigid=rigid, until=enough):
+        for found in priced_plans.search(jobs, effort_s, rigid=allowed.rigid, until=enough):
             yield _shifted(instance, goal, found.ticks, found.kind)
         if until - time.monotonic() > 0.2:
             yield from _interval_lps(instance, goal, families, until)
@@ -215,7 +213,7 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
             found = optimum(instance, goal, method=method, budget_s=share * left)
         except SolverError:
             continue
-        every = ScheduleClass(preemptive=False)
+        every = ScheduleClass.allowed(instance, preemptive=False)
         lower = Fraction(found.lower_s) * TICKS_PER_S
         yield Bound(lower, method, every, found.certified, witness=found.schedule), found.proven
         if found.certified_lower_s < found.lower_s:
