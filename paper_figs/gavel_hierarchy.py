@@ -27,9 +27,9 @@ from shadowprice.analysis.figures import (
     Size,
     Sized,
     estimate,
-    signed_estimate,
     main,
     require_known,
+    signed_estimate,
 )
 from shadowprice.analysis.plots.style import COLOURS
 from shadowprice.instances.allocation_problem import AllocationProblem
