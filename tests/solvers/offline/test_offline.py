@@ -580,7 +580,8 @@ def test_a_certified_optimum_names_what_was_evaluated_and_no_solver(
     assert found.certified_by in kinds
     simple = {each.kind: each.value_s for each in simple_bounds(instance, objective)}
     if found.certified_by in simple and objective is not Objective.MAKESPAN:
-        step_s = Slotted.of(instance).slot_ticks / TICKS_PER_S
+        slots = Slotted.of(instance)
+        step_s = float(slots.step) * slots.slot_ticks / TICKS_PER_S
         assert found.certified_lower_s <= simple[found.certified_by] + step_s
     bounds = list(lower_bounds(instance, objective, preemptive=False, budget_s=1))
     assert {each.kind for each in bounds if each.certified}.isdisjoint({"milp", "cp-sat"})
