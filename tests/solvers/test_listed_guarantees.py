@@ -36,6 +36,7 @@ from shadowprice.solvers.registry import policies, policy
 from shadowprice.solvers.synergy.servers import Demands, Servers
 from shadowprice.solvers.synergy.synergy import MECHANISMS, ByDemand, Synergy
 from support.gandiva_runs import done, instance_of, pair_table
+from support.paths import ROOT
 
 GANGS = sp.Workload.from_columns(
     arrival_s=[0, 1, 2, 2, 3, 9], gpus=[1, 4, 2, 1, 1, 2], work=[5, 2, 7, 1, 3, 2]
@@ -252,3 +253,21 @@ def test_what_is_proven_without_a_theorem_file_holds_too() -> None:
     assert ran("sjf", SINGLES, "1x1").end_s.sum() == 1 + 3 + 8 + 15
     jobs = sp.Workload.from_columns(arrival_s=[0, 1, 2], gpus=[1, 2, 1], work=[10, 5, 20])
     assert ran("easy", jobs, "1x2").jobs["first_start_s"].tolist()[1] == 10.0
+
+
+def test_the_readme_names_the_policy_of_which_a_theorem_is_proven() -> None:
+    """In the column "proven": theorems of `policy`, or none of it."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (A-SRPT|Synergy) \|.*\| (.*) \|$", text, re.MULTILINE)
+    assert [system for system, _ in rows] == ["A-SRPT", "Synergy"]
+    claimed: dict[str, set[str]] = {}
+    for part in ", ".join(cell for _, cell in rows).replace(" and ", ", ").split(", "):
+        files = re.findall(r"\]\((shadowprice/proofs/[a-z_/]+)\.py\)", part)
+        names = {str(importlib.import_module(each.replace("/", ".")).__doc__) for each in files}
+        claimed.setdefault("", set()).update(name.partition(":")[0] for name in names)
+        for name in re.findall("`([a-z-]+)`", part):
+            claimed[name] = claimed.pop("")
+    assert set(claimed) == {"asrpt", "asrpt-guarded", "asrpt-early", "synergy-tune"}
+    for name, proven in claimed.items():
+        assert proven <= listed(name)
+        assert bool(proven) == bool(listed(name)), name
