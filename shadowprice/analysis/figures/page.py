@@ -116,7 +116,7 @@ class Page:
     ) -> None:
         # Bars of no length would be drawn as caps that look like a measured interval.
         several = any(each.count > 1 for each in found)
-        error = np.array([[m.mean - m.low, m.high - m.mean] for m in found]).T
+        error = np.array([each.reach for each in found]).T
         axes.errorbar(at, mean, yerr=error if several else None, marker="o", **line)
 
     def bars(
@@ -130,7 +130,7 @@ class Page:
         """One horizontal bar for every entry, first on top, with interval and value."""
         reach = max(max(each.high, each.mean) for each in values.values())
         for place, (name, value) in enumerate(values.items()):
-            error = [[value.mean - value.low], [value.high - value.mean]]
+            error = [[each] for each in value.reach]
             axes.barh(
                 place,
                 value.mean,

@@ -31,6 +31,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 CONFIDENCE = 0.95
+_ROUNDING = 1e-9
+"""Relative error of a quotient of numbers that were written with ten digits."""
+
 _LARGEST_EXPONENT = 700.0
 """About the largest of which a float has the exponential."""
 
@@ -51,6 +54,11 @@ class Estimate:
     low: float
     high: float
     count: int
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Length of the interval below the mean and above it, for pictures; they differ."""
+        return self.mean - self.low, self.high - self.mean
 
     def text(self) -> str:
         """``3.48 [3.18, 3.79]``, or the mean alone where there is one value; three digits."""
@@ -86,7 +94,7 @@ def log_interval(mean: float, half: float, least: float = 0.0) -> tuple[float, f
     return max(mean * math.exp(-exponent), least), high
 
 
-def estimate(values: Iterable[float], *, least: float = 0.0) -> Estimate:
+def estimate(values: Iterable[float], *, least: float = 0.0, most: float = math.inf) -> Estimate:
     """Mean of independent values that are never negative, with the interval of 95 % of this file's formula.
 
     It supposes that means of so many values are nearly normal, on a logarithmic scale; for few seeds that is a
@@ -96,19 +104,27 @@ def estimate(values: Iterable[float], *, least: float = 0.0) -> Estimate:
     ----------
     least : float
         Least that a value can be, whatever the seed: 1 of a cost over a lower bound.
+    most : float
+        Most that it can be: 1 of a share. The interval ends there.
 
     Raises
     ------
     ValueError
-        If there are no values, or one is not finite or below ``least``.
+        If there are no values, or one is not finite, below ``least`` or above ``most`` by more than rounding.
     """
     numbers = _expect_numbers(values)
-    if least < 0 or numbers.min() < least:
+    if (
+        least < 0
+        or numbers.min() < least * (1 - _ROUNDING)
+        or numbers.max() > most * (1 + _ROUNDING)
+    ):
         raise ValueError(
-            f"an estimate of values of at least {least:g} has {numbers.min():g}; differences have signed_estimate"
+            f"an estimate of values from {least:g} to {most:g} has some from {numbers.min():g} to {numbers.max():g}; "
+            "differences have signed_estimate"
         )
-    mean, half = _mean_and_half(numbers)
-    return Estimate(mean, *log_interval(mean, half, least), len(numbers))
+    mean, half = _mean_and_half(np.clip(numbers, least, most))
+    low, high = log_interval(mean, half, least)
+    return Estimate(mean, low, min(high, most), len(numbers))
 
 
 def signed_estimate(values: Iterable[float]) -> Estimate:

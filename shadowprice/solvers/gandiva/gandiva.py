@@ -66,7 +66,7 @@ class Gandiva:
 
     @property
     def guarantee(self) -> str:
-        """What is proven of Gandiva with these parameters, in words."""
+        """Theorem that is proven of Gandiva with these parameters, in words."""
         if not self.packing:
             return "none: no jobs share GPUs. Knows: nothing. Preempts."
         return (

@@ -95,7 +95,7 @@ class HadarCommitted:
 
     @property
     def guarantee(self) -> str:
-        """What is proven of the commit-once form with these parameters, in words."""
+        """Theorem that is proven of the commit-once form with these parameters, in words."""
         if not (self.u_max > 0 and self.largest_gang and self.aligned):
             return (
                 "none but that of the run's own duals while u_min and u_max are estimated from the jobs seen so far, "

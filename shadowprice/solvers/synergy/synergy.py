@@ -205,7 +205,7 @@ class Synergy:
 
     @property
     def guarantee(self) -> str:
-        """What is proven of the mechanism, in words."""
+        """Theorem that is proven of the mechanism, in words."""
         return _guarantee(self.mechanism)
 
     def __post_init__(self) -> None:
@@ -245,7 +245,7 @@ class ByDemand:
 
     @property
     def guarantee(self) -> str:
-        """What is proven of the mechanism, in words."""
+        """Theorem that is proven of the mechanism, in words."""
         return _guarantee(MECHANISMS[self.mechanism])
 
     def __post_init__(self) -> None:

@@ -103,3 +103,13 @@ def test_intervals_of_lognormal_numbers_hold_nearly_as_often_as_they_say(
     students = np.mean([holds(signed_estimate(each), mean) for each in drawn])
     assert mine > 0.92
     assert mine > students - 0.01
+
+
+def test_an_interval_of_a_share_ends_at_1_and_a_picture_has_both_of_its_lengths() -> None:
+    share = estimate([0.5, 0.9, 0.95], most=1.0)
+    assert (share.high, share.reach) == (1.0, (share.mean - share.low, 1.0 - share.mean))
+    assert estimate([0.5, 0.9, 0.95]).high > 1.0
+    with pytest.raises(ValueError, match="an estimate"):
+        estimate([0.5, 1.1], most=1.0)
+    # A quotient of rounded numbers.
+    assert estimate([1.0 - 1e-12, 1.5], least=1.0).mean == 1.25
