@@ -27,6 +27,7 @@ from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.offline.as_it_stands import ModelAnswer
 from shadowprice.solvers.offline.bounds import bound_of, offset_ticks
 from shadowprice.solvers.offline.non_preemptive import (
+    BRANCHING,
     LATER,
     MAX_COLUMNS,
     METHODS,
@@ -124,6 +125,7 @@ def slotted_preemptive_optimum(
         True,
         found.standing,
         least if certified else 0.0,
+        certified_by=BRANCHING if certified else "",
     )
 
 

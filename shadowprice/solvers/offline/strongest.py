@@ -215,10 +215,12 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
             continue
         every = ScheduleClass.allowed(instance, preemptive=False)
         lower = Fraction(found.lower_s) * TICKS_PER_S
-        yield Bound(lower, method, every, found.certified, witness=found.schedule), found.proven
+        # What certifies is the evaluation, whichever solver proposed the prices and the schedule.
+        kind = found.certified_by if found.certified else method
+        yield Bound(lower, kind, every, found.certified, witness=found.schedule), found.proven
         if found.certified_lower_s < found.lower_s:
             exact = Fraction(found.certified_lower_s) * TICKS_PER_S
-            yield Bound(exact, "time-indexed-lp", every, True), False
+            yield Bound(exact, found.certified_by, every, True), False
         if found.proven:
             # Also where it is not certified: the MILP was part of it, and its proof ran out of work
             # rather than time, so that asking again would end where it ended.
