@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems hunt hunt-page policy-state notebooks proven-checker docs docs-links pages dist clean
+.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems hunt hunt-page policy-state features notebooks proven-checker docs docs-links pages dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -102,6 +102,9 @@ docs-links: $(VENV)/.installed-docs  ## look at the links to elsewhere, over the
 
 pages: $(VENV)/.installed-test  ## run every code block of README.md and docs/, in the order printed
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m '' tests/site
+
+features: $(VENV)/.installed  ## docs/features.md, from what instances may say and who knows it
+	$(BIN)/python docs/build_features.py docs/features.md
 
 notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
 	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --nbmake docs/notebooks

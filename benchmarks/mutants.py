@@ -383,11 +383,14 @@ class Plan:
         Modules loaded once for all runs of tests, which are forks.
     explained : mapping
         Why a mutant may survive, by file, function, before and after.
+    exempt : mapping of str to str
+        Why a file has no tests here.
     """
 
     tests: Mapping[str, tuple[str, ...]]
     preload: tuple[str, ...]
     explained: Mapping[tuple[str, str, str, str], str]
+    exempt: Mapping[str, str]
 
     @classmethod
     def read(cls, path: Path = CONFIGURATION, root: Path = ROOT) -> Plan:
@@ -403,10 +406,9 @@ class Plan:
                     raise SystemExit(f"{path}: tests of {target['files']!r}: there is no {test}")
             for file in files:
                 tests.setdefault(file, tuple(target["tests"]))
-        skipped = [f for f in tests if any(fnmatch(f, each) for each in text.get("skip", []))]
         explained = {key(each): each["because"] for each in text.get("explained", [])}
-        kept = {file: tests[file] for file in tests if file not in skipped}
-        return cls(kept, tuple(text.get("preload", [])), explained)
+        preload, exempt = tuple(text.get("preload", [])), text.get("exempt", {})
+        return cls(tests, preload, explained, exempt)
 
 
 def key(mutant: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -522,10 +524,11 @@ def chosen(plan: Plan, files: Sequence[str], size: int, seed: int) -> dict[str, 
     unknown = [f for f in files if not any(fnmatch(file, f) for file in plan.tests)]
     if unknown:
         raise SystemExit(f"{unknown[0]}: is no file with tests in {CONFIGURATION.name}")
-    return {
+    samples = {
         file: sampled(mutants_of(file, (ROOT / file).read_text(encoding="utf-8")), size, seed)
         for file in wanted
     }
+    return {file: sample for file, sample in samples.items() if sample}
 
 
 def run(plan: Plan, todo: Sequence[Mutant], results: Path, jobs: int) -> None:

@@ -126,7 +126,7 @@ INPUTS = {
     "too_wide.csv": table("a,64,0,40,", "b,1,0,30,"),
     "services.txt": "".join(f"{60 * k * k}\n" for k in range(1, 40)),
     "problem.json": json.dumps(
-        {"cluster": {"v100": 2, "p100": 1, "k80": 1}, "jobs": _PROBLEM_JOBS}
+        {"cluster": {"k80": 1, "p100": 1, "v100": 2}, "jobs": _PROBLEM_JOBS}
     ),
     "wrong_problem.json": '{"cluster": {"k80": 1, "v100": 1}, "jobs": [{"tputs": [10, 40]}]}',
     "graph.yaml": """\

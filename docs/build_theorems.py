@@ -13,14 +13,16 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import shadowprice.proofs
 from shadowprice.analysis.adversary.tightest.catalogue import NO_FACTOR
 from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.hard_instances import HardInstance, hard_instances
 from shadowprice.instances.loose_bounds import LooseBound, loose_bounds
 from shadowprice.instances.objective import Objective
@@ -44,7 +46,8 @@ INTRODUCTION = """\
 Made by `make theorems` from the files of [`proofs/`](../shadowprice/proofs), where each has its hypotheses, its
 proof, a function `bound` and a function `check`; tests try to break all of them. Do not edit this page.
 
-*Status* says whose a theorem is: the paper's, classic, ours, or open. *Recalled* and *derived* are defined in
+*Knows of an instance*: what it may have beyond nodes and jobs; `bound` and `check` refuse one that has more. *Status*
+says whose a theorem is: the paper's, classic, ours, or open. *Recalled* and *derived* are defined in
 [semantics](semantics.md). *Tightest instance*: the stored instance that comes closest to what the theorem allows there,
 which stands behind "of". It is one of the [tight instances](#tight-instances); or of the theorem's policy one of the
 [hard instances](#hard-instances), and then the number is the policy's cost over that of the schedule stored with it,
@@ -77,6 +80,8 @@ class Theorem:
         In a few words.
     origin : str
         The paragraph on its status, in reStructuredText.
+    hypotheses : str
+        What an instance may have, and what beside it not; empty for one that reads no instances.
     """
 
     module: str
@@ -85,6 +90,7 @@ class Theorem:
     statement: str
     status: str
     origin: str
+    hypotheses: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,8 +153,25 @@ def theorems() -> tuple[Theorem, ...]:
         module = importlib.import_module(info.name)
         if hasattr(module, "STATUS"):
             name = info.name.removeprefix(f"{_PACKAGE}.")
-            found.append(read_theorem(name, module.__doc__ or "", module.STATUS))
+            read = read_theorem(name, module.__doc__ or "", module.STATUS)
+            found.append(replace(read, hypotheses=hypotheses(module)))
     return tuple(found)
+
+
+def hypotheses(module: ModuleType) -> str:
+    """What an instance may have beyond nodes and jobs, from ``KNOWS``, and what not, from predicates."""
+    knows = getattr(module, "KNOWS", None)
+    if knows is None:
+        return ""
+    words = "; ".join(each.phrase for each in Feature if each in knows) or "nothing more"
+    supposed = getattr(module, "HYPOTHESES", None)
+    others = [] if supposed is None else [_first_line(each) for each in supposed.predicates]
+    return f"{words}" + (f". *But not*: {'; '.join(others)}" if others else "")
+
+
+def _first_line(predicate: Callable[..., object]) -> str:
+    line = (predicate.__doc__ or "").partition("\n")[0].rstrip(".")
+    return line[:1].lower() + line[1:]
 
 
 def read_theorem(module: str, text: str, status: str) -> Theorem:
@@ -281,6 +304,7 @@ def _section(
         f"## {theorem.identifier}",
         f"**{_inline(theorem.title)}.** Proof, `bound` and `check`: [`{file}`](../{file}).",
         markdown(theorem.statement),
+        *([f"*Knows of an instance*: {theorem.hypotheses}."] if theorem.hypotheses else []),
         f"*Status*: {markdown(theorem.origin)}",
         f"*Used in*: {', '.join(files) or 'nothing yet'}.",
         f"*Tightest instance*: {_ratio(theorem.module, hard)}{_picture(hard, root)}.",

@@ -80,13 +80,13 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     width = 0.8 / len(settings.predictors)
     for k, name in enumerate(settings.predictors):
         mine = table[table["predictor"] == name]
-        found = [estimate(mine[mine["error"] == each]["share"]) for each in bins]
-        half = [each.high - each.mean for each in found]
+        found = [estimate(mine[mine["error"] == each]["share"], most=1.0) for each in bins]
+        reach = np.array([each.reach for each in found]).T
         axes.bar(
             np.arange(len(bins)) - 0.4 + (k + 0.5) * width,
             [each.mean for each in found],
             width,
-            yerr=half if any(half) else None,
+            yerr=reach if reach.any() else None,
             error_kw={"lw": 0.8},
             color=colour_of(k),
             label=name,
@@ -101,7 +101,7 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
     """Share of the jobs with less than 25 % error, by predictor."""
     close = table.groupby(["predictor", "seed"], sort=False)["close"].first()
     said = [
-        f"{name} {estimate(100 * close[name]).text()} %"
+        f"{name} {estimate(100 * close[name], most=100.0).text()} %"
         for name in dict.fromkeys(table["predictor"])
     ]
     return (

@@ -126,13 +126,16 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         mine = ratio[ratio["split"] == split]
         for k, (colour, mechanism) in enumerate(zip(COLOURS, MECHANISMS, strict=False)):
             rows = mine[mine["policy"] == mechanism]
-            found = [estimate(rows[rows["order"] == order]["ratio"]) for order in settings.orders]
-            half = [each.high - each.mean for each in found]
+            found = [
+                estimate(rows[rows["order"] == order]["ratio"], least=1.0)
+                for order in settings.orders
+            ]
+            reach = np.array([each.reach for each in found]).T
             axes.bar(
                 np.arange(len(found)) + 0.27 * (k - 1),
                 [each.mean for each in found],
                 0.25,
-                yerr=half if any(half) else None,
+                yerr=reach if reach.any() else None,
                 error_kw={"lw": 0.8},
                 color=colour,
                 label=mechanism,

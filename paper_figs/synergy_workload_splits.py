@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 from _synergy import (
     COLOUR,
@@ -102,10 +103,10 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     names = [split_name(split) for split in settings.splits]
     found = factors_by(table, "split")
     mean = [found[split].mean for split in settings.splits]
-    half = [found[split].high - found[split].mean for split in settings.splits]
+    reach = np.array([found[split].reach for split in settings.splits]).T
     possible = [most_possible(table[table["split"] == split]) for split in settings.splits]
     at = range(len(names))
-    left.errorbar(mean, at, xerr=half if any(half) else None, fmt="o", label="TUNE")
+    left.errorbar(mean, at, xerr=reach if reach.any() else None, fmt="o", label="TUNE")
     left.plot(possible, at, "|", color="#AA0000", markersize=14, label="any scheduler, at most")
     page.published_line(left, 3.4, "abstract: up to 3.4x", along="x")
     left.set_yticks(at, names)

@@ -35,6 +35,7 @@ from shadowprice.analysis.certificates.counted import (
     to_the_end,
 )
 from shadowprice.analysis.certificates.demands import CONSOLIDATED, ClassDemands, plain_gangs
+from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.modes import (
     WrittenModes,
@@ -49,10 +50,13 @@ from shadowprice.analysis.certificates.windows import window_bounds
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError, SolverError
+from shadowprice.instances.features import missing, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule_class import KNOWS as CLASSES_KNOWS
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline import priced_plans
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import (
     bound_of,
     fluid_ticks,
@@ -66,6 +70,9 @@ from shadowprice.solvers.offline.strongest import (
     PLANS_SHARE,
     interval_prices,
 )
+
+KNOWS = DEMANDS_KNOWS
+"""What every certificate is of; a bound that knows less is left out."""
 
 Record = dict[str, Any]
 
@@ -97,6 +104,8 @@ class Certified:
         SHA-256 of the lines that say what was given.
     history : BoundHistory
         Bounds that were tried, in the order in which they were found.
+    failing : bool
+        Whether nodes failed in the run. The bound is that of nodes that never do: faults only restrict.
     """
 
     policy: str
@@ -106,12 +115,14 @@ class Certified:
     of_class: str
     instance: str
     history: BoundHistory
+    failing: bool
 
     def sentence(self) -> str:
         """The claim in words."""
+        where = ", a bound of nodes that never fail" if self.failing else ""
         return (
             f"{self.policy} costs at most {at_most(self.ratio)} the offline optimum of {self.of_class} "
-            f"({self.objective}, certified by {self.bound})"
+            f"({self.objective}, certified by {self.bound}{where})"
         )
 
 
@@ -184,6 +195,7 @@ def _write(
 ) -> Certified:
     """Write a certificate."""
     instance = outcome.instance
+    require(instance, KNOWS, "certificates")
     expect_certifiable(outcome)
     goal = _goal(instance, objective)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
@@ -207,8 +219,9 @@ def _write(
     digest = write_records(
         file, header, given, run_records(outcome), (found.record, *found.parts), claim
     )
+    kind, failing = found.record["bound"], instance.failures is not None
     return Certified(
-        outcome.policy, str(goal), found.record["bound"], ratio, of_class, digest, history
+        outcome.policy, str(goal), kind, ratio, of_class, digest, history, failing=failing
     )
 
 
@@ -241,13 +254,13 @@ class _Asked:
 def _modes(outcome: VerifiedRun, demands: ClassDemands, pairs: bool) -> tuple[WrittenModes, ...]:
     """Modes of jobs, unless there are very many; of consolidated schedules too, if the run's is one."""
     instance = outcome.instance
-    if len(instance.workload) > _MOST_TYPED_JOBS or instance.copies is not None:
+    if len(instance.workload) > _MOST_TYPED_JOBS:
         return ()
     if pairs and not instance.all_complete:
         return ()  # Partners that are not counted have no modes.
-    few = False
-    if isinstance(outcome, Outcome) and not instance.workload.fractional.any():
-        few = ScheduleClass.used(to_the_end(instance), outcome.schedule).consolidated
+    few, whole = False, to_the_end(instance)
+    if isinstance(outcome, Outcome) and not missing(whole, CLASSES_KNOWS):
+        few = ScheduleClass.used(whole, outcome.schedule).consolidated
     counted = counted_instance(instance)
     found = written_modes(counted, pairs=pairs, consolidated=few)
     types = type_modes(counted) if demands.gangs else None
@@ -346,8 +359,8 @@ def _plans(demands: ClassDemands, effort_s: float, until: float) -> Iterator[Fou
 
 
 def _interval_prices(instance: Instance, demands: ClassDemands, until: float) -> Iterator[Found]:
-    """The bound of the interval LP, whose solver knows neither copies nor parts of GPUs."""
-    if instance.copies is not None or demands.scale > 1:
+    """The bound of the interval LP, unless its solver does not know the instance."""
+    if missing(instance, RELAXED_KNOWS):
         return
     (jobs, parts), release, work = demands.searched(), demands.release, demands.shortest
     last = max(release) + sum(work)

@@ -27,6 +27,7 @@ from shadowprice.analysis.certificates.counted import (
     counted_instance,
     counted_rows,
 )
+from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.utility_prices import (
@@ -41,7 +42,10 @@ from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.utility.instance import ROUND_S
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+
+KNOWS = DEMANDS_KNOWS
 
 _MOST_ROUNDS = 2**20
 _BITS = 100
@@ -167,6 +171,7 @@ def _write(
 ) -> CertifiedUtility:
     """Write a certificate."""
     instance = outcome.instance
+    require(instance, KNOWS, "certificates")
     expect_certifiable(outcome)
     every = JobUtilities.of(instance, utility, round_s)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())

@@ -35,12 +35,17 @@ from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import Bound, seconds_down
 from shadowprice.solvers.offline.strongest import repeatable_bounds
+
+KNOWS = RELAXED_KNOWS | {Feature.WINDOW}
+"""Jobs outside a window are not measured: they can only be in the way."""
 
 COLUMNS = 20_000
 """Size of the interval LPs that may sharpen a limit; the other bounds need no programme of that size."""
@@ -73,6 +78,8 @@ class Limit:
         No schedule has a lower measure [ticks].
     bound : Bound
         Where that comes from: its kind, and the class of schedules for which it holds.
+    failing : bool
+        Whether nodes failed in the run. The bound is about nodes that never do: faults only restrict.
     """
 
     measure: Measure
@@ -81,6 +88,7 @@ class Limit:
     cost_ticks: Fraction
     bound_ticks: Fraction
     bound: Bound
+    failing: bool = False
 
     @property
     def cost_s(self) -> float:
@@ -106,8 +114,9 @@ class Limit:
         of_these = f"{self.policy}'s {self.measure} of {_time(self.cost_s)}"
         if exact is None:
             return f"no bound above 0 of what {self.measure} can be was found"
+        where = " on nodes that never fail" if self.failing else ""
         return (
-            f"none of all {self.bound.holds_for} is more than {at_most(exact)} better than {of_these} "
+            f"none of all {self.bound.holds_for}{where} is more than {at_most(exact)} better than {of_these} "
             f"(certified by {self.bound.kind})"
         )
 
@@ -122,6 +131,7 @@ class Limit:
             "bound_kind": self.bound.kind,
             "class": self.bound.holds_for.to_dict(),
             "factor": None if self._exact() is None else self.factor,
+            **({"bound_on_nodes": "that never fail"} if self.failing else {}),
         }
 
 
@@ -153,13 +163,13 @@ def limit(
     ------
     InputError
         If the measure is unknown, there are no jobs, a row is none of the workload's or of a job that is
-        not complete, jobs run as several copies, or only some are measured where two may share GPUs.
+        not complete, the instance has features that are not in ``KNOWS``, or only some are measured where two may
+        share GPUs.
     VerificationError
         If the run is better than the bound, which would be an error of this package.
     """
     what = _measure(measure)
-    outcome.instance.expect_gangs("limits")
-    outcome.instance.expect_whole_gpus("limits")
+    require(outcome.instance, KNOWS, "limits")
     rows = _rows(outcome, jobs)
     cost = _COSTS[what](outcome, rows)
     goal, given = _relaxed(outcome.instance, what, rows)
@@ -170,7 +180,8 @@ def limit(
             f"{outcome.policy}: {what} of {float(cost / TICKS_PER_S)!r} s is below the bound "
             f"{float(ticks / TICKS_PER_S)!r} s by {bound.kind}"
         )
-    return Limit(what, outcome.policy, len(rows), cost, ticks, bound)
+    failing = outcome.instance.failures is not None
+    return Limit(what, outcome.policy, len(rows), cost, ticks, bound, failing)
 
 
 def limits(

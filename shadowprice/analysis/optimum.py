@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.metrics import end_s
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -26,6 +27,7 @@ from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs, offset_ticks,
 from shadowprice.solvers.offline.completion_search import CompletionTree
 from shadowprice.solvers.offline.non_preemptive import require_exact
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
+from shadowprice.solvers.offline.preemptive import KNOWS as PREEMPTIVE_KNOWS
 from shadowprice.solvers.programs.compile import Standing
 
 
@@ -119,7 +121,7 @@ def optimum(
         found.lower_s,
         upper_s,
         schedule,
-        ScheduleClass(preemptive=False),
+        ScheduleClass(preemptive=False, ample_types=instance.has_small_types),
         proven,
         found.certified,
         found.method,
@@ -154,8 +156,7 @@ def slotted_preemptive_optimum(
     Raises
     ------
     InputError
-        If times are not whole slots, the models do not describe the instance, runs are charged for,
-        or the model would be too large.
+        If times are not whole slots, the models do not describe the instance, or the model would be too large.
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
@@ -241,12 +242,14 @@ def preemptive_optimum(
     Raises
     ------
     InputError
-        If there are no jobs or more than 12, the objective is the makespan, runs are charged for, the instance
-        is not of rigid gangs that run alone on GPUs of equal speed, or its times span too many ticks.
+        If there are no jobs or more than 12, the objective is the makespan, the instance has features that
+        ``solvers.offline.preemptive`` does not know, jobs do not run alone on GPUs of equal speed, or times span too
+        many ticks.
     VerificationError
         If the verifier rejects the schedule, or it costs less than the bound: faults of this package.
     """
     goal, jobs, source = Objective(objective), instance.workload, instance.workload.source
+    require(instance, PREEMPTIVE_KNOWS, "the exact preemptive optimum")
     require_exact(instance)
     most = completion_search.MOST_SEARCHED
     if not 0 < len(jobs) <= most:
@@ -255,10 +258,6 @@ def preemptive_optimum(
         )
     if goal is Objective.MAKESPAN:
         raise InputError("objective 'makespan': the preemptive optimum is for flow and completion")
-    if not instance.overheads.free:
-        raise InputError(
-            f"{source}: runs are charged for; the preemptive optimum is for instances without overheads"
-        )
     completion_search.prepare()
     relaxed, until = RelaxedJobs.of(instance), time.monotonic() + budget_s
     every = list(completion_search.search_optimum(relaxed, until=until))

@@ -32,10 +32,12 @@ from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
 from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy_checks import expect_policy
 from shadowprice.solvers.price_log import KeepsPrices, PriceLog
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.placement.protocol import Placement
     from shadowprice.solvers.policy import Policy
+
+BOUNDED_KNOWS = RELAXED_KNOWS
+"""Features of runs whose costs are compared with bounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +132,7 @@ def settle(
         shared = "pair_throughputs" in own_loop.takes
         copies = None if own_loop.copies is None else own_loop.copies(where)
         instance = _instance(chosen, where, kept, Overheads(), shared=shared, copies=copies)
-        instance.expect_whole_gpus("schedulers with a loop of their own")
-        if copies is None:
-            # Copies hold whole nodes, and what these have.
-            instance.expect_no_amounts("schedulers with a loop of their own")
+        require(instance, own_loop.reads, f"{name}, which runs in a loop of its own")
         settings = {**own_loop.settings, "dropped": dropped}
         training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
         return Run(name, instance, None, own_loop=own_loop, settings=settings, training=training)
@@ -213,15 +215,11 @@ def kept_jobs(
 def refuse_unbounded(run: Run) -> None:
     """Raise InputError for a run of which no bound of the package holds.
 
-    That is one of a scheduler that runs a job as several copies, whose jobs may be faster than any gang of
-    theirs; or one in which jobs outside a window need not be complete.
+    That is one of an instance with features that are not in ``BOUNDED_KNOWS``.
     """
-    if run.instance.copies is not None:
-        raise InputError(
-            f"policy {run.name!r} runs a job as several copies: bounds are for jobs that run as one gang; "
-            "use simulate, whose metrics are the same for all policies"
-        )
-    run.instance.expect_all_complete("bounds")
+    require(
+        run.instance, BOUNDED_KNOWS, f"bounds of what {run.name!r} costs; simulate has its metrics"
+    )
 
 
 def _instance(

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
-_UP = Context(prec=4, rounding=ROUND_CEILING)
-_DOWN = Context(prec=4, rounding=ROUND_FLOOR)
-_AMOUNT_UP = Context(prec=6, rounding=ROUND_CEILING)
-_AMOUNT_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
+_DIGITS = 4
+"""Significant digits of a ratio."""
+
+_MOST_DECIMALS = 20
+"""Decimals that a table has at most: bounds below them print as 0."""
+
+_UP = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+_DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
+_AMOUNT_DIGITS, _MOST_DIGITS = 6, 16
+"""Significant digits of an amount, and those of a float."""
 
 
 def at_most(ratio: Fraction | float) -> str:
@@ -51,8 +57,8 @@ def _written(ratio: Fraction, digits: Context, whole: Callable[[Fraction], int])
     return f"{digits.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))}x"
 
 
-def amount_at_most(amount: Fraction | float) -> str:
-    """An amount that is an upper limit, in six significant digits, rounded up.
+def amount_at_most(amount: Fraction | float, digits: int = _AMOUNT_DIGITS) -> str:
+    """An amount that is an upper limit, in six significant digits if not told otherwise, rounded up.
 
     Of a float that is the number that JSON has of it.
 
@@ -61,10 +67,10 @@ def amount_at_most(amount: Fraction | float) -> str:
     >>> amount_at_most(32.04), amount_at_most(Fraction(2, 3)), amount_at_most(1234567)
     ('32.04', '0.666667', '1.23457e+06')
     """
-    return _amount(amount, _AMOUNT_UP)
+    return _amount(amount, Context(prec=digits, rounding=ROUND_CEILING))
 
 
-def amount_at_least(amount: Fraction | float) -> str:
+def amount_at_least(amount: Fraction | float, digits: int = _AMOUNT_DIGITS) -> str:
     """An amount that is a lower limit: as :func:`amount_at_most`, rounded down.
 
     Examples
@@ -72,13 +78,103 @@ def amount_at_least(amount: Fraction | float) -> str:
     >>> amount_at_least(32.04), amount_at_least(Fraction(2, 3)), amount_at_least(1234567)
     ('32.04', '0.666666', '1.23456e+06')
     """
-    return _amount(amount, _AMOUNT_DOWN)
+    return _amount(amount, Context(prec=digits, rounding=ROUND_FLOOR))
 
 
 def _amount(amount: Fraction | float, digits: Context) -> str:
     exact = Fraction(repr(amount)) if isinstance(amount, float) else amount
-    # The nearest float of six digits is written with these digits again.
-    return f"{float(digits.divide(Decimal(exact.numerator), Decimal(exact.denominator))):.6g}"
+    # The nearest float of so few digits is written with these digits again.
+    value = float(digits.divide(Decimal(exact.numerator), Decimal(exact.denominator)))
+    return f"{value:.{digits.prec}g}"
+
+
+def utility_cells(rows: Sequence[tuple[float, float, float]]) -> list[tuple[str, str, str]]:
+    """Utilities, upper bounds and their ratios in a table, in as few digits as let every ratio follow.
+
+    Utilities are rounded down, bounds and ratios up.
+
+    Parameters
+    ----------
+    rows : sequence of (float, float, float)
+        Utility, bound, and the bound over the utility, which is infinite where nothing is earned.
+    """
+    for digits in range(_AMOUNT_DIGITS, _MOST_DIGITS):
+        found = [
+            (amount_at_least(mine, digits), amount_at_most(bound, digits), at_most(ratio))
+            for mine, bound, ratio in rows
+        ]
+        if all(
+            float(mine) <= 0 or follows(ratio, Fraction(bound), Fraction(mine))
+            for mine, bound, ratio in found
+        ):
+            break
+    return found
+
+
+def follows(ratio: str, above: Fraction, below: Fraction) -> bool:
+    """True if the quotient of two printed numbers is a printed ratio but for one in its last digit.
+
+    Parameters
+    ----------
+    ratio : str
+        As :func:`at_most` and :func:`at_least` write it.
+
+    Examples
+    --------
+    >>> follows("1.799x", Fraction(10), Fraction(5)), follows("1.799x", Fraction(10), Fraction("5.56"))
+    (False, True)
+    """
+    if below <= 0:
+        return False
+    written = Decimal(ratio.removesuffix("x"))
+    least = written.adjusted() - _DIGITS + 1
+    last = Fraction(10) ** (min(least, 0) if written < 1_000_000 else least)
+    return abs(above / below - Fraction(written)) <= last
+
+
+def cost_cells(rows: Sequence[tuple[Fraction, Fraction]]) -> list[tuple[str, str, str]]:
+    """Costs, lower bounds and their ratios in a table, in as few decimals as let every ratio follow from the numbers.
+
+    Costs are rounded to nearest, bounds down, ratios up; ``-`` where a bound is 0 and the cost is not.
+
+    Parameters
+    ----------
+    rows : sequence of (Fraction, Fraction)
+        Cost and bound, at most as large; both in one unit.
+
+    Examples
+    --------
+    >>> cost_cells([(Fraction(10), Fraction(50, 9))]), cost_cells([(Fraction(51_757), Fraction(25_116))])
+    ([('10.000', '5.555', '1.8x')], [('51,757', '25,116', '2.061x')])
+    """
+    ratios = [_ratio_cell(*row) for row in rows]
+    asked = [place for place, (_, bound) in enumerate(rows) if bound > 0]
+    for decimals in range(_MOST_DECIMALS):
+        numbers = [
+            (_rounded(cost, decimals), _rounded(bound, decimals, down=True)) for cost, bound in rows
+        ]
+        if all(follows(ratios[place], *numbers[place]) for place in asked):
+            break
+    return [
+        (_with_decimals(cost, decimals), _with_decimals(bound, decimals), ratio)
+        for (cost, bound), ratio in zip(numbers, ratios, strict=True)
+    ]
+
+
+def _ratio_cell(cost: Fraction, bound: Fraction) -> str:
+    if bound > 0:
+        return at_most(cost / bound)
+    return "-" if cost else at_most(1)
+
+
+def _rounded(number: Fraction, decimals: int, *, down: bool = False) -> Fraction:
+    scaled = number * 10**decimals
+    return Fraction(math.floor(scaled) if down else round(scaled), 10**decimals)
+
+
+def _with_decimals(number: Fraction, decimals: int) -> str:
+    whole, part = divmod(round(number * 10**decimals), 10**decimals)
+    return f"{whole:,}.{part:0{decimals}d}" if decimals else f"{whole:,}"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

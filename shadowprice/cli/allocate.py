@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from shadowprice.solvers.gavel.rates import FloatArray
 
 
+UNPROVEN = 1
+"""Exit code where the allocation is not proven to be the best."""
+
 SHOWN = 1e-9
 """Shares of pairs up to this are left out."""
 
@@ -56,7 +59,10 @@ def allocate_command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which share of each GPU type every job should get."""
+    """Say which share of each GPU type every job should get.
+
+    The exit code is 1 if the allocation is printed and its objective is not proven to be the best.
+    """
     from shadowprice.instances.allocation_file import load_allocation_problem
     from shadowprice.instances.speeds.throughputs import load_throughputs
 
@@ -74,12 +80,14 @@ def allocate_command(
     verified = _verified(found)
     if as_json:
         print_record(_report(found, verified, reasons))
-        return
-    _print(found, reasons)
-    for note in found.notes:
-        stderr.print(note, style="yellow", markup=False, highlight=False)
-    if not verified:
-        stderr.print("not a feasible allocation", style="red")
+    else:
+        _print(found, reasons)
+        for note in found.notes:
+            stderr.print(note, style="yellow", markup=False, highlight=False)
+        if not verified:
+            stderr.print("not a feasible allocation", style="red")
+    if not found.proven:
+        raise typer.Exit(UNPROVEN)
 
 
 def _verified(found: Allocation) -> bool:
@@ -126,9 +134,14 @@ def _report(found: Allocation, verified: bool, reasons: bool) -> dict[str, Any]:
 
 
 def _status(found: Allocation) -> str:
+    from shadowprice.solvers.gavel.allocation import NOT_PROVEN
+
     if found.objective is None:
         return "rule"
-    return "optimal" if found.certified else "found"
+    if not found.proven:
+        return NOT_PROVEN
+    # Without a bound nothing says that no allocation is better: POP's parts are optimal, the whole is not.
+    return "optimal" if found.certified and found.bound is not None else "found"
 
 
 def _finite(value: float | None) -> float | None:

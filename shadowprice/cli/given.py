@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from shadowprice.cli.options import RunOptions
-from shadowprice.cli.show import stderr, warnings_told
+from shadowprice.cli.show import note, stderr, warnings_told
 from shadowprice.errors import InputError
 from shadowprice.solvers.registry import require_policy
 
@@ -84,6 +84,7 @@ def read_given(
         where = replace(where, quotas=quotas_of(options.quotas, imported.origin_s, trace))
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
+    _report_equal_types(imported.workload, where)
     cleaning = imported.document()
     return RunInputs(imported.workload, where, semantics, options.drop_infeasible, cleaning)
 
@@ -114,6 +115,7 @@ def read_endless(
     table = _table(options)
     workload = endless_named(generator, {} if table is None else {"throughputs": table})
     where, semantics = options.written.read(cluster, table, **switches)
+    _report_equal_types(workload, where)
     return RunInputs(workload, where, semantics, options.drop_infeasible)
 
 
@@ -161,6 +163,14 @@ def _report_unprofiled(profiles: Profiles, workload: Workload) -> None:
             markup=False,
             highlight=False,
         )
+
+
+def _report_equal_types(workload: Workload | EndlessWorkload, cluster: Cluster) -> None:
+    from shadowprice.instances.speeds.equal_types import types_taken_as_equal
+
+    sentence = types_taken_as_equal(workload, cluster)
+    if sentence is not None:
+        note(sentence)
 
 
 def _first(names: Sequence[str]) -> str:

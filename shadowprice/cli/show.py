@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.analysis.wording import amount_at_least, amount_at_most, at_most
+from shadowprice.analysis.wording import cost_cells, utility_cells
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
 from shadowprice.cli.outputs import print_record
 
@@ -99,6 +98,8 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
     if as_json:
         print_record(result.to_dict())
         return
+    from shadowprice.instances.grid import TICKS_PER_S
+
     table = Table(
         "policy",
         escape("cost [s]"),
@@ -110,15 +111,10 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
     )
     for column in table.columns[1:3] + table.columns[4:5]:
         column.justify = "right"
-    for row in result.rows:
-        table.add_row(
-            row.policy,
-            f"{row.cost_s:,.0f}",
-            f"{math.floor(row.bound_s):,}",
-            row.bound_kind,
-            "-" if row.factor is None else at_most(row.factor),
-            "yes" if row.certified else "no",
-        )
+    numbers = [(row.cost_ticks / TICKS_PER_S, row.bound.ticks / TICKS_PER_S) for row in result.rows]
+    for row, (cost, bound, ratio) in zip(result.rows, cost_cells(numbers), strict=True):
+        certified = "yes" if row.certified else "no"
+        table.add_row(row.policy, cost, bound, row.bound_kind, ratio, certified)
     console.print(table)
     _print_assumptions(
         assumptions_by_policy({name: each.settings for name, each in result.outcomes.items()})
@@ -168,15 +164,10 @@ def print_utilities(result: UtilityComparison, as_json: bool) -> None:
     table = Table(*columns, title=title)
     for column in (*table.columns[1:3], table.columns[4]):
         column.justify = "right"
-    for row in result.rows:
-        table.add_row(
-            row.policy,
-            amount_at_least(row.utility),
-            amount_at_most(row.bound),
-            row.bound_kind,
-            at_most(row.ratio),
-            "yes" if row.certified else "no",
-        )
+    numbers = [(row.utility, row.bound, row.ratio) for row in result.rows]
+    for row, (utility, bound, ratio) in zip(result.rows, utility_cells(numbers), strict=True):
+        certified = "yes" if row.certified else "no"
+        table.add_row(row.policy, utility, bound, row.bound_kind, ratio, certified)
     console.print(table)
     _print_assumptions(
         assumptions_by_policy({name: each.settings for name, each in result.outcomes.items()})

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from shadowprice.execution.simulated_hosts import (
     PartsHosts,
     SimulatedHosts,
 )
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
@@ -39,6 +40,45 @@ from shadowprice.solvers.policy_checks import decide
 
 if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,
+        Feature.QUOTAS,
+        Feature.PARTS,
+        Feature.CORES,
+        Feature.AMOUNTS,
+        Feature.WINDOW,
+        Feature.RESTART,
+    }
+)
+"""Features of instances that are run here; on nodes that fail :mod:`.failing_nodes` runs them."""
+
+CHOSEN_NODES_KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,
+        Feature.QUOTAS,
+        Feature.PARTS,
+        Feature.CORES,
+        Feature.WINDOW,
+        Feature.RESTART,
+    }
+)
+"""Features under which a policy may choose nodes by their GPUs: these do not fail, and lack no CPUs or memory."""
 
 _IDLE_WAKES = 100_000
 """Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""
@@ -120,10 +160,6 @@ def run(
         If the policy decides something impossible, or leaves jobs waiting for ever, or those of the window
         until the run is given up.
     """
-    if instance.failures is not None:
-        raise InputError(
-            f"{instance.workload.source}: has nodes that fail, expected a run of execution.failing_nodes"
-        )
     began = time.process_time()
     engine = Engine(instance, policy, placement or Count(), rounds or Rounds())
     engine.watch = watch
@@ -131,13 +167,11 @@ def run(
     return engine.result(time.process_time() - began)
 
 
-def _with_amounts(allocator: Allocator, instance: Instance, policy: Policy) -> Allocator:
+def _with_amounts(allocator: Allocator, instance: Instance) -> Allocator:
     """The same allocator, which gives out GPUs only with the CPUs and memory that jobs ask for, if any does."""
     amounts = instance.fixed_amounts
     if amounts is None:
         return allocator
-    if isinstance(policy, ChoosesNodes):
-        instance.expect_no_amounts(f"policies that choose nodes by their GPUs, as {policy.name},")
     return AmountsAllocator(allocator, amounts.nodes, amounts.demands)
 
 
@@ -159,7 +193,15 @@ class Engine:
     ----------
     hosts : Hosts, optional
         What carries decisions out; simulated if not given.
+
+    Attributes
+    ----------
+    knows, called : frozenset of Feature, str
+        Features of instances that the loop knows, and what it is called where it refuses others.
     """
+
+    knows: ClassVar[frozenset[Feature]] = KNOWS
+    called: ClassVar[str] = "the engine"
 
     def __init__(
         self,
@@ -169,7 +211,10 @@ class Engine:
         rounds: Rounds,
         hosts: Hosts | None = None,
     ) -> None:
-        instance.expect_gangs("policies of the engine")
+        require(instance, self.knows, self.called)
+        if hosts is None and isinstance(policy, ChoosesNodes):
+            who = f"policies that choose nodes by their GPUs, as {policy.name}"
+            require(instance, CHOSEN_NODES_KNOWS, who)
         self.instance = instance
         alike = instance.workload.throughput is None
         types = instance.cluster.type_of_node
@@ -182,8 +227,6 @@ class Engine:
         self.conditioned = None if parts is None else ConditionedHosts(instance, parts)
         fractional = bool(instance.workload.fractional.any())
         self.quotas = instance.cluster.quotas
-        if hosts is not None:
-            instance.expect_whole_gpus("real runs")
         self.parted = PartsHosts(instance) if fractional else None
         simulated = self.mapped or self.conditioned or self.parted
         self.hosts: Hosts = hosts or simulated or SimulatedHosts(instance)
@@ -204,7 +247,7 @@ class Engine:
             allocator = PartsAllocator(allocator, instance.cluster)
         if hosts is None:
             # Real runs count those of their leases.
-            allocator = _with_amounts(allocator, instance, policy)
+            allocator = _with_amounts(allocator, instance)
         self.state = State(environment, policy.knows, allocator, service_gpu_s)
         self.arrivals: list[float] = instance.workload.arrival_s.tolist()
         self.ids = instance.workload.id

@@ -11,15 +11,17 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from shadowprice.errors import PolicyError
+from shadowprice.execution.engine import KNOWS as SOUND_KNOWS
 from shadowprice.execution.engine import Engine, EngineRun, Rounds
 from shadowprice.execution.engine import run as run_on_sound_nodes
 from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.instances.failures.node_failures import NodeFailures
+from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import Placement
@@ -27,6 +29,9 @@ from shadowprice.solvers.policy import Decision, Policy
 
 if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
+
+KNOWS = SOUND_KNOWS | {Feature.FAILURES}
+"""Features of instances that are run here."""
 
 _UP, _DOWN = 0, 1
 """Kinds of events, in the order in which they happen at one moment."""
@@ -82,6 +87,8 @@ class NodeEvents:
 
 class FailingEngine(Engine):
     """The loop of a simulation in which nodes fail."""
+
+    knows: ClassVar[frozenset[Feature]] = KNOWS
 
     def __init__(
         self, instance: Instance, policy: Policy, placement: Placement, rounds: Rounds

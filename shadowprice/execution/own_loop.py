@@ -13,6 +13,7 @@ from shadowprice.solvers.policy import Knowledge
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.copies import CopyRules
+    from shadowprice.instances.features import Feature
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
 
@@ -36,6 +37,8 @@ class OwnLoop:
     copies : callable, optional
         From a cluster to the rules under which jobs run as several copies there; not given where each
         job runs as one gang.
+    reads : frozenset of Feature
+        Features of instances that it knows; an instance with another is refused.
     """
 
     schedule: Callable[[Instance], Schedule]
@@ -44,6 +47,7 @@ class OwnLoop:
     settings: Mapping[str, object]
     ignores: frozenset[str] = frozenset()
     copies: Callable[[Cluster], CopyRules] | None = None
+    reads: frozenset[Feature] = frozenset()
 
 
 @runtime_checkable

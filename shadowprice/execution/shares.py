@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance, pool_throughput
 from shadowprice.solvers.gavel.allocation import Allocation, AllocationPolicy
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.registry import allocation as find_allocation
+
+KNOWS = frozenset({Feature.RATES, Feature.TYPES})
+"""Features of instances that can be run in shares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,16 +146,11 @@ def _problem(instance: Instance, rows: NDArray[np.int64], now_s: float) -> Alloc
 
 
 def _expect(instance: Instance, policy: AllocationPolicy) -> None:
-    for there, what in (
-        (instance.copies is not None, "jobs that run as several copies"),
-        (instance.graphs is not None, "job graphs"),
-        (instance.conditions is not None, "conditions of runs"),
-        (instance.failures is not None, "nodes that fail"),
-        (not instance.overheads.free, "charges for starts"),
-        (bool((instance.workload.weight <= 0).any()), "a weight of 0"),
-    ):
-        if there:
-            raise InputError(f"{instance.workload.source}: has {what}, runs in shares know no such")
+    require(instance, KNOWS, "runs in shares")
+    if (instance.workload.weight <= 0).any():
+        raise InputError(
+            f"{instance.workload.source}: has a weight of 0, expected weights > 0 in runs in shares"
+        )
     for there, what in (
         (policy.needs_steps, "is told the work left"),
         (policy.packed, "lets jobs share GPUs"),

@@ -1,14 +1,14 @@
 """Allocation problems from JSON, as in the published record of Gavel's policies.
 
 One object: ``cluster`` (GPU type to number of GPUs), ``jobs`` (objects with ``type``, ``sf`` (gang),
-``w`` (weight), ``steps``, ``t0`` (seconds since arrival) and ``tput``, a list in sorted order of
-type names), and optionally
+``w`` (weight), ``steps``, ``t0`` (seconds since arrival) and ``tput``, steps per second by type name,
+``{"v100": 40, "k80": 10}``, or a list in the order in which the cluster is written), and optionally
 
 ==============  =====================================================================================
 ``pairs``       null for none; ``"lookup"``: from the throughput table given beside; or a list of
                 objects ``jobs`` (two positions) and ``tput`` (for each type, the two rates)
 ``placements``  further types of throughputs that draw on a type's GPUs, e.g. not consolidated:
-                name to type of the cluster; ``tput`` is then in sorted order of all names
+                name to type of the cluster; in lists they come after the types of the cluster
 ``prices``      GPU type to dollars per GPU and hour; public ones for known names, else 1
 ``data``        what models of one's own ask for, by name of a Param: a number, a list, or an object
                 with a number for each GPU type or each entity
@@ -26,7 +26,7 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -45,12 +45,15 @@ _Gpus: TypeAlias = Annotated[
 ]
 
 
+_Rate = TypeVar("_Rate", float, tuple[float, float])
+
+
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
     """Fields are called as columns of a problem, the file's keys as in the published record."""
 
     id: Line | int | UnsetType = UNSET
     model: Line | int = msgspec.field(name="type", default="")
-    throughput: list[Number] = msgspec.field(name="tput")
+    throughput: list[Number] | dict[str, Number] = msgspec.field(name="tput")
     gpus: Number = msgspec.field(name="sf", default=1.0)
     weight: Number = msgspec.field(name="w", default=1.0)
     steps: Number = 1.0
@@ -66,7 +69,7 @@ _COLUMNS = ("gpus", "weight", "steps", "elapsed_s", "isolated_s", "entity")
 
 class _Pair(msgspec.Struct, frozen=True):
     jobs: tuple[int, int]
-    tput: list[tuple[Number, Number]]
+    tput: list[tuple[Number, Number]] | dict[str, tuple[Number, Number]]
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -112,23 +115,22 @@ def problem_of(
                 f"{source}: placements[{shown(name)}] is {shown(drawn_from)}, expected a type of the "
                 "cluster"
             )
-    types = sorted({*cluster, *placements})
-    accelerators = sorted(cluster)
+    for name in placements:
+        if name in cluster:
+            raise InputError(
+                f"{source}: placements[{shown(name)}] is a type of the cluster, expected another name"
+            )
+    types, accelerators = [*cluster, *placements], list(cluster)
     prices = {name: PRICES_PER_GPU_H.get(name, 1.0) for name in cluster}
     prices |= known_keys(given.prices or {}, f"{source}: prices", tuple(cluster))
-    for k, job in enumerate(jobs):
-        if len(job.throughput) != len(types):
-            raise InputError(
-                f"{source}: jobs[{k}]: tput is {shown(job.throughput)}, expected {len(types)} rates, "
-                "in order of type names"
-            )
+    rates = [_by_type(job.throughput, types, f"{source}: jobs[{k}]") for k, job in enumerate(jobs)]
     columns: dict[str, Any] = {name: [getattr(job, name) for job in jobs] for name in _COLUMNS}
     problem = AllocationProblem.from_columns(
         gpu_types=types,
         accelerators=[accelerators.index(placements.get(name, name)) for name in types],
         capacity=[cluster[name] for name in accelerators],
         price=[prices[placements.get(name, name)] for name in types],
-        throughput=[job.throughput for job in jobs],
+        throughput=rates,
         id=[k if job.id is UNSET else job.id for k, job in enumerate(jobs)],
         slo_s=[inf if job.slo_s is None else job.slo_s for job in jobs],
         source=source,
@@ -137,11 +139,26 @@ def problem_of(
     )
     problem = replace(problem, data=_data(given.data, problem))
     if isinstance(given.pairs, list):
-        return problem.with_pairs(_listed(given.pairs, len(problem), len(types), source))
+        return problem.with_pairs(_listed(given.pairs, len(problem), types, source))
     if throughputs is None:
         return problem
     models = [str(job.model) for job in jobs]
     return problem.with_pairs(looked_up_pairs(problem, models, throughputs))
+
+
+def _by_type(
+    rates: Sequence[_Rate] | Mapping[str, _Rate], types: Sequence[str], where: str
+) -> list[_Rate]:
+    """Rates in the order of the types: by name, or as many as there are in the order of the file."""
+    if isinstance(rates, Mapping):
+        named = known_keys(dict(rates), f"{where}: tput", tuple(types), tuple(types))
+        return [named[name] for name in types]
+    if len(rates) != len(types):
+        raise InputError(
+            f"{where}: tput is {shown(rates)}, expected {len(types)} rates, by type name or in the "
+            f"order of the file: {', '.join(types)}"
+        )
+    return list(rates)
 
 
 def _job_data(jobs: Sequence[_Job], source: str) -> dict[str, list[float]]:
@@ -206,7 +223,7 @@ def looked_up_pairs(
     )
 
 
-def _listed(pairs: list[_Pair], count: int, types: int, source: str) -> Pairs:
+def _listed(pairs: list[_Pair], count: int, types: Sequence[str], source: str) -> Pairs:
     first, second, rates = [], [], []
     for k, pair in enumerate(pairs):
         where = f"{source}: pairs[{k}]"
@@ -214,17 +231,12 @@ def _listed(pairs: list[_Pair], count: int, types: int, source: str) -> Pairs:
             raise InputError(
                 f"{where}: jobs is {shown([*pair.jobs])}, expected two positions from 0 to {count - 1}"
             )
-        if len(pair.tput) != types:
-            raise InputError(
-                f"{where}: tput has rates for {len(pair.tput)} types, expected two rates for each of "
-                f"{types} types"
-            )
-        both = np.array(pair.tput, dtype=np.float64)
+        both = np.array(_by_type(pair.tput, types, where), dtype=np.float64)
         swap = pair.jobs[0] > pair.jobs[1]
         first.append(min(pair.jobs))
         second.append(max(pair.jobs))
         rates.append(both[:, ::-1] if swap else both)
-    table = np.array(rates).reshape(-1, types, 2)
+    table = np.array(rates).reshape(-1, len(types), 2)
     return Pairs(
         np.array(first, dtype=np.int64),
         np.array(second, dtype=np.int64),

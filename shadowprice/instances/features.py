@@ -10,10 +10,14 @@ feature that is new is thereby refused everywhere until somebody has thought of 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 
@@ -22,98 +26,143 @@ if TYPE_CHECKING:
 
 
 class Feature(StrEnum):
-    """One thing that an instance may say; its value is the word for it in files and tables."""
+    """One thing that an instance may say; its value is the word for it in files and tables.
+
+    What each means is in :attr:`sentence`, and to the tick in ``docs/semantics.md``.
+    """
 
     RATES = "rates"
-    """Work counts iterations, and every job has a throughput: run times are work over throughput."""
     TYPES = "types"
-    """Throughputs are of several GPU types: GPUs are told apart, and a job may be faster on some."""
     CHARGES = "charges"
-    """Starts, restarts or migrations take time in which a gang holds its GPUs without progress."""
     SHARING = "sharing"
-    """Two jobs may hold the same GPUs, each at a rate of its own while the other is there."""
     GRAPHS = "graphs"
-    """Jobs have stages and replicas, and an iteration takes as long as where these are makes it."""
     PROFILES = "profiles"
-    """Speeds depend on the CPUs and the memory that a run was given."""
     SPREAD = "spread"
-    """Gangs on more nodes than they need are slower."""
     WIDTHS = "widths"
-    """Jobs may hold more GPUs than their gang, and are faster with them."""
     COPIES = "copies"
-    """Jobs run as several copies in rounds, each on a whole node, instead of as one gang."""
     FAILURES = "failures"
-    """Nodes are down at times, and jobs lose what they have not saved by then."""
     QUOTAS = "quotas"
-    """Tenants begin no run with which they would hold more GPUs than their quota of the day."""
     PARTS = "parts"
-    """Jobs hold a part of a GPU, which others may hold as well."""
     CORES = "cores"
-    """Jobs hold cores of nodes that have only these, instead of GPUs."""
     AMOUNTS = "amounts"
-    """Jobs ask for fixed amounts of CPUs or memory, and run where these are free."""
     WINDOW = "window"
-    """The run ends when a window of jobs is complete; those outside it need not be."""
     STOPPED = "stopped"
-    """The run was stopped at a time; no job need be complete."""
     RESTART = "restart"
-    """A job that is preempted loses its work and restarts from nothing."""
 
     @property
     def phrase(self) -> str:
         """What an instance with it has, in the plural: ``quotas of tenants``."""
-        return _PHRASES[self]
+        return _MEANINGS[self].phrase
+
+    @property
+    def sentence(self) -> str:
+        """What it says."""
+        return _MEANINGS[self].sentence
 
 
-_PHRASES: Mapping[Feature, str] = MappingProxyType(
+@dataclass(frozen=True)
+class _Meaning:
+    phrase: str
+    sentence: str
+    present: Callable[[Instance], bool]
+    jobs: Callable[[Instance], NDArray[np.bool_]] | None = None
+    """Jobs that have it, where not all have."""
+
+
+_MEANINGS: Mapping[Feature, _Meaning] = MappingProxyType(
     {
-        Feature.RATES: "throughputs of jobs",
-        Feature.TYPES: "GPU types that jobs tell apart",
-        Feature.CHARGES: "charges for starts, restarts or migrations",
-        Feature.SHARING: "rates of jobs that share GPUs",
-        Feature.GRAPHS: "job graphs",
-        Feature.PROFILES: "profiles by CPUs and memory",
-        Feature.SPREAD: "slowdowns of spread gangs",
-        Feature.WIDTHS: "jobs that may grow",
-        Feature.COPIES: "jobs that run as several copies",
-        Feature.FAILURES: "nodes that fail",
-        Feature.QUOTAS: "quotas of tenants",
-        Feature.PARTS: "jobs that hold a part of a GPU",
-        Feature.CORES: "jobs that hold cores instead of GPUs",
-        Feature.AMOUNTS: "jobs that ask for CPUs or memory",
-        Feature.WINDOW: "jobs outside a window, which need not be complete",
-        Feature.STOPPED: "jobs that need not be complete, for the run was stopped",
-        Feature.RESTART: "jobs that restart from nothing when preempted",
-    }
-)
-
-_PRESENT: Mapping[Feature, Callable[[Instance], bool]] = MappingProxyType(
-    {
-        Feature.RATES: lambda i: i.workload.throughput is not None,
-        Feature.TYPES: lambda i: i.workload.throughput is not None and len(i.cluster.gpu_types) > 1,
-        Feature.CHARGES: lambda i: not i.overheads.free,
-        Feature.SHARING: lambda i: i.pair_throughputs is not None,
-        Feature.GRAPHS: lambda i: i.graphs is not None,
-        Feature.PROFILES: lambda i: (
-            i.conditions is not None and i.conditions.sensitivity is not None
+        Feature.RATES: _Meaning(
+            "throughputs of jobs",
+            "Work counts iterations, and every job has a throughput: run times are work over throughput.",
+            lambda i: i.workload.throughput is not None,
         ),
-        Feature.SPREAD: lambda i: i.conditions is not None and i.conditions.locality is not None,
-        Feature.WIDTHS: lambda i: i.conditions is not None and i.conditions.elasticity is not None,
-        Feature.COPIES: lambda i: i.copies is not None,
-        Feature.FAILURES: lambda i: i.failures is not None,
-        Feature.QUOTAS: lambda i: i.cluster.quotas is not None,
-        Feature.PARTS: lambda i: bool(i.workload.fractional.any()),
-        Feature.CORES: lambda i: bool(i.workload.on_cores.any()),
-        Feature.AMOUNTS: lambda i: bool(i.workload.asking.any()),
-        Feature.WINDOW: lambda i: i.until_complete is not None,
-        Feature.STOPPED: lambda i: i.stopped_s is not None,
-        Feature.RESTART: lambda i: i.restarts,
+        Feature.TYPES: _Meaning(
+            "GPU types that jobs tell apart",
+            "Throughputs are of several GPU types: GPUs are told apart, and a job may be faster on some.",
+            lambda i: i.workload.throughput is not None and len(i.cluster.gpu_types) > 1,
+        ),
+        Feature.CHARGES: _Meaning(
+            "charges for starts, restarts or migrations",
+            "Starts, restarts or migrations take time in which a gang holds its GPUs without progress.",
+            lambda i: not i.overheads.free,
+        ),
+        Feature.SHARING: _Meaning(
+            "rates of jobs that share GPUs",
+            "Two jobs may hold the same GPUs, each at a rate of its own while the other is there.",
+            lambda i: i.pair_throughputs is not None,
+        ),
+        Feature.GRAPHS: _Meaning(
+            "job graphs",
+            "Jobs have stages and replicas, and an iteration takes as long as where these are makes it.",
+            lambda i: i.graphs is not None,
+        ),
+        Feature.PROFILES: _Meaning(
+            "profiles by CPUs and memory",
+            "Speeds depend on the CPUs and the memory that a run was given.",
+            lambda i: i.conditions is not None and i.conditions.sensitivity is not None,
+        ),
+        Feature.SPREAD: _Meaning(
+            "slowdowns of spread gangs",
+            "Gangs on more nodes than they need are slower.",
+            lambda i: i.conditions is not None and i.conditions.locality is not None,
+        ),
+        Feature.WIDTHS: _Meaning(
+            "jobs that may grow",
+            "Jobs may hold more GPUs than their gang, and are faster with them.",
+            lambda i: i.conditions is not None and i.conditions.elasticity is not None,
+        ),
+        Feature.COPIES: _Meaning(
+            "jobs that run as several copies",
+            "Jobs run as several copies in rounds, each on a whole node, instead of as one gang.",
+            lambda i: i.copies is not None,
+        ),
+        Feature.FAILURES: _Meaning(
+            "nodes that fail",
+            "Nodes are down at times, and jobs lose what they have not saved by then.",
+            lambda i: i.failures is not None,
+        ),
+        Feature.QUOTAS: _Meaning(
+            "quotas of tenants",
+            "Tenants begin no run with which they would hold more GPUs than their quota of the day.",
+            lambda i: i.cluster.quotas is not None,
+        ),
+        Feature.PARTS: _Meaning(
+            "jobs that hold a part of a GPU",
+            "Jobs hold a part of a GPU, which others may hold as well.",
+            lambda i: bool(i.workload.fractional.any()),
+            lambda i: i.workload.fractional,
+        ),
+        Feature.CORES: _Meaning(
+            "jobs that hold cores instead of GPUs",
+            "Jobs hold cores of nodes that have only these, instead of GPUs.",
+            lambda i: bool(i.workload.on_cores.any()),
+            lambda i: i.workload.on_cores,
+        ),
+        Feature.AMOUNTS: _Meaning(
+            "jobs that ask for CPUs or memory",
+            "Jobs ask for fixed amounts of CPUs or memory, and run where these are free.",
+            lambda i: bool(i.workload.asking.any()),
+            lambda i: i.workload.asking,
+        ),
+        Feature.WINDOW: _Meaning(
+            "jobs outside a window, which need not be complete",
+            "The run ends when a window of jobs is complete; those outside it need not be.",
+            lambda i: i.until_complete is not None,
+        ),
+        Feature.STOPPED: _Meaning(
+            "jobs that need not be complete, for the run was stopped",
+            "The run was stopped at a time; no job need be complete.",
+            lambda i: i.stopped_s is not None,
+        ),
+        Feature.RESTART: _Meaning(
+            "jobs that restart from nothing when preempted",
+            "A job that is preempted loses its work and restarts from nothing.",
+            lambda i: i.restarts,
+        ),
     }
 )
 
 _TWICE = "a graph says how long an iteration takes, and throughputs would say it again"
-_ONE_END = "both say when the run ends"
-_NEVER_SPREAD = "a copy is on one node, and never spread"
 _WHOLE_NODE = "a copy has its node to itself"
 _NO_MODEL = "jobs on cores train no model of which this could be measured"
 _EQUAL_QUOTA = "a quota counts GPUs that are worth the same wherever they are"
@@ -157,7 +206,7 @@ APART: Mapping[frozenset[Feature], str] = MappingProxyType(
             (Feature.COPIES, Feature.SHARING, _WHOLE_NODE),
             (Feature.COPIES, Feature.PARTS, _WHOLE_NODE),
             (Feature.COPIES, Feature.PROFILES, "a copy has all CPUs and memory of its node"),
-            (Feature.COPIES, Feature.SPREAD, _NEVER_SPREAD),
+            (Feature.COPIES, Feature.SPREAD, "a copy is on one node, and never spread"),
             (
                 Feature.COPIES,
                 Feature.WIDTHS,
@@ -198,7 +247,7 @@ APART: Mapping[frozenset[Feature], str] = MappingProxyType(
                 Feature.CORES,
                 "jobs on cores train no model that could be averaged",
             ),
-            (Feature.STOPPED, Feature.WINDOW, _ONE_END),
+            (Feature.STOPPED, Feature.WINDOW, "both say when the run ends"),
             (
                 Feature.FAILURES,
                 Feature.PROFILES,
@@ -285,7 +334,7 @@ APART: Mapping[frozenset[Feature], str] = MappingProxyType(
 
 def features_of(instance: Instance) -> frozenset[Feature]:
     """Features that an instance has; O(jobs + nodes). :attr:`Instance.features` keeps them."""
-    return frozenset(each for each in Feature if _PRESENT[each](instance))
+    return frozenset(each for each in Feature if _MEANINGS[each].present(instance))
 
 
 def expect_together(features: Collection[Feature], source: str) -> None:
@@ -331,5 +380,13 @@ def require(instance: Instance, knows: Collection[Feature], who: str) -> None:
     """
     more = missing(instance, knows)
     if more:
-        words = " and ".join(each.phrase for each in more)
+        words = " and ".join(_named(each, instance) for each in more)
         raise InputError(f"{instance.workload.source}: has {words}, not known to {who}")
+
+
+def _named(feature: Feature, instance: Instance) -> str:
+    """What an instance has, and of which job first where not all have it."""
+    jobs = _MEANINGS[feature].jobs
+    if jobs is None:
+        return feature.phrase
+    return f"{feature.phrase} (as {instance.workload.id[jobs(instance).argmax()]!r})"

@@ -92,7 +92,8 @@ class Instance:
     ----------
     cluster, workload, overheads
         What runs where, and what moving costs. Jobs that may run on some GPU types only have rates
-        of 0 on the others (:meth:`Workload.on_allowed_types`).
+        of 0 on the others (:meth:`Workload.on_allowed_types`). A rate is that of the whole gang on a type: it
+        counts only where the type has as many GPUs as the gang.
     pair_throughputs : Throughputs, optional
         Rates of two jobs that share their GPUs, by model, gang size and GPU type, in units of
         their work a second; those that were not measured cannot share. Nobody shares without it.
@@ -388,6 +389,18 @@ class Instance:
         times: NDArray[np.float64] = self.processing_s.min(axis=1)
         times.flags.writeable = False
         return times
+
+    @cached_property
+    def has_small_types(self) -> bool:
+        """True if a job has a rate on a GPU type of the cluster with fewer GPUs than its gang, where it cannot run.
+
+        A rate is that of the whole gang, of which there are not enough GPUs. Copies of a job have no gang.
+        """
+        jobs, cluster = self.workload, self.cluster
+        if jobs.throughput is None or self.copies is not None:
+            return False
+        rates = jobs.throughput[:, [jobs.gpu_types.index(name) for name in cluster.gpu_types]]
+        return bool(((rates > 0) & (jobs.gpus[:, None] > cluster.gpus_per_type)).any())
 
     @cached_property
     def equal_speeds(self) -> bool:

@@ -6,18 +6,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.conditions import fewest_nodes
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,  # a class says whether jobs may
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,  # a class says whether jobs may grow
+        Feature.FAILURES,  # of a class are schedules on nodes that fail as well
+        Feature.CORES,
+        Feature.AMOUNTS,
+        Feature.RESTART,  # runs that are lost may be left out
+    }
+)
+
+AMPLE_TYPES = "no gang uses a GPU type with fewer GPUs than it"
+"""Words for schedules of an instance in which some job has a rate on such a type."""
 
 
 @dataclass(frozen=True)
 class ScheduleClass:
     """All feasible schedules of an instance that do no more than this.
 
-    Where jobs are placed is not restricted, except in the class of consolidated schedules: elsewhere a bound of a class
-    holds for any placement.
+    Where jobs are placed is not restricted, except in the class of consolidated schedules, and by GPU types that have
+    fewer GPUs than a gang, which uses none of them: else a bound of a class holds for any placement.
 
     Parameters
     ----------
@@ -29,6 +50,8 @@ class ScheduleClass:
         Whether jobs may hold more GPUs than their gang, where the instance lets them grow.
     consolidated : bool
         Whether every run is on as few nodes as any of the cluster's could hold it; else it may be anywhere.
+    ample_types : bool
+        Whether a gang has a rate on a GPU type that has fewer GPUs than it, which it does not use.
 
     Examples
     --------
@@ -36,12 +59,15 @@ class ScheduleClass:
     ('non-preemptive schedules', 'preemptive schedules that may share GPUs')
     >>> str(ScheduleClass(True, consolidated=True))
     'preemptive schedules on as few nodes as gangs fit on'
+    >>> str(ScheduleClass(True, ample_types=True))
+    'preemptive schedules in which no gang uses a GPU type with fewer GPUs than it'
     """
 
     preemptive: bool
     sharing: bool = False
     elastic: bool = False
     consolidated: bool = False
+    ample_types: bool = False
 
     @classmethod
     def allowed(cls, instance: Instance, *, preemptive: bool) -> ScheduleClass:
@@ -50,13 +76,19 @@ class ScheduleClass:
         Raises
         ------
         InputError
-            If jobs run as several copies, of which no class speaks.
+            If the instance has features that are not in ``KNOWS``.
         """
-        instance.expect_all_complete("bounds and classes of schedules")
+        require(instance, KNOWS, "classes of schedules")
         parts = instance.conditions
         elasticity = None if parts is None else parts.elasticity
         grow = elasticity is not None and bool((elasticity.widest > instance.workload.gpus).any())
-        return cls(preemptive, SharingGain.of(instance) is not None, grow)
+        sharing = SharingGain.of(instance) is not None
+        return cls(preemptive, sharing, grow, ample_types=instance.has_small_types)
+
+    @property
+    def rigid(self) -> bool:
+        """True if jobs hold their gangs, and have them to themselves."""
+        return not (self.sharing or self.elastic)
 
     @classmethod
     def used(cls, instance: Instance, schedule: Schedule) -> ScheduleClass:
@@ -67,7 +99,7 @@ class ScheduleClass:
         InputError
             As :meth:`allowed`.
         """
-        instance.expect_all_complete("bounds and classes of schedules")
+        require(instance, KNOWS, "classes of schedules")
         s, jobs = schedule, instance.workload
         begun = s.runs[~s.continues[s.runs]]
         # Runs that are lost may be left out: what remains is one run a job.
@@ -80,7 +112,8 @@ class ScheduleClass:
         wide = bool((held > jobs.gpus[job[first]]).any())
         nodes = np.bincount(np.cumsum(first) - 1) if len(order) else np.zeros(0)
         few = bool((nodes <= fewest_nodes(instance.cluster)[held.astype(np.int64)]).all())
-        return cls(again, bool((s.partner >= 0).any()), wide, few)
+        sharing = bool((s.partner >= 0).any())
+        return cls(again, sharing, wide, few, ample_types=instance.has_small_types)
 
     def contains(self, other: ScheduleClass) -> bool:
         """True if every schedule of the other class is one of this."""
@@ -89,6 +122,7 @@ class ScheduleClass:
             and (self.sharing or not other.sharing)
             and (self.elastic or not other.elastic)
             and (other.consolidated or not self.consolidated)
+            and (other.ample_types or not self.ample_types)
         )
 
     def __str__(self) -> str:
@@ -99,7 +133,10 @@ class ScheduleClass:
             if there
         ]
         where = " on as few nodes as gangs fit on" if self.consolidated else ""
-        return (f"{what} that may {' and '.join(more)}" if more else what) + where
+        words = (f"{what} that may {' and '.join(more)}" if more else what) + where
+        if not self.ample_types:
+            return words
+        return f"{words}{',' if more or where else ''} in which {AMPLE_TYPES}"
 
     def to_dict(self) -> dict[str, object]:
         """The class as JSON has it."""
@@ -108,4 +145,5 @@ class ScheduleClass:
             "sharing": self.sharing,
             "widths": "elastic" if self.elastic else "rigid",
             "placement": "consolidated" if self.consolidated else "any",
+            **({"types": "ample"} if self.ample_types else {}),
         }

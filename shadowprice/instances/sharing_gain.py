@@ -11,7 +11,6 @@ job gets more than 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
 Pair = tuple[tuple[Kind, Kind], tuple[float, float]]
 """Two kinds, and their rates beside each other [work/s]."""
 
+Shares = tuple[tuple[Kind, Kind], tuple[Fraction, Fraction]]
+"""Two kinds, and their services beside each other."""
+
 
 @dataclass(frozen=True)
 class SharingGain:
@@ -40,13 +42,14 @@ class SharingGain:
         Most service of a shared GPU, at least 1.
     service : tuple of int
         Service that each job needs [ticks]: its run time at its largest rate, rounded down.
-    shares : mapping of (kind, kind) to (Fraction, Fraction)
-        Most service of both kinds beside each other, at most 1 each, of all pairs that the instance allows.
+    shares : tuple of ((kind, kind), (Fraction, Fraction))
+        Most service of both kinds beside each other, at most 1 each: an entry for each pair that the instance
+        allows and each GPU type on which it does, so that no type's rates replace another's.
     """
 
     kappa: Fraction
     service: tuple[int, ...]
-    shares: Mapping[tuple[Kind, Kind], tuple[Fraction, Fraction]] = field(compare=False)
+    shares: tuple[Shares, ...] = field(compare=False)
 
     @classmethod
     def of(cls, instance: Instance) -> SharingGain | None:
@@ -105,23 +108,26 @@ class SharingGain:
         for kind, rate, runs in zip(jobs, most, able, strict=True):
             if runs:
                 least[kind] = min(least.get(kind, rate), rate)
-        shares = {
-            (one, other): (
-                Fraction(rates[0]) / Fraction(least[one]),
-                Fraction(rates[1]) / Fraction(least[other]),
+        # A pair may be there once for each GPU type; the largest of its gains counts.
+        shares = [
+            (
+                (one, other),
+                (
+                    Fraction(rates[0]) / Fraction(least[one]),
+                    Fraction(rates[1]) / Fraction(least[other]),
+                ),
             )
             for (one, other), rates in pairs
             if one in least and other in least
-        }
-        kappa = max((sum(both, Fraction(0)) for both in shares.values()), default=Fraction(1))
-        kappa = max(kappa, Fraction(1))
+        ]
+        kappa = max([Fraction(1), *(mine + theirs for _, (mine, theirs) in shares)])
         service = _service(instance, [kind in beside for kind in jobs], most, shortest_s)
         if any(runs and ticks < 1 for runs, ticks in zip(able, service, strict=True)):
             # Less than a tick of work takes a tick, alone as well as beside another.
             kappa = max(kappa, Fraction(2))
-            shares = dict.fromkeys(shares, (Fraction(1), Fraction(1)))
+            shares = [(kinds, (Fraction(1), Fraction(1))) for kinds, _ in shares]
             service = [max(ticks, int(runs)) for runs, ticks in zip(able, service, strict=True)]
-        return cls(kappa, tuple(service), shares)
+        return cls(kappa, tuple(service), tuple(shares))
 
 
 def kinds_of(instance: Instance) -> list[Kind]:

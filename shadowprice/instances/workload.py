@@ -99,7 +99,8 @@ class Workload:
         each node; 0 where it does not say. Its speed does not depend on them: it runs where they are free.
     throughput : ndarray, shape (n, types), optional
         Iterations per second of the whole gang on each type of ``gpu_types``; 0 where the job
-        cannot run. None: one unit of work a second on every type.
+        cannot run. A gang does not run on a type of which a cluster has fewer GPUs than it, whatever its
+        throughput there. None: one unit of work a second on every type.
     gpu_types : tuple of str
         Column names of ``throughput``.
     source : str

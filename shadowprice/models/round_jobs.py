@@ -9,9 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, up_to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import UtilityTable
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,  # are left out: who pays them has less time
+        Feature.SHARING,  # the gangs as they are alone
+        Feature.CORES,  # are GPUs of a type
+        Feature.AMOUNTS,  # are left out: they only restrict
+        Feature.RESTART,  # is left out: it only restricts
+    }
+)
 
 MAX_TYPES = 8
 """Capacity has a row for every set of GPU types."""
@@ -65,11 +78,10 @@ class RoundJobs:
         Raises
         ------
         InputError
-            If there are job graphs, more than 8 GPU types, or utilities of other jobs.
+            If the instance has features that are not in ``KNOWS``, more than 8 GPU types, or utilities of other jobs.
         """
+        require(instance, KNOWS, "plans of rounds")
         jobs, types = instance.workload, instance.cluster.gpu_types
-        if instance.graphs is not None:
-            raise InputError(f"{jobs.source}: has job graphs, expected throughputs by GPU type")
         if utility.jobs != len(jobs):
             raise InputError(f"utility: has {utility.jobs} jobs, expected {len(jobs)}")
         if len(types) > MAX_TYPES:
@@ -115,7 +127,13 @@ def gang_seconds(instance: Instance) -> NDArray[np.float64]:
 
     Unlike ``Instance.processing_s`` finite also where the type alone has too few GPUs for the
     gang: the others may be of faster types.
+
+    Raises
+    ------
+    InputError
+        If the instance has features that are not in ``KNOWS``.
     """
+    require(instance, KNOWS, "run times by GPU type alone")
     jobs, types = instance.workload, instance.cluster.gpu_types
     if jobs.throughput is None:
         return np.repeat(jobs.work[:, None], len(types), axis=1)

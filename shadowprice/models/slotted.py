@@ -10,8 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # of a job the fastest counts
+        Feature.CHARGES,  # of one start
+        Feature.SHARING,  # the gangs as they are alone
+        Feature.GRAPHS,  # of all mappings the fastest counts; so with profiles and spreading
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,  # a gang at the speed of the best width
+        Feature.FAILURES,  # only restrict
+        Feature.CORES,  # count as GPUs
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +74,13 @@ class Slotted:
 
         GPUs are one pool and every job takes its shortest processing time, which only relaxes
         a cluster of several types.
+
+        Raises
+        ------
+        InputError
+            If the instance has features that are not in ``KNOWS``, or the slot is no length.
         """
+        require(instance, KNOWS, "models in slots")
         release = to_ticks(instance.workload.arrival_s)
         charge = int(to_ticks(np.array([instance.overheads.start_s]))[0])
         duration = to_ticks(instance.shortest_s) + charge

@@ -80,6 +80,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
+from shadowprice.instances.features import Feature, require
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.verification import compiled_pass
 from shadowprice.proofs.verification.amounts import any_asked, too_much
@@ -102,6 +103,29 @@ if TYPE_CHECKING:
     from shadowprice.instances.schedule import Schedule
 
 Mask = NDArray[np.bool_]
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,
+        Feature.COPIES,
+        Feature.FAILURES,
+        Feature.QUOTAS,
+        Feature.PARTS,
+        Feature.CORES,
+        Feature.AMOUNTS,
+        Feature.WINDOW,
+        Feature.STOPPED,
+        Feature.RESTART,
+    }
+)
+"""Features that the rules are about: what no rule knows is not approved."""
 
 WHOLE_GPU = 1000
 """A GPU in thousandths."""
@@ -140,7 +164,10 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     ------
     Violation
         Naming the rule, the first violated row and the numbers that disagree.
+    InputError
+        If the instance has a feature that no rule is about.
     """
+    require(instance, KNOWS, "the verifier")
     on_types = JobsOnTypes.of(instance)
     check = ScheduleChecks(instance, on_types, schedule)
     if compiled_pass.holds(instance, schedule, on_types.alone):
@@ -334,9 +361,18 @@ class ScheduleChecks:
         """Check that jobs can run on the GPUs they hold."""
         s = self.schedule
         unable = self.alone[s.job, self.gpu_type[s.node]] == 0
-        self.refuse("type", unable, "the job has no throughput on this node's GPU type")
+        self.refuse("type", unable, self._why_unable)
         allowed = self.allowed[s.job, self.gpu_type[s.node]]
         self.refuse("type", ~allowed, "the job is not allowed to run on this node's GPU type")
+
+    def _why_unable(self, row: int) -> str:
+        """Why the job of a row cannot run on the GPU type of its node."""
+        job, gpu_type = int(self.schedule.job[row]), self.gpu_type[self.schedule.node[row]]
+        gang = int(self.workload.gpus[job])
+        gpus = int(self.size[self.gpu_type == gpu_type].sum())
+        if gang > gpus:
+            return f"its gang of {gang} GPUs is larger than the {gpus} of this node's GPU type"
+        return "the job has no throughput on this node's GPU type"
 
     def stages(self, runs: Runs) -> None:
         """Check the replicas of jobs with graphs."""

@@ -1,19 +1,19 @@
 """Hypotheses of theorems, checked on a run: stated in code, not in prose alone.
 
-A theorem on a policy has a function ``uncovered(run)`` that names every hypothesis that a run does not
-meet, in words that read on after "says nothing here:". Where it names none the theorem is about the run.
+A theorem on a policy has a function ``missing_hypotheses(run)`` that names those that a run does not meet, in words
+that read on after "says nothing here:". Where it names none the theorem is about the run. What it supposes of the
+instance is in :mod:`shadowprice.proofs.hypotheses`; here is what it supposes of the policy, and of decisions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-
-import numpy as np
+from itertools import chain
 
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.proofs.hypotheses import Hypotheses
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.protocol import JobAllocator, Placement
@@ -65,75 +65,45 @@ def not_at_events(run: DescribedRun) -> Iterator[str]:
         )
 
 
-def not_one_pool(run: DescribedRun) -> Iterator[str]:
-    """GPUs of several speeds, and placements that let a gang wait beside enough free GPUs."""
-    if run.instance.workload.throughput is not None and len(run.instance.cluster.gpu_types) > 1:
-        yield "GPUs differ in speed, the theorem is about one pool of GPUs"
-    elif run.instance.workload.asking.any():
-        yield (
-            "jobs ask for CPUs or memory, for which a gang may wait beside enough free GPUs; the theorem is "
-            "about gangs that need GPUs alone"
-        )
-    elif not run.anywhere:
+def not_anywhere(run: DescribedRun) -> Iterator[str]:
+    """Placements that let a gang wait beside enough free GPUs."""
+    if not run.anywhere:
         yield (
             f"placement {run.placement.name} lets a gang wait beside enough free GPUs, the theorem is "
             "about gangs that take any"
         )
 
 
-def not_plain_runs(run: DescribedRun) -> Iterator[str]:
-    """Charges, and speeds that depend on more than the mapping of a job's graph."""
-    if not run.instance.overheads.free:
-        yield "runs pay charges, the theorem is about runs that make progress from their start"
-    parts = run.instance.conditions
-    if parts is not None:
-        for words, there in (
-            ("CPUs and memory (profiles)", parts.sensitivity),
-            ("how gangs are spread", parts.locality),
-            ("widths (jobs that grow)", parts.elasticity),
-        ):
-            if there is not None:
-                yield f"speeds depend on {words}, of which the theorem knows no longest run"
-
-
-def not_of_policy(
-    run: DescribedRun, kind: type[Policy], name: str, reason: str | None
-) -> Iterator[str]:
-    """Other policies than a theorem is about, decisions in rounds, other GPUs, and what its own ``why_not`` found."""
+def not_of_policy(run: DescribedRun, kind: type[Policy], name: str) -> Iterator[str]:
+    """Other policies than a theorem is about."""
     if not isinstance(run.policy, kind):
         yield f"the policy is {run.policy.name}, the theorem is about {name}"
-    yield from not_at_events(run)
-    yield from not_one_pool(run)
-    if reason is not None:
-        yield f"there are {reason}"
 
 
-def not_one_weight(run: DescribedRun) -> Iterator[str]:
-    """Jobs of different weights."""
-    weight = run.instance.workload.weight
-    if not np.all(weight == weight[:1]):
-        yield "jobs have different weights, the theorem is about the unweighted sum"
-
-
-def not_of_equal_gpus(run: DescribedRun) -> Iterator[str]:
-    """All that a theorem on gangs of one pool without charges, rounds and weights does not know."""
-    for each in (not_at_events, not_one_pool, not_plain_runs, not_one_weight):
-        yield from each(run)
-    if run.instance.graphs is not None:
-        yield "speeds depend on where the replicas of a job are"
-    if SharingGain.of(run.instance) is not None:
-        yield "jobs may share GPUs"
-    if run.instance.restarts:
-        yield "jobs lose their work when they are preempted"
-
-
-def not_comparable(run: DescribedRun) -> Iterator[str]:
-    """Optima that may share GPUs, and costs other than the unweighted sum of completion times."""
-    if SharingGain.of(run.instance) is not None:
-        yield "jobs may share GPUs, the theorem compares with schedules in which nobody does"
+def not_of_completion(run: DescribedRun) -> Iterator[str]:
+    """Costs other than the sum of completion times."""
     if run.objective is not Objective.COMPLETION:
         yield f"the objective is {run.objective}, the theorem is about total completion time"
-    yield from not_one_weight(run)
+
+
+def missing_in(
+    run: DescribedRun, hypotheses: Hypotheses, *others: Iterable[str]
+) -> tuple[str, ...]:
+    """Hypotheses that a run does not meet, in words, of a theorem on decisions at events and gangs that take any GPUs.
+
+    Parameters
+    ----------
+    others : iterables of str
+        In words those that the theorem has beside its hypotheses on the instance.
+    """
+    instance = hypotheses.missing(run.instance)
+    # Where an instance says more than the theorem knows nobody asks how gangs are placed.
+    return (
+        *chain(*others),
+        *not_at_events(run),
+        *instance,
+        *(() if instance else not_anywhere(run)),
+    )
 
 
 def not_strictly_in_order(run: DescribedRun) -> Iterator[str]:

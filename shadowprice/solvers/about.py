@@ -3,6 +3,9 @@
 The docstring of a policy's module has a line that begins with ``Source:`` and one that begins with
 ``Guarantee:``, and may have one that begins with ``Use:``; each statement ends with its paragraph or where
 another begins. Ours all have the first two.
+
+Where names or parameters of one file differ in what is proven of them, the policy has a property ``guarantee``, which
+speaks of that very policy, in the place of the line, which then says what is proven of which.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 _RULE = re.compile("-+")
@@ -36,10 +39,12 @@ class About:
 
 
 def about(thing: object) -> About:
-    """Source, guarantee and use, as stated in the file of a policy's class."""
+    """Source, guarantee and use, as stated in the file of a policy's class; a guarantee by the policy itself first."""
     module = sys.modules.get(type(thing).__module__)
     text = (module.__doc__ or "").strip() if module else ""
-    return About(*(_statement(text, label) for label in _LABELS))
+    found = About(*(_statement(text, label) for label in _LABELS))
+    own = getattr(thing, "guarantee", None)
+    return replace(found, guarantee=own) if isinstance(own, str) else found
 
 
 @dataclass(frozen=True)

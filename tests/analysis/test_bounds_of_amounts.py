@@ -44,7 +44,10 @@ def test_theorems_and_optima_are_of_gangs_that_need_gpus_alone() -> None:
     for jobs, told in ((plain, True), (replace(plain, cpus=JOBS.cpus), False)):
         run = settle(jobs, CLUSTER, "asrpt")
         seen = described(run, Objective.COMPLETION)
-        known = None if seen is None else guarantee(simulate(jobs, CLUSTER, "asrpt"), seen)
-        assert (known is not None) == told
+        assert seen is not None
+        known = guarantee(simulate(jobs, CLUSTER, "asrpt"), seen)
+        assert known is not None
+        assert (known.factor is not None) == told
+        assert told or known.missing == ("there are jobs that ask for CPUs or memory",)
     with pytest.raises(InputError, match="has jobs that ask for CPUs or memory; the exact optimum"):
         optimum(Instance(CLUSTER, JOBS))

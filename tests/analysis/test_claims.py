@@ -23,16 +23,18 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shadowprice as sp
+from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.guarantees.asrpt import Guarantee
 from shadowprice.analysis.guarantees.lookup import (
     KnownBound,
-    Silence,
     Statement,
+    UnmetHypotheses,
     described,
     guarantee,
     known_bound,
 )
+from shadowprice.analysis.limits import limits
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import settle
@@ -41,7 +43,7 @@ from shadowprice.cli import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.instances.schedule_class import AMPLE_TYPES, ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
 from shadowprice.instances.speeds.interference import Interference
@@ -52,6 +54,7 @@ from shadowprice.models.slotted import Slotted
 from shadowprice.proofs.asrpt import conversion as asrpt_conversion
 from shadowprice.proofs.asrpt import early as asrpt_early
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
+from shadowprice.proofs.checker import Rejected, check
 from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans, strongest
@@ -60,6 +63,7 @@ from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simp
 from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds, strongest_bound
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
 from shadowprice.solvers.registry import placement, policy
+from support.paths import ROOT
 
 COMPLETION = sp.Objective.COMPLETION
 TICK = 1 / TICKS_PER_S
@@ -215,16 +219,16 @@ TWO = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[1, 1], model
     [
         ("1x1", {"round_s": 1000.0}, COMPLETION, "decisions are made every 1000 s"),
         ("2x2", {"placement": "consolidate"}, COMPLETION, "placement consolidate lets a gang wait"),
-        ("1x2", {"overheads": sp.Overheads(start_s=5.0)}, COMPLETION, "runs pay charges"),
+        ("1x2", {"overheads": sp.Overheads(start_s=5.0)}, COMPLETION, "there are charges for starts"),
         (
             "1x2",
             {"interference": Interference({"VGG16": 0.1, "VGG19": 0.5})},
             COMPLETION,
-            "jobs may share GPUs",
+            "there are rates of jobs that share GPUs",
         ),
-        ("2x2", {"skews": published_skews()}, COMPLETION, "speeds depend on how gangs are spread"),
-        ("1x2", {"growth": Growth(2)}, COMPLETION, "widths"),
-        ("1x8+24cpu+500gb", {"profiles": Profiles.synthetic()}, COMPLETION, "CPUs and memory"),
+        ("2x2", {"skews": published_skews()}, COMPLETION, "there are slowdowns of spread gangs"),
+        ("1x2", {"growth": Growth(2)}, COMPLETION, "there are jobs that may grow"),
+        ("1x8+24cpu+500gb", {"profiles": Profiles.synthetic()}, COMPLETION, "there are profiles by CPUs and memory"),
         ("1x2", {}, sp.Objective.FLOW, "the objective is flow"),
     ],
 )
@@ -233,44 +237,44 @@ def test_a_theorem_names_the_hypothesis_that_fails(
 ) -> None:
     semantics = sp.Semantics(**switches)
     _, found = told(TWO, cluster, semantics, goal=goal)
-    assert isinstance(found, Silence)
-    assert len(found.failing) == 1
-    assert words in found.failing[0]
-    assert found.sentence("asrpt") == f"asrpt: ASRPT-sharper says nothing here: {found.failing[0]}"
+    assert isinstance(found, UnmetHypotheses)
+    assert len(found.missing) == 1
+    assert words in found.missing[0]
+    assert found.sentence("asrpt") == f"asrpt: ASRPT-sharper says nothing here: {found.missing[0]}"
     assert isinstance(told(TWO, cluster)[1], Guarantee)
 
 
 def test_weights_and_speeds_are_hypotheses_too() -> None:
     heavy = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[1, 2], weight=[1, 2])
     _, found = told(heavy, "1x1")
-    assert isinstance(found, Silence)
-    assert "unweighted sum" in found.failing[0]
+    assert isinstance(found, UnmetHypotheses)
+    assert "unweighted sum" in found.missing[0]
     typed = sp.Workload.from_columns(
         arrival_s=[0], gpus=[1], work=[1], throughput=[[1, 2]], gpu_types=("a", "b")
     )
     _, found = told(typed, "1x1:a,1x1:b")
-    assert isinstance(found, Silence)
-    assert "GPUs differ in speed" in found.failing[0]
+    assert isinstance(found, UnmetHypotheses)
+    assert "there are GPU types that jobs tell apart" in found.missing[0]
     assert isinstance(told(typed, "1x1:a")[1], Guarantee)
 
 
 def test_each_file_on_a_srpt_has_its_own_hypotheses() -> None:
     instance = sp.Instance(sp.Cluster.parse("1x2"), TWO)
 
-    def words(uncovered: Callable[[DescribedRun], tuple[str, ...]], name: str) -> str:
-        return "; ".join(uncovered(DescribedRun(instance, policy(name))))
+    def words(missing: Callable[[DescribedRun], tuple[str, ...]], name: str) -> str:
+        return "; ".join(missing(DescribedRun(instance, policy(name))))
 
-    assert words(asrpt_conversion.uncovered, "asrpt") == ""
-    assert "may overtake" in words(asrpt_conversion.uncovered, "asrpt:overtake=true")
-    assert "virtual completion" in words(asrpt_conversion.uncovered, "asrpt-early")
-    assert "the policy is fifo" in words(asrpt_conversion.uncovered, "fifo")
-    assert words(asrpt_ratio.uncovered, "asrpt") == ""
-    assert "by noisy:2" in words(asrpt_ratio.uncovered, "asrpt:predictor=noisy:2")
-    assert "stretched" in words(asrpt_ratio.uncovered, "asrpt:stretch=2")
-    assert words(asrpt_early.uncovered, "asrpt-guarded") == ""
-    assert "have no guard" in words(asrpt_early.uncovered, "asrpt-early")
-    assert "may overtake" in words(asrpt_early.uncovered, "asrpt:overtake=true")
-    assert "the policy is fifo" in words(asrpt_early.uncovered, "fifo")
+    assert words(asrpt_conversion.missing_hypotheses, "asrpt") == ""
+    assert "may overtake" in words(asrpt_conversion.missing_hypotheses, "asrpt:overtake=true")
+    assert "virtual completion" in words(asrpt_conversion.missing_hypotheses, "asrpt-early")
+    assert "the policy is fifo" in words(asrpt_conversion.missing_hypotheses, "fifo")
+    assert words(asrpt_ratio.missing_hypotheses, "asrpt") == ""
+    assert "by noisy:2" in words(asrpt_ratio.missing_hypotheses, "asrpt:predictor=noisy:2")
+    assert "stretched" in words(asrpt_ratio.missing_hypotheses, "asrpt:stretch=2")
+    assert words(asrpt_early.missing_hypotheses, "asrpt-guarded") == ""
+    assert "have no guard" in words(asrpt_early.missing_hypotheses, "asrpt-early")
+    assert "may overtake" in words(asrpt_early.missing_hypotheses, "asrpt:overtake=true")
+    assert "the policy is fifo" in words(asrpt_early.missing_hypotheses, "fifo")
 
 
 @pytest.mark.parametrize("name", ["srtf", "las2d:thresholds_gpu_s=2"])
@@ -338,7 +342,7 @@ def test_consolidation_breaks_the_factor_and_it_is_not_printed() -> None:
     jobs = crowded(4, 8, 50_000.0, 12_000.0, 600)
     outcome, found = told(jobs, "4x8", sp.Semantics(placement="consolidate"))
     _, stated = told(jobs, "4x8")
-    assert isinstance(found, Silence)
+    assert isinstance(found, UnmetHypotheses)
     assert isinstance(stated, Guarantee)
     # A schedule that takes any free GPUs costs no more than 1.01 times a bound, so this ratio is real.
     least = max(bound.ticks for bound in simple_bounds(outcome.instance, COMPLETION))
@@ -403,8 +407,8 @@ def test_a_printed_factor_holds_whatever_the_options(
     )
     outcome, found = told(jobs, cluster, sp.Semantics(**options), name, goal)
     assert found is not None
-    if isinstance(found, Silence):
-        assert found.failing
+    if isinstance(found, UnmetHypotheses):
+        assert found.missing
         return
     instance, gangs = outcome.instance, jobs.gpus.tolist()
     known = rigid(instance.workload, instance.cluster.total_gpus)
@@ -428,7 +432,13 @@ def test_what_the_time_grid_adds_is_in_the_factor() -> None:
 def test_every_option_of_that_law_occurs_in_a_guarantee_or_a_silence() -> None:
     """The law is not about nothing: the plain run of each name is covered as it should be."""
     kinds = {name: type(told(TWO, "1x2", name=name)[1]) for name in NAMES}
-    assert kinds == dict(zip(NAMES, [Guarantee, Guarantee, Silence, Silence, Silence], strict=True))
+    assert kinds == dict(
+        zip(
+            NAMES,
+            [Guarantee, Guarantee, UnmetHypotheses, UnmetHypotheses, UnmetHypotheses],
+            strict=True,
+        )
+    )
 
 
 # --- an optimum needs a verified schedule ------------------------------------------------------------
@@ -482,6 +492,7 @@ def an_optimum(instance: sp.Instance, **changed: Any) -> offline.Optimum:
         exact_grid=True,
         standing=offline.Standing.PROVEN,
         certified_lower_s=0.0,
+        certified_by="branching",
     )
     schedule = run(plain, policy("sjf")).schedule
     cost_s = float(Outcome.verified(plain, schedule, policy="sjf").end_s.sum())
@@ -523,8 +534,10 @@ def test_a_solver_s_optimum_is_shown_if_its_schedule_is_verified(
     row = sp.compare(PAIR, "1x2", ["easy"], budget_s=1).rows[0]
     assert row.optimum_s == 47.0
     assert str(row.holds_for) == "non-preemptive schedules"
-    assert row.bound_kind == "cp-sat"
-    assert row.sentence() == "easy is optimal among non-preemptive schedules (certified by cp-sat)"
+    # The solver does not certify: what was evaluated does.
+    assert row.bound_kind == "branching"
+    words = "easy is optimal among non-preemptive schedules (certified by branching)"
+    assert row.sentence() == words
     assert sp.optimum(sp.Instance(sp.Cluster.parse("1x2"), PAIR)).proven
 
 
@@ -547,14 +560,16 @@ def test_an_optimum_that_is_confirmed_is_not_asked_for_again(
         methods.append(method)
         exact_s = 47.0 if proven else 30.0
         told = an_optimum(instance, standing=standing, certified=proven, certified_lower_s=exact_s)
-        return replace(told, method=method)
+        return replace(told, method=method, certified_by="time-indexed-lp")
 
     monkeypatch.setattr(strongest, "optimum", answer)
     bounds = list(lower_bounds(instance, COMPLETION, preemptive=False, budget_s=2))
     assert methods == asked
     kinds = [bound.kind for bound in bounds]
     # What was evaluated exactly comes beside the word, and the search goes on for more of it.
-    assert ("time-indexed-lp" in kinds) == ("interval-lp" in kinds) == (not proven)
+    assert "time-indexed-lp" in kinds
+    assert ("interval-lp" in kinds) == (not proven)
+    assert {bound.kind for bound in bounds if not bound.certified} == set(() if proven else asked)
 
 
 def without_prices_of_gangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -583,7 +598,8 @@ def test_no_optimum_without_a_schedule_that_is_verified_at_that_cost(
     ):
         told_by_a_solver(monkeypatch, **changed)
         (row,) = sp.compare(WIDE_FIRST, "1x3", ["fifo"], semantics=semantics, budget_s=1).rows
-        assert (row.found or row.bound).kind == "cp-sat", changed
+        certified = changed.get("certified", True)
+        assert (row.found or row.bound).kind == ("branching" if certified else "cp-sat"), changed
         assert row.optimum_s is None, changed
         assert row.to_dict()["optimum"] is None
         assert "optimal" not in row.sentence()
@@ -924,15 +940,64 @@ def test_the_class_of_an_optimum_is_in_rows_sentences_and_json() -> None:
 
 
 def test_classes_contain_each_other_as_they_say() -> None:
-    every = [ScheduleClass(*flags) for flags in product((False, True), repeat=4)]
+    every = [ScheduleClass(*flags) for flags in product((False, True), repeat=5)]
     for one, other in product(every, repeat=2):
         flags = ("preemptive", "sharing", "elastic")
         expected = all(getattr(one, f) or not getattr(other, f) for f in flags)
         expected &= other.consolidated or not one.consolidated
+        expected &= other.ample_types or not one.ample_types
         assert one.contains(other) is expected
-    assert str(every[-2]) == "preemptive schedules that may share GPUs and grow"
-    assert str(every[-1]) == f"{every[-2]} on as few nodes as gangs fit on"
-    assert len({str(each) for each in every}) == 16
+    assert str(every[-4]) == "preemptive schedules that may share GPUs and grow"
+    assert str(every[-2]) == f"{every[-4]} on as few nodes as gangs fit on"
+    assert str(every[-1]) == f"{every[-2]}, in which {AMPLE_TYPES}"
+    assert len({str(each) for each in every}) == 32
+
+
+def two_gangs(cluster: str) -> sp.Instance:
+    """Two gangs of two, with rates on both types."""
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0, 1],
+        gpus=[2, 2],
+        work=[10, 10],
+        throughput=[[1.0, 1.0], [2.0, 1.0]],
+        gpu_types=("v100", "k80"),
+    )
+    return sp.Instance(sp.Cluster.parse(cluster), jobs)
+
+
+@pytest.mark.parametrize(
+    "names", [["fifo", "srtf"], ["fifo", "sjf"]], ids=["preemptive", "non-preemptive"]
+)
+def test_a_class_says_that_gangs_use_no_type_with_fewer_gpus(names: list[str]) -> None:
+    """The gangs would fit on the k80 and a v100 together; no schedule of the class does that."""
+    said = "preemptive schedules in which no gang uses a GPU type with fewer GPUs than it"
+    for cluster, bites in (("1x2:v100,1x1:k80", True), ("1x2:v100,1x2:k80", False)):
+        instance = two_gangs(cluster)
+        compared = sp.compare(instance.workload, instance.cluster, names, "flow", budget_s=1)
+        for row in compared.rows:
+            assert (f"{said} (" in row.sentence()) is bites
+            assert ("types" in row.to_dict()["class"]) is bites  # type: ignore[operator]
+            assert str(row.holds_for).endswith(said) is bites
+        assert (compared.rows[1].optimum_s is not None) or not bites
+        outcome = compared.outcomes[names[1]]
+        assert all(
+            (AMPLE_TYPES in str(each.bound.holds_for)) is bites for each in limits(outcome).values()
+        )
+        certificate = certify(outcome, "flow", budget_s=0)
+        checked = check(certificate.text)
+        assert checked["class"] == certificate.of_class
+        assert (f", {AMPLE_TYPES}" in checked["class"]) is bites
+    page = " ".join((ROOT / "docs" / "semantics.md").read_text().split())
+    assert f'"preemptive schedules in which {AMPLE_TYPES}"' in page
+    assert "a gang uses no type of which the cluster has fewer GPUs than the gang has" in page
+
+
+def test_a_word_on_types_that_a_certificate_does_not_know_is_refused() -> None:
+    instance = two_gangs("1x2:v100,1x1:k80")
+    outcome = sp.simulate(instance.workload, instance.cluster, "fifo")
+    text = certify(outcome, "flow", budget_s=0).text
+    with pytest.raises(Rejected, match="types are 'all', not ample"):
+        check(text.replace('"types":"ample"', '"types":"all"'))
 
 
 # --- what is certified -------------------------------------------------------------------------------
@@ -1085,5 +1150,5 @@ def test_a_guarded_run_has_no_factor_of_the_strict_order() -> None:
     acting = Asrpt("mine", work_conserving=True, guard=1.0)
     outcome = simulate(TWO, "1x2", acting)
     found = guarantee(outcome, DescribedRun(outcome.instance, acting))
-    assert isinstance(found, Silence)
-    assert found.failing == ("jobs may start before their virtual completion",)
+    assert isinstance(found, UnmetHypotheses)
+    assert found.missing == ("jobs may start before their virtual completion",)

@@ -16,7 +16,13 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis import availability
 from shadowprice.analysis.certify import certify
-from shadowprice.analysis.guarantees.lookup import described
+from shadowprice.analysis.guarantees.lookup import (
+    UnmetHypotheses,
+    described,
+    guarantee,
+    known_bound,
+)
+from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.run_directory.files import FAILURES, RUN
 from shadowprice.analysis.settle import settle
@@ -94,11 +100,28 @@ def test_a_bound_says_that_it_is_about_nodes_that_never_fail() -> None:
     assert {row.bound.ticks for row in found.rows} == {row.bound.ticks for row in sound.rows}
 
 
+def test_a_limit_says_that_it_is_about_nodes_that_never_fail() -> None:
+    failed = limit(sp.simulate(jobs(), "4x4", "srtf", failing()), Measure.MEAN_JCT)
+    sound = limit(sp.simulate(jobs(), "4x4", "srtf"), Measure.MEAN_JCT)
+    assert "none of all preemptive schedules on nodes that never fail is" in failed.sentence()
+    assert failed.to_dict()["bound_on_nodes"] == "that never fail"
+    assert "never fail" not in sound.sentence()
+    assert failed.bound_ticks == sound.bound_ticks
+
+
 def test_theorems_are_not_about_nodes_that_fail_and_certificates_are() -> None:
     outcome = sp.simulate(jobs(), "4x4", "asrpt", failing())
-    assert "on nodes that fail" in certify(outcome, budget_s=0).sentence()
-    assert described(settle(jobs(), "4x4", "asrpt", failing()), Objective.COMPLETION) is None
-    assert described(settle(jobs(), "4x4", "asrpt"), Objective.COMPLETION) is not None
+    told = certify(outcome, budget_s=0).sentence()
+    assert "on nodes that fail" in told
+    assert told.endswith(", a bound of nodes that never fail)")
+    sound = certify(sp.simulate(jobs(), "4x4", "asrpt"), budget_s=0).sentence()
+    assert "fail" not in sound
+    seen = described(settle(jobs(), "4x4", "asrpt", failing()), Objective.COMPLETION)
+    assert seen is not None
+    stated = guarantee(outcome, seen)
+    assert isinstance(stated, UnmetHypotheses)
+    assert stated.missing == ("there are nodes that fail",)
+    assert known_bound(outcome, seen) is None
     with pytest.raises(InputError, match="on nodes that fail"):
         sp.compare_utility(jobs(), "4x4", ("hadar",), semantics=failing(), budget_s=0.1)
 
@@ -237,7 +260,9 @@ def test_jobs_that_nodes_never_let_end_are_given_up(monkeypatch: pytest.MonkeyPa
 def test_who_has_no_rule_of_lost_work_is_refused() -> None:
     with pytest.raises(InputError, match="'hadare' does not take the switch 'failures'"):
         sp.simulate(jobs(), "4x4", "hadare", failing())
-    with pytest.raises(PolicyError, match=r"hadar-committed .* commits GPUs to jobs"):
+    with pytest.raises(
+        InputError, match=r"has nodes that fail, not known to .* as hadar-committed"
+    ):
         sp.simulate(jobs(), "4x4", "hadar-committed", failing())
 
 

@@ -161,7 +161,9 @@ def test_what_limits_are_not_about() -> None:
     with pytest.raises(InputError, match="limits of 1 of 2 jobs are for instances in which nobody"):
         limit(shared, Measure.MEAN_JCT, jobs=np.array([0]))
     copied = replace(instance, copies=CopyRules(360.0, 0.0, 0.0, 2))
-    with pytest.raises(InputError, match="limits are for jobs that run as one gang"):
+    with pytest.raises(
+        InputError, match="has jobs that run as several copies, not known to limits"
+    ):
         limit(replace_instance(outcome, copied), Measure.TTD)
 
 

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.guarantees.any_order import any_order_ticks
-from shadowprice.analysis.guarantees.lookup import FactorGuarantee, KnownBound, Silence, beside
+from shadowprice.analysis.guarantees.lookup import (
+    FactorGuarantee,
+    KnownBound,
+    UnmetHypotheses,
+    beside,
+)
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.cli import app
 from shadowprice.instances.objective import Objective
@@ -65,7 +70,7 @@ def test_a_factor_needs_a_certified_one_beside_it() -> None:
     vacuous = beside(stated, "p", Fraction(3, 2), Fraction(5))
     assert vacuous is not None
     assert vacuous.endswith("one job after another, in any order, costs at most 5x")
-    silent = Silence("T", ("this",))
+    silent = UnmetHypotheses("T", ("this",))
     assert beside(silent, "p", None, None) == silent.sentence("p")
     assert KnownBound("T", Fraction(2)).sentence() == "at most 2x by T"
 

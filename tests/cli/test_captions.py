@@ -7,6 +7,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from shadowprice.analysis.simulate import simulate
 from shadowprice.cli import DEMO_POLICIES, DEMO_TRACE, show
 from shadowprice.cli.captions import assumptions, duration, screenful
 from shadowprice.instances.generators import generate
+from shadowprice.instances.workload import Workload
 
 _SECONDS = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
 
@@ -90,6 +92,26 @@ def test_tables_have_units_and_say_what_they_assume(monkeypatch: pytest.MonkeyPa
     summary = printed(monkeypatch, show.print_summary, outcome, False)
     assert duration(outcome.summary()["makespan_s"]) in summary
     assert "placement count" in summary
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ratios_of_a_printed_table_follow_from_its_costs_and_bounds(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Few and short jobs: costs and bounds of few digits."""
+    rng = np.random.default_rng(seed)
+    jobs = Workload.from_columns(
+        arrival_s=np.sort(rng.uniform(0, 3, 4)),
+        gpus=rng.integers(1, 4, 4),
+        work=rng.uniform(0, 3, 4),
+    )
+    result = compare(jobs, "1x3", ["fifo", "srtf"], budget_s=0)
+    table = printed(monkeypatch, show.print_comparison, result, False)
+    rows = [line.split("│")[1:-1] for line in table.splitlines() if line.startswith("│")]
+    assert len(rows) == 2
+    for _, cost, bound, _, ratio, _ in rows:
+        quotient = float(cost) / float(bound)
+        assert quotient == pytest.approx(float(ratio.strip().removesuffix("x")), abs=1.001e-3)
 
 
 def test_no_heading_in_brackets_is_lost_as_markup() -> None:

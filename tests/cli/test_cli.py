@@ -40,6 +40,35 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("simulate", "--policy", "gavel"),
+        ("simulate", "--policy", "fifo", "--json"),
+        ("compare", "--policies", "fifo,srtf", "--budget", "0"),
+    ],
+)
+def test_types_that_jobs_do_not_tell_apart_are_named_once(
+    shadowprice: CommandLine, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    said = "GPUs of v100 and k80 are taken as equally fast: the jobs have no throughputs"
+    path, (name, *words) = tmp_path / "jobs.csv", command
+    path.write_text("id,arrival_s,gpus,work\na,0,1,10\nb,5,2,20\n")
+    done = shadowprice(name, path, "--cluster", "1x4:v100,1x4:k80", *words)
+    assert done.returncode == 0
+    assert done.stderr.count(said) == 1
+    assert said not in shadowprice(name, path, "--cluster", "2x4:v100", *words).stderr
+    rates = tmp_path / "rates.json"
+    rates.write_text(json.dumps({k: {"('m', 1)": {"null": 2.0}} for k in ("v100", "k80")}))
+    path.write_text("id,arrival_s,gpus,iterations,model\na,0,1,10,m\n")
+    told = shadowprice(name, path, "--cluster", "1x4:v100,1x4:k80", "--throughputs", rates, *words)
+    path.write_text("id,arrival_s,gpus,work,allowed_types\na,0,1,10,k80\n")
+    limited = shadowprice(name, path, "--cluster", "1x4:v100,1x4:k80", *words)
+    for quiet in (told, limited):
+        assert quiet.returncode == 0
+        assert "equally fast" not in quiet.stderr
+
+
 def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
     done = process(
         "simulate",

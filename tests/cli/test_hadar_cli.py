@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import sys
 from collections.abc import Callable
 from fractions import Fraction
@@ -427,6 +428,7 @@ def test_compare_utilities_from_the_command_line(run: Run, trace: Path, tmp_path
         assert row["ratio"] == pytest.approx(row["bound"] / row["utility"])
         assert row["ratio"] >= 1
         assert row["certified"]
+        assert row["class"].startswith("preemptive schedules")
     assert len({row["bound"] for row in told["policies"]}) == 1
     if told["plan"] is not None:
         assert told["plan"]["utility"] <= told["policies"][0]["bound"] * (1 + 1e-9)
@@ -434,7 +436,12 @@ def test_compare_utilities_from_the_command_line(run: Run, trace: Path, tmp_path
     code, out, _ = run(*words)
     assert code == 0
     assert "fifo reaches at least" in out
-    assert "% of the largest possible utility (certified by" in out.replace("\n", " ")
+    words = out.replace("\n", " ")
+    assert re.search(
+        r"% of the largest possible utility of preemptive schedules(, in whole rounds of 360 s)? \(certified by",
+        words,
+    )
+    assert "any schedule" not in words
 
 
 MINE = """
@@ -598,7 +605,7 @@ def test_the_offline_plan_is_no_more_than_the_bound(instance: sp.Instance) -> No
     assert all(row.ratio >= 1 for row in found.rows)
     if found.plan is not None:
         assert found.plan.utility <= float(found.bound.value) * (1 + 1e-6)
-        if found.bound.rounds and found.plan.proven:
+        if found.bound.round_s is not None and found.plan.proven:
             # Runs of whole rounds, with all jobs complete, are plans themselves.
             assert all(row.utility <= found.plan.utility * (1 + 1e-6) for row in found.rows)
 
@@ -624,14 +631,14 @@ def test_runs_without_rounds_beat_all_schedules_of_whole_rounds() -> None:
     )
     assert by_rounds.dual == Fraction(3, 32) < one_round.earned(found[0.0])
     mixed = sp.compare_utility(jobs, "1x1", ["fifo", "srtf"], "completion_time", budget_s=0.2)
-    assert not mixed.bound.rounds
+    assert mixed.bound.round_s is None
     aligned = certified_bound(rounds, {"fifo": found[16.0]}, 0.2, {"offered": prices})
-    assert aligned.rounds
+    assert aligned.round_s == 16.0
     assert aligned.value == rounds.earned(found[16.0])
     both = {"fifo": found[0.0], "rounds": found[16.0]}
     together = UtilityInstance.of(list(both.values()), "completion_time", 16.0)
     any_schedule = certified_bound(together, both, 0.2, {"offered": prices})
-    assert not any_schedule.rounds
+    assert any_schedule.round_s is None
     assert any_schedule.value >= Fraction(2, 16)
 
 

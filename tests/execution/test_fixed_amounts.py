@@ -20,6 +20,7 @@ from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, Veri
 from shadowprice.execution.engine import run
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.clusters.amounts import FixedAmounts
 from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance, Overheads
@@ -135,6 +136,66 @@ def test_the_verifier_counts_what_a_count_in_fractions_does(
             verify(instance, schedule)
 
 
+GB_OF_MIB = 2**20 / 1e9
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus", "asked", "fits"),
+    [
+        # Two jobs, a node of 3 GPUs, 8 MiB: 3 and 5, 4 and 5, and 8 to who is alone.
+        ([(3, 1.0, 8)], [1, 1], [(0.0, 3), (0.0, 5)], True),
+        ([(3, 1.0, 8)], [1, 1], [(0.0, 4), (0.0, 5)], False),
+        ([(3, 1.0, 8)], [1, 1], [(0.0, 8), (0.5, 1)], False),
+        # Thousandths of a CPU: 0.5 and 0.5, 0.5 and 0.501.
+        ([(3, 1.0, 8)], [1, 1], [(0.5, 1), (0.5, 1)], True),
+        ([(3, 1.0, 8)], [1, 1], [(0.5, 1), (0.501, 1)], False),
+        # A gang of two on two nodes holds half of 0.003 on each, rounded up: two fit on 0.004, not on 0.003.
+        ([(2, 0.004, 8)] * 2, [2, 2], [(0.003, 1), (0.003, 1)], True),
+        ([(2, 0.003, 8)] * 2, [2, 2], [(0.003, 1), (0.003, 1)], False),
+        # Memory is rounded down: half of 3 MiB is 1.
+        ([(2, 1.0, 2)] * 2, [2, 2], [(0.001, 3), (0.001, 3)], True),
+        ([(2, 1.0, 2)] * 2, [2, 2], [(0.001, 4), (0.001, 3)], False),
+        # Who does not say holds the share of his GPUs, rounded down: 2 of 8 MiB on one of 3 GPUs, 4 of the other.
+        ([(3, 1.0, 8)], [1, 1], [(0.1, 0), (0.1, 6)], True),
+        ([(3, 1.0, 8)], [1, 1], [(0.1, 0), (0.1, 7)], False),
+        ([(3, 1.0, 8)], [1, 1], [(0.0, 1), (0.667, 1)], True),
+        ([(3, 1.0, 8)], [1, 1], [(0.0, 1), (0.668, 1)], False),
+    ],
+)
+def test_the_last_thousandth_and_the_last_mib_count(
+    nodes: list[tuple[int, float, int]],
+    gpus: list[int],
+    asked: list[tuple[float, int]],
+    fits: bool,
+) -> None:
+    """The verifier, and what the engine gives out, to the unit; both jobs run at once, spread over all nodes."""
+    cluster = Cluster(
+        tuple(Node(g, cpus=cpus, memory_gb=mib * GB_OF_MIB) for g, cpus, mib in nodes)
+    )
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0],
+        work=[5, 5],
+        gpus=gpus,
+        cpus=[cpus for cpus, _ in asked],
+        memory_gb=[mib * GB_OF_MIB for _, mib in asked],
+    )
+    instance = Instance(cluster, jobs)
+    n = len(nodes)
+    job, node = np.repeat([0, 1], n), np.tile(np.arange(n), 2)
+    ones = np.ones(2 * n, dtype=np.int64)
+    together = Schedule(job, node, ones, np.zeros(2 * n), np.full(2 * n, 5.0), np.zeros(2 * n))
+    if fits:
+        verify(instance, together)
+    else:
+        with pytest.raises(VerificationError, match=r"amounts: row .* it has"):
+            verify(instance, together)
+    amounts = FixedAmounts.of(cluster, jobs, shared=False)
+    for place, capacity in enumerate(amounts.nodes):
+        held = [capacity.held(demand, 1) for demand in amounts.demands]
+        sums = tuple(sum(column) for column in zip(*held, strict=True))
+        assert all(s <= most for s, most in zip(sums, capacity.most, strict=True)) == fits, place
+
+
 def test_who_asks_for_more_than_is_left_waits_though_gpus_are_free() -> None:
     """The third asks for nothing, and has the share of its GPU: 4 CPUs, for which there is no room either."""
     cluster = Cluster.parse("1x4+16cpu+64gb")
@@ -248,13 +309,15 @@ def test_what_does_not_know_amounts_says_so() -> None:
     cluster = Cluster.parse("2x2:a+8cpu+8gb")
     alone = sorted(name for name in schedulers() if not name.startswith("hadare"))
     for policy in (*sorted(BY_GPUS_ALONE), *alone):
-        with pytest.raises(InputError, match=r"job '0' asks for CPUs or memory: .* GPUs alone"):
+        with pytest.raises(
+            InputError, match=r"has jobs that ask for CPUs or memory \(as '0'\), not known to"
+        ):
             simulate(jobs, cluster, policy)
     few = Cluster((Node(4, cpus=2.0, whole_cpus=True),))
     with pytest.raises(InputError, match="node 0 gives out whole CPUs and has 2 for 4 GPUs"):
         simulate(jobs, few, "fifo")
     parts = replace(jobs, gpu_milli=np.array([500, 1000]))
-    with pytest.raises(InputError, match="ask for CPUs or memory and jobs that hold a part"):
+    with pytest.raises(InputError, match="a part of a GPU and jobs that ask for CPUs or memory"):
         simulate(parts, cluster, "fifo")
 
 

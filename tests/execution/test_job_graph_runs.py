@@ -433,7 +433,7 @@ def with_graphs(**given: Any) -> Callable[[Instance], Instance]:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (rated, "has throughputs and job graphs"),
+        (rated, "has throughputs of jobs and job graphs"),
         (
             lambda instance: replace(instance, pair_throughputs=Throughputs((), {})),
             "rates of jobs that share",

@@ -197,11 +197,15 @@ def test_numbers_of_gpus_that_are_wrong() -> None:
 
 def test_what_knows_whole_gpus_only_says_so() -> None:
     jobs = workload([(0, 8, (1, 250)), (0, 8, (1, 1000))])
-    with pytest.raises(InputError, match="holds a part of a GPU: bounds are for jobs"):
+    with pytest.raises(
+        InputError, match=r"jobs that hold a part of a GPU \(as '0'\), not known to"
+    ):
         compare(jobs, "1x2", ["fifo"], "flow")
-    with pytest.raises(InputError, match="jobs that hold a part of a GPU and rules of copies"):
+    with pytest.raises(InputError, match="several copies and jobs that hold a part of a GPU"):
         simulate(jobs, "1x2", "hadare")
-    with pytest.raises(InputError, match="schedulers with a loop of their own are for jobs"):
+    with pytest.raises(
+        InputError, match="not known to max_min_fairness, which runs in a loop of its own"
+    ):
         simulate(jobs, "1x2", "max_min_fairness", Semantics(preset="gavel"))
     outcome: Outcome = simulate(jobs, "1x2", "fifo")
     assert "no GPU is held by more than all of it" in certify(outcome, "flow", budget_s=0).of_class

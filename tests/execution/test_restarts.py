@@ -112,7 +112,9 @@ def test_what_does_not_go_with_restarts_is_refused() -> None:
     down = NodeFailures(
         node=np.array([0]), down_s=np.array([1.0]), up_s=np.array([2.0]), source="test"
     )
-    with pytest.raises(InputError, match="restart from nothing when preempted and nodes that fail"):
+    with pytest.raises(
+        InputError, match="nodes that fail and jobs that restart from nothing when preempted"
+    ):
         replace(instance, failures=down)
     with pytest.raises(InputError, match="'anew', expected resume or restart"):
         sp.Preemption.parse("anew")

@@ -190,7 +190,9 @@ def test_what_cannot_go_with_jobs_on_cores() -> None:
     left = sp.simulate(jobs, "1x4", "fifo", drop_infeasible=True)
     assert left.jobs["id"].tolist() == ["1"]
     quotas = Quotas(("",), (0.0,), ((4,),))
-    with pytest.raises(InputError, match="jobs that hold cores instead of GPUs and quotas"):
+    with pytest.raises(
+        InputError, match="quotas of tenants and jobs that hold cores instead of GPUs"
+    ):
         Instance(replace(Cluster.parse("1x4,1x4:cores"), quotas=quotas), jobs)
     with pytest.raises(InputError, match="or cores alone"):
         Workload.from_columns(arrival_s=[0], gpus=[1], work=[1], allowed_types=["v100|cores"])

@@ -239,6 +239,20 @@ def test_types_without_throughput_are_refused() -> None:
     assert rule_broken(instance, rows((0, 0, 1, 0.0, 10.0, 0.0))) is None
 
 
+def test_a_gang_on_a_type_with_fewer_gpus_is_refused_for_that() -> None:
+    """The reason was that it had no throughput there, and it has one."""
+    job = Workload.from_columns(
+        arrival_s=[0], gpus=[2], work=[10], throughput=[[1.0, 1.0]], gpu_types=("v100", "k80")
+    )
+    instance = Instance(Cluster.parse("1x2:v100,1x1:k80"), job)
+    mixed = rows((0, 0, 1, 0.0, 10.0, 0.0), (0, 1, 1, 0.0, 10.0, 0.0))
+    with pytest.raises(
+        Violation, match=r"its gang of 2 GPUs is larger than the 1 of this node's GPU type"
+    ):
+        verify(instance, Schedule.from_frame(mixed))
+    assert rule_broken(instance, rows((0, 0, 2, 0.0, 10.0, 0.0))) is None
+
+
 @pytest.mark.parametrize(
     ("frame", "rule"),
     [

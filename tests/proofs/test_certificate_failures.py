@@ -28,6 +28,8 @@ from support.failing_nodes import failures, instance_of, second_by_second
 
 POLICIES = ("fifo", "srtf", "las2d", "easy")
 OURS = {"down", "work", "lost"}
+TICK = 2.0**-20
+"""Of the grid of times [s]."""
 
 
 def rule_broken(instance: Instance, frame: pd.DataFrame) -> str | None:
@@ -103,6 +105,16 @@ def test_work_is_counted_as_computed_by_hand(
 ) -> None:
     assert rule_broken(ONE, rows(*spans)) == rule
     assert (rule is None) == second_by_second(ONE, rows(*spans))
+
+
+@pytest.mark.parametrize("early", [0, 1])
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_node_is_not_used_for_a_tick_while_it_is_down(early: int, late: int) -> None:
+    """From a tick before it is up, to a tick after it goes down."""
+    instance = instance_of([(0, 1, 10)], [1], [(0, 6.0, 8.0)])
+    first, second = (0, 6 + late * TICK), (8 - early * TICK, 18 - early * TICK)
+    expected = "down" if early or late else None
+    assert rule_broken(instance, rows(first, second)) == expected
 
 
 def test_a_run_that_completes_as_its_node_goes_down_is_complete() -> None:

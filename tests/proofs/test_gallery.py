@@ -46,6 +46,17 @@ def test_links_of_the_page_lead_somewhere() -> None:
             assert (PAGE.parent / target).exists(), target
 
 
+def test_what_a_theorem_knows_of_an_instance_is_on_the_page() -> None:
+    """From its constant and its predicates; of theorems that read no instance nothing is said."""
+    of = {theorem.identifier: theorem.hypotheses for theorem in gallery.theorems()}
+    assert of["SF-fill"] == (
+        "throughputs of jobs. *But not*: gangs, or a cluster, of a number of GPUs that is no power of two"
+    )
+    assert of["GAVEL-pf"] == "throughputs of jobs; GPU types that jobs tell apart"
+    assert of["HE"] == of["POP"] == ""
+    assert f"*Knows of an instance*: {of['SF-fill']}." in PAGE.read_text(encoding="utf-8")
+
+
 def test_restructured_text_becomes_markdown() -> None:
     text = "Let :math:`a_j\n< b` of ``x`` be :func:`large`:\n\n.. math:: a\n   + b\n\n* last"
     assert gallery.markdown(text) == (

@@ -8,12 +8,16 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import check_seconds
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.predictors.oracle import specification
 
 MAX_JOBS = 200
+
+KNOWS: frozenset[Feature] = frozenset()
+"""Instances of families, and those that searches are asked about, are of nodes and jobs alone."""
 
 
 @dataclass(frozen=True, order=True)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.adversary.family import FamilyInstance, InstanceFamily
+from shadowprice.analysis.adversary.family import KNOWS, FamilyInstance, InstanceFamily
 from shadowprice.analysis.metrics import end_s
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -115,7 +116,14 @@ class Judge:
     def possible(
         self, instance: Instance, enumerated: int
     ) -> tuple[Fraction, NDArray[np.float64], bool]:
-        """Cost [s] and starts [s] of a schedule without preemption; whether it is optimal."""
+        """Cost [s] and starts [s] of a schedule without preemption; whether it is optimal.
+
+        Raises
+        ------
+        InputError
+            If the instance says more than an adversary knows.
+        """
+        require(instance, KNOWS, "adversaries")
         slots = Slotted.of(instance)
         span, jobs = self.objective is Objective.MAKESPAN, instance.workload
         proven = slots.jobs <= enumerated

@@ -13,9 +13,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from shadowprice.analysis.adversary.family import FamilyInstance, FamilyJob, InstanceFamily
+from shadowprice.analysis.adversary.family import (
+    KNOWS,
+    FamilyInstance,
+    FamilyJob,
+    InstanceFamily,
+)
 from shadowprice.analysis.optimum import preemptive_optimum, verified_cost
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.loose_bounds import LooseBound
@@ -90,8 +96,9 @@ def bound_ticks(kind: str, instance: Instance, objective: Objective) -> Fraction
     Raises
     ------
     InputError
-        If there is none of this kind.
+        If there is none of this kind, or the instance says more than an adversary knows.
     """
+    require(instance, KNOWS, "adversaries")
     if kind not in EVALUATIONS:
         raise InputError(f"bound {kind!r}: expected one of {', '.join(EVALUATIONS)}")
     jobs = RelaxedJobs.of(instance)

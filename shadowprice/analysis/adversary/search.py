@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from shadowprice.analysis.adversary.family import InstanceFamily
+from shadowprice.analysis.adversary.family import KNOWS, InstanceFamily
 from shadowprice.analysis.adversary.judge import Judge, JudgeEffort, Trail
 from shadowprice.analysis.adversary.methods import by_enumeration, by_evolution, by_hypothesis
 from shadowprice.analysis.guarantees.lookup import KnownBound, described, known_bound
@@ -38,6 +38,7 @@ from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.wording import at_least
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.hard_instances import HardInstance
 from shadowprice.instances.instance import Instance
@@ -215,10 +216,12 @@ def rerun(
     Raises
     ------
     InputError
-        If the policy that is stored would run a file, and none is given.
+        If the policy that is stored would run a file, and none is given, or the instance says more than an
+        adversary knows.
     VerificationError
         If the witness breaks a rule, or a cost or the ratio is not as stored.
     """
+    require(hard.instance, KNOWS, "adversaries")
     workload, where = hard.instance.workload, hard.instance.cluster
     if policy is None and any(map(runs_a_file, (hard.policy, hard.predictor or ""))):
         raise InputError(

@@ -13,7 +13,7 @@ each job's part is the less of this and of its cheapest plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -25,6 +25,7 @@ from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.instances.failures.preemption import Preemption
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -50,17 +51,22 @@ def counted_rows(instance: Instance) -> NDArray[np.int64]:
     return np.arange(len(jobs))
 
 
+_LIFTED: Mapping[Feature, Callable[[Instance], dict[str, Any]]] = {
+    Feature.QUOTAS: lambda instance: {"cluster": replace(instance.cluster, quotas=None)},
+    Feature.WINDOW: lambda _: {"until_complete": None},
+    Feature.STOPPED: lambda _: {"stopped_s": None},
+    Feature.RESTART: lambda _: {"preemption": Preemption.RESUME},
+}
+"""Fields without what only restricts schedules, or ends a run early."""
+
+
 def to_the_end(instance: Instance) -> Instance:
     """All jobs on nodes that are anybody's, until all are complete; who is preempted goes on later."""
-    if instance.all_complete and instance.cluster.quotas is None and not instance.restarts:
-        return instance
-    return replace(
-        instance,
-        cluster=replace(instance.cluster, quotas=None),
-        until_complete=None,
-        stopped_s=None,
-        preemption=Preemption.RESUME,
-    )
+    fields: dict[str, Any] = {}
+    for feature, without in _LIFTED.items():
+        if feature in instance.features:
+            fields |= without(instance)
+    return replace(instance, **fields) if fields else instance
 
 
 def counted_instance(instance: Instance) -> Instance:

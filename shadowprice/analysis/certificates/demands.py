@@ -4,18 +4,22 @@ A job needs ``shortest`` ticks at the best speed that it can have, and ``area``,
 it can be done. Let its *service* be its speed over the best. While it holds w GPUs at a speed at which the whole
 job takes P ticks it does 1 / P of itself a tick, and area / P of its area; with the least of all w P for the area
 this is at most w. So all jobs together do at most as much area a tick as there are GPUs, and no job gets more than
-a tick of service in a tick. The proofs of LB-fluid, LB-mbt and the priced bounds ask for nothing else.
+a tick of service in a tick. The proofs of LB-fluid, LB-mbt and the priced bounds ask for nothing else; that of the
+interval LP asks for an end by which all can be done, which is the last release and all p_j where no a_j is more than
+the cluster does in p_j. So a job with more takes longer: p_j is a_j over what the cluster does in a tick, rounded
+down, and what is then more than it does does not count. (A job may be said to be faster on more GPUs than there are.)
 
 *Parts of GPUs*: w is the part that is held. *Pairs*: two jobs on w GPUs do at most kappa w of their areas together,
 for the largest of these sums over pairs of sorts. *Copies*: each holds a node; the best speed is that on the k
-fastest nodes, the area that on the fastest GPU. *Graphs*: the speed of a mapping is at most that of an iteration
-all of whose traffic goes at the greatest bandwidth. *Failures*: what is lost is done again, which no bound minds.
+fastest nodes, the area that on the fastest GPU, both rounded down. *Graphs*: the speed of a mapping is at most that
+of an iteration all of whose traffic goes at the greatest bandwidth. *Failures*: what is lost is done again, which no
+bound minds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -24,7 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.copies import total_steps
+from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.schedule_class import AMPLE_TYPES
 from shadowprice.proofs import graph_time, run_speed
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 
@@ -34,6 +40,41 @@ if TYPE_CHECKING:
     from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.graphs.workload_graphs import JobGraphs
     from shadowprice.instances.instance import Instance
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # of a job the fastest counts
+        Feature.CHARGES,  # are left out: they only restrict
+        Feature.SHARING,  # by what pairs gain, where some share
+        Feature.GRAPHS,  # no mapping is faster than traffic at the greatest bandwidth
+        Feature.PROFILES,  # the fastest counts
+        Feature.SPREAD,  # makes no run faster
+        Feature.WIDTHS,  # the least area of all
+        Feature.COPIES,
+        Feature.FAILURES,  # what is lost is done again
+        Feature.QUOTAS,  # are left out: they only restrict
+        Feature.PARTS,  # areas count in thousandths
+        Feature.CORES,  # count as GPUs of a type
+        Feature.AMOUNTS,  # are left out: they only restrict
+        Feature.WINDOW,  # see counted_demands
+        Feature.STOPPED,  # see counted_demands
+        Feature.RESTART,  # is left out: it only restricts
+    }
+)
+
+TYPED_KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,  # where nobody does
+        Feature.FAILURES,
+        Feature.CORES,
+        Feature.AMOUNTS,
+    }
+)
+"""With these the speed of whole gangs that run alone depends on their GPU type and on nothing else."""
 
 WHOLE_GPU = 1000
 GAIN_UNIT = 2**20
@@ -55,7 +96,7 @@ class ClassDemands:
     release, shortest, gang : list of int
         r_j, p_j [ticks], g_j.
     area : list of int
-        a_j, in units of 1 / ``scale`` GPU ticks.
+        a_j, in units of 1 / ``scale`` GPU ticks; no more than the cluster does in p_j.
     weight : list of Fraction
     gpus, scale : int
         m, and parts of a GPU.
@@ -100,7 +141,14 @@ class ClassDemands:
 
     @classmethod
     def of(cls, instance: Instance, *, pairs: bool) -> ClassDemands:
-        """Those of an instance; with ``pairs`` two jobs may share GPUs."""
+        """Those of an instance; with ``pairs`` two jobs may share GPUs.
+
+        Raises
+        ------
+        InputError
+            If the instance has features that are not in ``KNOWS``.
+        """
+        require(instance, KNOWS, "certificates")
         jobs, gang = instance.workload, instance.workload.gpus.tolist()
         parts, gain, scale = jobs.gpu_milli, Fraction(1), 1
         if instance.copies is not None:
@@ -117,6 +165,10 @@ class ClassDemands:
             area = [part * each for part, each in zip(parts.tolist(), area, strict=True)]
         known: dict[float, Fraction] = {}
         weight = [known.setdefault(w, Fraction(w)) for w in jobs.weight.tolist()]
+        most = gain * instance.cluster.total_gpus * scale
+        if any(a > most * p for a, p in zip(area, shortest, strict=True)):
+            shortest = [max(p, int(a // most)) for a, p in zip(area, shortest, strict=True)]
+            area = [min(a, math.floor(most * p)) for a, p in zip(area, shortest, strict=True)]
         return cls(
             to_ticks(jobs.arrival_s).tolist(),
             shortest,
@@ -133,9 +185,13 @@ class ClassDemands:
 
 def plain_gangs(instance: Instance) -> bool:
     """True if no job's speed depends on anything, GPU types, nodes and others among it."""
-    others = (instance.conditions, instance.graphs, instance.copies)
     ticks = run_speed.alone_ticks(instance)
-    return all(part is None for part in others) and bool((ticks == ticks[:, :1]).all())
+    return types_alone(instance) and bool((ticks == ticks[:, :1]).all())
+
+
+def types_alone(instance: Instance) -> bool:
+    """True if no job's speed depends on anything but GPU types, where nobody shares."""
+    return not missing(instance, TYPED_KNOWS)
 
 
 def may_grow(instance: Instance) -> NDArray[np.bool_]:
@@ -353,20 +409,25 @@ CONSOLIDATED = ", on as few nodes as gangs fit on"
 """End of the name of a class of schedules that place every gang so."""
 
 
+_UNDER: Mapping[Feature, str] = {
+    Feature.FAILURES: " on nodes that fail",
+    Feature.QUOTAS: " within quotas of tenants",
+}
+"""Where schedules are, in the name of their class."""
+
+
 def _class(instance: Instance, pairs: bool) -> str:
     if instance.copies is not None:
         return f"schedules in which a job is at most {instance.copies.max_copies} copies on whole nodes"
-    share = "no two jobs share a GPU"
-    if bool((instance.workload.gpu_milli < WHOLE_GPU).any()):
+    share = "at most two jobs share a GPU" if pairs else "no two jobs share a GPU"
+    if Feature.PARTS in instance.features:
         share = "no GPU is held by more than all of it"
-    elif pairs:
-        share = "at most two jobs share a GPU"
     grow = " and gangs may grow" if bool(may_grow(instance).any()) else ""
-    fail = " on nodes that fail" if instance.failures is not None else ""
-    quota = " within quotas of tenants" if instance.cluster.quotas is not None else ""
+    where = "".join(words for each, words in _UNDER.items() if each in instance.features)
     lose = ", jobs restart when preempted" if instance.restarts else ""
     counts = _what_counts(instance)
-    return f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}"
+    types = f", {AMPLE_TYPES}" if instance.has_small_types else ""
+    return f"preemptive schedules{where} in which {share}{grow}{types}{lose}{counts}"
 
 
 def _what_counts(instance: Instance) -> str:

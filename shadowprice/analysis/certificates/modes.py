@@ -24,17 +24,20 @@ from shadowprice.analysis.certificates.demands import (
     speeds_by_width,
     spread_ticks,
     ticks_beside,
+    types_alone,
     widths_and_ticks,
 )
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.records import profile_cells, text_of
 from shadowprice.errors import SolverError
+from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs import run_speed
 from shadowprice.solvers.offline.modes.amounts import MOST_POINTS
 from shadowprice.solvers.offline.modes.families import AMOUNTS, NODES, PAIRS
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes, Modes
+from shadowprice.solvers.offline.modes.nodes import KNOWS as NODE_KNOWS
 from shadowprice.solvers.offline.modes.nodes import node_kinds, node_modes
 from shadowprice.solvers.offline.modes.pairs import equal_parts, pair_modes, raised
 from shadowprice.solvers.offline.type_prices import (
@@ -55,6 +58,23 @@ from shadowprice.solvers.offline.typed_bound import (
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,  # only restrict
+        Feature.SHARING,
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,
+        Feature.FAILURES,  # what is lost is done again
+        Feature.CORES,  # are GPUs of a type
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
 
 Record = dict[str, Any]
 Point = tuple[float, int, int, int]
@@ -94,7 +114,7 @@ class WrittenModes:
 
 
 def written_modes(instance: Instance, *, pairs: bool, consolidated: bool) -> Iterator[WrittenModes]:
-    """All modes that say something of the schedules of a certificate.
+    """All modes that say something of the schedules of a certificate; none of features that are not in ``KNOWS``.
 
     Parameters
     ----------
@@ -103,7 +123,7 @@ def written_modes(instance: Instance, *, pairs: bool, consolidated: bool) -> Ite
     consolidated : bool
         Whether modes of consolidated schedules may be among them.
     """
-    if instance.copies is not None or bool((instance.workload.gpu_milli < WHOLE_GPU).any()):
+    if missing(instance, KNOWS):
         return
     if pairs:
         found = pair_modes(instance)
@@ -112,9 +132,10 @@ def written_modes(instance: Instance, *, pairs: bool, consolidated: bool) -> Ite
             yield _of_pairs(instance, found)
         return
     alone = replace(instance, pair_throughputs=None)
-    parts = alone.conditions
-    if (parts is not None and parts.sensitivity is not None) or may_grow(alone).any():
+    if Feature.PROFILES in alone.features or may_grow(alone).any():
         yield _of_amounts(alone)
+    if missing(alone, NODE_KNOWS):
+        return
     for few in (False, True)[: 1 + consolidated]:
         nodes = node_modes(alone, consolidated=few)
         if nodes is not None:
@@ -123,9 +144,8 @@ def written_modes(instance: Instance, *, pairs: bool, consolidated: bool) -> Ite
 
 def type_modes(instance: Instance) -> WrittenModes | None:
     """A mode for each GPU type, of jobs whose speed depends on nothing else; None where types do not matter."""
-    others = (instance.conditions, instance.graphs, instance.copies)
     ticks = run_speed.alone_ticks(instance)
-    if any(part is not None for part in others) or bool((ticks == ticks[:, :1]).all()):
+    if not types_alone(instance) or bool((ticks == ticks[:, :1]).all()):
         return None
     gpus = np.array([int(each) for each in _gpus_by_type(instance)], dtype=np.int64)
     jobs = TypedJobs(*_columns(instance), instance.workload.gpus, ticks, gpus)

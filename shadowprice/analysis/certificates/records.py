@@ -5,7 +5,7 @@ Nothing here is taken from the program that checks them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -21,19 +21,39 @@ from shadowprice.analysis.certificates.demands import (
     ticks_beside,
 )
 from shadowprice.instances.copies import total_steps
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import to_ticks
 from shadowprice.proofs import run_speed
 
 if TYPE_CHECKING:
     from shadowprice.analysis.certificates.job_utilities import JobUtilities
-    from shadowprice.instances.clusters.quotas import Quotas
-    from shadowprice.instances.failures.node_failures import NodeFailures
-    from shadowprice.instances.graphs.workload_graphs import JobGraphs
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
-    from shadowprice.instances.speeds.sensitivity import Profile
+    from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 
 Record = dict[str, Any]
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,  # times of each job by type
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,
+        Feature.COPIES,
+        Feature.FAILURES,
+        Feature.QUOTAS,
+        Feature.PARTS,
+        Feature.CORES,  # nodes of a type, on which jobs have a time
+        Feature.AMOUNTS,  # are not written: the schedule is one of the same jobs without them
+        Feature.WINDOW,
+        Feature.STOPPED,
+        Feature.RESTART,
+    }
+)
 
 FORMAT = 3
 NEVER = 2**60
@@ -66,6 +86,7 @@ def header(
         "migration": int(to_ticks(charges.migration_s)),
         "restart": [[gpus, int(to_ticks(cost_s))] for gpus, cost_s in steps],
         **({"preemption": "restart"} if instance.restarts else {}),
+        **({"types": "ample"} if instance.has_small_types else {}),
         **({} if utilities is None else {"utility": utilities.name, "round": utilities.length}),
         **_ends(instance),
     }
@@ -86,52 +107,84 @@ def _ends(instance: Instance) -> Record:
 def given(
     instance: Instance, *, pairs: bool, utilities: JobUtilities | None = None
 ) -> Iterator[Record]:
-    """Rules, nodes, tables of speeds, and jobs; with ``pairs`` the speeds of jobs that share GPUs."""
-    if instance.copies is not None:
-        rules = instance.copies
-        times = ("round", rules.round_s), ("restart", rules.restart_s)
-        ticks = {name: int(to_ticks(time_s)) for name, time_s in times}
-        average = int(to_ticks(rules.aggregation_s))
-        yield {"kind": "copies", **ticks, "aggregation": average, "most": rules.max_copies}
-    if instance.failures is not None:
-        yield _checkpoints(instance.failures)
-    if instance.graphs is not None:
-        network = instance.graphs.network
-        yield {
-            "kind": "network",
-            "intra": text_of(network.intra_bytes_per_s),
-            "nic": text_of(network.nic_bytes_per_s),
-            "gpus": int(network.gpus_per_node),
-            "sharing": network.sharing,
-        }
-    conditions = instance.conditions
-    profiles = None if conditions is None else conditions.sensitivity
-    for k, node in enumerate(instance.cluster.nodes):
-        record: Record = {"kind": "node", "node": k, "gpus": node.gpus, "type": node.gpu_type}
-        if profiles is not None:
-            amounts = {"cpus": node.cpus, "memory": node.memory_gb}
-            record |= {name: round(amount * _THOUSANDTHS) for name, amount in amounts.items()}
-        yield record
-    if instance.failures is not None:
-        yield from _faults(instance.failures)
-    if instance.cluster.quotas is not None:
-        yield from _quotas(instance.cluster.quotas)
-    speeds = _JobFields(instance, pairs)
-    for k, row in enumerate(speeds.tables):
+    """Rules, nodes, tables of speeds, and jobs; with ``pairs`` the speeds of jobs that share GPUs.
+
+    Raises
+    ------
+    InputError
+        If the instance has features that are not in ``KNOWS``.
+    """
+    require(instance, KNOWS, "records of certificates")
+    fields = _JobFields(instance, pairs)
+    yield from _of_features(instance, _RULES)
+    yield from _nodes(instance)
+    yield from _of_features(instance, _LIMITS)
+    for k, row in enumerate(fields.tables):
         yield {"kind": "widths", "widths": k, "speeds": [text_of(speed) for speed in row]}
-    for k, profile in enumerate(() if profiles is None else profiles.profiles):
-        cells = [[cpus, memory, text_of(speed)] for cpus, memory, speed in profile_cells(profile)]
-        yield {"kind": "profile", "profile": k, "cells": cells}
-    if instance.graphs is not None:
-        yield from _graphs(instance.graphs)
-    for record in _jobs(instance, speeds):
+    yield from _of_features(instance, _SPEEDS)
+    for record in _jobs(instance, fields):
         yield record if utilities is None else record | utilities.fields(record["job"])
 
 
-def _checkpoints(failures: NodeFailures) -> Record:
-    rule, known_s = failures.checkpoints, failures.known_until_s
+Writer = Callable[["Instance"], Iterator[Record]]
+
+
+def _of_features(instance: Instance, writers: Mapping[Feature, Writer]) -> Iterator[Record]:
+    for feature, write in writers.items():
+        if feature in instance.features:
+            yield from write(instance)
+
+
+def _copy_rules(instance: Instance) -> Iterator[Record]:
+    rules = instance.copies
+    assert rules is not None
+    times = ("round", rules.round_s), ("restart", rules.restart_s)
+    ticks = {name: int(to_ticks(time_s)) for name, time_s in times}
+    average = int(to_ticks(rules.aggregation_s))
+    yield {"kind": "copies", **ticks, "aggregation": average, "most": rules.max_copies}
+
+
+def _network(instance: Instance) -> Iterator[Record]:
+    assert instance.graphs is not None
+    network = instance.graphs.network
+    yield {
+        "kind": "network",
+        "intra": text_of(network.intra_bytes_per_s),
+        "nic": text_of(network.nic_bytes_per_s),
+        "gpus": int(network.gpus_per_node),
+        "sharing": network.sharing,
+    }
+
+
+def _nodes(instance: Instance) -> Iterator[Record]:
+    """Nodes, with what profiles ask of them."""
+    counted = Feature.PROFILES in instance.features
+    for k, node in enumerate(instance.cluster.nodes):
+        record: Record = {"kind": "node", "node": k, "gpus": node.gpus, "type": node.gpu_type}
+        if counted:
+            amounts = {"cpus": node.cpus, "memory": node.memory_gb}
+            record |= {name: round(amount * _THOUSANDTHS) for name, amount in amounts.items()}
+        yield record
+
+
+def _profiles(instance: Instance) -> Iterator[Record]:
+    for k, profile in enumerate(_sensitivity(instance).profiles):
+        cells = [[cpus, memory, text_of(speed)] for cpus, memory, speed in profile_cells(profile)]
+        yield {"kind": "profile", "profile": k, "cells": cells}
+
+
+def _sensitivity(instance: Instance) -> Sensitivity:
+    conditions = instance.conditions
+    assert conditions is not None
+    assert conditions.sensitivity is not None
+    return conditions.sensitivity
+
+
+def _checkpoints(instance: Instance) -> Iterator[Record]:
+    assert instance.failures is not None
+    rule, known_s = instance.failures.checkpoints, instance.failures.known_until_s
     never = rule.interval_s == np.inf
-    return {
+    yield {
         "kind": "checkpoints",
         "interval": NEVER if never else int(to_ticks(rule.interval_s)),
         "cost": int(to_ticks(rule.cost_s)),
@@ -139,15 +192,19 @@ def _checkpoints(failures: NodeFailures) -> Record:
     }
 
 
-def _quotas(quotas: Quotas) -> Iterator[Record]:
+def _quotas(instance: Instance) -> Iterator[Record]:
     """A record a tenant, of the moments from which another number of GPUs holds."""
+    quotas = instance.cluster.quotas
+    assert quotas is not None
     starts = [int(to_ticks(start_s)) for start_s in quotas.start_s]
     for k, column in enumerate(zip(*quotas.gpus, strict=True)):
         periods = [[start, int(gpus)] for start, gpus in zip(starts, column, strict=True)]
         yield {"kind": "quota", "quota": k, "periods": periods}
 
 
-def _faults(failures: NodeFailures) -> Iterator[Record]:
+def _faults(instance: Instance) -> Iterator[Record]:
+    failures = instance.failures
+    assert failures is not None
     for node, down_s, up_s in zip(
         failures.node.tolist(), failures.down_s.tolist(), failures.up_s.tolist(), strict=True
     ):
@@ -166,8 +223,9 @@ def profile_cells(profile: Profile) -> list[tuple[int, int, float]]:
     ]
 
 
-def _graphs(graphs: JobGraphs) -> Iterator[Record]:
-    for k, graph in enumerate(graphs.graph):
+def _graphs(instance: Instance) -> Iterator[Record]:
+    assert instance.graphs is not None
+    for k, graph in enumerate(instance.graphs.graph):
         yield {
             "kind": "graph",
             "graph": k,
@@ -186,12 +244,89 @@ def _graphs(graphs: JobGraphs) -> Iterator[Record]:
         }
 
 
+_RULES: Mapping[Feature, Writer] = {
+    Feature.COPIES: _copy_rules,
+    Feature.FAILURES: _checkpoints,
+    Feature.GRAPHS: _network,
+}
+"""Records before the nodes."""
+_LIMITS: Mapping[Feature, Writer] = {Feature.FAILURES: _faults, Feature.QUOTAS: _quotas}
+"""Records after the nodes."""
+_SPEEDS: Mapping[Feature, Writer] = {Feature.PROFILES: _profiles, Feature.GRAPHS: _graphs}
+"""Records before the jobs."""
+
+FieldsOfJob = Callable[[int], Record]
+
+
+def _part(instance: Instance) -> FieldsOfJob:
+    milli = instance.workload.gpu_milli
+    return lambda job: {"part": int(milli[job])} if milli[job] < WHOLE_GPU else {}
+
+
+def _quota(instance: Instance) -> FieldsOfJob:
+    quotas, tenant = instance.cluster.quotas, instance.workload.tenant
+    assert quotas is not None
+    number = {name: k for k, name in enumerate(quotas.tenants)}
+    return lambda job: {"quota": number[tenant[job]]}
+
+
+def _spread(instance: Instance) -> FieldsOfJob:
+    conditions = instance.conditions
+    assert conditions is not None
+    assert conditions.locality is not None
+    speed = conditions.locality.spread_speed
+    return lambda job: {"spread": text_of(speed[job])}
+
+
+def _profile(instance: Instance) -> FieldsOfJob:
+    of = _sensitivity(instance).of
+    return lambda job: {"profile": int(of[job])}
+
+
+def _graph(instance: Instance) -> FieldsOfJob:
+    graphs, work = instance.graphs, instance.workload.work
+    assert graphs is not None
+    return lambda job: {"graph": int(graphs.of[job]), "work": text_of(work[job]), "run": {}}
+
+
+def _copied(instance: Instance) -> FieldsOfJob:
+    rates, steps = copy_rates(instance), total_steps(instance.workload).tolist()
+
+    def of(job: int) -> Record:
+        rate = {name: text_of(rate) for name, rate in rates[job].items()}
+        return {"steps": steps[job], "rate": rate, "run": {}}
+
+    return of
+
+
+def _beside(instance: Instance) -> FieldsOfJob:
+    names, sort = run_speed.gpu_types(instance.cluster)[0], sorts(instance)[1]
+    beside = ticks_beside(instance)
+
+    def of(job: int) -> Record:
+        by_type = {
+            names[kind]: {str(sort): ticks for sort, ticks in by_sort.items()}
+            for kind, by_sort in beside[job].items()
+        }
+        return {"sort": sort[job], "beside": by_type}
+
+    return of
+
+
+_FIELDS: Mapping[Feature, Callable[[Instance], FieldsOfJob]] = {
+    Feature.PARTS: _part,
+    Feature.QUOTAS: _quota,
+    Feature.SPREAD: _spread,
+    Feature.PROFILES: _profile,
+    Feature.GRAPHS: _graph,
+    Feature.COPIES: _copied,
+}
+
+
 class _JobFields:
     """Fields of jobs that some instances add; ``tables`` are the speeds by width that jobs refer to."""
 
     def __init__(self, instance: Instance, pairs: bool) -> None:
-        self._instance, self._pairs = instance, pairs
-        self._names = run_speed.gpu_types(instance.cluster)[0]
         self.tables: list[tuple[float, ...]] = []
         self._table_of: dict[int, int] = {}
         known: dict[tuple[float, ...], int] = {}
@@ -199,58 +334,26 @@ class _JobFields:
             row = tuple(speeds_by_width(instance, job))
             self._table_of[job] = known.setdefault(row, len(known))
         self.tables = list(known)
-        self._beside = ticks_beside(instance) if pairs else []
-        self._sort = sorts(instance)[1] if pairs else []
-        self._rates = copy_rates(instance) if instance.copies is not None else []
-        copies = instance.copies is not None
-        self._steps = total_steps(instance.workload).tolist() if copies else []
-        quotas = instance.cluster.quotas
-        tenants = () if quotas is None else quotas.tenants
-        self._quota = {tenant: k for k, tenant in enumerate(tenants)}
+        self._writers = [of(instance) for each, of in _FIELDS.items() if each in instance.features]
+        if self.tables:
+            self._writers.append(self._widths)
+        if pairs:
+            self._writers.append(_beside(instance))
 
     @property
     def plain(self) -> bool:
         """True if no job has any."""
-        instance = self._instance
-        parts = (instance.conditions, instance.graphs, instance.copies)
-        more = self._pairs or self._in_parts or self._quota
-        return all(part is None for part in parts) and not more
-
-    @property
-    def _in_parts(self) -> bool:
-        return bool(self._instance.workload.fractional.any())
+        return not self._writers
 
     def of(self, job: int) -> Record:
         """Those of a job."""
-        instance = self._instance
         found: Record = {}
-        milli = int(instance.workload.gpu_milli[job])
-        if milli < WHOLE_GPU:
-            found["part"] = milli
-        if self._quota:
-            found["quota"] = self._quota[instance.workload.tenant[job]]
-        conditions = instance.conditions
-        if conditions is not None and conditions.locality is not None:
-            found["spread"] = text_of(conditions.locality.spread_speed[job])
-        if job in self._table_of:
-            found["widths"] = self._table_of[job]
-        if conditions is not None and conditions.sensitivity is not None:
-            found["profile"] = int(conditions.sensitivity.of[job])
-        if self._pairs:
-            found["sort"] = self._sort[job]
-            found["beside"] = {
-                self._names[kind]: {str(sort): ticks for sort, ticks in by_sort.items()}
-                for kind, by_sort in self._beside[job].items()
-            }
-        if instance.graphs is not None:
-            found["graph"] = int(instance.graphs.of[job])
-            found["work"] = text_of(instance.workload.work[job])
-            found["run"] = {}
-        if instance.copies is not None:
-            found["steps"] = self._steps[job]
-            found["rate"] = {name: text_of(rate) for name, rate in self._rates[job].items()}
-            found["run"] = {}
+        for write in self._writers:
+            found |= write(job)
         return found
+
+    def _widths(self, job: int) -> Record:
+        return {"widths": self._table_of[job]} if job in self._table_of else {}
 
 
 def _jobs(instance: Instance, fields: _JobFields) -> Iterator[Record]:

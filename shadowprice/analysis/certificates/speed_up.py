@@ -18,12 +18,27 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.demands import may_grow, widths_and_ticks
 from shadowprice.analysis.certificates.found import Found
+from shadowprice.instances.features import Feature, missing
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.classic.hesrpt import GrowingJob, least_weighted_total
 
 if TYPE_CHECKING:
     from shadowprice.analysis.certificates.demands import ClassDemands
     from shadowprice.instances.instance import Instance
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # of a job the fastest counts
+        Feature.CHARGES,  # only restrict
+        Feature.SHARING,  # where nobody does
+        Feature.PROFILES,  # the fastest counts
+        Feature.SPREAD,  # makes no run faster
+        Feature.WIDTHS,
+        Feature.FAILURES,  # what is lost is done again
+        Feature.RESTART,  # only restricts
+    }
+)
 
 Record = dict[str, Any]
 Numbers = NDArray[np.float64]
@@ -51,7 +66,7 @@ def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[Found
     n, weights = len(demands.release), len(set(demands.weight))
     if not demands.gangs or n > _MOST_JOBS or n * weights > _MOST_SUMS:
         return
-    if instance.graphs is not None or not may_grow(instance).any():
+    if missing(instance, KNOWS) or not may_grow(instance).any():
         return
     times = _times_by_width(instance)
     search = _Search.of(demands, times)

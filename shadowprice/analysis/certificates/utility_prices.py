@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.demands import ClassDemands, types_alone
 from shadowprice.analysis.certificates.job_utilities import JobUtilities, rounded_sum
 from shadowprice.analysis.certificates.whole_rounds import proposing, whole_round_jobs
 from shadowprice.analysis.utility.bound import improve
@@ -67,8 +67,7 @@ class RoundMarket:
     @classmethod
     def of(cls, instance: Instance, demands: ClassDemands, utilities: JobUtilities) -> RoundMarket:
         """Types where nothing but these matters, else one machine; of the jobs that count."""
-        special = (instance.conditions, instance.graphs, instance.copies)
-        if demands.gangs and all(part is None for part in special):
+        if demands.gangs and types_alone(instance):
             types, of_node = run_speed.gpu_types(instance.cluster)
             sizes = [node.gpus for node in instance.cluster.nodes]
             capacity = np.bincount(of_node, weights=sizes, minlength=len(types)).astype(np.int64)

@@ -83,6 +83,7 @@ class Page:
         by: str,
         order: Sequence[str],
         colours: Mapping[str, str] | None = None,
+        least: float = 0.0,
     ) -> None:
         """Mean over the rows of every ``x``, a line for every entry of ``by``, with intervals of 95 %.
 
@@ -92,12 +93,14 @@ class Page:
             Entries of ``by`` to draw; those without rows are left out.
         colours : mapping, optional
             Colour by entry; else by the place in ``order``.
+        least : float
+            Least that ``y`` can be, where intervals end: 1 of a cost over a lower bound.
         """
         for place, name in enumerate(order):
             rows = table[table[by] == name]
             if rows.empty:
                 continue
-            found = [(at, estimate(part)) for at, part in rows.groupby(x)[y]]
+            found = [(at, estimate(part, least=least)) for at, part in rows.groupby(x)[y]]
             mean = np.array([each.mean for _, each in found])
             self._errorbar(
                 axes,
@@ -113,7 +116,7 @@ class Page:
     ) -> None:
         # Bars of no length would be drawn as caps that look like a measured interval.
         several = any(each.count > 1 for each in found)
-        error = np.array([[m.mean - m.low, m.high - m.mean] for m in found]).T
+        error = np.array([each.reach for each in found]).T
         axes.errorbar(at, mean, yerr=error if several else None, marker="o", **line)
 
     def bars(
@@ -127,7 +130,7 @@ class Page:
         """One horizontal bar for every entry, first on top, with interval and value."""
         reach = max(max(each.high, each.mean) for each in values.values())
         for place, (name, value) in enumerate(values.items()):
-            error = [[value.mean - value.low], [value.high - value.mean]]
+            error = [[each] for each in value.reach]
             axes.barh(
                 place,
                 value.mean,

@@ -8,17 +8,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.guarantees.lookup import KnownBound, Silence
+from shadowprice.analysis.guarantees.lookup import KnownBound, UnmetHypotheses
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.proofs.asrpt import conversion as asrpt_conversion
 from shadowprice.proofs.asrpt import prediction as asrpt_prediction
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.asrpt.conversion import Gangs
-from shadowprice.proofs.described_run import DescribedRun, held_back, not_comparable
+from shadowprice.proofs.described_run import DescribedRun, held_back
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.predictors.predictor import Features, predict_online, predictor
 
@@ -76,7 +75,7 @@ class AsrptTheorems:
 
     name: str = "asrpt"
 
-    def guarantee(self, outcome: Outcome, run: DescribedRun) -> Guarantee | Silence | None:
+    def guarantee(self, outcome: Outcome, run: DescribedRun) -> Guarantee | UnmetHypotheses | None:
         """Guarantee of a run's total completion time; None for another policy than A-SRPT.
 
         Predictions are made again, from the same completions.
@@ -85,11 +84,14 @@ class AsrptTheorems:
         if not isinstance(policy, Asrpt) or not len(outcome.instance.workload):
             return None
         delayed = any(held_back(run))
-        failing = asrpt_sharper.uncovered(run)
-        if delayed:
-            failing = (*asrpt_conversion.uncovered(run), *not_comparable(run))
-        if failing:
-            return Silence("ASRPT-pred" if delayed else "ASRPT-sharper", failing)
+        named = "ASRPT-pred" if delayed else "ASRPT-sharper"
+        missing = (
+            asrpt_prediction.missing_but_delays(run)
+            if delayed
+            else asrpt_sharper.missing_hypotheses(run)
+        )
+        if missing:
+            return UnmetHypotheses(named, missing)
         instance = outcome.instance
         share, virtual_s = assumed_s(outcome, policy)
         gangs = Gangs.of(instance, virtual_s)

@@ -8,8 +8,8 @@ from fractions import Fraction
 from shadowprice.analysis.guarantees.lookup import KnownBound
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.objective import Objective
-from shadowprice.proofs.described_run import DescribedRun, not_of_equal_gpus
-from shadowprice.solvers.classic.srtf import Srtf
+from shadowprice.proofs.described_run import DescribedRun
+from shadowprice.proofs.lower_bounds import srpt_one_machine
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,7 @@ class SrptTheorem:
 
     def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
         """1, on one GPU."""
-        one = isinstance(run.policy, Srtf) and outcome.instance.cluster.total_gpus == 1
-        if not one or run.objective is Objective.MAKESPAN or any(not_of_equal_gpus(run)):
+        if run.objective is Objective.MAKESPAN or srpt_one_machine.missing_hypotheses(run):
             return None
         return KnownBound("SRPT-1 (one machine)", Fraction(1))
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shadowprice.analysis.guarantees.lookup import FactorGuarantee, KnownBound, Silence, as_known
+from shadowprice.analysis.guarantees.lookup import (
+    FactorGuarantee,
+    KnownBound,
+    UnmetHypotheses,
+    as_known,
+)
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.proofs.classic import kill_restart
@@ -20,7 +25,9 @@ class KillRestartTheorem:
 
     name: str = "b-scaling"
 
-    def guarantee(self, outcome: Outcome, run: DescribedRun) -> FactorGuarantee | Silence | None:
+    def guarantee(
+        self, outcome: Outcome, run: DescribedRun
+    ) -> FactorGuarantee | UnmetHypotheses | None:
         """Guarantee of a run's total flow time; None for another policy.
 
         Jobs shorter than a b-th of the first try make the factor larger.
@@ -28,13 +35,13 @@ class KillRestartTheorem:
         policy, instance = run.policy, outcome.instance
         if not isinstance(policy, BScaling) or not len(instance.workload):
             return None
-        failing = kill_restart.uncovered(run)
-        if failing:
-            return Silence(THEOREM, failing)
+        missing = kill_restart.missing_hypotheses(run)
+        if missing:
+            return UnmetHypotheses(THEOREM, missing)
         return FactorGuarantee(
             THEOREM,
             "total flow time",
-            kill_restart.bound(instance, policy) / kill_restart.least(instance, policy),
+            kill_restart.bound(instance, policy) / kill_restart.least(instance),
             ScheduleClass(preemptive=False),
             f"tries of {policy.first_s:g} s, each {policy.b} times as long as the one before; no run time is known",
         )

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shadowprice.analysis.guarantees.lookup import FactorGuarantee, KnownBound, Silence, as_known
+from shadowprice.analysis.guarantees.lookup import (
+    FactorGuarantee,
+    KnownBound,
+    UnmetHypotheses,
+    as_known,
+)
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -21,15 +26,17 @@ class LeastParallelisableTheorem:
 
     name: str = "lpf"
 
-    def guarantee(self, outcome: Outcome, run: DescribedRun) -> FactorGuarantee | Silence | None:
+    def guarantee(
+        self, outcome: Outcome, run: DescribedRun
+    ) -> FactorGuarantee | UnmetHypotheses | None:
         """Guarantee of a run's makespan; None for another policy or objective."""
         policy, instance = run.policy, outcome.instance
         about = isinstance(policy, LeastParallelisableFirst) and len(instance.workload)
         if not about or run.objective is not Objective.MAKESPAN:
             return None
-        failing = tuple(least_parallelisable.uncovered(run))
-        if failing:
-            return Silence(THEOREM, failing)
+        missing = least_parallelisable.missing_hypotheses(run)
+        if missing:
+            return UnmetHypotheses(THEOREM, missing)
         return FactorGuarantee(
             THEOREM,
             "makespan",

@@ -34,18 +34,18 @@ class Statement(Protocol):
 
 
 @dataclass(frozen=True)
-class Silence:
+class UnmetHypotheses:
     """A theorem on a policy that is not about the run at hand.
 
     Parameters
     ----------
     theorem : str
-    failing : tuple of str
+    missing : tuple of str
         The hypotheses that the run does not meet, in words; at least one.
     """
 
     theorem: str
-    failing: tuple[str, ...]
+    missing: tuple[str, ...]
 
     @property
     def factor(self) -> None:
@@ -53,7 +53,7 @@ class Silence:
 
     def sentence(self, policy: str) -> str:
         """The hypotheses that fail, in words."""
-        return f"{policy}: {self.theorem} says nothing here: {'; '.join(self.failing)}"
+        return f"{policy}: {self.theorem} says nothing here: {'; '.join(self.missing)}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class KnownBound:
         return f"at most {at_most(self.factor)} by {self.theorem}"
 
 
-def as_known(stated: FactorGuarantee | Silence | None) -> KnownBound | None:
+def as_known(stated: FactorGuarantee | UnmetHypotheses | None) -> KnownBound | None:
     """The factor that a theorem states of a run, if it states one."""
     if not isinstance(stated, FactorGuarantee):
         return None
@@ -135,13 +135,8 @@ def theorems() -> Mapping[str, PolicyTheorems]:
 
 
 def described(run: Run, objective: Objective) -> DescribedRun | None:
-    """A run as theorems see it; None of which no theorem speaks.
-
-    That is one in a loop of its own, on nodes that fail, or of jobs that ask for CPUs or memory, for which a
-    gang may wait beside enough free GPUs.
-    """
-    instance = run.instance
-    if run.policy is None or instance.failures is not None or instance.workload.asking.any():
+    """A run as theorems see it; None of one in a loop of its own, of which no theorem speaks."""
+    if run.policy is None:
         return None
     return DescribedRun(run.instance, run.policy, objective, run.rounds.length_s, run.placement)
 

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from shadowprice.analysis.guarantees.asrpt import assumed_s
-from shadowprice.analysis.guarantees.lookup import FactorGuarantee, KnownBound, Silence, as_known
+from shadowprice.analysis.guarantees.lookup import (
+    FactorGuarantee,
+    KnownBound,
+    UnmetHypotheses,
+    as_known,
+)
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -26,7 +31,9 @@ class RobustTheorem:
 
     name: str = "asrpt-robust"
 
-    def guarantee(self, outcome: Outcome, run: DescribedRun) -> FactorGuarantee | Silence | None:
+    def guarantee(
+        self, outcome: Outcome, run: DescribedRun
+    ) -> FactorGuarantee | UnmetHypotheses | None:
         """Guarantee of a run's total completion time; None for another policy.
 
         Predictions are made again, from the same completions.
@@ -34,9 +41,9 @@ class RobustTheorem:
         policy, instance = run.policy, outcome.instance
         if not isinstance(policy, RobustAsrpt) or not len(instance.workload):
             return None
-        failing = tuple(robust.uncovered(run))
-        if failing:
-            return Silence(THEOREM, failing)
+        missing = robust.missing_hypotheses(run)
+        if missing:
+            return UnmetHypotheses(THEOREM, missing)
         _, virtual_s = assumed_s(outcome, Asrpt(predictor=policy.predictor))
         gangs = Gangs.of(instance, virtual_s)
         least = prediction.optimum_at_least(gangs)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shadowprice.analysis.guarantees.lookup import FactorGuarantee, KnownBound, Silence, as_known
+from shadowprice.analysis.guarantees.lookup import (
+    FactorGuarantee,
+    KnownBound,
+    UnmetHypotheses,
+    as_known,
+)
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -21,16 +26,18 @@ class ServerFillingTheorem:
 
     name: str = "server-filling"
 
-    def guarantee(self, outcome: Outcome, run: DescribedRun) -> FactorGuarantee | Silence | None:
+    def guarantee(
+        self, outcome: Outcome, run: DescribedRun
+    ) -> FactorGuarantee | UnmetHypotheses | None:
         """Guarantee of a run's total flow time; None for another policy or objective."""
         if not isinstance(run.policy, ServerFillingSrpt) or run.objective is not Objective.FLOW:
             return None
         instance = outcome.instance
         if not len(instance.workload):
             return None
-        failing = tuple(relevant_work.uncovered(run))
-        if failing:
-            return Silence(THEOREM, failing)
+        missing = relevant_work.missing_hypotheses(run)
+        if missing:
+            return UnmetHypotheses(THEOREM, missing)
         more = int(relevant_work.more_jobs(instance))
         return FactorGuarantee(
             THEOREM,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from shadowprice.analysis.guarantees.lookup import KnownBound
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
-from shadowprice.proofs.described_run import DescribedRun, not_of_equal_gpus
+from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.proofs.tiresias import las as tiresias_las
 from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.tiresias.las2d import Las2d
@@ -29,7 +28,7 @@ class LasTheorem:
         policy, instance = run.policy, outcome.instance
         if run.objective is not Objective.COMPLETION or not isinstance(policy, Las2d):
             return None
-        if policy.promote_knob != math.inf or any(not_of_equal_gpus(run)):
+        if tiresias_las.missing_hypotheses(run):
             return None
         most = tiresias_las.bound(instance, policy.thresholds_gpu_s)
         least = max(bound.ticks for bound in simple_bounds(instance, Objective.COMPLETION))

@@ -24,9 +24,10 @@ them can still not pass a schedule that breaks a rule, nor metrics that are not 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -71,6 +72,7 @@ from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
@@ -78,7 +80,7 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload_files import read_workload, write_workload
 from shadowprice.proofs.certificate import Violation
-from shadowprice.proofs.verification.segments import ORDER
+from shadowprice.proofs.verification.segments import ORDER, verifiable_in_segments
 from shadowprice.version import __version__
 
 if TYPE_CHECKING:
@@ -96,6 +98,29 @@ __all__ = [
     "load",
     "save",
 ]
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,
+        Feature.COPIES,
+        Feature.FAILURES,
+        Feature.QUOTAS,
+        Feature.PARTS,
+        Feature.CORES,
+        Feature.AMOUNTS,
+        Feature.WINDOW,
+        Feature.STOPPED,
+        Feature.RESTART,
+    }
+)
+"""Features that run directories write down."""
 
 MOST_ROWS_AT_ONCE = 2**22
 """Rows of a schedule that is read in one piece."""
@@ -148,13 +173,6 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     preemption: Preemption | UnsetType = UNSET
     cleaning: bool | UnsetType = UNSET
     made_by: MadeBy | UnsetType = UNSET
-
-    @property
-    def plain(self) -> bool:
-        """True if jobs run as one gang each, alone, to the end."""
-        parts = (self.together, self.graphs, self.conditions, self.copies)
-        ways = (self.until_complete, self.failures, self.preemption)
-        return all(part is UNSET for part in (*parts, *ways))
 
 
 def save(
@@ -241,9 +259,11 @@ def check(directory: str | Path, watch: Watch | None = None) -> VerifiedRun:
     if described.get("kind", SCHEDULE_KIND) != SCHEDULE_KIND or not path.is_file():
         return load(directory)
     saved = decode(ScheduleRunFile, described, str(directory / RUN))
-    if not saved.plain or parsed(path, pq.read_metadata).num_rows <= MOST_ROWS_AT_ONCE:
+    if parsed(path, pq.read_metadata).num_rows <= MOST_ROWS_AT_ONCE:
         return load(directory)
     instance = _instance(saved, directory)
+    if not verifiable_in_segments(instance):
+        return load(directory)
     try:
         outcome = StreamedOutcome(
             instance,
@@ -329,8 +349,15 @@ def _verified(found: FoundRun, described: Description, directory: Path) -> Outco
 
 
 def describe(outcome: VerifiedRun, provenance: Provenance = UNKNOWN) -> Description:
-    """Content of ``run.json`` but the digests."""
-    instance, together = outcome.instance, outcome.instance.pair_throughputs
+    """Content of ``run.json`` but the digests.
+
+    Raises
+    ------
+    InputError
+        If the instance has a feature that run directories do not write down.
+    """
+    instance = outcome.instance
+    require(instance, KNOWS, "run directories")
     described: Description = {
         "format": FORMAT,
         "kind": SCHEDULE_KIND,
@@ -346,25 +373,54 @@ def describe(outcome: VerifiedRun, provenance: Provenance = UNKNOWN) -> Descript
     }
     if provenance.made_by is not None:
         described["made_by"] = dict(provenance.made_by)
-    if together is not None:
-        described["together"] = {"gpu_types": together.gpu_types, "source": together.source}
-    if instance.graphs is not None:
-        described["graphs"] = len(instance.graphs.graph)
-    if instance.conditions is not None:
-        described["conditions"] = True
-    if instance.copies is not None:
-        described["copies"] = asdict(instance.copies)
-    if instance.cluster.quotas is not None:
-        described["quotas"] = asdict(instance.cluster.quotas)
-    if instance.until_complete is not None:
-        described["until_complete"] = str(instance.until_complete)
-    if instance.failures is not None:
-        described["failures"] = failures_file.described(instance.failures)
-    if instance.stopped_s is not None:
-        described["stopped_s"] = instance.stopped_s
-    if instance.restarts:
-        described["preemption"] = str(instance.preemption)
+    for feature, (entry, written) in _ENTRIES.items():
+        if feature in instance.features:
+            described[entry] = written(instance)
     return described
+
+
+def _together(instance: Instance) -> dict[str, object]:
+    table = instance.pair_throughputs
+    assert table is not None
+    return {"gpu_types": table.gpu_types, "source": table.source}
+
+
+def _graphs(instance: Instance) -> int:
+    assert instance.graphs is not None
+    return len(instance.graphs.graph)
+
+
+def _copies(instance: Instance) -> dict[str, object]:
+    assert instance.copies is not None
+    return asdict(instance.copies)
+
+
+def _quotas(instance: Instance) -> dict[str, object]:
+    assert instance.cluster.quotas is not None
+    return asdict(instance.cluster.quotas)
+
+
+def _failures(instance: Instance) -> object:
+    assert instance.failures is not None
+    return failures_file.described(instance.failures)
+
+
+_ENTRIES: Mapping[Feature, tuple[str, Callable[[Instance], object]]] = MappingProxyType(
+    {
+        Feature.SHARING: ("together", _together),
+        Feature.GRAPHS: ("graphs", _graphs),
+        Feature.PROFILES: ("conditions", lambda instance: True),
+        Feature.SPREAD: ("conditions", lambda instance: True),
+        Feature.WIDTHS: ("conditions", lambda instance: True),
+        Feature.COPIES: ("copies", _copies),
+        Feature.QUOTAS: ("quotas", _quotas),
+        Feature.WINDOW: ("until_complete", lambda instance: str(instance.until_complete)),
+        Feature.FAILURES: ("failures", _failures),
+        Feature.STOPPED: ("stopped_s", lambda instance: instance.stopped_s),
+        Feature.RESTART: ("preemption", lambda instance: str(instance.preemption)),
+    }
+)
+"""Entries of ``run.json`` on what an instance has beside jobs, nodes and charges."""
 
 
 def _read_schedule(path: Path) -> Schedule:

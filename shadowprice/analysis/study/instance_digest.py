@@ -4,20 +4,46 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 
 import numpy as np
 
 from shadowprice.analysis.run_directory import conditions as conditions_file
 from shadowprice.analysis.run_directory.graphs import to_json
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance
 
 _DIGITS = 16
 
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.SHARING,
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,
+        Feature.COPIES,
+        Feature.FAILURES,
+        Feature.QUOTAS,
+        Feature.PARTS,
+        Feature.CORES,
+        Feature.AMOUNTS,
+        Feature.WINDOW,
+        Feature.STOPPED,
+        Feature.RESTART,
+    }
+)
+"""Features that digests tell apart."""
+
 
 def digest_of(instance: Instance) -> str:
     """First digits of the SHA-256 of all that an instance consists of; names of jobs are part of it."""
+    require(instance, KNOWS, "digests of instances")
     found = hashlib.sha256()
     for part in _parts(instance):
         found.update(part + b"\0")
@@ -39,17 +65,48 @@ def _parts(instance: Instance) -> Iterator[bytes]:
         else:
             yield json.dumps(values.tolist(), default=str).encode()
     yield json.dumps(asdict(instance.overheads), sort_keys=True, default=str).encode()
-    # What the best speeds are says enough of tables of pairs: bounds know no more of them.
     yield np.ascontiguousarray(instance.processing_s).tobytes()
-    if instance.pair_throughputs is not None:
-        yield instance.pair_throughputs.source.encode()
-    if instance.graphs is not None:
-        yield to_json(instance.graphs).encode()
-    if instance.conditions is not None:
-        yield conditions_file.to_json(instance.conditions).encode()
-    if instance.failures is not None:
-        # Faults are drawn as far as a run goes: their law or file says which they are.
-        yield repr((instance.failures.source, instance.failures.checkpoints)).encode()
+    for feature, said in _SAID.items():
+        if feature in instance.features:
+            yield said(instance)
+    # Written also where there is neither, as ever.
     yield repr((instance.copies, instance.until_complete)).encode()
-    if instance.restarts:
-        yield str(instance.preemption).encode()
+
+
+def _sharing(instance: Instance) -> bytes:
+    table = instance.pair_throughputs
+    assert table is not None
+    pairs = sorted((repr(key), rates) for key, rates in table.pairs.items())
+    return json.dumps([table.source, table.gpu_types, pairs]).encode()
+
+
+def _graphs(instance: Instance) -> bytes:
+    assert instance.graphs is not None
+    return to_json(instance.graphs).encode()
+
+
+def _conditions(instance: Instance) -> bytes:
+    assert instance.conditions is not None
+    return conditions_file.to_json(instance.conditions).encode()
+
+
+def _failures(instance: Instance) -> bytes:
+    # Faults are drawn as far as a run goes: their law or file says which they are.
+    assert instance.failures is not None
+    return repr((instance.failures.source, instance.failures.checkpoints)).encode()
+
+
+_SAID: Mapping[Feature, Callable[[Instance], bytes]] = MappingProxyType(
+    {
+        Feature.SHARING: _sharing,
+        Feature.GRAPHS: _graphs,
+        Feature.PROFILES: _conditions,
+        Feature.SPREAD: _conditions,
+        Feature.WIDTHS: _conditions,
+        Feature.FAILURES: _failures,
+        Feature.QUOTAS: lambda instance: repr(instance.cluster.quotas).encode(),
+        Feature.STOPPED: lambda instance: repr(instance.stopped_s).encode(),
+        Feature.RESTART: lambda instance: str(instance.preemption).encode(),
+    }
+)
+"""What features say beyond the nodes, the columns of the jobs and the charges."""

@@ -33,6 +33,7 @@ import pyarrow.parquet as pq
 
 from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.points.kept import Kept, PointResults
+from shadowprice.analysis.study.equal_types import equal_types
 from shadowprice.analysis.study.plan import AXES, StudyPlan
 from shadowprice.analysis.study.run_rows import LEVELS
 from shadowprice.analysis.study.study_file import StudyFile, study_of
@@ -212,7 +213,7 @@ def _record(plan: StudyPlan, command: str, failed: Mapping[str, str]) -> StudyRe
         python=platform.python_version(),
         libraries=dict(_versions()),
         files=plan.files,
-        notes=plan.notes,
+        notes=(*plan.notes, *equal_types(plan.runs)),
         runs=len(plan.runs),
         failed=dict(failed),
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility.instance import UtilityInstance, whole_rounds
 from shadowprice.errors import VerificationError
+from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
@@ -187,22 +188,23 @@ class CertifiedBound:
         Upper bound of the total utility.
     source : str
         Whose prices.
-    rounds : bool
-        Whether the class is that of schedules of whole rounds; otherwise it is all schedules.
+    round_s : float or None
+        Length of the rounds [s] where the class is that of schedules in whole rounds; otherwise it is all schedules.
     unshared : bool
         Whether the class leaves out schedules in which jobs share GPUs, as the instance lets them.
     """
 
     value: Fraction
     source: str
-    rounds: bool
+    round_s: float | None = None
     unshared: bool = False
 
     @property
-    def kind(self) -> str:
-        """Prices and class in words."""
-        what = "schedules of whole rounds" if self.rounds else "any schedule"
-        return f"{self.source}, {what}{' in which nobody shares GPUs' if self.unshared else ''}"
+    def holds_for(self) -> str:
+        """The class in words: gangs may stop and resume, anywhere."""
+        share = " in which nobody shares GPUs" if self.unshared else ""
+        when = "" if self.round_s is None else f", in whole rounds of {self.round_s:g} s"
+        return f"{ScheduleClass(preemptive=True)}{share}{when}"
 
 
 def certified_bound(
@@ -238,7 +240,7 @@ def certified_bound(
     if earned > best.value:
         raise VerificationError(
             f"utility: a run earned {float(earned)!r}, more than the bound {float(best.value)!r} by "
-            f"{best.kind}"
+            f"{best.source} of {best.holds_for}"
         )
     return replace(best, unshared=SharingGain.of(given.instance) is not None)
 
@@ -254,7 +256,7 @@ def _bounds(
     kinds = given.instance.cluster.type_of_node
     start: Prices = np.zeros((given.rounds, len(given.instance.cluster.gpu_types)))
     lowest, _ = _of_any(given, start, [Fraction(0)])
-    yield CertifiedBound(lowest, "each job alone", False)
+    yield CertifiedBound(lowest, "each job alone")
     aligned = all(whole_rounds(outcome, given.round_s) for outcome in outcomes.values())
     exact = aligned and len(given.instance.workload) * given.rounds <= _EXACT_CELLS
     left = {name: given.prices(outcome) for name, outcome in outcomes.items()}
@@ -262,16 +264,16 @@ def _bounds(
     by_node |= {name: prices[:, kinds] for name, prices in offered.items()}
     for name, prices in by_node.items():
         value, repaired = _of_any(given, given.by_type(prices), hadar_certificate.SCALES)
-        yield CertifiedBound(value, name, False)
+        yield CertifiedBound(value, name)
         if value < lowest:
             lowest, start = value, repaired
         if exact:
-            yield CertifiedBound(_of_rounds(given, prices), name, True)
+            yield CertifiedBound(_of_rounds(given, prices), name, given.round_s)
     capacity = given.instance.cluster.gpus_per_type
     better = improve(given.demands(), capacity, start, given.round_ticks, earned, budget_s)
-    yield CertifiedBound(_of_any(given, better, [Fraction(1)])[0], "improved prices", False)
+    yield CertifiedBound(_of_any(given, better, [Fraction(1)])[0], "improved prices")
     if exact:
-        yield CertifiedBound(_of_rounds(given, better[:, kinds]), "improved prices", True)
+        yield CertifiedBound(_of_rounds(given, better[:, kinds]), "improved prices", given.round_s)
 
 
 def _of_any(

@@ -19,8 +19,10 @@ from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
 from shadowprice.analysis.utility.instance import ROUND_S, UtilityInstance
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import missing
 from shadowprice.instances.workload import Workload
 from shadowprice.models.hadar import time_indexed
+from shadowprice.solvers.hadar.offline.optimum import KNOWS as PLANS_KNOWS
 from shadowprice.solvers.hadar.offline.optimum import OfflineOptimum, optimum
 from shadowprice.solvers.hadar.offline.programme import ModelBuilder
 from shadowprice.solvers.policy import Policy
@@ -43,7 +45,9 @@ class UtilityRow:
     utility : float
         Total utility, of each job at the end of the round in which it completes.
     bound, bound_kind
-        No schedule earns more, and by which prices.
+        No schedule of the class earns more, and by which prices.
+    holds_for : str
+        The class, in words.
     optimum : float or None
         The bound again if a run or the offline plan attains it, else None.
     ratio : float
@@ -56,6 +60,7 @@ class UtilityRow:
     utility: float
     bound: float
     bound_kind: str
+    holds_for: str
     optimum: float | None
     ratio: float
     certified: bool
@@ -66,9 +71,13 @@ class UtilityRow:
         share = 0.0 if math.isinf(self.ratio) else math.floor(1000 / Fraction(self.ratio)) / 10
         proof = "certified" if self.certified else "not certified"
         return (
-            f"{self.policy} reaches at least {share:.1f} % of the largest possible utility "
+            f"{self.policy} reaches at least {share:.1f} % of the largest possible utility of {self.holds_for} "
             f"({proof} by {self.bound_kind})"
         )
+
+    def to_dict(self) -> dict[str, object]:
+        """The row as tables and JSON have it; the class is ``class``, as of bounds of costs."""
+        return {"class" if key == "holds_for" else key: each for key, each in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -121,13 +130,13 @@ class UtilityComparison:
         """One row a policy."""
         import pandas as pd
 
-        return pd.DataFrame([asdict(row) for row in self.rows])
+        return pd.DataFrame([row.to_dict() for row in self.rows])
 
     def to_dict(self) -> dict[str, object]:
         """Data that ``--json`` prints; ratios of nothing earned are None."""
-        rows = [asdict(row) for row in self.rows]
-        for row in rows:
-            row["ratio"] = row["ratio"] if row["ratio"] < float("inf") else None
+        rows = [row.to_dict() for row in self.rows]
+        for row, told in zip(rows, self.rows, strict=True):
+            row["ratio"] = told.ratio if math.isfinite(told.ratio) else None
         return {
             "objective": "utility",
             "utility": self.utility,
@@ -221,8 +230,10 @@ def compare_utility(
 def _optimum(
     given: UtilityInstance, budget_s: float, model: ModelBuilder | str | None
 ) -> OfflineOptimum | None:
-    """The best plan of a model, for instances small enough to try."""
+    """The best plan of a model, for instances small enough to try; none that it does not know, unless it was given."""
     jobs = len(given.instance.workload)
+    if model is None and missing(given.instance, PLANS_KNOWS):
+        return None
     if not 0 < jobs * given.rounds <= _OFFLINE_CELLS:
         if model is not None:
             raise InputError(
@@ -245,7 +256,8 @@ def _rows(
             name,
             float(utility),
             most,
-            bound.kind,
+            bound.source,
+            bound.holds_for,
             optimal,
             rounded_up(_ratio(bound, utility)),
             True,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, check_seconds
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import (
@@ -24,6 +25,18 @@ from shadowprice.instances.utility import (
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.proofs.hadar.any_schedule import BoundedJob
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,  # who pays them has less time
+        Feature.SHARING,  # of schedules in which nobody does
+        Feature.CORES,  # are GPUs of a type
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
 
 ROUND_S = 360.0
 """Round of utilities [s] where none is given, that of Hadar's policies."""
@@ -68,7 +81,7 @@ class UtilityInstance:
         ------
         InputError
             If the utility is unknown, the rounds are not on the grid, or a run is outside of what the
-            bounds are about: another workload, job graphs, conditions of runs, shared GPUs.
+            bounds are about: another workload, features that are not in ``KNOWS``, shared GPUs.
         """
         for outcome in outcomes:
             _refuse(outcome, outcomes[0].instance)
@@ -172,13 +185,10 @@ class UtilityInstance:
 def _refuse(outcome: Outcome, first: Instance) -> None:
     """Raise InputError for a run that may do more than the statements of the bounds allow."""
     found = outcome.instance
+    require(found, KNOWS, f"bounds of utilities, for policy {outcome.policy!r}")
     for wrong, say in [
         (found.workload != first.workload, "changes the workload, expected the same for all"),
         (found.cluster != first.cluster, "has another cluster, expected the same for all"),
-        (found.copies is not None, "runs a job as several copies, expected one gang"),
-        (found.graphs is not None, "has job graphs, expected throughputs by GPU type"),
-        (found.conditions is not None, "has conditions, expected throughputs by GPU type"),
-        (found.failures is not None, "is on nodes that fail, expected none that does"),
         (bool((outcome.schedule.partner >= 0).any()), "lets jobs share GPUs, expected none"),
     ]:
         if wrong:

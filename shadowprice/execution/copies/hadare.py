@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from shadowprice.errors import InputError
-from shadowprice.execution.copies.simulation import run_copies
+from shadowprice.execution.copies.simulation import KNOWS, run_copies
 from shadowprice.execution.own_loop import OwnLoop
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.copies import CopyRules
@@ -121,6 +121,7 @@ class HadarE:
             told,
             ignores=frozenset({"pair_throughputs", "samples"}),
             copies=chosen.rules,
+            reads=KNOWS,
         )
 
     def _refusal(self, switch: str, value: object) -> str:

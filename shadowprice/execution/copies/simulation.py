@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.copies import CopyRules, total_steps
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -34,6 +35,16 @@ from shadowprice.solvers.hadar.copies import (
     preferred_nodes,
     split_steps,
 )
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.COPIES,
+        Feature.AMOUNTS,
+    }
+)
+"""Features of the instances that run as copies; a copy has all CPUs and memory of its node."""
 
 Width = Callable[[int, int], int]
 """GPUs that a copy uses, of the job's gang and those of its node; its rate is in proportion."""
@@ -51,6 +62,7 @@ def run_copies(instance: Instance, order: CopyOrder, width: Width) -> Schedule:
     PolicyError
         If the order returns no scores.
     """
+    require(instance, KNOWS, "runs of copies")
     if instance.copies is None:
         raise InputError(
             f"{instance.workload.source}: the instance has no rules of copies, expected some"

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import EngineRun, Rounds
 from shadowprice.execution.failing_nodes import run as run_in_engine
+from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.index_policy import (
     PREEMPTIVE_RULES,
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.placement.protocol import Placement
+
+KNOWS = frozenset({Feature.CHARGES})
+"""Features of instances that the compiled loop serves; the engine runs the others."""
 
 WORTHWHILE_JOBS = 2000
 """Jobs from which on a run is worth loading compiled code."""
@@ -112,19 +116,7 @@ def runs_compiled(instance: Instance, policy: Policy, placement: Placement) -> J
 
 def serves(instance: Instance, placement: Placement) -> bool:
     """True if the compiled loop can run an instance with this placement, whatever the policy."""
-    plain = (
-        instance.workload.throughput is None
-        and instance.pair_throughputs is None
-        and instance.graphs is None
-        and instance.conditions is None
-        and instance.copies is None
-        and instance.until_complete is None
-        and instance.failures is None
-        and not instance.restarts
-        and not instance.workload.fractional.any()
-        and instance.cluster.quotas is None
-        and not instance.workload.asking.any()
-    )
+    plain = not missing(instance, KNOWS)
     known = placement == Count() or placement == Consolidate() or placement == Pack()
     gpus = instance.cluster.gpus_per_node
     in_sets = placement != Count() and len(gpus) * int(gpus.max()) > _MOST_IN_SETS

@@ -15,6 +15,7 @@ from shadowprice.instances.instance import Instance, Overheads
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.features import Feature
     from shadowprice.instances.schedule import Schedule
     from shadowprice.instances.speeds.conditions import Conditions
     from shadowprice.instances.speeds.sensitivity import Sensitivity
@@ -91,6 +92,22 @@ def in_engine(policy: Policy, rounds: Rounds | None = None) -> Recipe:
 
 
 @dataclass(frozen=True)
+class PublishedLoop:
+    """A loop of a published simulator.
+
+    Parameters
+    ----------
+    schedule : callable
+        From an instance and a seed to a schedule.
+    reads : frozenset of Feature
+        Features of instances that it knows.
+    """
+
+    schedule: Callable[[Instance, int], Schedule]
+    reads: frozenset[Feature]
+
+
+@dataclass(frozen=True)
 class Preset:
     """A published simulator.
 
@@ -103,15 +120,14 @@ class Preset:
     recipes : mapping of str to callable
         For each of the original's policies, a recipe from its inputs.
     loops : mapping of str to callable
-        Policies that run in a loop of the original's own, not in the engine: from an instance and a
-        seed to a schedule.
+        Policies that run in a loop of the original's own, not in the engine.
     """
 
     name: str
     source: str
     placements: Mapping[str, Placement]
     recipes: Mapping[str, Recipe] = field(default_factory=dict)
-    loops: Mapping[str, Callable[[Instance, int], Schedule]] = field(default_factory=dict)
+    loops: Mapping[str, PublishedLoop] = field(default_factory=dict)
 
     @property
     def policies(self) -> list[str]:
@@ -124,12 +140,13 @@ class Preset:
         if loop is None:
             return None
         return OwnLoop(
-            lambda instance: loop(instance, seed),
+            lambda instance: loop.schedule(instance, seed),
             frozenset({"preset", "seed", "pair_throughputs", "until_complete"}),
             lambda switch, value: (
                 f"preset {self.name}: runs in its own loop, with its own rounds, placement and charges"
             ),
             {"preset": self.name, "seed": seed, "preemptive": True},
+            reads=loop.reads,
         )
 
     def recipe(

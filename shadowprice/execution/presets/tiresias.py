@@ -21,8 +21,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.execution.presets.preset import Preset, RecipeInputs, RunSetup, in_engine
-from shadowprice.execution.presets.tiresias_gandiva import gandiva_schedule
+from shadowprice.execution.presets.preset import (
+    Preset,
+    PublishedLoop,
+    RecipeInputs,
+    RunSetup,
+    in_engine,
+)
+from shadowprice.execution.presets.tiresias_gandiva import KNOWS, gandiva_schedule
 from shadowprice.instances.cluster import Cluster
 from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
 from shadowprice.solvers.list_scheduling import run_exactly
@@ -209,5 +215,5 @@ PRESET = Preset(
         "dlas-gpu": in_engine(Dlas("dlas-gpu", gpu_time=True)),
         "dlas-gpu-gittins": _gittins,
     },
-    loops={"gandiva": gandiva_schedule},
+    loops={"gandiva": PublishedLoop(gandiva_schedule, KNOWS)},
 )

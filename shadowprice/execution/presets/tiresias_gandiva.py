@@ -36,10 +36,14 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
 NAME = "gandiva"
+KNOWS = frozenset({Feature.RATES})
+"""Features of instances that the original can express."""
+
 WHERE = "preset tiresias: policy 'gandiva'"
 
 GANGS = (16, 1, 2, 4, 24, 32, 8, 64, 12)
@@ -122,6 +126,7 @@ class TiresiasGandivaSimulator:
     """State of one run; jobs are rows of the workload."""
 
     def __init__(self, instance: Instance) -> None:
+        require(instance, KNOWS, WHERE)
         self.gpus_per_node = _gpus_per_node(instance.cluster)
         self.total_gpus = instance.cluster.total_gpus
         _check(instance)
@@ -346,8 +351,6 @@ def _gpus_per_node(cluster: Cluster) -> int:
 
 def _check(instance: Instance) -> None:
     """Refuse what the original has no notion of."""
-    if not instance.overheads.free:
-        raise InputError(f"{WHERE} charges nothing, got {instance.overheads}")
     if not set(instance.workload.gpus.tolist()) <= set(GANGS):
         wrong = next(gang for gang in instance.workload.gpus.tolist() if gang not in GANGS)
         known = ", ".join(map(str, sorted(GANGS)))

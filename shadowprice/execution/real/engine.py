@@ -11,10 +11,12 @@ import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, repeat
+from typing import ClassVar
 
 from shadowprice.execution.engine import Engine, Rounds
 from shadowprice.execution.real.real_hosts import RealHosts
 from shadowprice.execution.real.run import RealRun
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.graphs.workload_graphs import in_order
 from shadowprice.instances.instance import Instance
@@ -24,11 +26,28 @@ from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Policy, State
 
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.SHARING,
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.AMOUNTS,
+    }
+)
+"""Features of the instances that real runs have; what runs are charged there is measured."""
+
 
 class RealEngine(Engine):
     """The loop of a real run."""
 
+    knows: ClassVar[frozenset[Feature]] = KNOWS
+    called: ClassVar[str] = "real runs"
+
     def __init__(self, run: RealRun, policy: Policy, placement: Placement, rounds: Rounds) -> None:
+        # Before a host is touched.
+        require(run.measuring.instance, self.knows, self.called)
         self.run = run
         self.real = RealHosts(run)
         counted = run.amounts.over(placement)

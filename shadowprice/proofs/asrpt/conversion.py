@@ -19,6 +19,8 @@ reads :math:`C_j \le C_j^V (1 + \rho m / (m - \gamma + 1)) + \rho p_j`.
 If the head of the queue may be held back on purpose (the consolidation delay), but job i never
 after :math:`C_i^V + \tau_i`, add :math:`\max_{i \le j} \tau_i` to either: the largest delay, not their sum.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours; the published lemma could not be read. Without delays it is what the conversion of a
 one-machine schedule is recalled to need.
 
@@ -56,20 +58,25 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.workload_graphs import run_s
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
-from shadowprice.proofs.described_run import (
-    DescribedRun,
-    not_at_events,
-    not_one_pool,
-    not_plain_runs,
-    not_strictly_in_order,
-)
+from shadowprice.proofs.described_run import DescribedRun, missing_in, not_strictly_in_order
+from shadowprice.proofs.hypotheses import Hypotheses
 from shadowprice.solvers.asrpt.srpt_machine import virtual_completions
 
 STATUS = "ours"
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.RATES,  # p_j is work over throughput
+        Feature.SHARING,  # others may share, A-SRPT lets nobody
+        Feature.GRAPHS,  # P_j is the longest over mappings
+        Feature.RESTART,  # A-SRPT stops nobody
+    }
+)
+HYPOTHESES = Hypotheses("ASRPT-conv", KNOWS)
 
 
 @dataclass(frozen=True)
@@ -97,12 +104,14 @@ class Gangs:
 
     @classmethod
     def of(cls, instance: Instance, virtual_s: ArrayLike | None = None) -> Gangs:
-        """The jobs of an instance; the virtual machine assumes the shortest runs if not told."""
-        if len(instance.cluster.gpu_types) > 1 and instance.workload.throughput is not None:
-            raise InputError(
-                f"cluster {instance.cluster}: the bounds of A-SRPT hold for GPUs of one speed, "
-                "expected a single GPU type"
-            )
+        """The jobs of an instance; the virtual machine assumes the shortest runs if not told.
+
+        Raises
+        ------
+        InputError
+            If a hypothesis of ASRPT-conv on the instance fails.
+        """
+        HYPOTHESES.expect(instance)
         shortest = to_ticks(instance.shortest_s)
         virtual = shortest if virtual_s is None else np.maximum(to_ticks(virtual_s), 1)
         columns = (to_ticks(instance.workload.arrival_s), instance.workload.gpus, shortest)
@@ -144,7 +153,14 @@ def largest_ratio(above: Sequence[int], below: Sequence[int]) -> Fraction:
 
 
 def longest_ticks(instance: Instance) -> NDArray[np.int64]:
-    """Run time of every job on its worst placement [ticks], shape (n,)."""
+    """Run time of every job on its worst placement [ticks], shape (n,).
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
+    """
+    HYPOTHESES.expect(instance)
     if instance.graphs is None:
         return to_ticks(instance.shortest_s)
     longest_s = instance.graphs.longest_iteration_s[instance.graphs.of]
@@ -200,15 +216,19 @@ def bound(instance: Instance, virtual_s: ArrayLike | None = None) -> Fraction:
     ----------
     virtual_s : array_like, optional
         q_j [s], shape (n,); the shortest runs if not given.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
     """
     total = sum(job_bounds(Gangs.of(instance, virtual_s)), Fraction(0))
     return total / TICKS_PER_S
 
 
-def uncovered(run: DescribedRun) -> tuple[str, ...]:
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses that a run does not meet, in words; jobs may be held back, which adds the largest delay."""
-    failing = (not_strictly_in_order, not_at_events, not_one_pool, not_plain_runs)
-    return tuple(words for each in failing for words in each(run))
+    return missing_in(run, HYPOTHESES, not_strictly_in_order(run))
 
 
 def check(
@@ -216,5 +236,11 @@ def check(
     total_completion_s: float | Fraction,
     virtual_s: ArrayLike | None = None,
 ) -> bool:
-    """True if a run's total completion time [s] respects the bound."""
-    return Fraction(total_completion_s) <= bound(instance, virtual_s)
+    """True if a run's total completion time [s] respects the bound.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
+    """
+    return bound(instance, virtual_s) >= Fraction(total_completion_s)

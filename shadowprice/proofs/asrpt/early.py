@@ -17,6 +17,8 @@ started as well, any of them.
 
 The policy measures t from the first arrival, which is stricter.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours, both. That some waiting is needed is classic: without preemption no deterministic online
 algorithm is better than 2-competitive for total completion time on one machine (randomised ones are:
 see ASRPT-sharper), and 2 is reached by not starting a job before its own length has passed
@@ -48,12 +50,13 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from numpy.typing import ArrayLike
 
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
@@ -62,14 +65,22 @@ from shadowprice.proofs.asrpt.prediction import holds
 from shadowprice.proofs.described_run import (
     DescribedRun,
     held_back,
-    not_at_events,
-    not_comparable,
-    not_one_pool,
-    not_plain_runs,
+    missing_in,
+    not_of_completion,
 )
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_weight
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 
 STATUS = "ours"
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.RATES,  # as ASRPT-pred
+        Feature.GRAPHS,
+        Feature.RESTART,
+    }
+)
+HYPOTHESES = Hypotheses("ASRPT-early", KNOWS, (not_one_weight,))
 
 
 def ratio(gangs: Gangs, guard: Fraction, judged: Sequence[int]) -> Fraction:
@@ -95,22 +106,32 @@ def bound(
         q_j [s], shape (n,); the shortest runs if not given.
     judged_s : array_like, optional
         h_j [s], shape (n,); the true longest runs if not given.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
     """
+    HYPOTHESES.expect(instance)
     gangs = Gangs.of(instance, virtual_s)
     judged = gangs.longest if judged_s is None else to_ticks(judged_s).tolist()
     return ratio(gangs, Fraction(guard), judged)
 
 
-def uncovered(run: DescribedRun) -> tuple[str, ...]:
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses that a run does not meet, in words: those of ASRPT-pred, but with early starts guarded."""
+    return missing_in(run, HYPOTHESES, _not_guarded(run), held_back(run), not_of_completion(run))
+
+
+def _not_guarded(run: DescribedRun) -> Iterator[str]:
     policy = run.policy
     if not isinstance(policy, Asrpt):
-        return (f"the policy is {policy.name}, the theorem is about A-SRPT",)
-    failing = ["jobs may overtake others"] if policy.overtake else []
+        yield f"the policy is {policy.name}, the theorem is about A-SRPT"
+        return
+    if policy.overtake:
+        yield "jobs may overtake others"
     if policy.work_conserving and policy.guard == math.inf:
-        failing.append("early starts have no guard, and no constant bounds them")
-    rest = (not_at_events, not_one_pool, not_plain_runs, held_back, not_comparable)
-    return (*failing, *(words for each in rest for words in each(run)))
+        yield "early starts have no guard, and no constant bounds them"
 
 
 def check(
@@ -120,9 +141,16 @@ def check(
     virtual_s: ArrayLike | None = None,
     judged_s: ArrayLike | None = None,
 ) -> bool:
-    """True if a run's total completion time [s] is within the factor of OPT's lower bounds."""
+    """True if a run's total completion time [s] is within the factor of OPT's lower bounds.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
+    """
+    factor = bound(instance, guard, virtual_s, judged_s)
     total = Fraction(total_completion_s) * TICKS_PER_S
-    return holds(Gangs.of(instance, virtual_s), total, bound(instance, guard, virtual_s, judged_s))
+    return holds(Gangs.of(instance, virtual_s), total, factor)
 
 
 def unguarded_family(n: int) -> Instance:

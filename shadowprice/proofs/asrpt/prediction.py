@@ -19,6 +19,8 @@ With predicted iterations :math:`n_j / \mu \le \tilde n_j \le \lambda n_j`, :mat
 
 lambda = mu = 1 gives ASRPT-ratio for either basis.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours. The published theorem, whose constants could not be read, is not claimed.
 
 Proof. OPT is the least total completion time.
@@ -54,13 +56,29 @@ from fractions import Fraction
 
 from numpy.typing import ArrayLike
 
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.proofs.asrpt import conversion as asrpt_conversion
 from shadowprice.proofs.asrpt.conversion import Gangs
-from shadowprice.proofs.described_run import DescribedRun, held_back, not_comparable
+from shadowprice.proofs.described_run import (
+    DescribedRun,
+    held_back,
+    missing_in,
+    not_of_completion,
+    not_strictly_in_order,
+)
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_weight
 
 STATUS = "ours"
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.RATES,  # as ASRPT-conv
+        Feature.GRAPHS,  # rho is over mappings
+        Feature.RESTART,  # others than A-SRPT lose by it, so that OPT is no smaller
+    }
+)
+HYPOTHESES = Hypotheses("ASRPT-pred", KNOWS, (not_one_weight,))
 
 
 def ratio(rho: Fraction, over: Fraction, kappa: Fraction, crowding: Fraction) -> Fraction:
@@ -98,14 +116,25 @@ def bound(instance: Instance, virtual_s: ArrayLike | None = None) -> Fraction:
     ----------
     virtual_s : array_like, optional
         q_j [s], shape (n,): the predicted run times of the virtual machine; exact if not given.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
     """
+    HYPOTHESES.expect(instance)
     gangs = Gangs.of(instance, virtual_s)
     return ratio(gangs.rho, gangs.virtual_over, gangs.kappa, gangs.crowding)
 
 
-def uncovered(run: DescribedRun) -> tuple[str, ...]:
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses that a run does not meet, in words: those of ASRPT-conv, and what OPT and cost are."""
-    return (*asrpt_conversion.uncovered(run), *held_back(run), *not_comparable(run))
+    return (*missing_but_delays(run), *held_back(run))
+
+
+def missing_but_delays(run: DescribedRun) -> tuple[str, ...]:
+    """The same of runs in which jobs may be held back, where the longest delay is added for each job."""
+    return missing_in(run, HYPOTHESES, not_strictly_in_order(run), not_of_completion(run))
 
 
 def check(
@@ -113,6 +142,13 @@ def check(
     total_completion_s: float | Fraction,
     virtual_s: ArrayLike | None = None,
 ) -> bool:
-    """True if a run's total completion time [s] is within the factor of OPT's lower bounds."""
+    """True if a run's total completion time [s] is within the factor of OPT's lower bounds.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
+    """
+    factor = bound(instance, virtual_s)
     total = Fraction(total_completion_s) * TICKS_PER_S
-    return holds(Gangs.of(instance, virtual_s), total, bound(instance, virtual_s))
+    return holds(Gangs.of(instance, virtual_s), total, factor)

@@ -13,6 +13,8 @@ rho = 1: on :func:`flow_family` its flow time is :math:`(n + 3) / 2` times the o
 without preemption. No deterministic online algorithm without preemption has one, against the optimum
 without preemption either (step 4).
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours; derived from the lemma of the paper that could be read (OPT grows by at most a factor
 rho if every job runs as on its worst placement) and recalled structure. Step 4 is folklore. *Offline* the
 question is one of computing: exhaustive search has the ratio 1 against the optimum without preemption,
@@ -44,6 +46,7 @@ from fractions import Fraction
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
@@ -51,10 +54,20 @@ from shadowprice.proofs.asrpt import prediction as asrpt_prediction
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.asrpt.prediction import holds, ratio_of_errors
 from shadowprice.proofs.described_run import DescribedRun
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_weight
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 
 STATUS = "ours"
 BASES = ("alpha_min", "alpha_max")
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.RATES,  # as ASRPT-pred
+        Feature.GRAPHS,
+        Feature.RESTART,
+    }
+)
+HYPOTHESES = Hypotheses("ASRPT-ratio", KNOWS, (not_one_weight,))
 
 EXACT = "oracle"
 """The predictor that is told the truth, and tells it."""
@@ -67,16 +80,22 @@ def bound(instance: Instance, *, basis: str = "alpha_min") -> Fraction:
     ----------
     basis : {"alpha_min", "alpha_max"}
         Time of an iteration from which virtual work is computed.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails, or there is no such basis.
     """
+    HYPOTHESES.expect(instance)
     if basis not in BASES:
         raise InputError(f"A-SRPT: basis is {basis!r}, expected one of {', '.join(BASES)}")
     gangs, exact = Gangs.of(instance), Fraction(1)
     return ratio_of_errors(gangs.rho, exact, exact, gangs.crowding, basis=basis)
 
 
-def uncovered(run: DescribedRun) -> tuple[str, ...]:
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses that a run does not meet, in words: those of ASRPT-pred, and exact predictions."""
-    failing = list(asrpt_prediction.uncovered(run))
+    failing = list(asrpt_prediction.missing_hypotheses(run))
     if isinstance(run.policy, Asrpt):
         if run.policy.predictor != EXACT:
             failing.append(f"predictions are by {run.policy.predictor}, expected exact ones")
@@ -88,9 +107,15 @@ def uncovered(run: DescribedRun) -> tuple[str, ...]:
 def check(
     instance: Instance, total_completion_s: float | Fraction, *, basis: str = "alpha_min"
 ) -> bool:
-    """True if a run's total completion time [s] is within the factor of OPT's lower bounds."""
-    total = Fraction(total_completion_s) * TICKS_PER_S
-    return holds(Gangs.of(instance), total, bound(instance, basis=basis))
+    """True if a run's total completion time [s] is within the factor of OPT's lower bounds.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails, or there is no such basis.
+    """
+    factor = bound(instance, basis=basis)
+    return holds(Gangs.of(instance), Fraction(total_completion_s) * TICKS_PER_S, factor)
 
 
 def flow_family(n: int) -> Instance:

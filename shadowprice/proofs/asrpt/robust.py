@@ -28,6 +28,8 @@ The first is the factor of ASRPT-pred over the share of predicted time: 2 + K ov
 factor: of n jobs with equal predictions on one GPU it starts one, which may be the long one, and the ratio tends to
 n with its length.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours: derived here; that shares add up in this way on one machine is the idea of preferential round robin
 (Purohit, Svitkina, Kumar, NeurIPS 2018; recalled). It is about completion times. Algorithms for total flow time whose
 factor grows with the error alone (Azar, Leonardi, Touitou, SODA 2022; Gupta et al., SODA 2026) are for one machine; of
@@ -62,42 +64,39 @@ either bound, 0.998 of (a) and 0.978 of (b) attained.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from numpy.typing import ArrayLike
 
-from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.proofs.asrpt.conversion import Gangs
-from shadowprice.proofs.classic.server_filling import hypothesis_on_runs
 from shadowprice.proofs.described_run import (
     DescribedRun,
-    not_comparable,
+    missing_in,
+    not_of_completion,
     not_of_policy,
 )
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_weight
 from shadowprice.solvers.asrpt.cycles import Cycles
 from shadowprice.solvers.asrpt.robust import RobustAsrpt
 from shadowprice.solvers.asrpt.srpt_machine import virtual_completions
 
 STATUS = "ours"
 
+KNOWS: frozenset[Feature] = frozenset({Feature.RATES})
+"""Run times may be work over throughput."""
 
-def uncovered(run: DescribedRun) -> Iterator[str]:
+HYPOTHESES = Hypotheses("ASRPT-robust", KNOWS, (not_one_weight,))
+
+
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses that a run does not meet, in words."""
-    yield from not_of_policy(run, RobustAsrpt, "asrpt-robust", _reason(run.instance))
-    yield from not_comparable(run)
-
-
-def _reason(instance: Instance) -> str | None:
-    jobs = instance.workload
-    if jobs.fractional.any() or jobs.on_cores.any():
-        return "jobs that hold parts of GPUs, or cores"
-    if instance.cluster.quotas is not None:
-        return "quotas of tenants"
-    return hypothesis_on_runs(instance)
+    policy = not_of_policy(run, RobustAsrpt, "asrpt-robust")
+    return missing_in(run, HYPOTHESES, policy, not_of_completion(run))
 
 
 @dataclass(frozen=True)
@@ -219,9 +218,5 @@ def check(
 
 
 def _expected(instance: Instance, cycles: Cycles, virtual_s: ArrayLike | None) -> list[JobBounds]:
-    reason = _reason(instance)
-    if reason is not None:
-        raise InputError(
-            f"{instance.workload.source}: has {reason}, which ASRPT-robust does not know"
-        )
+    HYPOTHESES.expect(instance)
     return job_bounds(Gangs.of(instance, virtual_s), cycles)

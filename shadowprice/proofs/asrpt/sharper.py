@@ -32,6 +32,8 @@ preemption and without. So what is known of the least factor for such gangs is
 and if B is a gang, and none is smaller, both are 1 + m / B: gangs of 1 and m have 1 + m for every m, where five jobs
 show no more than 2.4 for m = 4.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours; improves ASRPT-ratio and ASRPT-pred. For jobs of one GPU and rho = 1 the constant
 3 - 1/m for the conversion of a one-machine schedule is classic (Chekuri, Motwani, Natarajan, Stein,
 SIAM J. Computing 31, 2001; recalled).
@@ -80,6 +82,7 @@ from numpy.typing import ArrayLike
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
@@ -87,8 +90,18 @@ from shadowprice.proofs.asrpt import prediction as asrpt_prediction
 from shadowprice.proofs.asrpt.conversion import Gangs
 from shadowprice.proofs.asrpt.prediction import holds
 from shadowprice.proofs.described_run import DescribedRun
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_weight
 
 STATUS = "ours"
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.RATES,  # as ASRPT-pred
+        Feature.GRAPHS,
+        Feature.RESTART,
+    }
+)
+HYPOTHESES = Hypotheses("ASRPT-sharper", KNOWS, (not_one_weight,))
 
 
 def least_busy(gang: Sequence[int], capacity: int) -> int | None:
@@ -121,7 +134,13 @@ def bound(instance: Instance, virtual_s: ArrayLike | None = None) -> Fraction:
     ----------
     virtual_s : array_like, optional
         q_j [s], shape (n,): the predicted run times of the virtual machine; exact if not given.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
     """
+    HYPOTHESES.expect(instance)
     return ratio(Gangs.of(instance, virtual_s))
 
 
@@ -174,9 +193,9 @@ def family_floor(gpus: int, blocking: Sequence[int], count: int, parts: int) -> 
     return count * (blocking[0] + gpus) / possible
 
 
-def uncovered(run: DescribedRun) -> tuple[str, ...]:
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses that a run does not meet, in words: those of ASRPT-pred."""
-    return asrpt_prediction.uncovered(run)
+    return asrpt_prediction.missing_hypotheses(run)
 
 
 def check(
@@ -184,7 +203,14 @@ def check(
     total_completion_s: float | Fraction,
     virtual_s: ArrayLike | None = None,
 ) -> bool:
-    """True if a run's total completion time [s] is within the factor of OPT's lower bounds."""
+    """True if a run's total completion time [s] is within the factor of OPT's lower bounds.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
+    """
+    HYPOTHESES.expect(instance)
     gangs = Gangs.of(instance, virtual_s)
     return holds(gangs, Fraction(total_completion_s) * TICKS_PER_S, ratio(gangs))
 

@@ -42,7 +42,6 @@ def bound_of(
     of_last = kind in ("area", SPAN) if mine is None else mine.last
     need(of_last == last, f"{kind!r} is no bound of that")
     need(jobs.until is None or kind in OF_STOPPED, f"{kind!r} is no bound of what was stopped")
-    need(type(bound["grid"]) is list and type(prices) is list, "prices are no lists")
     if mine is not None:
         need("values" in more or not bound["grid"], f"{kind} takes no prices over time")
         return mine.evaluate(jobs, mine.modes(given, jobs, bound), bound)

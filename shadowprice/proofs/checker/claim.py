@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from math import ceil
+from typing import TextIO
 
 from .bounds import bound_of
 from .copies import CopySchedule
 from .costs import LeastWork, cost_of
-from .form import TICKS_PER_S, UTILITY, Record, Rejected, need, quotient, rational, read, shown
+from .form import (
+    LONGEST_LINE,
+    TICKS_PER_S,
+    UTILITY,
+    Record,
+    Rejected,
+    need,
+    quotient,
+    rational,
+    read,
+    shown,
+)
 from .gangs import GangSchedule
 from .instance import TAKE, GivenInstance
 from .utility import Utilities, bound_utility
 from .windows import WINDOWS, WindowTree
-
-MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def check(text: str) -> Record:
@@ -24,11 +35,15 @@ def check(text: str) -> Record:
     return check_lines(io.StringIO(text, newline="\n"))
 
 
-def check_lines(lines: Iterable[str]) -> Record:
-    """As :func:`check`, of lines that come one by one, with their line breaks."""
+def check_lines(file: TextIO) -> Record:
+    """As :func:`check`, of a file that is read line by line."""
     try:
-        return prove(read(lines))
-    except MALFORMED as error:
+        return prove(read(iter(partial(file.readline, LONGEST_LINE + 1), "")))
+    except (Rejected, OSError):
+        raise
+    except MemoryError:
+        raise Rejected("checking it takes more memory than there is") from None
+    except Exception as error:  # Whatever it is, nothing is proven.
         raise Rejected(f"a record is malformed: {error!r:.200}") from None
 
 

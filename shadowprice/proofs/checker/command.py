@@ -15,8 +15,10 @@ def main() -> int:
             claim = check_lines(file)
         asked = sys.argv[2:3] or [claim["instance"]]
         need([claim["instance"]] == asked, f"the instance is {claim['instance']}, not {asked[0]}")
-    except (IndexError, OSError, UnicodeDecodeError, Rejected) as error:
+        lines = "\n".join(sentences(claim))
+    except (IndexError, OSError, MemoryError, ValueError, Rejected) as error:
         print(f"rejected: {error} (usage: python checker FILE [DIGEST])", file=sys.stderr)
         return 1
-    print(*sentences(claim), sep="\n")
+    coding = sys.stdout.encoding or "ascii"
+    print(lines.encode(coding, "backslashreplace").decode(coding))
     return 0

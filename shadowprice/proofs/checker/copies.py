@@ -59,7 +59,8 @@ class CopySchedule:
             need(rate, f"job {j} cannot run on node {node}")
             owed = rules["aggregation"] if len(count[j]) > 1 else 0
             owed += rules["restart"] if self.last.get(node, j) != j else 0
-            need(run["overhead"] == owed, f"job {j} owes another overhead than {run['overhead']}")
+            paid = whole(run["overhead"], "overhead")
+            need(paid == owed, f"job {j} owes another overhead than {paid}")
             takes = ceil(whole(run["steps"], "steps", 1) / rate)
             end = whole(run["end"], "end of a run")
             fine = end - self.start - owed == takes and end <= self.start + rules["round"]

@@ -15,6 +15,8 @@ Record = dict[str, Any]
 FORMAT = 3
 LARGEST = 2**100
 MOST = 10**1000
+LONGEST_LINE = 10**8
+"""Characters of a line, its line break among them."""
 PRICE_UNIT = 2**20
 FINE = 2**1200
 TICKS_PER_S = 2**20
@@ -70,16 +72,27 @@ def name(value: Any, what: str) -> str:
     return str(value)
 
 
-def total(terms: Iterable[Fraction]) -> Fraction:
-    """Their sum, rounded down to a multiple of 2^-1200; pairwise, for denominators may all be different."""
+def total(terms: Iterable[Fraction], common: int) -> Fraction:
+    """Their sum, rounded down to a multiple of 2^-1200; pairwise, for denominators may all be different.
+
+    They are added up as multiples of 1 / ``common``, by which denominators that have much in common are short.
+    """
     by_unit: dict[int, int] = {}
-    for term in terms:
+    for each in terms:
+        term = each * common
         by_unit[term.denominator] = by_unit.get(term.denominator, 0) + term.numerator
     sums = [(above, below) for below, above in by_unit.items()]
     while len(sums) > 1:
         pairs = zip(sums[::2], sums[1::2], strict=False)
         sums = [*((a * d + c * b, b * d) for (a, b), (c, d) in pairs), *sums[len(sums) & ~1 :]]
-    return Fraction((sums[0][0] << 1200) // sums[0][1], 1 << 1200)
+    return Fraction((sums[0][0] << 1200) // (sums[0][1] * common), 1 << 1200)
+
+
+def listed(value: Any, what: str) -> list[Any]:
+    """A list."""
+    if type(value) is not list:
+        raise Rejected(f"{what} is {value!r:.80}, not a list")
+    return value
 
 
 def digest(lines: Iterable[str]) -> str:
@@ -90,7 +103,7 @@ def digest(lines: Iterable[str]) -> str:
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "header": (
         {"format", "policy", "objective", "start", "restart", "migration"},
-        {"placement", "window", "stopped", "preemption", "utility", "round", "rounds"},
+        {"placement", "window", "stopped", "preemption", "utility", "round", "rounds", "types"},
     ),
     "copies": ({"round", "restart", "aggregation", "most"}, set()),
     "checkpoints": ({"interval", "cost", "until"}, set()),
@@ -111,6 +124,18 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "part": (set(), {"cut", "at", "first", "grid", "prices"}),
     "claim": ({"class", "bound", "ratio", "instance", "file"}, {"cost", "earned"}),
 }
+SHAPES: dict[str, dict[str, type]] = {
+    "header": {"restart": list, "window": list},
+    "quota": {"periods": list},
+    "widths": {"speeds": list},
+    "profile": {"cells": list},
+    "graph": {"stages": list, "links": list},
+    "job": {"run": dict, "beside": dict, "rate": dict},
+    "run": {"pieces": list},
+    "bound": dict.fromkeys(("grid", "prices", "jobs", "rows", "values"), list),
+    "part": {"grid": list, "prices": list},
+}
+"""Fields that are lists or objects, by the kind of their record."""
 OF_ALL_JOBS = {"quota", "worth", "deadline"}
 """Fields that no job's speed depends on."""
 ORDER = {kind: place for place, kind in enumerate(FIELDS)}
@@ -134,6 +159,7 @@ def read(lines: Iterable[str]) -> Iterator[tuple[str, Record]]:
     count = dict.fromkeys(FIELDS, 0)
     given, every, latest, claim = LinesDigest(), LinesDigest(), 0, None
     for number, line in enumerate(lines, 1):
+        need(len(line) <= LONGEST_LINE, f"line {number} has more than 10^8 characters")
         need(line[-1:] == "\n", "the file does not end with a line break")
         need(line.isascii(), "the file is not ASCII")
         record, text = json.loads(line), line[:-1]
@@ -178,7 +204,14 @@ def check_form(number: int, kind: str, record: Record) -> None:
         need(fine, f"format is {made!r:.80}, this program checks format {FORMAT}")
     fields, more = FIELDS[kind]
     if record.keys() != fields and not fields <= record.keys() <= fields | more:
-        raise Rejected(f"line {number}: {kind} has fields {', '.join(sorted(record)):.200}")
+        has = repr(", ".join(sorted(record)))[1:-1]
+        raise Rejected(f"line {number}: {kind} has fields {has:.200}")
+    for field, shape in SHAPES.get(kind, {}).items():
+        if field in record and type(record[field]) is not shape:
+            what = "a list" if shape is list else "an object"
+            raise Rejected(
+                f"line {number}: {field} of a {kind} is {record[field]!r:.80}, not {what}"
+            )
 
 
 def summed(terms: Iterable[Fraction]) -> Fraction:

@@ -6,13 +6,13 @@ Kept are runs that hold GPUs, and jobs that are begun and not complete.
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_right
-from fractions import Fraction
-from math import ceil
+from bisect import bisect_left, bisect_right
+from math import lcm
 from typing import Any
 
 from .form import LARGEST, WHOLE_GPU, Record, Rejected, need, whole
 from .instance import GivenInstance
+from .limits import MOST_BITS
 from .speeds import slower
 
 Held = tuple[tuple[int, int], ...]
@@ -25,14 +25,20 @@ class Begun:
         self.end, self.owed = 0, 0
         self.held: Held = ()
         self.changes = False
-        self.done: dict[int, int] = {}
+        self.done, self.all = 0, 1
         self.pace = 1
 
-    def left(self) -> Fraction | int:
-        """Ticks that the job lacks at the pace of its last run; negative if they are too many."""
-        if len(self.done) == 1:
-            return self.pace - self.done[self.pace]
-        return (1 - sum(Fraction(ran, pace) for pace, ran in self.done.items())) * self.pace
+    def go(self, ticks: int) -> None:
+        """Count ticks at the pace of the last run: ``all`` is all of the job, a multiple of its every pace."""
+        if self.all % self.pace:
+            more = lcm(self.all, self.pace) // self.all
+            self.done, self.all = self.done * more, self.all * more
+            need(self.all.bit_length() <= MOST_BITS, "a job ran at too many speeds")
+        self.done += ticks * (self.all // self.pace)
+
+    def left(self) -> int:
+        """Ticks that the job lacks at the pace of its last run, rounded up; negative if they are too many."""
+        return -((self.done - self.all) * self.pace // self.all)
 
 
 class Amounts:
@@ -103,6 +109,7 @@ class GangSchedule:
         self.consolidated = "placement" in given.header
         self.round = given.header["round"] if "rounds" in given.header else 1
         self.restarts = "preemption" in given.header
+        self.steps = [most for most, _ in given.header["restart"]]
         self.begun: dict[int, Begun] = {}
         self.ends = [0] * len(given.arrival)
         self.start = 0
@@ -205,14 +212,17 @@ class GangSchedule:
         if not stays:
             job.owed += header["start"]
             if job.end:
-                gang = self.given.gang[j]
-                restart = [ticks for most, ticks in header["restart"] if gang <= most]
-                job.owed += (restart or header["restart"][-1][1:])[0]
+                job.owed += self.restart_of(self.given.gang[j])
                 job.owed += header["migration"] * (held != job.held)
         job.owed -= run["overhead"]
         fine = not job.owed or (job.owed > 0 and run["end"] - start == run["overhead"])
         need(fine, f"job {j} owes {job.owed} ticks of overhead")
         job.end, job.held, job.changes = run["end"], held, changes
+
+    def restart_of(self, gang: int) -> int:
+        """Ticks of overhead of a gang that begins again."""
+        place = min(bisect_left(self.steps, gang), len(self.steps) - 1)
+        return int(self.given.header["restart"][place][1])
 
     def pace(self, j: int, run: Record, more: Record | None) -> int:
         """Ticks that all of the job would take as a run goes."""
@@ -272,11 +282,11 @@ class GangSchedule:
                 saved = ran
         if self.restarts:  # What was done before is lost.
             need("partner" not in run, f"job {j} has a partner and restarts when preempted")
-            job.done.clear()
-        job.done[job.pace] = job.done.get(job.pace, 0) + ran
+            job.done = 0
+        job.go(ran)
         left = job.left()
         if left > 0:
-            job.done[job.pace] += saved - ran
+            job.go(saved - ran)
             return
         need(left > -1 and not idle, f"job {j} holds GPUs after the end of its work")
         self.ends[j] = end
@@ -291,7 +301,7 @@ class GangSchedule:
         for j in rows:
             if not self.ends[j]:
                 need(j in self.begun, f"job {j} is lost: it never runs")
-                short = ceil(self.begun[j].left())
+                short = self.begun[j].left()
                 raise Rejected(f"job {j} is {short} ticks short of its work")
         over = max(self.ends[j] for j in rows)
         need(

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import ceil
+from math import ceil, lcm
 from typing import Any
 
 from .costs import LeastWork
 from .form import (
     BY_DEADLINE,
     FIELDS,
+    MOST,
     OF_ALL_JOBS,
     OVER_TIME,
     PRICE_UNIT,
@@ -22,11 +23,13 @@ from .form import (
     WHOLE_GPU,
     Record,
     double,
+    listed,
     name,
     need,
     rational,
     whole,
 )
+from .limits import MOST_GPUS, MOST_JOBS, MOST_TYPES, STEPS_OF_A_JOB, Effort
 from .speeds import Graph, slower
 
 
@@ -40,6 +43,8 @@ class GivenInstance:
         self.network: Record = {}
         self.size: list[int] = []
         self.type_of: list[int] = []
+        self.gpus = 0
+        self.alike: dict[tuple[int, int], int] = {}
         self.types: dict[str, int] = {}
         self.amounts: dict[tuple[int, str], int] = {}
         self.faults: dict[int, tuple[list[int], list[int]]] = {}
@@ -47,12 +52,14 @@ class GivenInstance:
         self.quota_of: list[int] = []
         self.speeds: list[list[float]] = []
         self.cells: list[list[tuple[int, int, float]]] = []
+        self.best_of: list[float] = []
         self.graphs: list[Graph] = []
         self.ids: set[str] = set()
         self.arrival: list[int] = []
         self.gang: list[int] = []
         self.weight: list[Fraction] = []
         self.weights: dict[int | str, Fraction] = {}
+        self.weight_unit = 1
         self.worth: list[Fraction] = []
         self.deadline: list[int] = []
         self.times: list[tuple[int, ...]] = []
@@ -62,6 +69,7 @@ class GivenInstance:
         self.more: dict[int, Record] = {}
         self.shares: dict[tuple[str, int, int], Fraction] = {}
         self.largest: list[int] = []
+        self.effort, self.graph_effort = Effort("speeds of jobs"), Effort("runs of job graphs")
 
     def take_header(self, header: Record) -> None:
         """Policy and charges."""
@@ -69,9 +77,8 @@ class GivenInstance:
         for field in ("start", "migration"):
             whole(header[field], field)
         gangs = [whole(gang, "gang of a restart", 1) for gang, _ in header["restart"]]
-        need(
-            gangs and gangs == sorted(set(gangs)), f"gangs of restarts are {gangs}, not increasing"
-        )
+        fine = gangs and all(a < b for a, b in pairwise(gangs))
+        need(fine, f"gangs of restarts are {gangs!r:.80}, not increasing")
         for _, ticks in header["restart"]:
             whole(ticks, "restart")
         if "window" in header:
@@ -84,6 +91,8 @@ class GivenInstance:
         need(fine, f"preemption is {header.get('preemption')!r:.80}, not restart")
         fine = header.get("placement", "consolidated") == "consolidated"
         need(fine, f"placement is {header.get('placement')!r:.80}, not consolidated")
+        fine = header.get("types", "ample") == "ample"
+        need(fine, f"types are {header.get('types')!r:.80}, not ample")
         fields = {"utility", "round"} if header["objective"] == UTILITY else set()
         need(header.keys() & {"utility", "round"} == fields, "a utility is no objective, or lacks")
         if fields:
@@ -103,7 +112,7 @@ class GivenInstance:
         free = not self.header["start"] + self.header["migration"]
         need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
-        other = self.header.keys() & {"window", "stopped", "preemption", "rounds"}
+        other = self.header.keys() & {"window", "stopped", "preemption", "rounds", "types"}
         need(not other, "copies do not run to the end, restart, or are in whole rounds")
         self.copies = rules
 
@@ -132,6 +141,11 @@ class GivenInstance:
         self.size.append(whole(node["gpus"], f"GPUs of node {k}", 1))
         kind = name(node["type"], f"type of node {k}")
         self.type_of.append(self.types.setdefault(kind, len(self.types)))
+        self.gpus += self.size[k]
+        need(self.gpus <= MOST_GPUS, f"there are more than {MOST_GPUS} GPUs")
+        need(len(self.types) <= MOST_TYPES, f"there are more than {MOST_TYPES} GPU types")
+        sort = self.type_of[k], self.size[k]
+        self.alike[sort] = self.alike.get(sort, 0) + 1
         for field in ("cpus", "memory"):
             if field in node:
                 self.amounts[k, field] = whole(node[field], f"{field} of node {k}")
@@ -173,17 +187,20 @@ class GivenInstance:
         ]
         need(cells and all(speed for _, _, speed in cells), "a profile has no speeds, or one of 0")
         self.cells.append(cells)
+        self.best_of.append(max(speed for _, _, speed in cells))
 
     def take_graph(self, graph: Record) -> None:
         """A graph of stages."""
         need(whole(graph["graph"], "graph") == len(self.graphs), "a graph is out of order")
         need(self.network, "there are graphs and no network")
-        self.graphs.append(Graph(graph, self.network))
+        self.graphs.append(Graph(graph, self.network, self.graph_effort))
 
     def take_job(self, job: Record) -> None:
         """A job: its columns, and of some instances more."""
         j = len(self.arrival)
         need(whole(job["job"], f"job {j}") == j, f"job {j} is out of order")
+        need(j < MOST_JOBS, f"there are more than {MOST_JOBS} jobs")
+        self.effort.left += STEPS_OF_A_JOB
         self.ids.add(name(job["id"], f"id of job {j}"))
         need(len(self.ids) == j + 1, f"job {j} has the id of another")
         self.gang.append(whole(job["gpus"], f"gang of job {j}", 1))
@@ -191,10 +208,12 @@ class GivenInstance:
         raw = job["weight"]
         if type(raw) not in (int, str) or raw not in self.weights:
             self.weights[raw] = rational(raw, f"weight of job {j}")
+            self.weight_unit = lcm(self.weight_unit, self.weights[raw].denominator)
+            fine = self.weight_unit < MOST
+            need(fine, "weights have no common denominator of at most 1,000 digits")
         self.weight.append(self.weights[raw])
         self.take_worth(j, job)
         run = job["run"]
-        need(type(run) is dict, f"job {j} can run nowhere")
         need(
             run.keys() <= self.types.keys(), f"job {j} has a run time on a type that no node is of"
         )
@@ -250,7 +269,8 @@ class GivenInstance:
             for kind, times in more["beside"].items():
                 need(kind in self.types, f"{which} shares GPUs of no node")
                 for other, ticks in times.items():
-                    need(str(int(other)) == other, f"{which} runs beside {other!r:.80}")
+                    fine = str(whole(int(other), "sort of a partner")) == other
+                    need(fine, f"{which} runs beside {other!r:.80}")
                     whole(ticks, f"run time of {which}", 1)
         need(
             ("graph" in more) == ("work" in more), f"{which} has a graph or work without the other"
@@ -318,7 +338,8 @@ class GivenInstance:
         """Widths that a job may have, and ticks of all of it on so many GPUs under the best of conditions."""
         more = self.more[j]
         speeds = self.speeds[more["widths"]] if "widths" in more else [1.0]
-        best = max(s for _, _, s in self.cells[more["profile"]]) if "profile" in more else 1.0
+        best = self.best_of[more["profile"]] if "profile" in more else 1.0
+        self.effort.spend(len(speeds))
         for width, speed in enumerate(speeds, self.gang[j]):
             yield width, slower(ticks, best, speed)
 
@@ -330,17 +351,23 @@ class GivenInstance:
 
     def least_of_copies(self, more: Record) -> tuple[int, int]:
         """Of a job that runs as copies: on the fastest nodes of all, and on the fastest GPU."""
-        rates = [
-            size * more["rate"].get(t, 0) for size, t in zip(self.size, self.type_of, strict=True)
-        ]
-        fastest = sum(sorted(rates, reverse=True)[: self.copies["most"]])
+        self.effort.spend(len(self.alike))
+        rates = [(size * more["rate"].get(t, 0), n) for (t, size), n in self.alike.items()]
+        fastest, left = Fraction(0), self.copies["most"]
+        for rate, nodes in sorted(rates, reverse=True):
+            fastest, left = fastest + rate * min(nodes, left), left - min(nodes, left)
         return (
             max(int(more["steps"] / fastest), 1),
             max(int(more["steps"] / max(more["rate"].values())), 1),
         )
 
     def relaxed(self) -> LeastWork:
-        """Work that the bounds are about; after all jobs."""
+        """Work that the bounds are about; after all jobs.
+
+        A job whose area is more than the cluster does in its shortest time takes longer, for nobody gets more than
+        all of the cluster. So it is where a job might hold more GPUs than there are, or is fast beside a sort that
+        nobody is of. What is still more than the cluster does, by rounding, does not count.
+        """
         gain = Fraction(1)
         for (kind, one, other), share in self.shares.items():
             gain = max(gain, share + self.shares.get((kind, other, one), -share))
@@ -352,10 +379,12 @@ class GivenInstance:
             area = [each * scale for each in area]
         for j, part in parts.items():
             area[j] = self.area[j] * part * scale // WHOLE_GPU
-        gpus = sum(self.size)
+        gpus = self.gpus
         gangs = not (parts or self.shares or self.copies)
         capacity = int(gpus * scale * above)
-        weight, columns = self.weight, (self.shortest, area, self.gang)
+        shortest = [max(p, a // capacity) for a, p in zip(area, self.shortest, strict=True)]
+        area = [min(a, capacity * p) for a, p in zip(area, shortest, strict=True)]
+        weight, columns = self.weight, (shortest, area, self.gang)
         until = self.header.get("stopped")
         return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs, until)
 
@@ -393,7 +422,8 @@ class GivenInstance:
 
     def span_at_prices(self, jobs: LeastWork, prices: list[Any]) -> Fraction:
         """Lower bound on the last end, at prices of GPUs by type and of each job's own time: LB-span."""
-        by_type, own = ([whole(price, "price") for price in row] for row in prices)
+        rows = (listed(row, "prices") for row in prices)
+        by_type, own = ([whole(price, "price") for price in row] for row in rows)
         rent, worth, best = self.rent(by_type), 0, Fraction(0)
         need(rent and len(own) == len(jobs.area), "there are no prices of GPUs or of jobs' time")
         for j in sorted(range(len(own)), key=lambda j: -jobs.arrival[j]):
@@ -444,9 +474,11 @@ class GivenInstance:
         lose = ", jobs restart when preempted" if "preemption" in self.header else ""
         counts = self.what_counts()
         rounds = self.in_rounds()
-        return (
-            f"preemptive schedules{fail}{quota} in which {share}{grow}{lose}{counts}{few}{rounds}"
+        types = (
+            ", no gang uses a GPU type with fewer GPUs than it" if "types" in self.header else ""
         )
+        which = f"{share}{grow}{types}{lose}{counts}{few}{rounds}"
+        return f"preemptive schedules{fail}{quota} in which {which}"
 
     def in_rounds(self) -> str:
         """Length of the rounds that runs are in, where they are."""

@@ -8,10 +8,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .costs import LeastWork
-from .form import PRICE_UNIT, Record, need, rational, total, whole
+from .form import PRICE_UNIT, Record, listed, need, rational, total, whole
 from .instance import GivenInstance
 from .modes import RunModes, amount_modes, node_modes, pair_modes, type_modes
 from .one_machine import bound_fluid, bound_mean_busy_time
+from .prices import common_unit
 
 
 def on_one_machine(jobs: LeastWork, modes: RunModes, prices: list[Any]) -> LeastWork:
@@ -36,7 +37,8 @@ def busy_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
 
 def span_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
     """Lower bound on the last end, at prices of resources and of each job's own time: LB-mode (b)."""
-    prices, own = ([whole(price, "price") for price in row] for row in bound["prices"])
+    rows = (listed(row, "prices") for row in bound["prices"])
+    prices, own = ([whole(price, "price") for price in row] for row in rows)
     rent, worth, best = modes.rent(prices) * PRICE_UNIT, 0, Fraction(0)
     need(rent and len(own) == len(jobs.area), "there are no prices of resources or of jobs' time")
     least = modes.least(prices, own)
@@ -49,14 +51,15 @@ def span_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
 def interval_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
     """Every job's value of its work, less what it gains where time and resources cost less: LB-mode (c)."""
     grid = [whole(at, "grid") for at in bound["grid"]]
-    prices = [[whole(price, "price") for price in row] for row in bound["prices"]]
+    prices = [[whole(p, "price") for p in listed(row, "prices")] for row in bound["prices"]]
     fine = len(grid) == len(prices) + 1 and all(a < b for a, b in pairwise(grid))
     need(fine, "the grid does not increase")
     need(grid[0] <= min(jobs.arrival), "the grid begins too late")
+    need(len(bound["values"]) == len(jobs.area), "there are no values of all jobs' work")
     lengths = [b - a for a, b in pairwise(grid)]
     spent = sum((modes.rent(row) * n for row, n in zip(prices, lengths, strict=True)), Fraction(0))
+    modes.affordable(len(prices))
     rents = [modes.rents(row) for row in prices]
-    need(len(bound["values"]) == len(jobs.area), "there are no values of all jobs' work")
     terms = [-spent / PRICE_UNIT]
     for j, value in enumerate(bound["values"]):
         weight = jobs.weight[j]
@@ -67,7 +70,7 @@ def interval_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fracti
         terms.append(
             alpha + weight * Fraction(modes.shortest(j), 2) - Fraction(gained, PRICE_UNIT**2)
         )
-    return total(terms)
+    return total(terms, common_unit(jobs))
 
 
 def gain(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import chain
 from typing import Any, NamedTuple
 
 from .costs import LeastWork
-from .form import PRICE_UNIT, WHOLE_GPU, Record, need, whole
+from .form import PRICE_UNIT, WHOLE_GPU, Record, listed, need, whole
 from .instance import GivenInstance
+from .limits import Effort, fits
 from .speeds import slower
 
 
@@ -37,6 +39,13 @@ class RunModes(NamedTuple):
         )
         pairs = zip(self.capacity, prices, strict=True)
         return sum((units * price for units, price in pairs), Fraction(0))
+
+    def affordable(self, cells: int) -> None:
+        """Reject prices of so many cells if they make too large a table, or too many steps for all jobs."""
+        fits(cells * sum(map(len, self.use)), "prices over time")
+        effort = Effort("prices over time", len(self.kind))
+        effort.spend(cells * sum(map(len, self.time)))
+        effort.spend(cells * sum(len(uses) for row in self.use for uses in row))
 
     def rents(self, prices: list[int]) -> list[list[int]]:
         """Price of a tick of each kind of job in each mode, times PRICE_UNIT."""
@@ -87,28 +96,35 @@ def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
     """
     need(jobs.gangs and not given.speeds, "nodes: jobs share GPUs, may grow, or hold parts of them")
     most = max(given.size)
-    nodes, place = numbered(zip(given.type_of, given.size, strict=True))
+    nodes = list(given.alike)
+    place = {node: m for m, node in enumerate(nodes)}
+    sizes: dict[int, int] = {}
+    for t, _ in nodes:
+        sizes[t] = sizes.get(t, 0) + 1
     gangs, kind = numbered(jobs.gang)
+    narrow, effort = sorted(gangs), Effort("nodes", len(kind))
     types, capacity = len(given.types), gpus_by_type(given)
     on = [*(t for t, _ in nodes), *range(types)]
+    fits(len(kind) * len(on) + 8 * len(gangs) * (len(on) + len(bound["rows"])), "nodes")
     use = [[[(t, g * PRICE_UNIT)] for t in on] for g in gangs]
     for q, (t, size, weights, of_one) in enumerate(bound["rows"], types):
-        there = (whole(t, "type of a row"), whole(size, "nodes of a row")) in nodes
+        there = (whole(t, "type of a row"), whole(size, "nodes of a row")) in place
         need(there, "a row is of no nodes")
-        fit = [g for g in sorted(gangs) if g <= size]
-        need(len(weights) == len(fit), f"a row is not of gangs of {fit}")
+        fit = narrow[: bisect_right(narrow, size)]
+        need(len(weights) == len(fit), f"a row is not of gangs of {fit!r:.80}")
+        effort.spend(size * (len(fit) + 1))
         weight = {g: whole(each, "use of a node") for g, each in zip(fit, weights, strict=True)}
         one = whole(of_one, "use of a node")
-        only = all(size == other for k, other in nodes if k == t)
         need(
-            only or not one, "nodes of a type are of several sizes, and a gang across them uses one"
+            sizes[t] == 1 or not one,
+            "nodes of a type are of several sizes, and a gang across them uses one",
         )
         need(
             fullest(size, {**weight, 1: max(one, weight.get(1, 0))}) <= PRICE_UNIT,
             "a node is used twice",
         )
-        m = nodes.index((t, size))
-        capacity.append(Fraction(place.count(m)))
+        m = place[t, size]
+        capacity.append(Fraction(given.alike[t, size]))
         for k, g in enumerate(gangs):
             use[k][m].append((q, weight.get(g, 0)))
             use[k][len(nodes) + t].append((q, g * one))
@@ -141,7 +157,7 @@ def across(given: GivenInstance, j: int, most: int) -> Iterator[int]:
         elif "graph" in more:
             yield given.graphs[more["graph"]].spread_ticks(more["work"])
         elif ticks and gang <= most and "spread" in more:
-            best = max(s for _, _, s in given.cells[more["profile"]]) if "profile" in more else 1.0
+            best = given.best_of[more["profile"]] if "profile" in more else 1.0
             yield slower(ticks, best, more["spread"])
         else:
             yield ticks and given.fastest(j, ticks)
@@ -174,11 +190,13 @@ def pair_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
             )
         )
     keys, kind = numbered((given.more[j]["sort"], g) for j, g in enumerate(jobs.gang))
+    fits(len(keys) * (len(names) + len(bound["rows"])), "pairs")
+    Effort("pairs", len(time)).spend(len(bound["rows"]) * (len(shares.most) + len(keys)))
     use: list[list[list[tuple[int, int]]]] = [[[] for _ in names] for _ in keys]
     capacity, by_type = [], gpus_by_type(given)
     for q, (t, parts) in enumerate(bound["rows"]):
         need(whole(t, "type of a row") < len(names), "a row is of no GPU type")
-        found = [whole(part, "part") for part in parts]
+        found = [whole(part, "part") for part in listed(parts, "parts of a row")]
         need(len(found) > max(sort for sort, _ in keys), "a sort has no part")
         need(max(found) <= PRICE_UNIT, "a part is more than all")
         shares.fit(t, found)
@@ -224,8 +242,10 @@ def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunMod
         jobs.gang, (r.get("widths") for r in rows), (r.get("profile") for r in rows), strict=True
     )
     keys, kind = numbered(columns)
-    points = [points_of(given, *key) for key in keys]
+    effort = Effort("amounts", len(kind))
+    points = [points_of(given, *key, effort) for key in keys]
     types, width = len(given.types), max(map(len, points))
+    fits((len(keys) + len(kind)) * types * width, "amounts")
     capacity, asked = gpus_by_type(given), []
     for k, field in enumerate(("cpus", "memory"), 2):
         if any(point[k] for mine in points for point in mine):
@@ -251,11 +271,13 @@ def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunMod
 
 
 def points_of(
-    given: GivenInstance, gang: int, widths: int | None, profile: int | None
+    given: GivenInstance, gang: int, widths: int | None, profile: int | None, effort: Effort
 ) -> list[tuple[float, int, int, int]]:
     """Speed, GPUs, and thousandths of CPUs and memory of a job, less those that others are as good as."""
     speeds = [1.0] if widths is None else given.speeds[widths]
     cells = [(0, 0, 1.0)] if profile is None else given.cells[profile]
+    effort.spend(len(speeds) * len(cells))
+    fits(len(speeds) * len(cells), "widths and profiles")
     every = [
         (speed * more, w, w * cpus, w * memory)
         for w, more in enumerate(speeds, gang)
@@ -263,6 +285,7 @@ def points_of(
     ]
     kept: list[tuple[float, int, int, int]] = []
     for point in sorted(set(every), key=lambda p: (-p[0], *p[1:])):
+        effort.spend(len(kept))
         if not any(all(a <= b for a, b in zip(k[1:], point[1:], strict=True)) for k in kept):
             kept.append(point)
     return kept

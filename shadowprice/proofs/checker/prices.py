@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import chain, pairwise
 from math import lcm
@@ -12,17 +12,32 @@ from typing import Any
 
 from .costs import LeastWork
 from .form import PRICE_UNIT, Record, need, total, whole
+from .limits import MOST_SUMS, Effort
 
 
 def bound_interval_lp(jobs: LeastWork, bound: Record) -> Fraction:
-    """Every job takes its time where time and GPUs cost least."""
+    """Every job takes its time where time and GPUs cost least.
+
+    It takes none after the grid. Of no job has the cluster more to do than it does in the job's shortest time; so
+    while it is busy or everybody runs at his best, a tick is one of somebody's shortest times at least, and a
+    best schedule is over by the last arrival and all shortest times, which are on the grid.
+    """
     grid, prices = cells_of(bound["grid"], bound["prices"])
     need(grid[0] <= min(jobs.arrival), "the grid begins too late")
+    fits = all(a <= jobs.capacity * p for a, p in zip(jobs.area, jobs.shortest, strict=True))
+    need(fits, "a job has more work than the cluster does in its shortest time")
     last = max(jobs.arrival) + sum(jobs.shortest)
     need(grid[-1] >= last, "the grid ends too early")
+    Effort("interval-lp", len(jobs.area)).spend(len(jobs.area) * len(prices))
     spent = sum(p * (b - a) for p, (a, b) in zip(prices, pairwise(grid), strict=True))
     paid = Fraction(-jobs.capacity * spent, jobs.scale * PRICE_UNIT)
-    return total([paid, *(least_price(jobs, j, grid, prices) for j in range(len(jobs.area)))])
+    costs = (least_price(jobs, j, grid, prices) for j in range(len(jobs.area)))
+    return total(chain([paid], costs), common_unit(jobs))
+
+
+def common_unit(jobs: LeastWork) -> int:
+    """A number that weights and prices are whole multiples of one over."""
+    return lcm(PRICE_UNIT * jobs.scale, *{each.denominator for each in jobs.weight})
 
 
 def least_price(jobs: LeastWork, j: int, grid: list[int], prices: list[int]) -> Fraction:
@@ -60,7 +75,9 @@ def bound_configurations(jobs: LeastWork, bound: Record) -> Fraction:
     """Every job's cheapest plan at prices of gangs, a list a width; each cell has the dearest gangs that fit."""
     need(jobs.gangs, "configurations: jobs share GPUs, hold parts of them or run as copies")
     widths, capacity = sorted(set(jobs.gang)), jobs.gpus
-    need(len(bound["prices"]) == len(widths), f"there are no prices for gangs of {widths}")
+    need(len(bound["prices"]) == len(widths), f"there are no prices for gangs of {widths!r:.80}")
+    effort = Effort("configurations", len(jobs.gang), MOST_SUMS)
+    effort.spend(len(bound["grid"]) * len(widths) * (capacity + 1))
     found = [cells_of(bound["grid"], row) for row in bound["prices"]]
     grid, rows = found[0][0], dict(zip(widths, (row for _, row in found), strict=True))
     release: dict[int, list[int]] = {g: [] for g in widths}
@@ -96,17 +113,22 @@ def plans(
     most: Sequence[int | Fraction],
 ) -> Fraction:
     """Cheapest plans, from prices and their multiples by job, less what each cell is worth at most."""
-    unit = max(jobs.weight) / PRICE_UNIT
+    unit, effort = max(jobs.weight) / PRICE_UNIT, Effort("prices of plans", len(jobs.area))
     spent = (worth * (b - a) for worth, (a, b) in zip(most, pairwise(grid), strict=True))
     paid = sum(spent, Fraction(0))
-    costs = (cheapest_plan(jobs, j, grid, *row, unit) for j, row in enumerate(rows))
-    return total(chain([-paid * unit], costs))
+    costs = (cheapest_plan(jobs, j, (grid, *row), unit, effort.spend) for j, row in enumerate(rows))
+    return total(chain([-paid * unit], costs), common_unit(jobs))
 
 
 def cheapest_plan(
-    jobs: LeastWork, j: int, grid: list[int], prices: list[int], multiple: Fraction, unit: Fraction
+    jobs: LeastWork,
+    j: int,
+    market: tuple[list[int], list[int], Fraction],
+    unit: Fraction,
+    spend: Callable[[int], None],
 ) -> Fraction:
     """Least of w x (end - arrival) + price of the cheapest time that suffices before the end, and w x arrival."""
+    grid, prices, multiple = market
     arrival, left, weight = jobs.arrival[j], jobs.shortest[j], jobs.weight[j]
     if not weight:
         return weight
@@ -118,10 +140,13 @@ def cheapest_plan(
         best = delay * (jobs.until - arrival)
     taken: list[tuple[int, int]] = []  # (-price, length)
     first = bisect_right(grid, arrival)
-    cells = zip(
-        [arrival, *grid[first:]], [*grid[first:], max(arrival, grid[-1]) + left], strict=True
-    )
-    for (now, end), price in zip(cells, [0, *prices, 0][first:], strict=True):
+    free = (
+        max(arrival, grid[-1]) + left
+    )  # Nobody needs more after the grid, where it costs nothing.
+    for cell in range(first - 1, len(grid)):
+        now = arrival if cell < first else grid[cell]
+        end = grid[cell + 1] if cell + 1 < len(grid) else free
+        price = prices[cell] if 0 <= cell < len(prices) else 0
         if best is not None and delay * (now - arrival) >= best:
             break
         begin = now
@@ -141,4 +166,5 @@ def cheapest_plan(
             best = cost if not left and (best is None or cost < best) else best
         if now > begin:
             heapq.heappush(taken, (-price, now - begin))
+    spend(cell - first)
     return unit * Fraction(best or 0, scale) + weight * arrival

@@ -10,6 +10,7 @@ from math import isqrt
 from .costs import LeastWork, weighted
 from .form import PRICE_UNIT, Record, need, whole
 from .instance import GivenInstance
+from .limits import Effort
 
 BITS = 96
 ONE = 1 << BITS
@@ -55,17 +56,21 @@ def bound_speed_up_power(given: GivenInstance, jobs: LeastWork, bound: Record) -
     need(fine, f"exponent is {exponent!r:.80}, not less than 2^20, which stands for 1")
     need(all(a < b for a, b in pairwise(cuts)), "the cuts of arrivals do not increase")
     powers: dict[int, int] = {}
+    effort = Effort("speed-up-power", len(jobs.arrival))
     sizes: list[int] = []
     for j in range(len(jobs.arrival)):
         found = []
         for width, ticks in given.by_any_width(j):
             if width not in powers:
+                effort.spend(BITS)
                 powers[width] = power((width << BITS) // jobs.gpus, exponent, 20, up=False)
             found.append(ticks * powers[width])
         sizes.append(min(found))
     batches: list[list[int]] = [[] for _ in range(len(cuts) + 1)]
     for j in sorted(range(len(sizes)), key=lambda j: -sizes[j]):
         batches[bisect_right(cuts, jobs.arrival[j])].append(j)
+    for batch in batches:
+        effort.spend(len(batch) * len({jobs.weight[j] for j in batch}))
     factors = [coefficient(k, exponent) for k in range(1, max(map(len, batches)) + 1)]
     return sum((of_batch(jobs, sizes, batch, factors) for batch in batches), Fraction(0))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
+from math import ceil, lcm
 from typing import Any
 
-from .form import TICKS_PER_S, Record, need, rational, whole
+from .form import MOST, TICKS_PER_S, Record, need, rational, whole
+from .limits import MOST_GPUS, MOST_LINKS, MOST_STAGES, Effort
 
 
 def slower(ticks: int, *speeds: float) -> int:
@@ -20,18 +21,34 @@ def slower(ticks: int, *speeds: float) -> int:
 class Graph:
     """Stages of a job, of which each GPU has a replica of one."""
 
-    def __init__(self, record: Record, network: Record) -> None:
+    def __init__(self, record: Record, network: Record, effort: Effort) -> None:
         self.network, q = network, whole(record["microbatches"], "microbatches")
+        self.effort, self.common = effort, 1
+        stages, links = (len(record[field]) for field in ("stages", "links"))
+        need(stages <= MOST_STAGES, f"a graph has more than {MOST_STAGES} stages")
+        need(links <= MOST_LINKS, f"a graph has more than {MOST_LINKS} links")
+        self.size = stages + links
         self.replicas: list[int] = []
         self.times: list[tuple[Fraction, Fraction]] = []  # of computing, and bytes of a ring
         for replicas, *rest in record["stages"]:
-            forward, backward, size = (rational(each, "a stage") for each in rest)
+            forward, backward, size = (self.number(each, "a stage") for each in rest)
             self.replicas.append(whole(replicas, "replicas", 1))
+            need(sum(self.replicas) <= MOST_GPUS, f"a graph is on more than {MOST_GPUS} GPUs")
             self.times.append((forward + backward, Fraction(2 * (replicas - 1), replicas) * size))
         self.traffic: list[list[tuple[int, Fraction]]] = [[] for _ in self.times]
         depth = self.link(record["links"])
         self.factor = Fraction(q + depth - 1, q) if q else Fraction(1)
         self.known: dict[Any, float] = {}
+
+    def number(self, value: Any, what: str) -> Fraction:
+        """A number of the graph, all of which have a denominator in common."""
+        found = rational(value, what)
+        self.common = lcm(self.common, found.denominator)
+        need(
+            self.common < MOST,
+            "a graph's numbers have no common denominator of at most 1,000 digits",
+        )
+        return found
 
     def link(self, links: list[list[Any]]) -> int:
         """Take the links; returns the stages on the longest path of those that are no exchanges."""
@@ -40,7 +57,7 @@ class Graph:
             ends = [whole(end, "stage of a link") for end in (source, target)]
             need(source != target and max(ends) < len(after), "a link is of no stages")
             need(type(exchange) is bool, "a link is neither an exchange nor none")
-            each = rational(sent, "bytes")
+            each = self.number(sent, "bytes")
             self.traffic[source].append((target, each))
             each *= Fraction(self.replicas[source], self.replicas[target])
             self.traffic[target].append((source, each))
@@ -55,6 +72,7 @@ class Graph:
     def ticks(self, work: float, nodes: tuple[tuple[int, ...], ...]) -> int:
         """Ticks of so many iterations on nodes with these replicas of every stage; at least, on no nodes."""
         if nodes not in self.known:
+            self.effort.spend(10 * self.size * (len(nodes) + 1))
             slowest = self.slowest(nodes) if nodes else self.unhindered()
             self.known[nodes] = float(slowest * self.factor)
         return max(ceil(work * self.known[nodes] * TICKS_PER_S), 1)

@@ -9,8 +9,9 @@ from math import lcm
 from typing import NamedTuple
 
 from .costs import LeastWork
-from .form import FIELDS, TICKS_PER_S, Record, need, rational, summed, whole
+from .form import FIELDS, TICKS_PER_S, Record, listed, need, rational, summed, whole
 from .instance import GivenInstance
+from .limits import MEASURE_BITS, MOST_SUMS, Effort, fits
 from .modes import gpus_by_type
 
 
@@ -45,16 +46,23 @@ class Utilities(NamedTuple):
 
     def most(self, offers: Iterable[PricedSpeeds], rounds: int, unit: Fraction) -> Fraction:
         """Most that all jobs earn over the least price of their time in so many rounds, rounded up."""
-        return -summed(-self.payoff(j, offer, rounds, unit) for j, offer in enumerate(offers))
+        effort = Effort("prices of rounds", len(self.arrival), MOST_SUMS)
+        market = rounds, unit
+        each = (self.payoff(j, offer, market, effort) for j, offer in enumerate(offers))
+        return -summed(-payoff for payoff in each)
 
-    def payoff(self, j: int, offer: PricedSpeeds, rounds: int, unit: Fraction) -> Fraction:
+    def payoff(
+        self, j: int, offer: PricedSpeeds, market: tuple[int, Fraction], effort: Effort
+    ) -> Fraction:
         """Most that a job earns over the least price of its time; whoever completes after the rounds pays nothing."""
+        rounds, unit = market
         begin = -(-self.arrival[j] // self.length) * self.length if offer.whole else self.arrival[j]
         first = begin // self.length
         best = self.of(j, max(first, rounds))
         each = unit * offer.multiple / self.length
         every = (least(*way, offer.columns, begin, self.length, rounds) for way in self.ways(offer))
         for k, costs in enumerate(zip(*every, strict=True), first):
+            effort.spend(len(offer.ticks) * (1 + len(offer.ticks) // 4))
             worth = self.of(j, k)
             if worth <= best:
                 break
@@ -101,7 +109,11 @@ def least(
     In units of multiple / length. It buys the pieces of work that cost least, of each round those
     of the lower convex hull of its speeds and their prices.
     """
-    common = lcm(*{a - b for a in speeds for b in (0, *speeds) if a > b})
+    common = 1
+    for less in {a - b for a in speeds for b in (0, *speeds) if a > b}:
+        common = lcm(common, less)
+        few = common.bit_length() <= MEASURE_BITS
+        need(few, "prices of rounds: the speeds of a job have no short measure in common")
     taken: list[tuple[int, int]] = []  # (-price of a unit, units)
     units = paid = 0
     for k in range(begin // length, rounds):
@@ -138,7 +150,7 @@ def bound_utility(
     fine = bound.keys() - FIELDS["bound"][0] == {"unit"} and bound["grid"] == []
     need(fine, f"{kind} has a unit of prices by round, and no grid")
     unit = rational(bound["unit"], "unit of prices")
-    rows = [[whole(price, "price") for price in row] for row in bound["prices"]]
+    rows = [[whole(p, "price") for p in listed(row, "prices")] for row in bound["prices"]]
     need(rows and len(set(map(len, rows))) == 1, "there are no prices, or not as many in all rows")
     types = 1 if kind == "round-prices" else len(given.types)
     need(len(rows) == types, f"there are no prices for {types} types")
@@ -166,6 +178,7 @@ def by_type(
     fine = jobs.gangs and not given.speeds and all(map(any, given.times))
     need(fine, "prices by type: jobs share GPUs, may grow, have graphs or run as copies")
     known: dict[tuple[int, ...], list[int]] = {}
+    effort = Effort("prices of types", len(jobs.gang), MOST_SUMS)
 
     def offer(j: int) -> PricedSpeeds:
         times = [ticks and given.fastest(j, ticks) for ticks in given.times[j]]
@@ -173,6 +186,8 @@ def by_type(
         for most in ticks:
             able = tuple(kind for kind, each in enumerate(times) if 0 < each <= most)
             if able not in known:
+                fits(len(known) * len(rows[0]), "prices of types")
+                effort.spend(len(able) * len(rows[0]))
                 prices = zip(*(rows[kind] for kind in able), strict=True)
                 known[able] = [min(each) for each in prices]
             columns.append(known[able])

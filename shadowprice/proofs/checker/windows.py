@@ -7,9 +7,11 @@ from bisect import bisect_right
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
+from typing import Any
 
 from .costs import LeastWork, weighted
-from .form import Record, Rejected, need, rational, whole
+from .form import MOST, Record, Rejected, listed, need, rational, whole
+from .limits import MOST_WINDOWED, Effort
 
 WINDOWS = "completion-windows"
 Window = tuple[Fraction, Fraction]
@@ -24,6 +26,10 @@ class WindowTree:
         self.of = [whole(j, "job of the windows") for j in bound["jobs"]]
         fine = self.of == sorted(set(self.of)) and self.of[-1] < len(jobs.arrival)
         need(fine and self.unit, "windows are of jobs that there are not, or prices have no unit")
+        few = len(self.of) <= MOST_WINDOWED
+        need(few, f"{WINDOWS}: of {len(self.of)} jobs, and not of {MOST_WINDOWED} at most")
+        need(max(jobs.gang) <= jobs.gpus, f"{WINDOWS}: a gang is of more GPUs than there are")
+        # While somebody is not complete a gang runs, for every gang fits: so all are complete by then.
         last = Fraction(max(jobs.arrival) + sum(jobs.shortest))
         first = (Fraction(jobs.arrival[j] + jobs.shortest[j]) for j in self.of)
         self.open: list[dict[int, Window]] = [
@@ -32,6 +38,7 @@ class WindowTree:
         self.grid: list[Fraction] = []
         self.rows: list[list[int]] = []
         self.least: Fraction | None = None
+        self.scale, self.effort = 1, Effort(WINDOWS)
 
     def take(self, part: Record) -> None:
         """Take the next part, which is of the windows that were opened last."""
@@ -50,7 +57,7 @@ class WindowTree:
 
     def cut(self, part: Record, windows: dict[int, Window]) -> None:
         """A job completes up to a moment, or from it on."""
-        j, at = whole(part["cut"], "job of a cut"), rational(part["at"], "moment of a cut")
+        j, at = whole(part["cut"], "job of a cut"), self.moment(part["at"], "moment of a cut")
         need(j in windows, f"job {j} is cut, which has no windows")
         need(
             part["first"] in ("early", "late"), "the first part of a cut is neither early nor late"
@@ -59,10 +66,17 @@ class WindowTree:
         halves = [{**windows, j: (begin, min(end, at))}, {**windows, j: (max(begin, at), end)}]
         self.open += halves if part["first"] == "late" else halves[::-1]
 
+    def moment(self, value: Any, what: str) -> Fraction:
+        """A moment, all of which have a denominator in common."""
+        found = rational(value, what)
+        self.scale = lcm(self.scale, found.denominator)
+        need(self.scale < MOST, "moments have no common denominator of at most 1,000 digits")
+        return found
+
     def priced(self, part: Record) -> tuple[list[Fraction], list[list[int]]]:
         """A grid, and a price of each job in each cell."""
-        grid = [rational(at, "grid of windows") for at in part["grid"]]
-        rows = [[whole(price, "price") for price in row] for row in part["prices"]]
+        grid = [self.moment(at, "grid of windows") for at in part["grid"]]
+        rows = [[whole(p, "price") for p in listed(row, "prices")] for row in part["prices"]]
         fine = len(grid) > 1 and all(a < b for a, b in pairwise(grid))
         need(fine, "the grid of windows does not increase")
         fine = len(rows) == len(self.of) and all(len(row) == len(grid) - 1 for row in rows)
@@ -71,6 +85,7 @@ class WindowTree:
 
     def cheapest(self, windows: dict[int, Window]) -> Fraction | None:
         """Least cost within windows at the prices at hand; None if nothing can be done within them."""
+        self.effort.spend(len(self.grid) * len(self.of))
         found = -self.rent(windows) * self.unit
         for j, prices in zip(self.of, self.rows, strict=True):
             cost = self.cheapest_end(j, windows[j], prices)
@@ -86,6 +101,7 @@ class WindowTree:
             best = {0: 0}  # Most worth, by GPUs.
             for j, prices in zip(self.of, self.rows, strict=True):
                 if prices[k] and self.jobs.arrival[j] < end and begin < windows[j][1]:
+                    self.effort.spend(len(best))
                     for gpus, worth in sorted(best.items(), reverse=True):
                         more = gpus + self.jobs.gang[j]
                         if more <= self.jobs.gpus:
@@ -95,7 +111,7 @@ class WindowTree:
 
     def cheapest_end(self, j: int, window: Window, prices: list[int]) -> Fraction | None:
         """Least of w x end + price of the cheapest time that suffices before it, over ends within a window."""
-        scale = lcm(*(at.denominator for at in (*window, *self.grid)))
+        scale = self.scale
         earliest, latest, *grid = (int(at * scale) for at in (*window, *self.grid))
         arrival, left = self.jobs.arrival[j] * scale, self.jobs.shortest[j] * scale
         if earliest > latest:

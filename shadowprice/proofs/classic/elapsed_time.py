@@ -11,6 +11,8 @@ machine of speed 1, which may know the future,
 
 Without :math:`\varepsilon` no constant is possible for those who are told no p_j (NC-flow).
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Classic: Kalyanasundaram and Pruhs, JACM 47(4), 2000 (recalled); the proof here is derived.
 
 Proof. Fix t and another schedule. :math:`e_j` is the work that SETF has done on j by t; D are the jobs that SETF has
@@ -47,18 +49,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
-from shadowprice.proofs.classic.server_filling import hypothesis_on_runs
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_gpu
 
 STATUS = "classic; the proof is derived"
 
 
-def why_not(instance: Instance) -> str | None:
-    """Hypothesis that an instance does not meet; None if it meets all."""
-    if instance.cluster.total_gpus != 1:
-        return f"{instance.cluster.total_gpus} GPUs"
-    return hypothesis_on_runs(instance)
+KNOWS: frozenset[Feature] = frozenset({Feature.RATES})
+"""Run times may be work over throughput."""
+
+HYPOTHESES = Hypotheses("SETF-speed", KNOWS, (not_one_gpu,))
 
 
 def completions(
@@ -180,11 +182,7 @@ def _unfinished(release: Sequence[Fraction], ends: Sequence[Fraction], at: Fract
 
 def _columns(instance: Instance) -> tuple[list[Fraction], list[Fraction]]:
     """Releases and processing times [ticks]."""
-    reason = why_not(instance)
-    if reason is not None:
-        raise InputError(
-            f"{instance.workload.source}: has {reason}, expected one GPU and runs that cost their time"
-        )
+    HYPOTHESES.expect(instance)
     jobs = instance.workload
     return (
         [Fraction(each) for each in to_ticks(jobs.arrival_s).tolist()],

@@ -18,6 +18,8 @@ flow time; :math:`\rho` is least for b = 3, where it is :math:`1 + 3 \sqrt 3 < 6
 :math:`b^i`, about :math:`N b^{-i/2} \sin(\pi (i + 1) / (K + 2))` jobs of the i-th, the longest first. The ratio tends
 to :math:`\rho` for large K and N.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (b) and (c) are theorems of Jäger, Sagnol, Schmidt genannt Waldschmidt and Warode (IPCO 2023, for weighted jobs;
 recalled from the abstract, which also says that no deterministic strategy of this kind has a factor below 3); the
 proofs here are derived, and are ours where :math:`\tau > 0` and gangs are concerned. (a) is immediate.
@@ -61,23 +63,18 @@ b = 3.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.proofs.described_run import (
-    DescribedRun,
-    not_of_policy,
-    not_one_weight,
-    not_plain_runs,
-)
+from shadowprice.proofs.described_run import DescribedRun, missing_in, not_of_policy
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_weight
 from shadowprice.solvers.classic.b_scaling import BScaling
 
 STATUS = "paper, recalled; proofs derived"
@@ -144,53 +141,37 @@ def least_flow(work: Sequence[Fraction]) -> Fraction:
     return sum((p * (n - k) for k, p in enumerate(sorted(work))), Fraction(0))
 
 
-def uncovered(run: DescribedRun) -> tuple[str, ...]:
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.RATES,  # run times are work over throughput
+        Feature.RESTART,  # who is stopped starts from the beginning
+    }
+)
+
+
+def _not_restarted_one_by_one(instance: Instance) -> Iterator[str]:
+    """Preempted jobs that keep their work, jobs that arrive one after another, and gangs of which two fit at once."""
+    jobs, gpus = instance.workload, instance.cluster.total_gpus
+    if not instance.restarts:
+        yield "preempted jobs that keep their work (expected --preemption restart)"
+    if (jobs.arrival_s != jobs.arrival_s[:1]).any():
+        yield "jobs that arrive one after another"
+    if 2 * int(jobs.gpus.min(initial=gpus)) <= gpus:
+        yield "gangs of which two may run at once"
+
+
+HYPOTHESES = Hypotheses("KR-scale", KNOWS, (_not_restarted_one_by_one, not_one_weight))
+"""Of (b)."""
+
+
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses of (b) that a run does not meet, in words."""
-    failing = [*not_of_policy(run, BScaling, "b-scaling", None)]
-    failing += [*not_plain_runs(run), *not_one_weight(run)]
-    instance, jobs = run.instance, run.instance.workload
-    for fails, words in (
-        (
-            not instance.restarts,
-            "preempted jobs keep their work, the theorem is about jobs that restart (--preemption restart)",
-        ),
-        (
-            bool((jobs.arrival_s != jobs.arrival_s[:1]).any()),
-            "jobs arrive one after another, the theorem is about jobs that are released together",
-        ),
-        (
-            2 * int(jobs.gpus.min(initial=instance.cluster.total_gpus))
-            <= instance.cluster.total_gpus,
-            "two jobs may run at once, the theorem is about gangs of more than half of the GPUs, or one GPU",
-        ),
-        (
-            run.objective is Objective.MAKESPAN,
-            "the objective is makespan, the theorem is about total flow and completion time",
-        ),
-        (
-            instance.graphs is not None,
-            "jobs have graphs, the theorem is about run times that are the same wherever a job runs",
-        ),
-        (
-            bool(jobs.fractional.any() or jobs.on_cores.any()),
-            "jobs hold parts of GPUs or cores, the theorem is about whole GPUs",
-        ),
-        (
-            SharingGain.of(instance) is not None,
-            "jobs may share GPUs, the theorem compares with schedules in which nobody does",
-        ),
-        (
-            instance.cluster.quotas is not None,
-            "tenants have quotas, the theorem is about clusters that are anybody's",
-        ),
-        (
-            bool(jobs.asking.any()),
-            "jobs ask for CPUs or memory, the theorem is about gangs that need GPUs alone",
-        ),
-    ):
-        if fails:
-            failing.append(words)
-    return tuple(failing)
+    return missing_in(run, HYPOTHESES, not_of_policy(run, BScaling, "b-scaling"), _of_span(run))
+
+
+def _of_span(run: DescribedRun) -> Iterator[str]:
+    if run.objective is Objective.MAKESPAN:
+        yield "the objective is makespan, the theorem is about total flow and completion time"
 
 
 def bound(instance: Instance, policy: BScaling) -> Fraction:
@@ -202,11 +183,11 @@ def bound(instance: Instance, policy: BScaling) -> Fraction:
         If a hypothesis fails.
     """
     tries = Tries.of(policy)
-    work = [max(Fraction(p), Fraction(tries.first, tries.b)) for p in _expected(instance, policy)]
+    work = [max(Fraction(p), Fraction(tries.first, tries.b)) for p in _expected(instance)]
     return tries.factor * least_flow(work) / TICKS_PER_S
 
 
-def least(instance: Instance, policy: BScaling) -> Fraction:
+def least(instance: Instance) -> Fraction:
     """Least total flow time [s] of the jobs under the hypotheses of (b), by (a) and shortest first.
 
     Raises
@@ -214,7 +195,7 @@ def least(instance: Instance, policy: BScaling) -> Fraction:
     InputError
         If a hypothesis fails.
     """
-    return least_flow([Fraction(p) for p in _expected(instance, policy)]) / TICKS_PER_S
+    return least_flow([Fraction(p) for p in _expected(instance)]) / TICKS_PER_S
 
 
 def check(instance: Instance, total_flow_s: float | Fraction, policy: BScaling) -> bool:
@@ -225,15 +206,13 @@ def check(instance: Instance, total_flow_s: float | Fraction, policy: BScaling) 
     InputError
         If a hypothesis fails.
     """
-    work = _expected(instance, policy)
+    work = _expected(instance)
     return Tries.of(policy).respects(Fraction(total_flow_s) * TICKS_PER_S, work)
 
 
-def _expected(instance: Instance, policy: BScaling) -> list[int]:
+def _expected(instance: Instance) -> list[int]:
     """Run times of the jobs [ticks]."""
-    failing = uncovered(DescribedRun(instance, policy, Objective.FLOW))
-    if failing:
-        raise InputError(f"{instance.workload.source}: KR-scale says nothing here: {failing[0]}")
+    HYPOTHESES.expect(instance)
     ticks: list[int] = to_ticks(instance.shortest_s).tolist()
     return ticks
 

@@ -34,6 +34,8 @@ then it is the least in expectation. So the mean JCT is the least as well.
 Times are whole ticks: a job holds its GPUs to the end of the tick that completes it. That adds N GPU-ticks to
 (a) and (d) and a tick to (b) for each of the jobs that are spoken of.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (e) is the papers': Berg, Moseley, Wang and Harchol-Balter, arXiv 2404.00346, for one mean (read in a summary),
 and for jobs of one and of all GPUs Berg, Harchol-Balter, Moseley, Wang and Whitehouse, SPAA 2020, arXiv 2005.09745
 (the abstract was read). The proofs here are derived, of (d) after the sample path argument that the abstract names; (a)
@@ -81,7 +83,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -89,11 +91,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.proofs.classic.server_filling import hypothesis_on_runs
-from shadowprice.proofs.described_run import DescribedRun, not_of_policy
+from shadowprice.proofs.described_run import DescribedRun, missing_in, not_of_policy
+from shadowprice.proofs.hypotheses import Hypotheses
 from shadowprice.proofs.run_speed import width_speed
 from shadowprice.solvers.classic.least_parallelisable import LeastParallelisableFirst
 
@@ -111,28 +114,26 @@ class _Job:
     level: float
 
 
-def why_not(instance: Instance) -> str | None:
-    """Hypothesis on jobs and GPUs that an instance does not meet; None if it meets all."""
-    parts = instance.conditions
-    if parts is not None and parts.sensitivity is None and parts.locality is None:
-        instance = replace(instance, conditions=None)
-    reason = hypothesis_on_runs(instance)
-    if reason is not None:
-        return reason
-    jobs = instance.workload
-    for there, what in (
-        (jobs.fractional.any() or jobs.on_cores.any(), "jobs that hold parts of GPUs, or cores"),
-        (instance.cluster.quotas is not None, "quotas of tenants"),
-        ((jobs.gpus != 1).any(), "gangs of more than one GPU"),
-    ):
-        if there:
-            return what
-    return None
+KNOWS: frozenset[Feature] = frozenset({Feature.WIDTHS})
+"""Widths, of which it is a theorem. Not throughputs: work is run time on one GPU."""
 
 
-def uncovered(run: DescribedRun) -> Iterator[str]:
+def _not_of_one_gpu(instance: Instance) -> Iterator[str]:
+    """Gangs of more than one GPU."""
+    if (instance.workload.gpus != 1).any():
+        yield "gangs of more than one GPU"
+
+
+HYPOTHESES = Hypotheses("LPF-work", KNOWS, (_not_of_one_gpu,))
+
+
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses of (c) that a run does not meet, in words."""
-    yield from not_of_policy(run, LeastParallelisableFirst, "lpf", why_not(run.instance))
+    policy = not_of_policy(run, LeastParallelisableFirst, "lpf")
+    return missing_in(run, HYPOTHESES, policy, _not_linear(run))
+
+
+def _not_linear(run: DescribedRun) -> Iterator[str]:
     elastic = None if run.instance.conditions is None else run.instance.conditions.elasticity
     if elastic is not None and ((elastic.efficiency < 1) & (elastic.widest > 1)).any():
         yield "speed-ups are not linear, of which the theorem knows no least makespan"
@@ -282,10 +283,7 @@ def least_mean_total_s(kinds: Sequence[ExponentialJobs], gpus: int) -> Fraction:
 
 
 def _jobs(instance: Instance) -> list[_Job]:
-    reason = why_not(instance)
-    if reason is not None:
-        raise _unknown(instance, reason)
-    instance.expect_all_complete("LPF-work")
+    HYPOTHESES.expect(instance)
     jobs, gpus = instance.workload, instance.cluster.total_gpus
     elastic = None if instance.conditions is None else instance.conditions.elasticity
     widest = jobs.gpus if elastic is None else elastic.widest
@@ -305,7 +303,7 @@ def _linear(instance: Instance) -> list[_Job]:
 
 
 def _unknown(instance: Instance, reason: str) -> InputError:
-    return InputError(f"{instance.workload.source}: has {reason}, which LPF-work does not know")
+    return InputError(f"{instance.workload.source}: has {reason}, not known to LPF-work")
 
 
 def _speeds(instance: Instance, job: NDArray[np.int64], width: NDArray[np.int64]) -> list[float]:

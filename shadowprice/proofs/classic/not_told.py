@@ -26,6 +26,8 @@ of at least
 times OPT, with E(n) the least expected total of all that are not told. Of the exponential distribution it is
 :math:`2 - 4 / (n + 3)`.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Classic: Motwani, Phillips and Torng, Theoretical Computer Science 130, 1994 (recalled); proofs and constants
 here are derived.
 
@@ -60,11 +62,18 @@ from fractions import Fraction
 from math import comb
 
 from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
 from shadowprice.proofs.classic.elapsed_time import srpt_completions
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_gpu
 from shadowprice.proofs.tiresias.gittins import Distribution, best_expected
 
 STATUS = "classic; proofs derived"
+
+KNOWS: frozenset[Feature] = frozenset({Feature.RATES})
+"""Run times may be work over throughput."""
+
+HYPOTHESES = Hypotheses("NC-flow", KNOWS, (not_one_gpu,))
 
 
 def completion_times(attained: Sequence[int], more: int) -> list[int]:
@@ -104,7 +113,13 @@ def check(instance: Instance, total_flow_s: float | Fraction, least: Fraction) -
     """True if a total flow time [s] on one machine is at least so many times the optimum.
 
     For jobs that are all there at 0 these are completion times.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
     """
+    HYPOTHESES.expect(instance)
     jobs = instance.workload
     release = [Fraction(each) for each in jobs.arrival_s.tolist()]
     ends = srpt_completions(release, [Fraction(each) for each in instance.shortest_s.tolist()])

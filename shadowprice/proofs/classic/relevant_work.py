@@ -22,6 +22,8 @@ and with the flow times F_j, since no schedule of the cluster has a smaller tota
 
 What is added does not depend on when jobs arrive: as queues grow the ratio to the optimum tends to 1.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours; in the mean, for Poisson arrivals and for loads that tend to 1, it is the paper's (Grosof, Scully,
 Harchol-Balter and Scheller-Wolf, SIGMETRICS 2023; recalled), and so is the way by relevant work.
 
@@ -58,33 +60,43 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.proofs.classic.server_filling import why_not
-from shadowprice.proofs.described_run import DescribedRun, not_of_policy, not_one_weight
+from shadowprice.proofs.described_run import DescribedRun, missing_in, not_of_policy
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_weight, not_powers_of_two
 from shadowprice.solvers.classic.server_filling import ServerFillingSrpt
 from shadowprice.solvers.offline.bounds import fluid_ticks
 
 STATUS = "ours; in the mean, as the load tends to 1, the paper's"
 
+KNOWS: frozenset[Feature] = frozenset({Feature.RATES})
+"""Run times may be work over throughput."""
+
+HYPOTHESES = Hypotheses("SF-work", KNOWS, (not_powers_of_two, not_one_weight))
+
 LOGARITHM_OFF = Fraction(1, 2**40)
 """More than a logarithm in double precision, of a number in double precision, is off."""
 
 
-def uncovered(run: DescribedRun) -> Iterator[str]:
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
     """Hypotheses that a run does not meet, in words."""
-    name = "server-filling-srpt"
-    yield from not_of_policy(run, ServerFillingSrpt, name, why_not(run.instance))
-    yield from not_one_weight(run)
+    policy = not_of_policy(run, ServerFillingSrpt, "server-filling-srpt")
+    return missing_in(run, HYPOTHESES, policy)
 
 
 def more_jobs(instance: Instance) -> Fraction:
     """Most jobs that are there beyond those on the machine, statement (b), at least 2.
 
     The logarithm is rounded up.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
     """
+    HYPOTHESES.expect(instance)
     service, gpus = _service(instance), instance.workload.gpus
     least = max(int(service.min()), 1)
     spread = Fraction(max(int(service.max()), 1), least)
@@ -93,7 +105,14 @@ def more_jobs(instance: Instance) -> Fraction:
 
 
 def least_flow(instance: Instance) -> Fraction:
-    """Total flow time of SRPT on the machine [s], exact but for less than a tick."""
+    """Total flow time of SRPT on the machine [s], exact but for less than a tick.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
+    """
+    HYPOTHESES.expect(instance)
     jobs = instance.workload
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
     capacity = instance.cluster.total_gpus
@@ -111,9 +130,7 @@ def bound(instance: Instance) -> Fraction:
     InputError
         If a hypothesis on the instance fails.
     """
-    reason = why_not(instance)
-    if reason is not None:
-        raise InputError(f"{instance.workload.source}: has {reason}, which SF-work does not know")
+    HYPOTHESES.expect(instance)
     if not len(instance.workload):
         return Fraction(0)
     service, runs = int(_service(instance).sum()), int(to_ticks(instance.shortest_s).sum())

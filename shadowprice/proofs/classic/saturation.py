@@ -25,6 +25,8 @@ arrivals it is stable below that load and not above.
 
 (d) With such arrivals ``msf`` is stable for every load below 1.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. That first come first served may carry little, and the widest first all, is the paper's (Chen et al.,
 Performance Evaluation 171, 2026, arXiv 2509.01893; recalled), for FCFS with two classes older; formulas and proofs
 here are derived. That FCFS is stable just below its rate with jobs always waiting is the saturation rule of Baccelli
@@ -57,31 +59,36 @@ Proof.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import groupby
 
 import numpy as np
 
-from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.proofs.classic.server_filling import hypothesis_on_runs
+from shadowprice.proofs.hypotheses import Hypotheses
 
 STATUS = "paper, recalled; formulas and proofs ours, but for the saturation rule"
 
 
-def why_not(instance: Instance) -> str | None:
-    """Hypothesis of (a) and (b) that an instance does not meet; None if it meets all."""
-    reason = hypothesis_on_runs(instance)
-    if reason is not None:
-        return reason
+KNOWS: frozenset[Feature] = frozenset({Feature.RATES})
+"""Run times may be work over throughput."""
+
+
+def _not_narrow_and_wide_at_0(instance: Instance) -> Iterator[str]:
+    """Gangs of neither 1 nor all GPUs, and jobs that arrive after 0."""
     gpus = instance.workload.gpus
     if not np.all((gpus == 1) | (gpus == instance.cluster.total_gpus)):
-        return "gangs of neither 1 nor all GPUs"
+        yield "gangs of neither 1 nor all GPUs"
     if (instance.workload.arrival_s > 0).any():
-        return "jobs that arrive after 0"
-    return None
+        yield "jobs that arrive after 0"
+
+
+HYPOTHESES = Hypotheses("MSJ-cap", KNOWS, (_not_narrow_and_wide_at_0,))
+"""Of (a) and (b)."""
 
 
 def last_in_order(instance: Instance) -> Fraction:
@@ -117,7 +124,7 @@ def check(instance: Instance, schedule: Schedule) -> bool:
     InputError
         If a hypothesis fails.
     """
-    return _last(schedule) <= bound(instance)
+    return bound(instance) >= _last(schedule)
 
 
 def check_in_order(instance: Instance, schedule: Schedule) -> bool:
@@ -128,7 +135,7 @@ def check_in_order(instance: Instance, schedule: Schedule) -> bool:
     InputError
         If a hypothesis fails.
     """
-    return _last(schedule) == last_in_order(instance)
+    return last_in_order(instance) == _last(schedule)
 
 
 def jobs_a_second(gpus: int, wide: float, narrow_s: float, wide_s: float) -> float:
@@ -161,9 +168,7 @@ def _last(schedule: Schedule) -> Fraction:
 
 def _expected(instance: Instance) -> tuple[list[int], list[bool], int]:
     """Run times [ticks], who is wide, and the number of GPUs."""
-    reason = why_not(instance)
-    if reason is not None:
-        raise InputError(f"{instance.workload.source}: has {reason}, which MSJ-cap does not know")
+    HYPOTHESES.expect(instance)
     gpus = instance.cluster.total_gpus
     # One GPU is all GPUs of a cluster of one.
     wide = (instance.workload.gpus == gpus).tolist()

@@ -15,6 +15,8 @@ least prefix M that asks for m GPUs or more, and M is served by decreasing gangs
 
 (c) the last is complete before twice the least time at which all can be.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (a) is the paper's lemma, recalled and proven here; (b) and (c) are ours.
 
 Proof.
@@ -39,42 +41,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.proofs.hypotheses import Hypotheses, not_powers_of_two
 
 STATUS = "paper for (a), ours for (b) and (c)"
 
+KNOWS: frozenset[Feature] = frozenset({Feature.RATES})
+"""Run times may be work over throughput."""
 
-def hypothesis_on_runs(instance: Instance) -> str | None:
-    """More in an instance than GPUs of one pool and runs that cost their time, in words; None if there is none."""
-    for there, what in (
-        (instance.copies is not None, "jobs that run as several copies"),
-        (instance.graphs is not None, "job graphs"),
-        (instance.conditions is not None, "conditions of runs"),
-        (instance.failures is not None, "nodes that fail"),
-        (not instance.equal_speeds, "GPUs that differ in speed"),
-        (SharingGain.of(instance) is not None, "jobs that can share their GPUs"),
-        (not instance.overheads.free, "charges for starts"),
-        (instance.restarts, "jobs that restart from nothing when preempted"),
-        (bool(instance.workload.asking.any()), "jobs that ask for CPUs or memory"),
-    ):
-        if there:
-            return what
-    return None
-
-
-def why_not(instance: Instance) -> str | None:
-    """Hypothesis that an instance does not meet; None if it meets all."""
-    reason = hypothesis_on_runs(instance)
-    if reason is not None:
-        return reason
-    sizes = np.append(instance.workload.gpus, instance.cluster.total_gpus)
-    if (sizes & (sizes - 1)).any():
-        return "numbers of GPUs that are no powers of two"
-    return None
+HYPOTHESES = Hypotheses("SF-fill", KNOWS, (not_powers_of_two,))
 
 
 def bound(instance: Instance) -> list[Fraction]:
@@ -85,9 +63,7 @@ def bound(instance: Instance) -> list[Fraction]:
     InputError
         If a hypothesis fails.
     """
-    reason = why_not(instance)
-    if reason is not None:
-        raise InputError(f"{instance.workload.source}: has {reason}, which SF-fill does not know")
+    HYPOTHESES.expect(instance)
     jobs, gpus = instance.workload, instance.cluster.total_gpus
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
     service = [g * p for g, p in zip(jobs.gpus.tolist(), work, strict=True)]

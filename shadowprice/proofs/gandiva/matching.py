@@ -18,6 +18,8 @@ Statement.
 Overheads are left aside on both sides: a pair pays for one restart when it is made, turns pay one
 for every turn.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. 1 classic (Avis, Networks 13, 1983); 2 and 3 ours, immediate.
 
 Proof.
@@ -46,12 +48,25 @@ from fractions import Fraction
 
 import numpy as np
 
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICK_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.solvers.gandiva.exact import Gains, Pair, best_pairs
 
 STATUS = "classic; ours for introspection"
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.RATES,  # shares are of the rate that a job has alone
+        Feature.TYPES,  # of the slowest type that a gang is on
+        Feature.CHARGES,  # are left aside on both sides
+        Feature.SHARING,
+        Feature.SPREAD,  # slows a job alone and beside another alike
+        Feature.WIDTHS,  # who has grown shares with nobody
+    }
+)
+"""Of 2 and 3; 1 is about gains alone."""
 
 
 def bound(gains: Gains) -> Fraction:
@@ -98,7 +113,14 @@ class Spell:
 
 
 def spells(instance: Instance, schedule: Schedule) -> Iterator[Spell]:
-    """All runs of pairs in a schedule with their true gains; O(rows log rows)."""
+    """All runs of pairs in a schedule with their true gains; O(rows log rows).
+
+    Raises
+    ------
+    InputError
+        If the instance says more than the theorem knows.
+    """
+    require(instance, KNOWS, "GAN-match")
     runs: dict[tuple[int, float], list[int]] = {}
     for row in np.flatnonzero(schedule.partner != ALONE).tolist():
         if schedule.job[row] < schedule.partner[row]:
@@ -111,7 +133,13 @@ def spells(instance: Instance, schedule: Schedule) -> Iterator[Spell]:
 
 
 def check_introspection(instance: Instance, schedule: Schedule, quantum_s: float) -> bool:
-    """True if no two jobs shared GPUs for longer than a trial without beating time slicing."""
+    """True if no two jobs shared GPUs for longer than a trial without beating time slicing.
+
+    Raises
+    ------
+    InputError
+        If the instance says more than the theorem knows.
+    """
     return all(
         spell.gain > 1.0 or spell.end_s - spell.start_s <= quantum_s + TICK_S
         for spell in spells(instance, schedule)

@@ -23,6 +23,8 @@ number for which the jobs with :math:`u_j / p_j \le \zeta_t` have a part of kapp
 
 Then :math:`\sum_j w_j C^*_j \ge A / \lambda - B / \lambda^2` for every :math:`\lambda \ge 1`.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. The factor 27 is the paper's (Jaeger, Lindermayr and Megow, SODA 2025, arXiv 2408.14310; the abstract was
 read) for polytopes in general, after 128 (Im, Kulkarni and Munagala, J. ACM 65, 2018); the proof below is derived,
 as are the bound by the run's own prices and the part of epsilon. It is about fractions of time
@@ -66,8 +68,16 @@ from fractions import Fraction
 
 from shadowprice.errors import InputError
 from shadowprice.execution.shares import SharesRun, ShareStep, exact_rates
+from shadowprice.instances.features import Feature, require
 
 STATUS = "paper for 27; ours for its proof here, and for the bound by a run's own prices"
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.RATES,  # T_jk
+        Feature.TYPES,  # each with prices of its own
+    }
+)
 
 FACTOR = 27
 QUANTILE = Fraction(2, 3)
@@ -139,7 +149,13 @@ def least_cost(run: SharesRun, quantile: Fraction) -> Fraction:
     """Lower bound of the weighted completion times of any schedule [s], by the prices of a run.
 
     The best lambda is taken. Whatever the run, the bound holds.
+
+    Raises
+    ------
+    InputError
+        If the instance says more than the theorem knows, or a step has no prices.
     """
+    require(run.instance, KNOWS, "GAVEL-pf")
     jobs = run.instance.workload
     arrival = [Fraction(at) for at in jobs.arrival_s.tolist()]
     weight = [Fraction(w) for w in jobs.weight.tolist()]
@@ -186,8 +202,9 @@ def check(run: SharesRun) -> bool:
     Raises
     ------
     InputError
-        If a step has no prices.
+        If the instance says more than the theorem knows, or a step has no prices.
     """
+    require(run.instance, KNOWS, "GAVEL-pf")
     off = most_off(run)
     proven = off <= MOST_OFF and _does_the_work(run)
     return proven and least_cost(run, QUANTILE) >= bound(run.total_completion_s, off)

@@ -9,6 +9,8 @@ unfinished jobs
    owed) is unfinished, except in that job's last round" can be kept for every instance if and only
    if :math:`k \ge n`. HadarE as in ``solvers.hadar.copies`` keeps it.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Ours: the published claim of maximal utilisation, made precise; the last round is an exception
 because a job with fewer steps left than nodes cannot occupy them all.
 
@@ -35,11 +37,21 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.copies import CopyRules, total_steps
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
 STATUS = "ours, makes the published claim precise"
+
+KNOWS: frozenset[Feature] = frozenset(
+    {
+        Feature.COPIES,
+        Feature.RATES,  # say how many steps a node does in a round
+        Feature.TYPES,  # a job may have steps to do on some nodes only
+        Feature.AMOUNTS,  # every node has what a job asks for, and a copy has its node to itself
+    }
+)
 
 
 def bound(nodes: int, copies: int, unfinished: int) -> int:
@@ -53,8 +65,9 @@ def check(instance: Instance, schedule: Schedule) -> bool:
     Raises
     ------
     InputError
-        If jobs run as one gang each.
+        If jobs run as one gang each, or the instance says more than the theorem knows.
     """
+    require(instance, KNOWS, "HADARE-n")
     rules, steps = instance.copies, schedule.steps
     if rules is None or steps is None:
         raise InputError(

@@ -30,11 +30,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.instance import Instance
 from shadowprice.proofs.lower_bounds import modes
+from shadowprice.solvers.offline.modes.amounts import KNOWS as AMOUNT_KNOWS
 from shadowprice.solvers.offline.modes.amounts import amount_modes
 
 STATUS = "ours"
+
+KNOWS = AMOUNT_KNOWS
 
 
 def bound(instance: Instance, prices: modes.Prices) -> Fraction:
@@ -43,10 +47,11 @@ def bound(instance: Instance, prices: modes.Prices) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies, or need not be complete.
+        If the instance has features that are not in ``KNOWS``.
     ValueError
         If widths, CPUs and memory do not matter, or there are not as many prices as resources.
     """
+    require(instance, KNOWS, "LB-amount")
     jobs = amount_modes(instance)
     if jobs is None:
         raise ValueError(

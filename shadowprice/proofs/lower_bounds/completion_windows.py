@@ -43,13 +43,17 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs
+from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Part, Priced
 
 STATUS = "ours"
+
+KNOWS = RELAXED_KNOWS
 
 Window = tuple[Fraction, Fraction]
 """Earliest and latest completion [ticks]."""
@@ -61,12 +65,13 @@ def bound(instance: Instance, tree: CompletionTree) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies, or need not be complete.
+        If the instance has features that are not in ``KNOWS``.
     ValueError
         If jobs may share GPUs or grow, or the tree is not about the instance's jobs.
     """
+    require(instance, KNOWS, "LB-windows")
     every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
+    if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return tree_bound(RelaxedJobs.of(instance), tree) / TICKS_PER_S
 

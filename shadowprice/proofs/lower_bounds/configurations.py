@@ -38,14 +38,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs
+from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.plan_prices import GangPrices
 from shadowprice.solvers.offline.priced_plans import plan_bound
 
 STATUS = "ours"
+
+KNOWS = RELAXED_KNOWS
 
 
 def bound(instance: Instance, prices: GangPrices) -> Fraction:
@@ -54,12 +58,13 @@ def bound(instance: Instance, prices: GangPrices) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies, or need not be complete.
+        If the instance has features that are not in ``KNOWS``.
     ValueError
         If jobs may share GPUs or grow, or a gang has no price.
     """
+    require(instance, KNOWS, "LB-conf")
     every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
+    if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return plan_bound(RelaxedJobs.of(instance), prices) / TICKS_PER_S
 

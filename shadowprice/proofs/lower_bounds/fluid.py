@@ -31,11 +31,28 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline.bounds import fluid_ticks
 
 STATUS = "ours/folklore"
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # each job as fast as on its fastest type; so with graphs, profiles and spreading
+        Feature.CHARGES,  # only delay
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,  # who holds more GPUs is faster by no more than in proportion
+        Feature.FAILURES,  # what is lost is done again
+        Feature.CORES,  # count as GPUs of a type
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
 
 
 def bound(instance: Instance) -> Fraction:
@@ -44,9 +61,9 @@ def bound(instance: Instance) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If the instance has features that are not in ``KNOWS``.
     """
-    instance.expect_all_complete("lower bounds")
+    require(instance, KNOWS, "LB-fluid")
     jobs = instance.workload
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(instance.shortest_s).tolist()
     gpus, capacity = jobs.gpus.tolist(), instance.cluster.total_gpus

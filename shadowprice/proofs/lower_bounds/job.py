@@ -11,10 +11,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 
 STATUS = "trivial"
+
+KNOWS = RELAXED_KNOWS
 
 
 def bound(instance: Instance) -> Fraction:
@@ -23,12 +28,14 @@ def bound(instance: Instance) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If the instance has features that are not in ``KNOWS``.
     """
-    instance.expect_all_complete("lower bounds")
-    jobs = instance.workload
-    alone = to_ticks(jobs.arrival_s + instance.shortest_s).tolist()
-    terms = (Fraction(w) * end for w, end in zip(jobs.weight.tolist(), alone, strict=True))
+    require(instance, KNOWS, "LB-job")
+    jobs, gain = instance.workload, SharingGain.of(instance)
+    # Beside a partner a job may be faster than alone: its service is what it needs at least.
+    least = to_ticks(instance.shortest_s).tolist() if gain is None else gain.service
+    rows = zip(jobs.weight.tolist(), to_ticks(jobs.arrival_s).tolist(), least, strict=True)
+    terms = (Fraction(w) * (release + ticks) for w, release, ticks in rows)
     return sum(terms, Fraction(0)) / TICKS_PER_S
 
 

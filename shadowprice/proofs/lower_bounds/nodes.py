@@ -46,11 +46,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.instance import Instance
 from shadowprice.proofs.lower_bounds import modes
+from shadowprice.solvers.offline.modes.nodes import KNOWS as NODE_KNOWS
 from shadowprice.solvers.offline.modes.nodes import node_modes
 
 STATUS = "ours"
+
+KNOWS = NODE_KNOWS
 
 
 def bound(instance: Instance, prices: modes.Prices, *, consolidated: bool) -> Fraction:
@@ -59,10 +63,11 @@ def bound(instance: Instance, prices: modes.Prices, *, consolidated: bool) -> Fr
     Raises
     ------
     InputError
-        If jobs run as several copies, or need not be complete.
+        If the instance has features that are not in ``KNOWS``.
     ValueError
         If nodes say nothing of the instance, or there are not as many prices as resources.
     """
+    require(instance, KNOWS, "LB-node")
     jobs = node_modes(instance, consolidated=consolidated)
     if jobs is None:
         raise ValueError(

@@ -34,11 +34,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.instance import Instance
 from shadowprice.proofs.lower_bounds import modes
+from shadowprice.solvers.offline.modes.pairs import KNOWS as PAIR_KNOWS
 from shadowprice.solvers.offline.modes.pairs import pair_modes
 
 STATUS = "ours"
+
+KNOWS = PAIR_KNOWS
 
 
 def bound(instance: Instance, prices: modes.Prices) -> Fraction:
@@ -47,11 +51,11 @@ def bound(instance: Instance, prices: modes.Prices) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies, or need not be complete.
+        If the instance has features that are not in ``KNOWS``.
     ValueError
         If no two jobs may share GPUs, or there are not as many prices as resources.
     """
-    instance.expect_all_complete("lower bounds")
+    require(instance, KNOWS, "LB-pair")
     jobs = pair_modes(instance)
     if jobs is None:
         raise ValueError("no two jobs may share GPUs: expected rates of some pair")

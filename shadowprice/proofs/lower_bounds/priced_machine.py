@@ -35,12 +35,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline.type_prices import busy_price_ticks, fluid_price_ticks
+from shadowprice.solvers.offline.typed_bound import KNOWS as TYPED_KNOWS
 from shadowprice.solvers.offline.typed_bound import TypedJobs
 
 STATUS = "ours"
+
+KNOWS = TYPED_KNOWS
 
 
 def bound(instance: Instance, prices: Sequence[int]) -> Fraction:
@@ -54,9 +58,9 @@ def bound(instance: Instance, prices: Sequence[int]) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies, or need not be complete.
+        If the instance has features that are not in ``KNOWS``.
     """
-    instance.expect_all_complete("lower bounds")
+    require(instance, KNOWS, "LB-price")
     jobs = TypedJobs.of(instance)
     ticks = Fraction(busy_price_ticks(jobs, prices))
     if len(set(jobs.weight)) == 1:

@@ -38,13 +38,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.priced_plans import plan_bound
 
 STATUS = "ours"
+
+KNOWS = RELAXED_KNOWS
 
 
 def bound(instance: Instance, prices: PlanPrices) -> Fraction:
@@ -53,8 +57,9 @@ def bound(instance: Instance, prices: PlanPrices) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies, or need not be complete.
+        If the instance has features that are not in ``KNOWS``.
     """
+    require(instance, KNOWS, "LB-plan")
     return plan_bound(RelaxedJobs.of(instance), prices) / TICKS_PER_S
 
 

@@ -29,12 +29,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline.type_prices import SpanPrices, span_ticks
+from shadowprice.solvers.offline.typed_bound import KNOWS as TYPED_KNOWS
 from shadowprice.solvers.offline.typed_bound import TypedJobs
 
 STATUS = "classic, extended to gangs and release dates"
+
+KNOWS = TYPED_KNOWS
 
 
 def bound(instance: Instance, prices: SpanPrices) -> Fraction:
@@ -43,9 +47,9 @@ def bound(instance: Instance, prices: SpanPrices) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies, or need not be complete.
+        If the instance has features that are not in ``KNOWS``.
     """
-    instance.expect_all_complete("lower bounds")
+    require(instance, KNOWS, "LB-span")
     return span_ticks(TypedJobs.of(instance), prices)[0] / TICKS_PER_S
 
 

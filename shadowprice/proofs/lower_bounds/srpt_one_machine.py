@@ -5,6 +5,8 @@ times p_j > 0, preemption without cost. Among all schedules, also those that kno
 at every moment an available job with least remaining time minimises
 :math:`\sum_j C_j`, hence also :math:`\sum_j (C_j - r_j)`.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. Classic: Schrage, Operations Research 16(3), 1968.
 
 Proof. Take an optimal schedule that differs from SRPT, and the first moment t from which it runs
@@ -27,12 +29,25 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.proofs.described_run import DescribedRun, missing_in, not_of_policy
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_gpu, not_one_weight
+from shadowprice.solvers.classic.srtf import Srtf
 from shadowprice.solvers.offline.bounds import fluid_ticks
 
 STATUS = "classic"
+
+KNOWS: frozenset[Feature] = frozenset({Feature.RATES})
+"""Run times may be work over throughput."""
+
+HYPOTHESES = Hypotheses("SRPT-1", KNOWS, (not_one_gpu, not_one_weight))
+
+
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
+    """Hypotheses under which SRPT is the optimum that a run does not meet, in words."""
+    return missing_in(run, HYPOTHESES, not_of_policy(run, Srtf, "srtf"))
 
 
 def bound(instance: Instance) -> Fraction:
@@ -41,15 +56,20 @@ def bound(instance: Instance) -> Fraction:
     Raises
     ------
     InputError
-        If there are more.
+        If there are more, or another hypothesis fails.
     """
-    if instance.cluster.total_gpus != 1:
-        raise InputError(f"cluster {instance.cluster}: SRPT is the optimum of 1 GPU, expected 1")
+    HYPOTHESES.expect(instance)
     release = to_ticks(instance.workload.arrival_s).tolist()
     work = to_ticks(instance.shortest_s).tolist()
     return Fraction(fluid_ticks(release, work, [1] * len(work), 1), TICKS_PER_S)
 
 
 def check(instance: Instance, total_completion_s: float | Fraction) -> bool:
-    """True if a schedule's total completion time [s] is no less than the optimum."""
-    return Fraction(total_completion_s) >= bound(instance)
+    """True if a schedule's total completion time [s] is no less than the optimum.
+
+    Raises
+    ------
+    InputError
+        If a hypothesis fails.
+    """
+    return bound(instance) <= Fraction(total_completion_s)

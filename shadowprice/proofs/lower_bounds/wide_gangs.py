@@ -26,12 +26,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs, wide_gang_ticks
+from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 
 STATUS = "ours"
+
+KNOWS = RELAXED_KNOWS
 
 
 def bound(instance: Instance) -> Fraction:
@@ -40,12 +44,13 @@ def bound(instance: Instance) -> Fraction:
     Raises
     ------
     InputError
-        If jobs run as several copies, or need not be complete.
+        If the instance has features that are not in ``KNOWS``.
     ValueError
         If jobs may share GPUs or grow.
     """
+    require(instance, KNOWS, "LB-wide")
     every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
+    if not every.rigid:
         raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return wide_gang_ticks(RelaxedJobs.of(instance)) / TICKS_PER_S
 

@@ -193,7 +193,7 @@ let is_beyond bound =
 let kinds_beyond = ["copies"; "checkpoints"; "network"; "fault"; "quota"; "widths"; "profile"; "graph"]
 
 let fields_beyond = [
-  "header", ["placement"; "window"; "stopped"; "preemption"; "utility"; "round"; "rounds"];
+  "header", ["placement"; "window"; "stopped"; "preemption"; "utility"; "round"; "rounds"; "types"];
   "node", ["cpus"; "memory"];
   "job", ["part"; "spread"; "widths"; "profile"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"; "quota"; "worth"; "deadline"];
   "run", ["partner"; "copy"; "steps"];

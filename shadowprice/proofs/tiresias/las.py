@@ -32,6 +32,8 @@ of length m before n gangs of m GPUs and length 1: the ratio is at least
 :math:`n m / (n (n + 1)/2 + n + m)`, which for :math:`n = \sqrt{2m}` is about :math:`\sqrt{m/2}`.
 Between that and the 1 + 2 m of (c) for such gangs the truth is open.
 
+Nothing is stated of an instance that has more than ``KNOWS`` names.
+
 Status. (a) is classic for one machine (Motwani, Phillips, Torng 1994, equal shares); for m the proof
 is folklore. (b) to (e) ours.
 
@@ -75,15 +77,35 @@ On the time grid a demotion may be up to a tick late: (b) is checked with g_i ti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.proofs.described_run import DescribedRun, missing_in, not_of_policy
+from shadowprice.proofs.hypotheses import Hypotheses, not_one_weight
+from shadowprice.solvers.tiresias.las2d import Las2d
 
 STATUS = "(a) classic, (b)-(e) ours"
+
+KNOWS: frozenset[Feature] = frozenset({Feature.RATES})
+"""Run times may be work over throughput."""
+
+HYPOTHESES = Hypotheses("TIR-las", KNOWS, (not_one_weight,))
+
+
+def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
+    """Hypotheses of (b) that a run of 2D-LAS does not meet, in words."""
+    return missing_in(run, HYPOTHESES, not_of_policy(run, Las2d, "2D-LAS"), _promoting(run))
+
+
+def _promoting(run: DescribedRun) -> Iterator[str]:
+    if isinstance(run.policy, Las2d) and run.policy.promote_knob != math.inf:
+        yield "jobs that wait are promoted"
 
 
 def continuous_completions(work: Sequence[Fraction], capacity: int) -> list[Fraction]:
@@ -133,7 +155,13 @@ def bounds(instance: Instance, thresholds_gpu_s: Sequence[float]) -> list[Fracti
     ----------
     thresholds_gpu_s : sequence of float
         Upper limits of all queues but the last, increasing [GPU-s].
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
     """
+    HYPOTHESES.expect(instance)
     m = instance.cluster.total_gpus
     gang = instance.workload.gpus.tolist()
     release = to_ticks(instance.workload.arrival_s).tolist()
@@ -153,7 +181,13 @@ def bounds(instance: Instance, thresholds_gpu_s: Sequence[float]) -> list[Fracti
 
 
 def bound(instance: Instance, thresholds_gpu_s: Sequence[float]) -> Fraction:
-    """(b): upper bound of total completion time [s]."""
+    """(b): upper bound of total completion time [s].
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
+    """
     return sum(bounds(instance, thresholds_gpu_s), Fraction(0))
 
 
@@ -162,7 +196,13 @@ def check(
     thresholds_gpu_s: Sequence[float],
     completion_s: Sequence[float | Fraction],
 ) -> bool:
-    """True if all completion times [s] of a run respect (b)."""
+    """True if all completion times [s] of a run respect (b).
+
+    Raises
+    ------
+    InputError
+        If a hypothesis on the instance fails.
+    """
     limits = bounds(instance, thresholds_gpu_s)
     return all(Fraction(end) <= limit for end, limit in zip(completion_s, limits, strict=True))
 

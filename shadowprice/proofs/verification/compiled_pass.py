@@ -3,7 +3,8 @@
 Of jobs that run at one speed, alone and without charges, in schedules whose rows are in order of their ends,
 as they are written down by whoever runs them. The pass only ever says that all rules hold. Where it
 does not, or cannot say, the rules of ``shadowprice/proofs/certificate.py`` are checked one by one, which
-also name what is wrong. It computes everything from the columns and calls no other code.
+also name what is wrong. It computes everything from the columns; that an instance says no more than these it
+asks :mod:`shadowprice.instances.features`.
 
 It goes from the last row to the first, so that rows may come in segments, the last segment first.
 
@@ -21,19 +22,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.proofs.verification.amounts import any_asked
+from shadowprice.instances.features import Feature, missing
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
 
+KNOWS: frozenset[Feature] = frozenset()
+"""Features of instances that the pass knows: none. Of all others the rules are checked one by one."""
+
 LEAST_ROWS = 20_000
 """Rows from which on loading compiled code is worth it."""
 
 _TICKS_PER_S = 2.0**20
-_WHOLE_GPU = 1000
-_CORES = "cores"
-_RESUME = "resume"
 _LATEST_S = 2.0**33
 
 
@@ -88,7 +89,7 @@ class CompiledPass:
     @classmethod
     def over(cls, instance: Instance, whole: NDArray[np.int64], rows: int) -> CompiledPass | None:
         """A pass over so many rows; None if the instance is not of the kind, they are few, or without numba."""
-        if rows < LEAST_ROWS or not _is_plain(instance):
+        if rows < LEAST_ROWS or missing(instance, KNOWS):
             return None
         if (whole != whole[:, :1]).any():
             return None
@@ -148,27 +149,6 @@ class _Seen(NamedTuple):
     in_run: NDArray[np.int64]
     run: NDArray[np.int64]
     run_s: NDArray[np.float64]
-
-
-def _is_plain(instance: Instance) -> bool:
-    rules, jobs = instance.overheads, instance.workload
-    told = (
-        jobs.throughput,
-        instance.pair_throughputs,
-        instance.graphs,
-        instance.conditions,
-        instance.copies,
-        instance.until_complete,
-        instance.failures,
-        instance.stopped_s,
-        instance.cluster.quotas,
-    )
-    charged = (rules.start_s, rules.restart_s, rules.migration_s, *rules.restart_by_gpus)
-    plain = all(column is None for column in told) and not any(charged)
-    whole = not (jobs.gpu_milli < _WHOLE_GPU).any() and not (jobs.allowed_types != "").any()
-    cores = any(node.gpu_type == _CORES for node in instance.cluster.nodes)
-    resume = instance.preemption == _RESUME
-    return plain and whole and resume and not cores and not any_asked(jobs)
 
 
 @cache

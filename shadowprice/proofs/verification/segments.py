@@ -25,14 +25,24 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.proofs.certificate import WHOLE_GPU, JobsOnTypes, Mask, ScheduleChecks, Violation
-from shadowprice.proofs.verification.amounts import any_asked
+from shadowprice.instances.features import Feature, missing
+from shadowprice.proofs.certificate import JobsOnTypes, Mask, ScheduleChecks, Violation
 from shadowprice.proofs.verification.compiled_pass import CompiledPass
-from shadowprice.proofs.verification.restarts import RESUME
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,
+        Feature.CORES,
+        Feature.STOPPED,
+    }
+)
+"""Features of instances whose schedules can be checked segment by segment: what is held together is rows alone."""
 
 _COLUMNS = ("job", "node", "gpus", "start_s", "end_s", "overhead_s", "partner")
 _OTHERS = ("stages", "cpus", "memory_gb", "copy", "steps", "shared_gpu")
@@ -64,20 +74,8 @@ def _unwatched(done: int, total: int) -> None:
 
 
 def verifiable_in_segments(instance: Instance) -> bool:
-    """True if jobs run alone to the end, as gangs of whole GPUs alone that never fail, without quotas or restarts."""
-    more = (
-        instance.pair_throughputs,
-        instance.graphs,
-        instance.conditions,
-        instance.copies,
-        instance.failures,
-        instance.until_complete,
-        instance.cluster.quotas,
-    )
-    whole = bool((instance.workload.gpu_milli == WHOLE_GPU).all())
-    if instance.preemption != RESUME:
-        return False
-    return whole and not any_asked(instance.workload) and all(each is None for each in more)
+    """True if jobs run alone, as gangs of whole GPUs that never fail, without quotas, restarts or amounts."""
+    return not missing(instance, KNOWS)
 
 
 def verify_segments(

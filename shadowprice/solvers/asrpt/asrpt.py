@@ -21,13 +21,12 @@ cluster can run them: under load they pile up in the queue, whose order is final
 stay where the order still adapts. ``overtake`` lets jobs pass those that do not fit or are held
 back, and early starts then need no empty queue.
 
-Guarantee: for unweighted total completion time against every offline schedule in which nobody shares
-GPUs, where placement is by count in one pool and there are no rounds, charges, held-back or early
-starts, with rho over all placements and conditions: ASRPT-sharper, ASRPT-ratio and ASRPT-pred; nothing
-is claimed elsewhere. ASRPT-conv is about single jobs, and there a delay adds the largest tau.
-ASRPT-early for ``work_conserving`` with a finite guard, no constant without; none with ``overtake``. A
-stretch c is a prediction c times too long: where the ratio says Lambda (1 + kappa K) + rho it becomes c
-Lambda + Lambda kappa K + rho. None ever for flow time (ASRPT-ratio has a family). Never preempts.
+Guarantee: of ``asrpt`` ASRPT-sharper, ASRPT-ratio and ASRPT-pred, and of its single jobs ASRPT-conv; of
+``asrpt-guarded`` ASRPT-early; of ``asrpt-early`` none, as its early starts have no guard, nor of any with
+``overtake`` (see ``Asrpt.guarantee``). All are for unweighted total completion time against every offline
+schedule in which nobody shares GPUs, where placement is by count in one pool and there are no rounds,
+charges or held-back jobs, with rho over all placements and conditions; nothing is claimed elsewhere. None
+ever for flow time (ASRPT-ratio has a family). Never preempts.
 
 Use: ``asrpt-early`` on clusters in use, where its mean JCT is below that of ``asrpt`` at every load of
 ``paper_figs/asrpt_load.py``; ``asrpt`` where the guarantee is wanted.
@@ -255,6 +254,28 @@ class Asrpt:
         if at is not None:
             decision.wake_at(-(-at // state.total_gpus) / TICKS_PER_S)
 
+    @property
+    def guarantee(self) -> str:
+        """Theorems that are proven of A-SRPT with these parameters, in words."""
+        if self.overtake:
+            return (
+                f"none: jobs may overtake others, and a wide one can be passed for ever.{_NO_FLOW}"
+            )
+        stretched = _STRETCHED if self.stretch > 1 else ""
+        if self.work_conserving and self.guard == math.inf:
+            return (
+                "none: early starts without a guard have no constant ratio, on one GPU already (unguarded_family in "
+                f"proofs/asrpt/early.py).{_NO_FLOW}"
+            )
+        if self.work_conserving:
+            return f"{_HYPOTHESES}: ASRPT-early; nothing is claimed elsewhere.{stretched}{_NO_FLOW}"
+        exact = self.predictor == _EXACT and self.stretch == 1
+        names = f"ASRPT-sharper{', ASRPT-ratio' if exact else ''} and ASRPT-pred"
+        return (
+            f"{_HYPOTHESES}: {names}; nothing is claimed elsewhere. ASRPT-conv is about single jobs, and there a delay "
+            f"adds the largest tau.{stretched}{_NO_FLOW}"
+        )
+
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
         """The order of virtual completions; none with early starts or overtaking."""
         if self.work_conserving or self.overtake:
@@ -262,6 +283,20 @@ class Asrpt:
         virtual = VirtualWork(self.predictor, self.stretch)
         return JobIndex(ServiceRule.RELEASES, same_key, virtual=virtual)
 
+
+_EXACT = "oracle"
+"""The predictor that knows iterations."""
+
+_HYPOTHESES = (
+    "for unweighted total completion time against every offline schedule in which nobody shares GPUs, where placement "
+    "is by count in one pool and there are no rounds, charges or held-back jobs, with rho over all placements and "
+    "conditions"
+)
+_STRETCHED = (
+    " A stretch c is a prediction c times too long: where the ratio says Lambda (1 + kappa K) + rho it becomes c "
+    "Lambda + Lambda kappa K + rho."
+)
+_NO_FLOW = " None ever for flow time. Never preempts."
 
 POLICIES = (
     Asrpt(),

@@ -6,9 +6,9 @@ gets the part (i / m)^a - ((i - 1) / m)^a of the GPUs, a = 1 / (1 - p). The widt
 near it, between a job's gang and the most that it may hold; GPUs that are left over go to jobs that wait, then to
 the largest remainders.
 
-Guarantee: in exact shares and with all jobs there at 0 the parts minimise total completion time (HESRPT in
-proofs/classic/hesrpt.py, which also bounds every schedule in whole widths from below); none for whole widths, nor
-where jobs arrive later (then it is applied to those that are there).
+Guarantee: none, in whole widths. In exact shares and with all jobs there at 0 the parts minimise total completion
+time (proofs/classic/hesrpt.py, which also bounds every schedule in whole widths from below); where jobs arrive later
+the rule is applied to those that are there.
 Knows: durations. Preempts: a width changes by a stop and a start. Cost per decision: O(L log L + nodes) for L live
 jobs. Where jobs cannot grow, or GPUs differ by type, tenant, part or profile, it is least remaining service first.
 """

@@ -4,8 +4,9 @@ Source: Kleinrock, Queueing Systems vol. 2, 1976 (foreground-background); Nuyens
 Performance Evaluation 65, 2008. True LAS shares the GPUs among equals without end; this one
 re-decides every ``quantum_s`` while jobs wait, as every implementation does.
 
-Guarantee: for quantum -> 0, one GPU a job, all released at 0 and no charges, rounds or unequal speeds,
-sum C_j <= 2 OPT against preemptive offline schedules in which nobody shares (TIR-las (a); classic).
+Guarantee: with one GPU a job, all released at 0 and no charges, rounds or unequal speeds, on m GPUs job j ends by
+sum_i min(p_i, p_j + quantum) / m + (1 - 1 / m) p_j (TIR-las (a); classic): sum C_j <= 2 OPT against preemptive offline
+schedules in which nobody shares, but for what the quantum adds.
 Knows: nothing. Preempts. Cost per decision: O(L log L) for L live jobs.
 """
 

@@ -6,7 +6,7 @@ narrow jobs keep a wide one out until none is left, by chance. With quick swaps,
 jobs are there beside a wide one that waits, no more of them start before it has.
 
 Guarantee: with gangs of 1 and of all GPUs all jobs that are there at 0 are done when the work is, but for one narrow
-job's time, and for Poisson arrivals the widest first carries every load below 1 (MSJ-cap); none for other gangs.
+job's time, and for Poisson arrivals ``msf`` carries every load below 1 (MSJ-cap); none for other gangs.
 Knows: nothing. Never preempts. Cost per decision: O(W log W) for W waiting jobs.
 """
 

@@ -5,10 +5,11 @@ traffic, SIGMETRICS 2023 (arXiv 2211.02762; recalled). Jobs are ordered by remai
 least prefix that asks for all m GPUs or more is served by decreasing gangs.
 
 Guarantee: with m and all gangs powers of two no GPU is idle while jobs ask for m or more, and nobody starves
-(proofs.classic.server_filling); the mean response time then tends to that of SRPT on one machine of speed m as the
-load tends to 1, for Poisson arrivals (the paper's theorem; recalled). With other gangs, for which the
-paper has DivisorFilling, GPUs that the prefix leaves over go to the jobs behind it (derived), without a
-guarantee. Greedy SRPT (``srtf``, ``srsf``) lets wide gangs wait for as long as narrow ones keep coming.
+(SF-fill), and the flow time exceeds the optimum by less than a constant number of mean services (SF-work);
+the mean response time then tends to that of SRPT on one machine of speed m as the load tends to 1, for
+Poisson arrivals (the paper's theorem; recalled). With other gangs, for which the paper has
+DivisorFilling, GPUs that the prefix leaves over go to the jobs behind it (derived), without a guarantee.
+Greedy SRPT (``srtf``, ``srsf``) lets wide gangs wait for as long as narrow ones keep coming.
 Knows: durations. Preempts. Cost per decision: O(L log L) for L live jobs, O(1) a job when all fit.
 """
 

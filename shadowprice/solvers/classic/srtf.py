@@ -4,7 +4,7 @@ Source: Schrage, Operations Research 16(3), 1968 (SRPT on one machine); SRSF is 
 times GPUs, Tiresias (NSDI'19), section 2.
 
 Guarantee: with one GPU, and no rounds, charges or conditions, SRTF minimises sum C_j and sum (C_j -
-r_j) among all offline schedules (Schrage). On several, with single-GPU jobs of equal speed, it is
+r_j) among all offline schedules (SRPT-1; Schrage). On several, with single-GPU jobs of equal speed, it is
 Theta(log min(n/m, Delta))-competitive for total flow time against the preemptive optimum (Leonardi and
 Raz, STOC 1997; recalled); with gangs it has no constant ratio for total flow time, on two GPUs already
 (derived: a gang waits for as long as single-GPU jobs that are a little shorter keep coming). Knows:

@@ -9,9 +9,9 @@ servers. ``gandiva`` adds packing, defragmentation and grow-shrink. Whatever is 
 quantum and judged by the measured rates alone; the policy never sees what sharing, spreading or widths
 do to rates before.
 
-Guarantee: while rates do not change and overheads are left aside, a pair that is kept after its trial
-makes at least as much of its GPUs, in normalised throughput, as turns on them would (GAN-match,
-``proofs/gandiva/matching.py``). None on completion times. Knows: nothing. Preempts.
+Guarantee: of ``gandiva`` GAN-match for the pairs it makes (``proofs/gandiva/matching.py``), of
+``gandiva-reactive``, which makes none, nothing (see ``Gandiva.guarantee``). None on completion times.
+Knows: nothing. Preempts.
 """
 
 from __future__ import annotations
@@ -63,6 +63,17 @@ class Gandiva:
     idle_quanta: int = 2
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = True
+
+    @property
+    def guarantee(self) -> str:
+        """Theorem that is proven of Gandiva with these parameters, in words."""
+        if not self.packing:
+            return "none: no jobs share GPUs. Knows: nothing. Preempts."
+        return (
+            "while rates do not change and overheads are left aside, a pair that is kept after its trial makes at "
+            "least as much of its GPUs, in normalised throughput, as turns on them would (GAN-match, "
+            "proofs/gandiva/matching.py). None on completion times. Knows: nothing. Preempts."
+        )
 
     def __post_init__(self) -> None:
         if not 1e-3 <= self.quantum_s <= 1e9 or (self.quantum_s * TICKS_PER_S) % 1:

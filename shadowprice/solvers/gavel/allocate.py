@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.gavel.allocation import Allocation, AllocationPolicy
+from shadowprice.solvers.gavel.allocation import NOT_PROVEN, Allocation, AllocationPolicy
 from shadowprice.solvers.gavel.programme import with_model
 from shadowprice.solvers.gavel.workspace import Build, Workspace
 from shadowprice.solvers.programs.solution import SolverOptions
@@ -72,7 +72,9 @@ def allocate(
     )
     notes += tuple(workspace.notes)
     certified = not workspace.uncertified
-    if not certified:
+    if not found.proven:
+        notes += (_not_proven(found),)
+    elif not certified:
         notes += (f"not certified: nothing but {workspace.options.method} says that it is optimal",)
     return replace(
         found,
@@ -80,4 +82,14 @@ def allocate(
         certified=certified,
         solver_s=workspace.solver_s,
         total_s=total_s,
+    )
+
+
+def _not_proven(found: Allocation) -> str:
+    """A note on an answer that misses what its prices allow."""
+    if found.objective is None or found.bound is None or not found.reached:
+        return f"{NOT_PROVEN}: jobs get less than the objective asks for"
+    return (
+        f"{NOT_PROVEN}: the objective is {found.objective:.6g}, and nothing shows that it cannot be "
+        f"{found.bound:.6g}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -13,7 +14,11 @@ from shadowprice.errors import VerificationError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.priced_rows import PricedRow
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
+from shadowprice.solvers.gavel.reached import CLOSE, off
 from shadowprice.solvers.gavel.workspace import Workspace
+
+NOT_PROVEN = "not proven"
+"""Status of an answer whose objective misses its bound, or is not reached: the first words of its note."""
 
 FEASIBLE = 1e-6
 """Relative excess of time or GPUs that is rounding of a solver."""
@@ -35,6 +40,8 @@ class Prices:
         Level at which each job was settled: all the same for max-min, rising for water filling.
     stage : ndarray of int, shape (jobs,)
         Row of ``worker`` prices that settled it, for water filling; otherwise 0.
+    spare : ndarray of bool, shape (jobs,)
+        Jobs that get more than their level asks for.
     rows : tuple of PricedRow
         Further rows of the model that have a price.
     """
@@ -44,6 +51,7 @@ class Prices:
     time: FloatArray
     level: FloatArray
     stage: NDArray[np.int64]
+    spare: NDArray[np.bool_]
     rows: tuple[PricedRow, ...] = ()
 
 
@@ -70,6 +78,8 @@ class Allocation:
         What the reader should know: objectives that were given up, gangs that can never be placed.
     certified : bool
         Whether the answers of all programmes were shown to be optimal, not by a solver's word.
+    reached : bool
+        Whether jobs have the throughputs that the objective says or asks for, evaluated from the fractions.
     solver_s, total_s : float
         CPU time inside the solver, and in all [s].
     """
@@ -83,8 +93,20 @@ class Allocation:
     prices: Prices | None = None
     notes: tuple[str, ...] = ()
     certified: bool = True
+    reached: bool = True
     solver_s: float = field(default=0.0)
     total_s: float = field(default=0.0)
+
+    @property
+    def proven(self) -> bool:
+        """False if the objective misses its bound, or is not reached, by more than a share of :data:`CLOSE`.
+
+        Always True for a rule, which has no objective.
+        """
+        if self.objective is None:
+            return True
+        near = self.bound is None or off(self.objective, self.bound) <= CLOSE
+        return bool(self.reached and math.isfinite(self.objective) and near)
 
     @property
     def effective_throughput(self) -> FloatArray:

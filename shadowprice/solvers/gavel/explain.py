@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.gavel.allocation import Allocation, Prices
+from shadowprice.solvers.gavel.allocation import NOT_PROVEN, Allocation, Prices
 
 SMALL = 1e-7
 """Share of the objective below which a price is rounding of the solver."""
@@ -17,9 +17,17 @@ def explain(allocation: Allocation) -> list[str]:
 
     Complementary slackness: a job with a price holds the level down; it is bounded by its own
     time if that has a price, and by the GPUs of each accelerator with a price on which it
-    runs; a job without a price gets more than the level asks for.
+    runs; a job without a price gets more than the level asks for. Prices of an answer that is not proven
+    explain nothing, and none is given.
     """
     problem, prices = allocation.problem, allocation.prices
+    if not allocation.proven:
+        return [
+            f"job {name}: {rate:.6g} steps/s; the allocation is {NOT_PROVEN}, so no price says why"
+            for name, rate in zip(
+                problem.id.tolist(), allocation.effective_throughput.tolist(), strict=True
+            )
+        ]
     if prices is None:
         return [
             f"job {name}: policy {allocation.policy} has no prices" for name in problem.id.tolist()
@@ -64,7 +72,10 @@ def _why(job: int, full: bool, used: NDArray[np.bool_], prices: Prices, names: l
         return f"level {level:.6g}, bounded by its own time: it always runs at its best rate"
     worker = prices.worker[min(stage, len(prices.worker) - 1)]
     if prices.job[job] <= SMALL * prices.job.max(initial=0.0):
-        return f"level {level:.6g}, bounded by {', '.join(further) or 'nobody: more than the level asks for'}"
+        if further or prices.spare[job]:
+            bound = ", ".join(further) or "nobody: more than the level asks for"
+            return f"level {level:.6g}, bounded by {bound}"
+        return f"level {level:.6g}, which it just has: its price is too small to tell from 0"
     bounds = [
         f"{names[a]} capacity, price {worker[a]:.6g} a GPU"
         for a in np.flatnonzero(used & (worker > SMALL * worker.max(initial=0.0))).tolist()

@@ -2,7 +2,7 @@
 
 Source: Narayanan et al., Gavel, OSDI'20, section 5.
 Guarantee: none of the rounds; what the allocation's programme proves is about its fractions of time,
-which rounds follow (GAVEL-round says how closely on one GPU with fixed fractions).
+which rounds only follow.
 
 The allocation says which fraction of time every job, or pair of jobs, should get on every GPU
 type. It is computed again as soon as jobs come or go. At the end of every round those that are

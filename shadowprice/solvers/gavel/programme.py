@@ -62,8 +62,19 @@ class Programme:
             del data["steps"]
         return cls(build, rates, data, workspace)
 
-    def solve(self, options: SolverOptions | None = None, /, **data: FloatArray) -> Solved:
+    def solve(
+        self,
+        options: SolverOptions | None = None,
+        sizes: Mapping[str, FloatArray] | None = None,
+        /,
+        **data: FloatArray,
+    ) -> Solved:
         """Solve it; data given here come before the rates', and those before the problem's own.
+
+        Parameters
+        ----------
+        sizes : mapping of str to ndarray, optional
+            How large variables are, roughly: see :meth:`Workspace.solve`.
 
         Raises
         ------
@@ -73,7 +84,7 @@ class Programme:
             If the model is infeasible, unbounded or not solved in time.
         """
         given = {**self.further, **self.rates.data(), **data}
-        return self.workspace.solve(self.build, self._shape, given, options, self._left_out)
+        return self.workspace.solve(self.build, self._shape, given, options, self._left_out, sizes)
 
     @cached_property
     def _shape(self) -> Shape:

@@ -113,6 +113,17 @@ class Rates:
         return best
 
     @property
+    def best_there(self) -> FloatArray:
+        """Highest throughput of each row on types that have GPUs, alone or shared [steps/s]."""
+        there = self.workers[list(self.accelerators)] > 0
+        pairs = replace(
+            self.pairs,
+            throughput_first=self.pairs.throughput_first * there,
+            throughput_second=self.pairs.throughput_second * there,
+        )
+        return replace(self, alone=self.alone * there, pairs=pairs).best
+
+    @property
     def proportional(self) -> FloatArray:
         """throughput(m, X_equal): all the time, over accelerators in proportion to their GPUs [steps/s].
 
@@ -125,6 +136,16 @@ class Rates:
         for j, accelerator in enumerate(self.accelerators):
             np.maximum(fastest[:, accelerator], self.alone[:, j], out=fastest[:, accelerator])
         return np.asarray(fastest @ (self.workers / total))
+
+    def in_units(self, unit: FloatArray) -> Rates:
+        """The same rates with each job's steps counted in units of its own, shape (rows,)."""
+        pairs = self.pairs
+        counted = replace(
+            pairs,
+            throughput_first=pairs.throughput_first / unit[pairs.first][:, None],
+            throughput_second=pairs.throughput_second / unit[pairs.second][:, None],
+        )
+        return replace(self, alone=self.alone / unit[:, None], pairs=counted)
 
     def no_better_than_turns(self) -> NDArray[np.bool_]:
         """True where two jobs sharing a type do no more than taking turns on it, shape (pairs, types).

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from shadowprice.errors import SolverError
+from shadowprice.models import gavel
 from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
+from shadowprice.solvers.gavel.reached import CLOSE, SAME, completed, off, overfull, usable
 from shadowprice.solvers.gavel.workspace import Solved
-from shadowprice.solvers.programs.solution import SolverOptions
+from shadowprice.solvers.programs.solution import Infeasible, SolverOptions, Unbounded
+
+PUBLISHED = (gavel.max_total, gavel.min_cost)
+"""Models of which it is known what an allocation is worth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,39 +53,151 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Fractions of time, the value of the objective, and the bound that all prices prove."""
+    """Fractions of time, the value of the objective, and the bound that all prices prove.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of jobs, and of pairs.
+    objective, bound : float
+    kept : bool
+        Whether jobs have the throughputs they must have, evaluated from the fractions.
+    """
 
     x: FloatArray
     y: FloatArray
     objective: float
     bound: float
+    kept: bool = True
 
 
 def highest_total(programme: Programme, values: Values, least: FloatArray) -> Total:
     """Maximise the total value with at least these throughputs [steps/s]."""
-    solved = programme.solve(**_params(values), f=least)
-    return _total(programme, solved, 1.0)
+
+    def worth(x: FloatArray, y: FloatArray) -> float:
+        return _sum(values, x, y)
+
+    return _highest(programme, _params(values), least, worth, lambda: _sizes(programme))
 
 
 def highest_ratio(programme: Programme, values: Values, costs: Values, least: FloatArray) -> Total:
     """Maximise total value over total cost with at least these throughputs [steps/s]."""
-    solved = programme.solve(**_params(values), **_params(costs, "c"), f=least)
-    return _total(programme, solved, float(solved.value("k")))
+
+    def worth(x: FloatArray, y: FloatArray) -> float:
+        cost = _sum(costs, x, y)
+        return _sum(values, x, y) / cost if cost > 0 else 0.0
+
+    def sizes() -> dict[str, FloatArray]:
+        """Those of fractions times k, which is about one over the cost of what is worth its price most."""
+        open_ = usable(programme.rates) > 0
+        ratio = np.where(open_, values.job / costs.job, 0.0)
+        k = 1.0 / float(costs.job.flat[int(ratio.argmax())])
+        most = {"x": 1.0 / costs.job, "y": 1.0 / costs.pair}
+        found = {name: np.minimum(size * k, most[name]) for name, size in _sizes(programme).items()}
+        return {**found, "k": np.array([k])}
+
+    return _highest(
+        programme, {**_params(values), **_params(costs, "c")}, least, worth, sizes, scale="k"
+    )
 
 
-def kept_slos(programme: Programme, least: FloatArray) -> FloatArray:
-    """The least throughputs that are kept: as many as can hold together; 0 for the others."""
-    alone_impossible = least > programme.rates.best * (1.0 + 1e-9)
+def _highest(
+    programme: Programme,
+    params: dict[str, FloatArray],
+    least: FloatArray,
+    worth: Callable[[FloatArray, FloatArray], float],
+    sizes: Callable[[], dict[str, FloatArray]],
+    scale: str = "",
+) -> Total:
+    """An answer, or one in units in which columns are about 1, if the first is off its bound or there is none."""
+    first: Total | None = None
+    reason: SolverError | None = None
+    try:
+        first = _total(programme, programme.solve(f=least, **params), least, worth, scale)
+        if off(first.objective, first.bound) <= CLOSE:
+            return first
+    except (Infeasible, Unbounded) as error:
+        reason = error
+    try:
+        solved = programme.solve(None, sizes(), f=least, **params)
+    except SolverError:
+        if first is None:
+            raise _no_answer(programme, reason) from None
+        return first
+    again = _total(programme, solved, least, worth, scale)
+    if first is None:
+        return again
+    return min(again, first, key=lambda each: off(each.objective, each.bound))
+
+
+def _no_answer(programme: Programme, reason: SolverError | None) -> SolverError:
+    """What a solver said of a model, unless it cannot be: no allocation is worth more than its best share."""
+    if (isinstance(reason, Unbounded) and programme.build in PUBLISHED) or reason is None:
+        return SolverError(
+            "numbers of the problem are too far apart: no solver finds its optimum, expected prices and "
+            "throughputs within some ten decades"
+        )
+    return reason
+
+
+def _sizes(programme: Programme) -> dict[str, FloatArray]:
+    """Sizes of x, and of y: as large as GPUs allow."""
+    rates = programme.rates
+    room = np.maximum(usable(rates), 1e-60)
+    sizes = {"x": room}
+    if len(rates.pairs):
+        sizes["y"] = room[rates.pairs.first]
+    return sizes
+
+
+def _sum(values: Values, x: FloatArray, y: FloatArray) -> float:
+    return float((values.job * x).sum() + (values.pair * y).sum())
+
+
+def kept_slos(programme: Programme, least: FloatArray, *, relative: bool = False) -> FloatArray:
+    """The least throughputs that are kept: as many as can hold together; 0 for the others.
+
+    Parameters
+    ----------
+    relative : bool
+        Whether each job's throughputs are counted in units of what it must have.
+    """
+    alone_impossible = least > programme.rates.best_there * (1.0 + 1e-9)
     possible = np.where(alone_impossible, 0.0, least)
-    solved = programme.solve(SolverOptions(time_limit_s=60.0), f=possible)
+    asked = possible
+    if relative:
+        unit = np.where(possible > 0, possible, programme.rates.best)
+        programme = replace(programme, rates=programme.rates.in_units(unit))
+        asked = possible / unit
+    solved = programme.solve(SolverOptions(time_limit_s=60.0), f=asked)
     kept = solved.value("z") > 0.5
     return np.where(kept, possible, 0.0)
 
 
-def _total(programme: Programme, solved: Solved, scale: float) -> Total:
+def _total(
+    programme: Programme,
+    solved: Solved,
+    least: FloatArray,
+    worth: Callable[[FloatArray, FloatArray], float],
+    scale: str,
+) -> Total:
+    """The allocation of a solved model, with the throughputs it must have, and what it is worth."""
     x, y = programme.allocation(solved)
     solution = solved.solution
-    return Total(x / scale, y / scale, solution.objective, solution.bound)
+    one = float(solved.value(scale)) if scale else 1.0
+    if scale and not one > 0.0:
+        return Total(np.zeros_like(x), np.zeros_like(y), 0.0, solution.bound)
+    x, y = x / one, y / one
+    if programme.build not in PUBLISHED:
+        return Total(x, y, solution.objective, solution.bound)
+    rates = programme.rates
+    short = (rates.throughput(x, y) < least * (1.0 - SAME)).any()
+    if short or overfull(rates, x, y) > SAME:
+        x, y = completed(rates, x, y, least)
+    reached = worth(x, y)
+    kept = (rates.throughput(x, y) >= least * (1.0 - CLOSE)).all()
+    value = solution.objective if off(solution.objective, reached) <= SAME else reached
+    return Total(x, y, value, solution.bound, bool(kept))
 
 
 def _params(values: Values, letter: str = "v") -> dict[str, FloatArray]:

@@ -99,6 +99,7 @@ class Workspace:
     uncertified: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     _kept: OrderedDict[Hashable, _Kept] = field(default_factory=OrderedDict)
+    _doubted: bool = False
 
     def solve(
         self,
@@ -107,6 +108,7 @@ class Workspace:
         data: Mapping[str, FloatArray],
         options: SolverOptions | None = None,
         left_out: Mapping[str, NDArray[np.bool_]] | None = None,
+        sizes: Mapping[str, FloatArray] | None = None,
     ) -> Solved:
         """Solve a model with the data that its Params ask for, by name.
 
@@ -115,6 +117,9 @@ class Workspace:
         left_out : mapping of str to ndarray of bool, optional
             Members of variables that are 0 in some optimum of the model as it is published: they
             are left out at first, and come in where prices say that they pay.
+        sizes : mapping of str to ndarray, optional
+            How large variables are in an optimum, roughly, where they differ by more than solvers
+            tell from 0; 1 for those that are not named. The answer takes the place of the last one.
 
         Raises
         ------
@@ -126,7 +131,9 @@ class Workspace:
         model, compiled = self._compiled(build, shape, data)
         began = time.process_time()
         solution = compiled.solve(
-            options or self.options, left_out=_columns(model, compiled, left_out or {})
+            options or self.options,
+            left_out=_columns(model, compiled, left_out or {}),
+            size=None if sizes is None else _sizes(model, compiled, sizes),
         )
         self.solver_s += time.process_time() - began
         self.solves += 1
@@ -134,8 +141,10 @@ class Workspace:
             if sentence not in self.notes:
                 self.notes[sentence] = None
                 warnings.warn(sentence, SolverWarning, stacklevel=2)
-        if solution.status is Status.FOUND:
-            self.uncertified += 1
+        # With sizes it is asked again, and the answer before does not count.
+        self.uncertified -= sizes is not None and self._doubted
+        self._doubted = solution.status is Status.FOUND
+        self.uncertified += self._doubted
         # A point of a mixed programme is worth having without its optimum; of others, answers are optima.
         usable = compiled.program.mixed or solution.status is not Status.TIME_LIMIT
         if not len(solution.primal) or not usable:
@@ -145,6 +154,11 @@ class Workspace:
                 f"{limit_s} s; raise the time limit"
             )
         return Solved(solution, compiled, model)
+
+    def vouch(self) -> None:
+        """Count the last answer as shown to be optimal: its fractions of time were evaluated against its bound."""
+        self.uncertified -= self._doubted
+        self._doubted = False
 
     def _compiled(
         self, build: Build, shape: Shape, data: Mapping[str, FloatArray]
@@ -192,6 +206,18 @@ def _columns(
         if variable is not None and variable.ctype is pyo.Var:
             columns[compiled.place(variable)[members.reshape(-1)]] = True
     return columns if columns.any() else None
+
+
+def _sizes(
+    model: Any, compiled: CompiledModel, sizes: Mapping[str, FloatArray]
+) -> NDArray[np.float64]:
+    """Size of every column."""
+    columns = np.ones(compiled.program.columns)
+    for name, size in sizes.items():
+        variable = model.component(name)
+        if variable is not None and variable.ctype is pyo.Var:
+            columns[compiled.place(variable)] = np.reshape(size, -1)
+    return columns
 
 
 def asked(model: Any, data: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

@@ -5,12 +5,10 @@ on arrival the schedule of largest payoff over the rounds to come (:mod:`.commit
 GPUs are never taken away. A job that the prices refuse earns nothing in the theorem; here it has
 to run all the same (derived), in rounds and on GPUs that are not committed, and gives way where they are.
 
-Guarantee: HADAR-2a (proofs.hadar.competitive) for total utility against offline schedules of whole
-rounds, where u_min and u_max hold for all jobs, ``largest_gang`` is that of all jobs and there are no
-overheads; a job refused counts nothing there; its factor 2 alpha is vast for wide gangs. With bounds
-estimated from the jobs seen so far, none but that of the run's own duals. Every round of a schedule is
-taken to lose a start, a restart and a migration, so that it suffices whatever is charged. Knows:
-processing times. Preempts.
+Guarantee: with ``u_min``, ``u_max`` and ``largest_gang`` given HADAR-2a (proofs.hadar.competitive), of
+``oasis`` on one GPU type; with bounds estimated from the jobs seen so far, as by default, none but that of
+the run's own duals (see ``HadarCommitted.guarantee``). Every round of a schedule is taken to lose a start, a
+restart and a migration, so that it suffices whatever is charged. Knows: processing times. Preempts.
 
 Complexity: an arrival O(rounds committed) comparisons, O(rounds changed x kinds of node x loads) and
 O(rounds of its schedule x nodes), and a search (:mod:`.commit_schedule`); a burst of n jobs grows as
@@ -94,6 +92,23 @@ class HadarCommitted:
     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
     preemptive: ClassVar[bool] = True
     chooses_nodes: ClassVar[bool] = True
+
+    @property
+    def guarantee(self) -> str:
+        """Theorem that is proven of the commit-once form with these parameters, in words."""
+        if not (self.u_max > 0 and self.largest_gang and self.aligned):
+            return (
+                "none but that of the run's own duals while u_min and u_max are estimated from the jobs seen so far, "
+                "largest_gang is not given, or rounds are not aligned; with all of them 2 alpha "
+                f"({self.name}:u_min=A,u_max=B,largest_gang=G,aligned=true). Knows: processing times. Preempts."
+            )
+        where = "" if self.mixed else ", on GPUs of one type"
+        return (
+            "HADAR-2a (proofs.hadar.competitive) for total utility against offline schedules of whole rounds, where "
+            f"u_min and u_max hold for all jobs, largest_gang is that of all jobs and there are no overheads{where}; a "
+            "job refused counts nothing there; its factor 2 alpha is vast for wide gangs. Knows: processing times. "
+            "Preempts."
+        )
 
     def __post_init__(self) -> None:
         check_settings(self.name, self.utility, self.round_s, self.u_min, self.u_max)

@@ -32,12 +32,30 @@ from fractions import Fraction
 
 import numpy as np
 
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # of a job the fastest counts
+        Feature.CHARGES,  # of the first start; others only restrict
+        Feature.SHARING,  # by what pairs gain
+        Feature.GRAPHS,  # of all mappings the fastest counts; so with profiles and spreading
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,  # who holds more GPUs is faster by no more than in proportion
+        Feature.FAILURES,  # what is lost is done again
+        Feature.CORES,  # count as GPUs of a type
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
 
 PRICES_ONLY = "it only proposes prices, whose bound is that of the published relaxation"
 """Any prices bound the cost of schedules, so an edit of an interval LP changes no more than the prices."""
@@ -58,8 +76,9 @@ class Bound:
     kind : str
         How it was found: ``fluid``, ``job``, ``mean-busy-time``, ``wide-gangs``, ``area``, ``priced-plans``,
         ``configurations``, ``completion-windows``, ``interval-lp``, ``typed-interval-lp``, ``priced-fluid``,
-        ``priced-mean-busy-time``, ``priced-span``, ``hesrpt``, or the method of an offline
-        solver, ``milp`` or ``cp-sat``.
+        ``priced-mean-busy-time``, ``priced-span``, ``hesrpt``, of schedules without preemption
+        ``time-indexed-lp``, ``branching`` and ``enumeration``, or of what is not certified the offline
+        solver that says so, ``milp`` or ``cp-sat``.
     holds_for : ScheduleClass
         Which schedules it is about.
     certified : bool
@@ -119,9 +138,9 @@ class RelaxedJobs:
         Raises
         ------
         InputError
-            If they run as several copies.
+            If the instance has features that are not in ``KNOWS``.
         """
-        instance.expect_all_complete("lower bounds")
+        require(instance, KNOWS, "lower bounds")
         jobs, gain = instance.workload, SharingGain.of(instance)
         if gain is None:
             start = int(to_ticks(instance.overheads.start_s))
@@ -308,7 +327,7 @@ def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
         yield bound_of(fluid - offset, "fluid", every)
     busy = mean_busy_ticks(release, work, gpus, weight, jobs.capacity)
     yield bound_of(busy - offset, "mean-busy-time", every)
-    if every == EVERY_RIGID:
+    if every.rigid:
         yield bound_of(wide_gang_ticks(jobs) - offset, "wide-gangs", every)
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
+from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -40,6 +41,26 @@ from shadowprice.solvers.offline.bounds import offset_ticks, seconds_down, simpl
 from shadowprice.solvers.offline.on_nodes import on_nodes
 from shadowprice.solvers.programs.compile import SolverOptions, Standing, Status, compile_model
 from shadowprice.solvers.programs.published import stand_down
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # where every job is as fast on all of them
+        Feature.CHARGES,  # of starts, one a job; who is not preempted pays no others
+        Feature.SHARING,  # where no two of the jobs may
+        Feature.FAILURES,  # only restrict: the best schedule without them bounds those with them
+        Feature.RESTART,  # nobody is preempted
+    }
+)
+
+TIME_INDEXED_LP = "time-indexed-lp"
+"""Prices of the LP's slots, in whole numbers: what any schedule costs, or a schedule that is any better."""
+
+BRANCHING = "branching"
+"""Boxes of starts that hold every schedule, each closed by prices whose bound counts rounding errors."""
+
+ENUMERATION = "enumeration"
+"""All active schedules of a few jobs, in whole numbers."""
 
 MAX_COLUMNS = 300_000
 """Most columns of a preemptive model."""
@@ -95,6 +116,9 @@ class Optimum:
     edited : bool
         Whether all this is about a model that is not the published one, and so of no class of
         schedules.
+    certified_by : str
+        Kind of the evaluation that gave ``certified_lower_s``: ``time-indexed-lp``, ``branching``, ``enumeration``,
+        or a kind of :func:`shadowprice.solvers.offline.bounds.simple_bounds`; empty where it says nothing.
     """
 
     lower_s: float
@@ -107,6 +131,7 @@ class Optimum:
     standing: Standing
     certified_lower_s: float
     edited: bool = False
+    certified_by: str = ""
 
     @property
     def proven(self) -> bool:
@@ -114,27 +139,18 @@ class Optimum:
         return self.exact_grid and self.standing.optimal and self.lower_s >= self.upper_s
 
 
-def why_not(instance: Instance) -> str | None:
-    """Part of an instance that the exact models here do not describe; None if they describe it.
+def alone_at_one_speed(instance: Instance) -> bool:
+    """True if each job takes equal time wherever it runs, and no two may share GPUs."""
+    return instance.equal_speeds and SharingGain.of(instance) is None
+
+
+def describes(instance: Instance) -> bool:
+    """True if the exact models here describe an instance.
 
     They know one pool of GPUs of equal speed, rigid gangs that run alone and at one speed, and one
     start charge a job.
     """
-    if instance.copies is not None:
-        return "jobs that run as several copies"
-    if not instance.all_complete:
-        return "jobs that need not be complete"
-    if instance.graphs is not None:
-        return "job graphs: the speed of a run depends on where its replicas are"
-    if instance.conditions is not None:
-        return "conditions: the speed of a run depends on its CPUs, memory, spread or width"
-    if not instance.equal_speeds:
-        return "GPUs that differ in speed"
-    if SharingGain.of(instance) is not None:
-        return "jobs that can share their GPUs"
-    if instance.workload.asking.any():
-        return "jobs that ask for CPUs or memory"
-    return None
+    return not missing(instance, KNOWS) and alone_at_one_speed(instance)
 
 
 def require_exact(instance: Instance) -> None:
@@ -145,10 +161,15 @@ def require_exact(instance: Instance) -> None:
     InputError
         Naming what they do not describe.
     """
-    reason = why_not(instance)
-    if reason is not None:
+    require(instance, KNOWS, "the exact optimum, of jobs that run alone on GPUs of equal speed")
+    if not alone_at_one_speed(instance):
+        what = (
+            "jobs that can share their GPUs"
+            if instance.equal_speeds
+            else "GPUs that differ in speed"
+        )
         raise InputError(
-            f"{instance.workload.source}: has {reason}; the exact optimum is for jobs that run alone "
+            f"{instance.workload.source}: has {what}; the exact optimum is for jobs that run alone "
             "on GPUs of equal speed"
         )
 
@@ -157,12 +178,13 @@ def require_exact(instance: Instance) -> None:
 class _Known:
     """Best starts on the fine grid, and lower bounds of every schedule's cost, in ticks.
 
-    ``exact`` was evaluated here; ``word`` is a solver's, and ``standing`` what supports that the
-    starts are optimal.
+    ``exact`` was evaluated here, by ``kind``; ``word`` is a solver's, and ``standing`` what supports
+    that the starts are optimal.
     """
 
     starts: NDArray[np.int64]
     exact: Fraction
+    kind: str
     word: Fraction
     standing: Standing
 
@@ -193,7 +215,7 @@ def optimum(
     Raises
     ------
     InputError
-        If the models do not describe the instance (see :func:`why_not`), the method is unknown, or
+        If the models do not describe the instance (see :func:`describes`), the method is unknown, or
         the model is edited and the method is not the MILP.
     SolverError
         If an edited model is infeasible or has no answer in time.
@@ -214,8 +236,9 @@ def optimum(
         fine, span=search.span, seed=seed, budget_s=0.1 * budget_s, moves=2_000 * fine.jobs
     )
     offset = offset_ticks(fine.exact_weight, fine.release_ticks, goal)
-    least = max(bound.ticks for bound in simple_bounds(instance, goal)) + offset
-    known = _Known(best, least, least, Standing.FOUND)
+    simple = max(simple_bounds(instance, goal), key=lambda bound: bound.ticks)
+    least = simple.ticks + offset
+    known = _Known(best, least, simple.kind, least, Standing.FOUND)
     jobs = fine if slot_s is None else Slotted.of(instance, slot_s)
     if method == "cp-sat":
         known = search.by_cp_sat(known, 0.6 * budget_s, seed)
@@ -239,6 +262,7 @@ def optimum(
         grid is fine,
         known.standing,
         seconds_down(exact - offset),
+        certified_by=known.kind,
     )
 
 
@@ -303,6 +327,7 @@ def optimum_as_it_stands(
         found.standing,
         found.bound_s if proven else -math.inf,
         edited=True,
+        certified_by=BRANCHING if proven else "",
     )
 
 
@@ -367,7 +392,8 @@ class _Search:
             bound, allowed = _fixed(jobs, start, self.until)
             value = bound * jobs.slot_ticks + lost
         value = math.ceil(value / self.step) * self.step
-        known = replace(known, exact=max(known.exact, value))
+        if value > known.exact:
+            known = replace(known, exact=value, kind=known.kind if self.span else TIME_INDEXED_LP)
         if known.exact >= upper:
             return replace(known, standing=Standing.PROVEN)
         claimed = known.word >= upper
@@ -382,7 +408,9 @@ class _Search:
         known = self._better(known, branched.starts)
         upper = self.cost(known.starts)
         if branched.standing is Standing.PROVEN and word >= upper:
-            return replace(known, exact=upper, word=upper, standing=Standing.PROVEN)
+            return replace(
+                known, exact=upper, kind=branched.kind, word=upper, standing=Standing.PROVEN
+            )
         agree = branched.standing.optimal and word >= upper
         standing = Standing.CONFIRMED if agree else Standing.FOUND
         return replace(known, word=max(known.word, word), standing=standing)
@@ -400,16 +428,17 @@ class _Search:
         starts, _ = active_schedules.best_starts(equal, span=self.span)
         known = self._better(known, starts)
         cost = self.cost(known.starts)
-        return replace(known, exact=cost, word=cost, standing=Standing.PROVEN)
+        return replace(known, exact=cost, kind=ENUMERATION, word=cost, standing=Standing.PROVEN)
 
 
 @dataclass(frozen=True)
 class _Branched:
-    """A bound [slots], what it rests on, and better starts if any were found."""
+    """A bound [slots], what it rests on, better starts if any were found, and the kind of a proof."""
 
     bound: Fraction
     standing: Standing
     starts: NDArray[np.int64] | None
+    kind: str = BRANCHING
 
 
 def _branch(
@@ -438,7 +467,7 @@ def _branch(
     upper = list_schedule.exact_cost(jobs, best, span=span)
     if any(len(slots) == 0 for slots in allowed):
         # Some job has no start with which a schedule is better.
-        return _Branched(upper, Standing.PROVEN, None)
+        return _Branched(upper, Standing.PROVEN, None, TIME_INDEXED_LP)
     own = best.tolist()
     allowed = [np.union1d(slots, [start]) for slots, start in zip(allowed, own, strict=True)]
     compiled = compile_model(model := time_indexed.build(jobs, allowed, makespan=span))

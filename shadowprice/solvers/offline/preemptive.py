@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -26,6 +27,7 @@ from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.offline.as_it_stands import ModelAnswer
 from shadowprice.solvers.offline.bounds import bound_of, offset_ticks
 from shadowprice.solvers.offline.non_preemptive import (
+    BRANCHING,
     LATER,
     MAX_COLUMNS,
     METHODS,
@@ -41,6 +43,15 @@ from shadowprice.solvers.programs.compile import SolverOptions, Standing, compil
 from shadowprice.solvers.programs.gate import ask_whole
 from shadowprice.solvers.programs.published import stand_down
 from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeAnswer, WholeProgram
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # where every job is as fast on all of them
+        Feature.SHARING,  # where no two of the jobs may
+    }
+)
+"""Who resumes goes on where it stopped, on nodes that are there and at no charge."""
 
 _LARGEST = 2**60
 """Largest cost that CP-SAT is asked about, in its whole numbers."""
@@ -71,19 +82,14 @@ def slotted_preemptive_optimum(
     Raises
     ------
     InputError
-        If times are not whole slots, the models do not describe the instance (see
-        :func:`shadowprice.solvers.offline.non_preemptive.why_not`), runs are charged for, or the model would be
-        too large.
+        If times are not whole slots, the instance has features that are not in ``KNOWS``, jobs do not run alone on
+        GPUs of equal speed, or the model would be too large.
     """
     goal = Objective(objective)
     if method not in METHODS:
         raise InputError(f"method {method!r}: expected milp or cp-sat")
+    require(instance, KNOWS, "the exact preemptive optimum")
     require_exact(instance)
-    if not instance.overheads.free:
-        raise InputError(
-            f"{instance.workload.source}: runs are charged for; the exact preemptive optimum is for "
-            "instances without overheads"
-        )
     if len(instance.workload) == 0:
         return Optimum(0.0, 0.0, None, method, True, 1.0, True, Standing.PROVEN, 0.0)
     jobs = Slotted.of(instance, slot_s)
@@ -119,6 +125,7 @@ def slotted_preemptive_optimum(
         True,
         found.standing,
         least if certified else 0.0,
+        certified_by=BRANCHING if certified else "",
     )
 
 

@@ -20,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from shadowprice.errors import SolverError
+from shadowprice.instances.features import missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -29,7 +30,6 @@ from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans
 from shadowprice.solvers.offline.bounds import (
-    EVERY_RIGID,
     PRICES_ONLY,
     Bound,
     RelaxedJobs,
@@ -37,9 +37,10 @@ from shadowprice.solvers.offline.bounds import (
     offset_ticks,
     simple_bounds,
 )
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.modes.families import PAIRS, ModeFamily, mode_families
 from shadowprice.solvers.offline.modes.job_modes import Modes
-from shadowprice.solvers.offline.non_preemptive import Method, optimum, why_not
+from shadowprice.solvers.offline.non_preemptive import Method, describes, optimum
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 from shadowprice.solvers.offline.type_prices import resource_price_bounds, type_price_bounds
 from shadowprice.solvers.offline.typed_bound import (
@@ -50,8 +51,12 @@ from shadowprice.solvers.offline.typed_bound import (
     typed_bound,
     typed_prices,
 )
+from shadowprice.solvers.offline.typed_bound import KNOWS as TYPED_KNOWS
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.programs.published import stand_down
+
+KNOWS = RELAXED_KNOWS
+"""What the bounds know that always are there; others that do not know an instance are left out."""
 
 PLANS_SHARE, PLANS_SHARE_BESIDE_MODES = 0.5, 0.15
 """Share of a budget for the search of prices at which jobs plan; where jobs have several modes."""
@@ -109,7 +114,13 @@ def lower_bounds(
     ----------
     consolidated : bool
         As in :func:`strongest_bound`; such bounds come beside those of all placements.
+
+    Raises
+    ------
+    InputError
+        If the instance has features that are not in ``KNOWS``.
     """
+    require(instance, KNOWS, "lower bounds")
     goal = Objective(objective)
     if budget_s > 0 and len(instance.workload) and goal is not Objective.MAKESPAN:
         priced_plans.prepare()
@@ -118,19 +129,19 @@ def lower_bounds(
     if len(instance.workload) == 0 or (preemptive and _fluid_is_tight(instance, goal)):
         return
     allowed = ScheduleClass.allowed(instance, preemptive=preemptive)
-    if allowed == ScheduleClass(preemptive=False) and len(instance.workload) <= 100:
+    if not allowed.preemptive and allowed.rigid and len(instance.workload) <= 100:
         for bound, proven in _offline(instance, goal, until):
             yield bound
             if proven and bound.certified:
                 return
-    yield from type_price_bounds(instance, goal)
+    if not missing(instance, TYPED_KNOWS):
+        yield from type_price_bounds(instance, goal)
     families = tuple(mode_families(instance, consolidated=consolidated))
     for family in families:
         yield from resource_price_bounds(family.jobs, goal, family.holds_for, family.subject)
     if goal is not Objective.MAKESPAN:
-        rigid = not (allowed.sharing or allowed.elastic)
         few = len(instance.workload) <= completion_search.MOST_SEARCHED
-        if allowed == EVERY_RIGID and few and budget_s > 0:
+        if allowed.preemptive and allowed.rigid and few and budget_s > 0:
             searched = False
             for bound, finished in _of_few_jobs(instance, goal, until):
                 yield bound
@@ -145,7 +156,7 @@ def lower_bounds(
         small = FEWEST_INTERVALS * 2 * len(jobs.release) <= MOST_COLUMNS
         # Where no interval LP is small enough, all the time is for prices of plans.
         enough = time.monotonic() + (share * rest_s if small else rest_s)
-        for found in priced_plans.search(jobs, effort_s, rigid=rigid, until=enough):
+        for found in priced_plans.search(jobs, effort_s, rigid=allowed.rigid, until=enough):
             yield _shifted(instance, goal, found.ticks, found.kind)
         if until - time.monotonic() > 0.2:
             yield from _interval_lps(instance, goal, families, until)
@@ -161,7 +172,8 @@ def _interval_lps(
     if one_pool is not None:
         yield _shifted(instance, goal, one_pool, "interval-lp")
     # Equal parts of pairs are the LP over GPU types.
-    if not any(family.subject == PAIRS for family in families):
+    paired = any(family.subject == PAIRS for family in families)
+    if not paired and not missing(instance, TYPED_KNOWS):
         left = until - time.monotonic()
         mine = 0.3 * left if families else left
         typed = _typed_interval_lp(TypedJobs.of(instance), mine)
@@ -190,7 +202,7 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
     solver that fails is left out.
     """
     left_aside = "its optimum is none of schedules, and is left aside as a bound"
-    if why_not(instance) is not None or stand_down(time_indexed.build, left_aside):
+    if not describes(instance) or stand_down(time_indexed.build, left_aside):
         return
     shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.6}
     for method, share in shares.items():
@@ -201,12 +213,14 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
             found = optimum(instance, goal, method=method, budget_s=share * left)
         except SolverError:
             continue
-        every = ScheduleClass(preemptive=False)
+        every = ScheduleClass.allowed(instance, preemptive=False)
         lower = Fraction(found.lower_s) * TICKS_PER_S
-        yield Bound(lower, method, every, found.certified, witness=found.schedule), found.proven
+        # What certifies is the evaluation, whichever solver proposed the prices and the schedule.
+        kind = found.certified_by if found.certified else method
+        yield Bound(lower, kind, every, found.certified, witness=found.schedule), found.proven
         if found.certified_lower_s < found.lower_s:
             exact = Fraction(found.certified_lower_s) * TICKS_PER_S
-            yield Bound(exact, "time-indexed-lp", every, True), False
+            yield Bound(exact, found.certified_by, every, True), False
         if found.proven:
             # Also where it is not certified: the MILP was part of it, and its proof ran out of work
             # rather than time, so that asking again would end where it ended.
@@ -218,7 +232,7 @@ def _of_few_jobs(instance: Instance, goal: Objective, until: float) -> Iterator[
     completion_search.prepare()
     left = max(until - time.monotonic(), 0.0)
     enough = time.monotonic() + PLANS_SHARE * left
-    plain = why_not(instance) is None and instance.overheads.free
+    plain = describes(instance) and instance.overheads.free
     for found in completion_search.search_optimum(RelaxedJobs.of(instance), until=enough):
         bound = _shifted(instance, goal, found.lower_ticks, "completion-windows")
         if plain:
@@ -238,13 +252,20 @@ def repeatable_bounds(
     ----------
     columns : int
         Size of the interval LPs; below some 16 a job, and for the makespan, they are left out.
+
+    Raises
+    ------
+    InputError
+        If the instance has features that are not in ``KNOWS``.
     """
+    require(instance, KNOWS, "lower bounds")
     best, exact, families = {}, None, tuple(mode_families(instance))
     for goal in objectives:
         found = list(simple_bounds(instance, goal))
         enough = not len(instance.workload) or _fluid_is_tight(instance, goal)
-        if not enough:
+        if not enough and not missing(instance, TYPED_KNOWS):
             found += type_price_bounds(instance, goal)
+        if not enough:
             for each in families:
                 found += resource_price_bounds(each.jobs, goal, each.holds_for, each.subject)
         if not enough and goal is not Objective.MAKESPAN:
@@ -259,7 +280,9 @@ def repeatable_bounds(
 def _programmes(instance: Instance, columns: int) -> list[tuple[Fraction, str]]:
     """Bounds of the interval LPs on total completion time [ticks], and their kinds."""
     one_pool = _interval_lp(instance, math.inf, columns)
-    typed = _typed_interval_lp(TypedJobs.of(instance), math.inf, columns)
+    typed = None
+    if not missing(instance, TYPED_KNOWS):
+        typed = _typed_interval_lp(TypedJobs.of(instance), math.inf, columns)
     both = ((one_pool, "interval-lp"), (typed, "typed-interval-lp"))
     return [(ticks, kind) for ticks, kind in both if ticks is not None]
 

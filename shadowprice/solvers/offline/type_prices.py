@@ -267,7 +267,7 @@ def type_price_bounds(instance: Instance, objective: Objective) -> Iterator[Boun
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If the instance has features that are not in ``KNOWS``.
     """
     every = ScheduleClass.allowed(instance, preemptive=True)
     jobs = TypedJobs.of(instance)

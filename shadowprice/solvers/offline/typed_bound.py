@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
@@ -50,6 +51,23 @@ from shadowprice.solvers.offline.modes.job_modes import (
 )
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.programs.published import stand_down
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # are the modes
+        Feature.CHARGES,  # only restrict
+        Feature.SHARING,  # by what pairs gain on each type
+        Feature.GRAPHS,  # of all mappings the fastest counts; so with profiles and spreading
+        Feature.PROFILES,
+        Feature.SPREAD,
+        Feature.WIDTHS,  # who holds more GPUs is faster by no more than in proportion
+        Feature.FAILURES,  # what is lost is done again
+        Feature.CORES,  # are GPUs of a type
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
 
 COLUMNS_PER_S, MOST_COLUMNS, FEWEST_INTERVALS = 6_000, 150_000, 8
 """Columns of the LPs for each second of budget, and at most; intervals, at least."""
@@ -84,7 +102,14 @@ class TypedJobs:
 
     @classmethod
     def of(cls, instance: Instance) -> TypedJobs:
-        """The jobs, and the GPU types by distinct columns of run times; O(n types)."""
+        """The jobs, and the GPU types by distinct columns of run times; O(n types).
+
+        Raises
+        ------
+        InputError
+            If the instance has features that are not in ``KNOWS``.
+        """
+        require(instance, KNOWS, "bounds by GPU type")
         gains, per_type = SharingGain.by_type(instance), instance.cluster.gpus_per_type
         if gains is None:
             times = instance.processing_s

@@ -133,6 +133,7 @@ class CompiledModel:
         *,
         second: Second | None = None,
         left_out: NDArray[np.bool_] | None = None,
+        size: NDArray[np.float64] | None = None,
     ) -> Solution:
         """Solve, and examine the answer; see :mod:`shadowprice.solvers.programs.gate`.
 
@@ -144,6 +145,8 @@ class CompiledModel:
             A second opinion for a mixed-integer programme, instead of the general ones.
         left_out : ndarray of bool, shape (columns,), optional
             Columns of a linear programme to try without; they come in where they pay.
+        size : ndarray, shape (columns,), optional
+            How large the columns of a linear programme are, roughly, where they differ widely.
 
         Raises
         ------
@@ -152,7 +155,9 @@ class CompiledModel:
             unbounded, or HiGHS fails.
         """
         try:
-            return self._gate.solve(self.program, options, start, second=second, left_out=left_out)
+            return self._gate.solve(
+                self.program, options, start, second=second, left_out=left_out, size=size
+            )
         except Infeasible as error:
             raise Infeasible(self._infeasible(error), error.rows) from None
         except Unbounded:

@@ -84,6 +84,7 @@ class Gate:
         *,
         second: Second | None = None,
         left_out: NDArray[np.bool_] | None = None,
+        size: FloatArray | None = None,
     ) -> Solution:
         """Solve, and examine the answer.
 
@@ -95,6 +96,9 @@ class Gate:
             A second opinion for this kind of programme, instead of the general ones.
         left_out : ndarray of bool, shape (columns,), optional
             Columns of a linear programme that may be 0 in an optimum.
+        size : ndarray, shape (columns,), optional
+            How large the columns of a linear programme are in an optimum, roughly; for columns that
+            differ by more than solvers' tolerances.
 
         Raises
         ------
@@ -104,7 +108,7 @@ class Gate:
         options = options or SolverOptions()
         if program.mixed:
             return _Mixed(self._linear, program, options, second).solve(start)
-        return self._linear.solve(program, options, start, left_out)
+        return self._linear.solve(program, options, start, left_out, size)
 
 
 def confirm(

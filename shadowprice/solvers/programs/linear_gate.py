@@ -69,10 +69,13 @@ class LinearGate:
         options: SolverOptions,
         start: Mapping[int, float] | None,
         left_out: NDArray[np.bool_] | None,
+        size: FloatArray | None = None,
     ) -> Solution:
         """Solve, and examine the answer; as :meth:`~shadowprice.solvers.programs.gate.Gate.solve`."""
         if self._start is not program.start:
             self._start, self._row = program.start, rows_of_entries(program)
+        if size is not None:
+            return LinearGate().of_sizes(program, self._row, options, size)
         scaled = self._highs.scaled(program, self._row)
         stood_down: list[StoodDown] = []
         if options.method == "auto":
@@ -171,6 +174,19 @@ class LinearGate:
                 again, standing=Standing.PROVEN, bound=evaluated_bound(program, again, self._row)
             )
         return replace(solution, status=Status.FOUND, standing=_found(solution))
+
+    def of_sizes(
+        self,
+        program: LinearProgram,
+        row: NDArray[np.int64],
+        options: SolverOptions,
+        size: FloatArray,
+    ) -> Solution:
+        """Answer to a programme whose columns are of known sizes: asked anew, in units in which they are 1."""
+        self._row = row
+        scales = PowerScales.of_sizes(program, row, size)
+        scaled = ScaledProgram(program, scales.scaled(program, row), scales, row)
+        return self._by_highs(scaled, options, None)
 
     def attempt(
         self, program: LinearProgram, options: SolverOptions, start: Mapping[int, float] | None

@@ -20,9 +20,9 @@ could change is not waited for: a job that comes after it starts the next one.
 Without profiles jobs run in their order by GPUs alone, on the GPUs the placement gives them. With them
 servers are chosen by the mechanism; that a spread gang may be slower is not looked at, as published.
 
-Guarantee: none for times; under the hypotheses of SYN-floor (equal shares on all servers, among others)
-TUNE places every job chosen and none below its GPU-proportional speed (``proofs/synergy/floor.py``).
-Knows: what its order needs. Preempts between rounds.
+Guarantee: none for times; of ``synergy-tune``, and of others that divide by TUNE, SYN-floor
+(``proofs/synergy/floor.py``; see ``Synergy.guarantee``). Knows: what its order needs. Preempts between
+rounds.
 """
 
 from __future__ import annotations
@@ -174,6 +174,16 @@ MECHANISMS: dict[str, Mechanism] = {
 """By name."""
 
 
+def _guarantee(mechanism: Mechanism) -> str:
+    end = "Knows: what its order needs. Preempts between rounds."
+    if not isinstance(mechanism, Tune):
+        return f"none. {end}"
+    return (
+        "every job chosen is placed, and none below its GPU-proportional speed, under the hypotheses of SYN-floor "
+        f"(equal shares on all servers, among others; proofs/synergy/floor.py); none for times. {end}"
+    )
+
+
 @dataclass(frozen=True)
 class Synergy:
     """A mechanism under an order.
@@ -192,6 +202,11 @@ class Synergy:
     round_s: float = 300.0
     name: str = "synergy-tune"
     mechanism: Mechanism = field(default_factory=Tune)
+
+    @property
+    def guarantee(self) -> str:
+        """Theorem that is proven of the mechanism, in words."""
+        return _guarantee(self.mechanism)
 
     def __post_init__(self) -> None:
         _check(self.name, "order", self.order, list(ORDERS))
@@ -227,6 +242,11 @@ class ByDemand:
     mechanism: str = "greedy"
     round_s: float = 300.0
     name: str = "drf"
+
+    @property
+    def guarantee(self) -> str:
+        """Theorem that is proven of the mechanism, in words."""
+        return _guarantee(MECHANISMS[self.mechanism])
 
     def __post_init__(self) -> None:
         _check("by demand", "name", self.name, ["drf", "tetris"])

@@ -62,6 +62,16 @@ def test_rows_are_the_verified_summaries_with_certified_ratios(done: Path) -> No
     assert "cpu_s" not in runs
 
 
+def test_types_that_jobs_do_not_tell_apart_are_named(tmp_path: Path) -> None:
+    clusters = {"mixed": "1x4:v100,1x4:k80", "plain": "2x4:v100"}
+    given = {**SMALL, "clusters": clusters, "loads": [0.7], "policies": ["fifo"], "seeds": 1}
+    given.pop("bounds")
+    assert study(given, tmp_path / "study").record.notes == (
+        "workload 'drawn', cluster 'mixed': GPUs of v100 and k80 are taken as equally fast: the jobs have "
+        "no throughputs",
+    )
+
+
 def test_policies_meet_the_same_jobs_at_every_load(done: Path) -> None:
     found = read_results(done)
     gpu_time = found.groups[found.groups["by"] == "all"].groupby("seed")["gpu_s"]

@@ -429,7 +429,7 @@ def test_what_a_policy_is_told_of_throughputs() -> None:
         ({"policy": "srtf"}, "expected one of allox, fifo"),
         ({"policy": "gandiva"}, "rates of pairs"),
         ({"cluster": "1x1:a100"}, "'a100'"),
-        ({"overheads": Overheads(start_s=1.0)}, "overheads"),
+        ({"overheads": Overheads(start_s=1.0)}, "has charges for starts"),
         ({"policy": "allox", "gpus": [2], "cluster": "1x2:v100"}, "expected 1"),
     ],
 )

@@ -143,7 +143,7 @@ def test_it_is_a_policy_of_the_preset() -> None:
     [
         ("1x4", [(0, 3, 9)], {}, "asks for 3 GPUs, expected one of 1, 2, 4"),
         ("1x4,1x8", [(0, 2, 9)], {}, "expects nodes of one GPU type and equally many GPUs"),
-        ("1x4", [(0, 2, 9)], {"overheads": sp.Overheads(restart_s=1.0)}, "charges nothing"),
+        ("1x4", [(0, 2, 9)], {"overheads": sp.Overheads(restart_s=1.0)}, "has charges for starts"),
         ("1x4", [(0.5, 2, 9)], {}, "job '0': arrival is 0.5 s, expected whole seconds"),
         ("1x4", [(0, 2, 9.5)], {}, "job '0': run time is 9.5 s, expected whole seconds"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.guarantees.asrpt import Guarantee
-from shadowprice.analysis.guarantees.lookup import Silence, Statement, guarantee
+from shadowprice.analysis.guarantees.lookup import Statement, UnmetHypotheses, guarantee
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
 from shadowprice.instances.graphs.generated_graphs import TrainingSetting, workload_graphs
@@ -112,7 +112,7 @@ def test_the_guarantee_holds_and_is_only_claimed_where_it_is_proven() -> None:
     assert isinstance(delayed, Guarantee)
     assert (delayed.delayed, delayed.rho > 1.0) == (True, True)
     assert "longest delay" in delayed.sentence("asrpt")
-    assert isinstance(stated(outcome, policy("asrpt-early")), Silence)
+    assert isinstance(stated(outcome, policy("asrpt-early")), UnmetHypotheses)
     assert stated(outcome, policy("fifo")) is None
 
 

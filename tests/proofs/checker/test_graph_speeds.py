@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from shadowprice.proofs.checker import Rejected
+from shadowprice.proofs.checker.limits import Effort
 from shadowprice.proofs.checker.speeds import Graph
 
 SLOW = {"intra": Fraction(4), "nic": Fraction(1), "gpus": 4, "sharing": "per-job"}
@@ -22,7 +23,8 @@ LOOSE = {"stages": [[1, 1, 0, 0]] * 3, "links": [[0, 1, 8, False]]}
 
 
 def graph(network, stages, links, microbatches=2):
-    return Graph({"microbatches": microbatches, "stages": stages, "links": links}, network)
+    record = {"microbatches": microbatches, "stages": stages, "links": links}
+    return Graph(record, network, Effort("graphs"))
 
 
 def mappings(replicas, nodes=3):

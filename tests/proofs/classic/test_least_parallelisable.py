@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
-    Silence,
+    UnmetHypotheses,
     described,
     guarantee,
     known_bound,
@@ -38,7 +38,7 @@ from shadowprice.proofs.classic.least_parallelisable import (
     least_makespan,
     least_mean_total_s,
     makespan_bound,
-    uncovered,
+    missing_hypotheses,
 )
 from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.solvers.classic.least_parallelisable import LeastParallelisableFirst
@@ -306,7 +306,7 @@ def test_least_parallelisable_first_has_the_least_mean() -> None:
 def test_hypotheses_are_named() -> None:
     gang = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[2, 1], work=[1, 1])
     outcome = sp.simulate(gang, "1x3", "lpf")
-    with pytest.raises(InputError, match="has gangs of more than one GPU, which LPF-work does not"):
+    with pytest.raises(InputError, match="has gangs of more than one GPU, not known to LPF-work"):
         check(outcome.instance, outcome.schedule)
     lossy = growing([(0, 8, 4, 0.75)])
     with pytest.raises(InputError, match="has speed-ups that are not linear"):
@@ -322,7 +322,7 @@ def test_hypotheses_are_named() -> None:
 
 def said(
     efficiency: float, objective: Objective, policy: str = "lpf"
-) -> FactorGuarantee | Silence | None:
+) -> FactorGuarantee | UnmetHypotheses | None:
     """The statement on two jobs of one GPU, 8 and 4 long, which come at 5 and may grow to four GPUs."""
     jobs = sp.Workload.from_columns(arrival_s=[5, 5], gpus=[1, 1], work=[8, 4])
     chosen = sp.Semantics(growth=Growth(4, efficiency))
@@ -334,7 +334,7 @@ def said(
         known = known_bound(outcome, run)
         assert known is not None
         assert known.factor == found.factor
-    assert found is None or isinstance(found, FactorGuarantee | Silence)
+    assert found is None or isinstance(found, FactorGuarantee | UnmetHypotheses)
     return found
 
 
@@ -349,8 +349,8 @@ def test_what_it_says_of_a_makespan() -> None:
     assert said(1.0, Objective.FLOW) is None
     assert said(1.0, Objective.MAKESPAN, "hesrpt") is None
     silent = said(0.75, Objective.MAKESPAN)
-    assert isinstance(silent, Silence)
-    assert silent.failing == (
+    assert isinstance(silent, UnmetHypotheses)
+    assert silent.missing == (
         "speed-ups are not linear, of which the theorem knows no least makespan",
     )
 
@@ -376,7 +376,7 @@ def test_with_a_loss_lpf_carries_loads_that_the_widest_at_once_does_not() -> Non
 def test_one_speed_up_that_is_not_linear_will_not_do() -> None:
     def failing(*rows: Row) -> list[str]:
         acting = LeastParallelisableFirst()
-        return list(uncovered(DescribedRun(growing(list(rows)), acting, Objective.MAKESPAN)))
+        return list(missing_hypotheses(DescribedRun(growing(list(rows)), acting, Objective.MAKESPAN)))
 
     linear_one, still = (0, 8, 4, 1.0), (0, 8, 1, 0.75)
     assert failing(linear_one, still) == []

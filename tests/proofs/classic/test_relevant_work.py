@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
-    Silence,
+    UnmetHypotheses,
     described,
     guarantee,
     known_bound,
@@ -86,6 +86,6 @@ def test_hypotheses_are_named() -> None:
     flow = described(run, Objective.FLOW)
     assert flow is not None
     stated = guarantee(outcome, flow)
-    assert isinstance(stated, Silence)
-    assert len(stated.failing) == 2
+    assert isinstance(stated, UnmetHypotheses)
+    assert len(stated.missing) == 2
     assert "no powers of two" in stated.sentence("p")

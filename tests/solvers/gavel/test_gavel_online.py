@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.errors import InputError
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
+from shadowprice.instances.allocation_file import problem_of
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.traces import load_trace
+from shadowprice.solvers.gavel.allocate import allocate
 from shadowprice.solvers.gavel.explain import explain
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.registry import allocations
@@ -279,7 +281,7 @@ def problem_file(tmp_path: Path) -> Path:
     path.write_text(
         json.dumps(
             {
-                "cluster": {"v100": 1, "k80": 1},
+                "cluster": {"k80": 1, "v100": 1},
                 "jobs": [
                     {"type": "x", "sf": 1, "w": 1, "steps": 10, "t0": 0, "tput": rates}
                     for rates in ([10.0, 40.0], [4.0, 12.0], [50.0, 100.0])
@@ -312,6 +314,51 @@ def test_allocate_prints_what_it_promises(command: CommandLine, problem_file: Pa
     assert len(report["effective_throughput"]) == len(report["explanation"]) == 3
     assert "v100 capacity, price" in report["explanation"][0]
     assert report["solve_s"] <= report["total_s"]
+
+
+V100_FASTER = {
+    "by name": {"v100": 40, "k80": 10},
+    "by name, in another order": {"k80": 10, "v100": 40},
+    "in the order of the cluster": [40, 10],
+}
+
+
+@pytest.mark.parametrize("rates", V100_FASTER.values(), ids=V100_FASTER)
+def test_rates_are_of_the_types_that_the_file_says(rates: Any) -> None:
+    """They were taken in the order of the alphabet: 40 steps/s went to the k80."""
+    written = {"cluster": {"v100": 1, "k80": 2}, "jobs": [{"tput": rates}]}
+    problem = problem_of(written)
+    assert problem.gpu_types == ("v100", "k80")
+    assert problem.capacity.tolist() == [1.0, 2.0]
+    assert problem.throughput.tolist() == [[40.0, 10.0]]
+    found = allocate(problem, "max_min_fairness_perf")
+    assert found.effective_throughput.tolist() == pytest.approx([40.0])
+
+
+def test_rates_of_pairs_and_of_placements_are_of_the_types_that_the_file_says() -> None:
+    written: dict[str, Any] = {
+        "cluster": {"v100": 4, "k80": 2},
+        "placements": {"v100 spread": "v100", "a spread": "k80"},
+        "jobs": [{"tput": [40, 10, 30, 5]}] * 2,
+        "pairs": [{"jobs": [1, 0], "tput": [[1, 2], [3, 4], [5, 6], [7, 8]]}],
+        "prices": {"k80": 1, "v100": 2},
+    }
+    listed = problem_of(written)
+    assert listed.gpu_types == ("v100", "k80", "v100 spread", "a spread")
+    assert listed.accelerators == (0, 1, 0, 1)
+    assert listed.price.tolist() == [2, 1, 2, 1]
+    assert listed.pairs.throughput_first.tolist() == [[2, 4, 6, 8]]
+    both = {"a spread": [7, 8], "k80": [3, 4], "v100": [1, 2], "v100 spread": [5, 6]}
+    named = problem_of(
+        written
+        | {
+            "jobs": [{"tput": {"a spread": 5, "v100 spread": 30, "k80": 10, "v100": 40}}] * 2,
+            "pairs": [{"jobs": [1, 0], "tput": both}],
+        }
+    )
+    assert named.throughput.tolist() == listed.throughput.tolist()
+    assert named.pairs.throughput_first.tolist() == listed.pairs.throughput_first.tolist()
+    assert named.pairs.throughput_second.tolist() == listed.pairs.throughput_second.tolist()
 
 
 def test_every_policy_explains_itself() -> None:
@@ -347,7 +394,13 @@ def test_allocate_shares_listed_pairs(command: CommandLine, problem_file: Path) 
     ("change", "message"),
     [
         ({"jobs": [{"tput": [0.0, 0.0]}], "pairs": None}, "no throughput on any of k80, v100"),
-        ({"jobs": [{"tput": [1.0]}]}, "expected 2 rates"),
+        (
+            {"jobs": [{"tput": [1.0]}]},
+            "expected 2 rates, by type name or in the order of the file: k80, v100",
+        ),
+        ({"jobs": [{"tput": {"v100": 1.0}}]}, "jobs[0]: tput: has no k80"),
+        ({"jobs": [{"tput": {"v100": 1.0, "k80": 1, "p100": 1}}]}, "unknown key 'p100'"),
+        ({"placements": {"k80": "v100"}}, "placements['k80'] is a type of the cluster"),
         ({"jobs": [{"tput": [1.0, 1.0], "sf": 0}]}, "'gpus'"),
         ({"jobs": 3}, "jobs is 3, expected a list of objects"),
         ({"cluster": {"v100": -1}}, "cluster['v100'] is -1, expected a whole number of GPUs"),

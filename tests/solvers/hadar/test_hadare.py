@@ -503,6 +503,23 @@ def test_schedules_that_break_one_rule_as_a_whole_are_refused() -> None:
         verify(with_rules(instance, round_s=11.0), schedule)
 
 
+def test_a_copy_ends_at_the_end_of_its_round_and_no_tick_later() -> None:
+    instance, schedule = small()
+    longest_s = float((schedule.end_s - schedule.start_s).max())
+    verify(with_rules(instance, round_s=longest_s), schedule)
+    shorter_s = longest_s - 2.0**-20
+    with pytest.raises(Violation, match=r"round: .* expected an end within the round"):
+        verify(with_rules(instance, round_s=shorter_s), schedule)
+
+
+def test_a_round_begins_when_the_last_one_is_over_and_no_tick_earlier() -> None:
+    instance, schedule = small()
+    between_s = float(np.diff(np.unique(schedule.start_s)).min())
+    verify(with_rules(instance, round_s=between_s), schedule)
+    with pytest.raises(Violation, match=r"round: .* s apart"):
+        verify(with_rules(instance, round_s=between_s + 2.0**-20), schedule)
+
+
 def test_a_copy_without_a_step_is_refused_even_where_it_pays_its_charges() -> None:
     workload = Workload.from_columns(
         arrival_s=[0], gpus=[1], work=[20], throughput=[[1.0]], gpu_types=("gpu",)

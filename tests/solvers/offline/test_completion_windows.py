@@ -291,7 +291,7 @@ def test_bounds_of_few_jobs_end_with_the_optimum() -> None:
     [
         (13, "flow", 0.0, "13 jobs"),
         (3, "makespan", 0.0, "makespan"),
-        (3, "flow", 1.0, "charged"),
+        (3, "flow", 1.0, "has charges for starts"),
     ],
 )
 def test_what_the_preemptive_optimum_is_not_for(

@@ -459,7 +459,7 @@ def test_an_optimum_with_start_charges_is_attained() -> None:
     verify(case, found.schedule)
     assert found.upper_s == best_of_all_orders(case, Objective.COMPLETION)
     assert found.schedule.overhead_s.tolist() == [5.0] * 3
-    with pytest.raises(InputError, match="charged for"):
+    with pytest.raises(InputError, match="has charges for starts"):
         slotted_preemptive_optimum(case)
 
 
@@ -488,7 +488,7 @@ def test_conditions_have_no_exact_optimum() -> None:
     conditions = Conditions(elasticity=Elasticity(np.array([2, 2]), np.array([0.9, 0.9])))
     instance = Instance(Cluster.parse("1x2"), workload, conditions=conditions)
     for solve in (optimum, slotted_preemptive_optimum):
-        with pytest.raises(InputError, match="CPUs, memory, spread or width"):
+        with pytest.raises(InputError, match="has jobs that may grow, not known to the exact"):
             solve(instance)
 
 
@@ -564,3 +564,36 @@ def test_without_solvers_a_few_jobs_are_enumerated_if_they_weigh_the_same(
     monkeypatch.setattr(non_preemptive, "_branch", lambda *given, **options: None)
     found = optimum(Instance(Cluster.parse("1x3"), jobs), Objective.COMPLETION, budget_s=5.0)
     assert str(found.standing) == standing
+
+
+EVALUATED = ("job", "fluid", "mean-busy-time", "wide-gangs", "area")
+"""Bounds that need no solver, before it is asked."""
+
+
+@settings(max_examples=25, deadline=None)
+@given(instance=SMALL, objective=st.sampled_from(OBJECTIVES))
+def test_a_certified_optimum_names_what_was_evaluated_and_no_solver(
+    instance: Instance, objective: Objective
+) -> None:
+    found = optimum(instance, objective, budget_s=2)
+    kinds = (*EVALUATED, "time-indexed-lp", "branching", "enumeration")
+    assert found.certified_by in kinds
+    simple = {each.kind: each.value_s for each in simple_bounds(instance, objective)}
+    if found.certified_by in simple and objective is not Objective.MAKESPAN:
+        slots = Slotted.of(instance)
+        step_s = float(slots.step) * slots.slot_ticks / TICKS_PER_S
+        assert found.certified_lower_s <= simple[found.certified_by] + step_s
+    bounds = list(lower_bounds(instance, objective, preemptive=False, budget_s=1))
+    assert {each.kind for each in bounds if each.certified}.isdisjoint({"milp", "cp-sat"})
+    assert {each.kind for each in bounds if not each.certified} <= {"milp", "cp-sat"}
+
+
+def test_an_optimum_by_enumeration_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = Instance(
+        Cluster.parse("1x3"),
+        Workload.from_columns(arrival_s=[0, 0, 1, 1], gpus=[2, 1, 2, 3], work=[5, 2, 4, 3]),
+    )
+    assert optimum(instance, "flow", budget_s=5).proven
+    monkeypatch.setattr(non_preemptive._Search, "by_milp", lambda self, known, jobs: known)
+    found = optimum(instance, "flow", budget_s=5)
+    assert (found.certified, found.certified_by) == (True, "enumeration")

@@ -32,8 +32,6 @@ def rates_by_type(
             f"preset gavel: cluster {instance.cluster} has GPU type {strange[0]!r}, the original knows "
             f"{', '.join(known)} only"
         )
-    if not instance.overheads.free:
-        raise InputError("preset gavel: overheads are given, the original charges none")
     if workload.throughput is None:
         raise InputError(
             f"preset gavel: {workload.source} has seconds of work, expected steps and throughputs"

@@ -31,11 +31,15 @@ from shadowprice.execution.presets.gavel.record import (
     schedule_of,
 )
 from shadowprice.execution.presets.gavel.rounds import Key, TimeReceived, Workers
-from shadowprice.execution.presets.preset import Preset
+from shadowprice.execution.presets.preset import Preset, PublishedLoop
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.gavel.rounds import select
 from shadowprice.solvers.placement.count import Count
+
+KNOWS = frozenset({Feature.RATES, Feature.TYPES, Feature.SHARING, Feature.WINDOW})
+"""Features of instances that the original's simulator can express."""
 
 NAME = "gavel"
 SOURCE = "github.com/stanford-futuredata/gavel at c4fa400"
@@ -90,6 +94,7 @@ def simulate_gavel(
             f"preset {NAME}: policy {policy.name!r} lets jobs share GPUs, expected a table of "
             "throughputs with the rates of pairs"
         )
+    require(instance, KNOWS, f"preset {NAME}")
     return _Simulator(instance, policy, seed, round_s).run()
 
 
@@ -319,5 +324,5 @@ PRESET = Preset(
     name="gavel",
     source=f"{SOURCE}, scheduler/scheduler.py",
     placements={"servers": Count()},
-    loops={name: _loop(name) for name in ALL_POLICIES},
+    loops={name: PublishedLoop(_loop(name), KNOWS) for name in ALL_POLICIES},
 )

@@ -29,6 +29,10 @@ from shadowprice.execution.real.copies.rounds import RoundEvents
 from shadowprice.execution.real.copies.state import CopyState
 from shadowprice.execution.real.replay import Journal
 from shadowprice.execution.real.run import RealRun
+from shadowprice.instances.features import Feature, require
+
+KNOWS = frozenset({Feature.RATES, Feature.TYPES, Feature.AMOUNTS})
+"""Features of the instances of such runs; a copy has all CPUs and memory of its node."""
 
 
 class CopyEngine:
@@ -46,6 +50,7 @@ class CopyEngine:
     def __init__(
         self, run: RealRun, policy: HadarE, round_s: float, averaging: Executor | None = None
     ) -> None:
+        require(run.measuring.instance, KNOWS, "real runs of copies")
         self.run, self.policy, self.round_s = run, policy, round_s
         self.leases = CopyLeases(run)
         rates = CopyRates(run.measuring.instance, run.devices.nodes, policy)

@@ -81,17 +81,20 @@ class FinishTimeFairness:
         ratio = max(float(((problem.elapsed_s + work / rates.best) / due).max()), 0.0)
         programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
         for step in range(MAX_STEPS):
-            need = work / (ratio * due - problem.elapsed_s)
+            need = _needs(work, ratio * due - problem.elapsed_s, rates.best)
             level = highest_level(programme, need)
             if not step:
                 require_levels(level.solved, self.name)
             if level.value >= 1.0 - REACHED or level.bound >= 1.0:
                 break
-            ratio = _cut(work, due, problem.elapsed_s, level, ratio)
+            before, ratio = ratio, _cut(work, due, problem.elapsed_s, level, ratio, rates.best)
+            if ratio <= before * (1.0 + 1e-15):
+                break
         else:
             raise SolverError(f"{self.name}: no fair level after {MAX_STEPS} steps")
         reached = rates.throughput(level.x, level.y)
-        worst = float(((problem.elapsed_s + work / reached) / due).max())
+        with np.errstate(divide="ignore"):
+            worst = float(((problem.elapsed_s + work / reached) / due).max())
         return Allocation(
             self.name,
             problem,
@@ -111,16 +114,27 @@ class FinishTimeFairness:
         )
 
 
+def _needs(work: FloatArray, left_s: FloatArray, best: FloatArray) -> FloatArray:
+    """Throughputs that do the work in the time left; a job's best where rounding leaves it no time."""
+    return np.asarray(work / np.maximum(left_s, work / best))
+
+
 @one_blas_thread
 def _cut(
-    work: FloatArray, due: FloatArray, elapsed_s: FloatArray, level: PricedLevel, ratio: float
+    work: FloatArray,
+    due: FloatArray,
+    elapsed_s: FloatArray,
+    level: PricedLevel,
+    ratio: float,
+    best: FloatArray,
 ) -> float:
     """The ratio below which the prices of a level rule out every allocation."""
     held = level.job_price > 0
     price, work, due, elapsed_s = level.job_price[held], work[held], due[held], elapsed_s[held]
+    best = best[held]
 
     def excess(candidate: float) -> float:
-        return float(price @ (work / (candidate * due - elapsed_s))) - level.bound
+        return float(price @ _needs(work, candidate * due - elapsed_s, best)) - level.bound
 
     high = ratio
     while excess(high) > 0:

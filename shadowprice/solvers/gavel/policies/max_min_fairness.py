@@ -74,6 +74,7 @@ def prices(level: PricedLevel) -> Prices:
         level.time_price,
         np.full(jobs, level.value),
         np.zeros(jobs, dtype=np.int64),
+        level.spare,
         priced_rows(level.solved, jobs, KNOWN_ROWS),
     )
 

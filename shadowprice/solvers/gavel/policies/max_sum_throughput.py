@@ -137,22 +137,37 @@ def _allocated(
     :func:`shadowprice.models.gavel.most_slos`.
     """
     rates = programme.rates
-    kept = np.where(least > rates.best * (1.0 + 1e-9), 0.0, least)
+    kept = np.where(least > rates.best_there * (1.0 + 1e-9), 0.0, least)
     try:
         total = solve(kept)
     except Infeasible:
         if not kept.any():
             raise
-        kept = kept_slos(replace(programme, build=gavel.most_slos), kept)
+        chosen = replace(programme, build=gavel.most_slos)
         # The margin absorbs the integer tolerance of the search that chose them.
-        total = solve(kept * (1.0 - 1e-6))
+        try:
+            first = kept_slos(chosen, kept)
+            total = solve(first * (1.0 - 1e-6))
+            kept = first
+        except Infeasible:  # SLOs are too far apart for one search to tell them all from 0.
+            kept = kept_slos(chosen, kept, relative=True)
+            total = solve(kept * (1.0 - 1e-6))
     given_up = np.flatnonzero((least > 0) & (kept == 0.0))
     notes = tuple(
         f"job {problem.id[job]!r}: its SLO needs {least[job]:.6g} steps/s and cannot be kept"
         for job in given_up.tolist()
     )
     alone, shared = spread(problem, rates, total.x, total.y)
-    return Allocation(name, problem, alone, shared, total.objective, total.bound, notes=notes)
+    return Allocation(
+        name,
+        problem,
+        alone,
+        shared,
+        total.objective,
+        total.bound,
+        notes=notes,
+        reached=total.kept,
+    )
 
 
 ALLOCATIONS = (

@@ -77,7 +77,7 @@ class Pop:
         dealt = np.random.default_rng(self.seed).permutation(len(problem)) % parts
         alone = np.zeros_like(problem.throughput)
         shared = np.zeros((len(problem.pairs), len(problem.gpu_types)))
-        objectives = []
+        objectives, shown = [], True
         for part in range(parts):
             mine = dealt == part
             smaller = replace(problem.select(mine), capacity=problem.capacity / parts)
@@ -85,7 +85,10 @@ class Pop:
             alone[mine] = found.alone
             shared[mine[problem.pairs.first] & mine[problem.pairs.second]] = found.shared
             objectives.append(found.objective or 0.0)
-        return Allocation(self.name, problem, alone, shared, float(worst(objectives)))
+            shown = shown and found.proven
+        return Allocation(
+            self.name, problem, alone, shared, float(worst(objectives)), reached=shown
+        )
 
 
 ALLOCATIONS = (Pop(),)

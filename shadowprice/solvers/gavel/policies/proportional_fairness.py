@@ -64,6 +64,7 @@ class ProportionalFairness:
                 found.time,
                 level,
                 np.zeros(len(problem), dtype=np.int64),
+                np.zeros(len(problem), dtype=np.bool_),
             ),
         )
 

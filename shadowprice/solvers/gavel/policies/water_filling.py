@@ -23,6 +23,7 @@ from shadowprice.solvers.gavel.max_min_level import (
 from shadowprice.solvers.gavel.priced_rows import priced_rows
 from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
+from shadowprice.solvers.gavel.reached import CLOSE
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.workspace import Build, Workspace
 from shadowprice.solvers.threads import one_blas_thread
@@ -329,13 +330,16 @@ class WaterFilling:
         programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
         filled = fill(programme, norm, path, self.name)
         smallest = float((filled.levels / problem.weight).min())
+        got = rates.throughput(filled.last.x, filled.last.y)
+        reached = bool((got >= norm * filled.levels * (1.0 - CLOSE)).all())
         return Allocation(
             self.name,
             problem,
             *spread(problem, rates, filled.last.x, filled.last.y),
             smallest,
-            None,
+            None if self.entity_weights else _bound(filled, norm, problem.weight, rates),
             _prices(filled),
+            reached=reached,
         )
 
     def _entities(self, problem: AllocationProblem) -> tuple[Entity, ...]:
@@ -350,6 +354,19 @@ class WaterFilling:
             inside = self.inside.get(name, "fairness")
             found.append(Entity(jobs, self.entity_weights[name], problem.weight[jobs], inside))
         return tuple(found)
+
+
+def _bound(filled: Filled, norm: FloatArray, weight: FloatArray, rates: Rates) -> float:
+    """Level over weight that the job worst off cannot exceed: by its own best rate, or by the first prices.
+
+    These say that the sum of prices times throughputs is at most the bound of their level.
+    """
+    least = float((rates.best / (norm * weight)).min())
+    if filled.prices:
+        cut = filled.prices[0]
+        paid = float(cut.job_price @ (norm * weight))
+        least = min(least, cut.bound / paid) if paid > 0 else least
+    return least
 
 
 def _prices(filled: Filled) -> Prices:
@@ -367,7 +384,8 @@ def _prices(filled: Filled) -> Prices:
         for k, level in enumerate(filled.prices)
         for row in priced_rows(level.solved, jobs, KNOWN_ROWS)
     )
-    return Prices(worker, job, time, filled.levels, filled.stage, further)
+    spare = filled.last.spare
+    return Prices(worker, job, time, filled.levels, filled.stage, spare, further)
 
 
 ALLOCATIONS = (

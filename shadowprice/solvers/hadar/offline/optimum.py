@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import RoundPlan, UtilityTable
 from shadowprice.models.hadar import time_indexed
@@ -36,6 +37,17 @@ from shadowprice.solvers.hadar.offline.linking import LinkingRows
 from shadowprice.solvers.hadar.offline.programme import GivenModel, ModelBuilder, read_model
 from shadowprice.solvers.programs.compile import SolverWarning
 from shadowprice.solvers.programs.solution import Solution, SolverOptions, Status
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,  # the plan pays none, and who does earns no more
+        Feature.SHARING,  # of plans in which nobody does
+        Feature.CORES,  # are GPUs of a type
+        Feature.RESTART,  # the plan keeps all work, and who loses some earns no more
+    }
+)
 
 PROGRAMME_SHARE = 0.6
 """Share of the time for the compiled rows where branch and price may help afterwards."""
@@ -116,12 +128,12 @@ def optimum(
     Raises
     ------
     InputError
-        If the instance has job graphs or jobs that ask for CPUs or memory, or the utilities are of other jobs.
+        If the instance has features that are not in ``KNOWS``, or the utilities are of other jobs.
     SolverError
         If the model is not linear, is infeasible or unbounded (naming constraints), has no whole
         GPUs ``w`` of each type, or no plan was found within the time.
     """
-    instance.expect_no_amounts("plans of rounds")
+    require(instance, KNOWS, "plans of rounds")
     start = time.process_time()
     given = read_model(model, RoundJobs.of(instance, utility))
     solve = _by_columns if given.keeps else _by_rows

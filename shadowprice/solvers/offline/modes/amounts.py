@@ -16,10 +16,25 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICK_S, to_ticks, up_to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,  # only restrict
+        Feature.SHARING,  # where no two of the jobs may
+        Feature.PROFILES,  # are the modes
+        Feature.SPREAD,  # makes no run faster
+        Feature.WIDTHS,  # are the modes
+        Feature.FAILURES,  # what is lost is done again
+        Feature.RESTART,  # only restricts
+    }
+)
 
 MOST_POINTS = 24
 """Points of a job, of width, CPUs and memory, on each type."""
@@ -40,9 +55,9 @@ def amount_modes(instance: Instance) -> JobModes | None:
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If the instance has features that are not in ``KNOWS``.
     """
-    instance.expect_all_complete("lower bounds")
+    require(instance, KNOWS, "modes by width, CPUs and memory")
     parts = instance.conditions
     if parts is None or (parts.sensitivity is None and parts.elasticity is None):
         return None

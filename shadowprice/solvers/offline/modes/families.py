@@ -7,12 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from shadowprice.instances.features import missing, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
+from shadowprice.solvers.offline.modes.amounts import KNOWS as AMOUNT_KNOWS
 from shadowprice.solvers.offline.modes.amounts import amount_modes
 from shadowprice.solvers.offline.modes.job_modes import JobModes
+from shadowprice.solvers.offline.modes.nodes import KNOWS as NODE_KNOWS
 from shadowprice.solvers.offline.modes.nodes import node_modes
+from shadowprice.solvers.offline.modes.pairs import KNOWS as PAIR_KNOWS
 from shadowprice.solvers.offline.modes.pairs import equal_parts, pair_modes
+
+KNOWS = RELAXED_KNOWS
 
 PAIRS, AMOUNTS, NODES = "pairs", "amounts", "nodes"
 """Subjects of modes: sharing GPUs; width, CPUs and memory; being within a node or across several."""
@@ -49,7 +56,7 @@ class ModeFamily:
 
 
 def mode_families(instance: Instance, *, consolidated: bool = False) -> Iterator[ModeFamily]:
-    """All that say something of the instance, for every schedule that it allows.
+    """All that know the instance and say something of it, for every schedule that it allows.
 
     Parameters
     ----------
@@ -59,21 +66,23 @@ def mode_families(instance: Instance, *, consolidated: bool = False) -> Iterator
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If the instance has features that are not in ``KNOWS``.
     """
+    require(instance, KNOWS, "lower bounds")
     every = ScheduleClass.allowed(instance, preemptive=True)
     if not len(instance.workload):
         return
-    few = replace(every, consolidated=True)
-    pairs = pair_modes(instance)
-    if pairs is not None and equal_parts(pairs, instance.workload.gpus):
-        pairs = None  # Bounds over types have these as well.
-    found = (
-        (PAIRS, pairs, every),
-        (AMOUNTS, amount_modes(instance), every),
-        (NODES, node_modes(instance, consolidated=False), every),
-        (NODES, node_modes(instance, consolidated=True) if consolidated else None, few),
-    )
-    for subject, jobs, holds_for in found:
-        if jobs is not None:
-            yield ModeFamily(subject, jobs, holds_for)
+    if not missing(instance, PAIR_KNOWS):
+        pairs = pair_modes(instance)
+        # Bounds over types have equal parts as well.
+        if pairs is not None and not equal_parts(pairs, instance.workload.gpus):
+            yield ModeFamily(PAIRS, pairs, every)
+    if not missing(instance, AMOUNT_KNOWS):
+        amounts = amount_modes(instance)
+        if amounts is not None:
+            yield ModeFamily(AMOUNTS, amounts, every)
+    if not missing(instance, NODE_KNOWS):
+        for few in (False, True)[: 1 + consolidated]:
+            nodes = node_modes(instance, consolidated=few)
+            if nodes is not None:
+                yield ModeFamily(NODES, nodes, replace(every, consolidated=few))

@@ -24,12 +24,29 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import to_ticks, up_to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
 from shadowprice.solvers.programs import gate
 from shadowprice.solvers.programs.linear_program import LinearProgram
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,  # only restrict
+        Feature.SHARING,  # where no two of the jobs may
+        Feature.GRAPHS,  # spread gangs are slower
+        Feature.PROFILES,  # the fastest counts
+        Feature.SPREAD,  # spread gangs are slower
+        Feature.FAILURES,  # what is lost is done again
+        Feature.CORES,  # nodes of a type
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
 
 MOST_STEPS = 8
 """Dual feasible functions of 2 to so many steps and one more are tried."""
@@ -63,7 +80,7 @@ class NodeKind:
 
 
 def node_modes(instance: Instance, *, consolidated: bool) -> JobModes | None:
-    """Modes within a node and across nodes; None where nodes say nothing, or jobs may share GPUs or grow.
+    """Modes within a node and across nodes; None where nodes say nothing, or jobs may share GPUs.
 
     Parameters
     ----------
@@ -73,17 +90,15 @@ def node_modes(instance: Instance, *, consolidated: bool) -> JobModes | None:
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If the instance has features that are not in ``KNOWS``.
     """
-    instance.expect_all_complete("lower bounds")
+    require(instance, KNOWS, "modes of nodes")
     parts, jobs = instance.conditions, instance.workload
     slower = instance.graphs is not None or (parts is not None and parts.locality is not None)
     largest = int(instance.cluster.gpus_per_node.max())
     gangs = jobs.gpus
     within = (gangs > 1) & (gangs <= largest)
     if not (slower or consolidated) or not within.any() or SharingGain.of(instance) is not None:
-        return None
-    if parts is not None and parts.elasticity is not None:
         return None
     pools = 1 if jobs.throughput is None else len(instance.cluster.gpu_types)
     alone = instance.processing_s[:, :1] if pools == 1 else instance.processing_s

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain, kinds_of
@@ -28,6 +29,19 @@ from shadowprice.instances.speeds.throughputs import Kind
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
 from shadowprice.solvers.programs import gate
 from shadowprice.solvers.programs.linear_program import LinearProgram
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,  # are the modes
+        Feature.CHARGES,  # only restrict
+        Feature.SHARING,  # by parts of each kind
+        Feature.SPREAD,  # makes no run faster
+        Feature.WIDTHS,  # who holds more GPUs is faster by no more than in proportion
+        Feature.FAILURES,  # what is lost is done again
+        Feature.AMOUNTS,  # only restrict
+    }
+)
 
 MOST_KINDS = 150
 """Kinds of jobs up to which parts are searched; with more they are equal."""
@@ -44,8 +58,9 @@ def pair_modes(instance: Instance) -> JobModes | None:
     Raises
     ------
     InputError
-        If jobs run as several copies.
+        If the instance has features that are not in ``KNOWS``.
     """
+    require(instance, KNOWS, "modes of pairs")
     gains = SharingGain.by_type(instance)
     if gains is None:
         return None
@@ -131,7 +146,8 @@ def raised(parts: Sequence[Fraction], shares: Shares, order: Sequence[int]) -> t
 
 
 def _numbered(gain: SharingGain, number: Mapping[Kind, int]) -> Shares:
-    return {(number[one], number[other]): both for (one, other), both in gain.shares.items()}
+    """Shares of one GPU type by the numbers of the kinds."""
+    return {(number[one], number[other]): both for (one, other), both in gain.shares}
 
 
 def _paces(time: NDArray[np.int64], kind: NDArray[np.int64], kinds: int) -> NDArray[np.float64]:

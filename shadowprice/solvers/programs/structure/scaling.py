@@ -67,6 +67,27 @@ class PowerScales:
         cost = float(_inverse(np.array([np.abs(program.cost * column).max(initial=0.0)]))[0])
         return cls(row, column, cost)
 
+    @classmethod
+    def of_sizes(
+        cls, program: LinearProgram, entry_row: NDArray[np.int64], size: FloatArray
+    ) -> PowerScales:
+        """Scales that make columns of these sizes about 1, whatever their entries; O(entries).
+
+        For programmes whose columns differ in size by more than a solver tells from 0: rows then have
+        their largest term near 1, and the objective too.
+
+        Parameters
+        ----------
+        size : ndarray, shape (columns,)
+            Above 0.
+        """
+        column = 1.0 / _inverse(size)
+        column[program.integer] = 1.0
+        terms = np.abs(program.value) * column[program.index]
+        row = _inverse(_largest(terms, entry_row, program.rows))
+        cost = float(_inverse(np.array([np.abs(program.cost * column).max(initial=0.0)]))[0])
+        return cls(row, column, cost)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the programmes it is for."""

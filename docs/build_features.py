@@ -1,0 +1,111 @@
+"""The page of features: what an instance may say, what does not go together and why, and who knows what.
+
+``python docs/build_features.py docs/features.md`` writes it; without a file it is printed.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import shadowprice
+from shadowprice.instances.features import APART, Feature
+
+PACKAGE = Path(shadowprice.__file__).parent
+
+INTRODUCTION = """\
+# Features
+
+Made by `make features` from [`instances/features.py`](../shadowprice/instances/features.py) and from the constants
+`KNOWS` of those who read instances. Do not edit this page.
+
+A **feature** is one thing that an instance may say beyond nodes and jobs; `instance.features` is the set of those that
+it has. **Closed by default**: whoever reads an instance says in a constant `KNOWS` which features it understands, and
+refuses an instance that has another, in one sentence that names it. What nobody thought of is not bounded, approved or
+claimed.
+
+```python
+>>> import shadowprice as sp
+>>> jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=[4, 2], gpu_milli=[400, 1000])
+>>> instance = sp.Instance(sp.Cluster.parse("1x2"), jobs)
+>>> [str(feature) for feature in instance.features]
+['parts']
+>>> from shadowprice.proofs.lower_bounds import fluid
+>>> fluid.bound(instance)
+Traceback (most recent call last):
+shadowprice.errors.InputError: workload: has jobs that hold a part of a GPU (as '0'), not known to {reader}
+```
+"""
+
+READERS = """
+## Who knows what
+
+Some of them leave what they do not know to another reader instead of refusing it: the compiled loop to the engine, the
+compiled pass and the segments to the verifier.
+`tests/test_closed_by_default.py` has each of them read an instance with each feature.
+
+| reader | knows |
+|---|---|"""
+
+
+def page() -> str:
+    """The whole page, in Markdown."""
+    return "\n".join(
+        [
+            INTRODUCTION.replace("{reader}", "LB-fluid"),
+            *_features(),
+            *_pairs(),
+            READERS,
+            *_readers(),
+            "",
+        ]
+    )
+
+
+def _features() -> Iterator[str]:
+    yield "## What an instance may say\n\n| feature | an instance with it has | meaning |\n|---|---|---|"
+    for each in Feature:
+        yield f"| `{each}` | {each.phrase} | {each.sentence} |"
+
+
+def _pairs() -> Iterator[str]:
+    yield "\n## What does not go together\n\n| one | other | why |\n|---|---|---|"
+    order = list(Feature)
+    pairs = {tuple(sorted(pair, key=order.index)): reason for pair, reason in APART.items()}
+    for one, other in sorted(pairs, key=lambda pair: [order.index(each) for each in pair]):
+        yield f"| `{one}` | `{other}` | {pairs[one, other]} |"
+
+
+def _readers() -> Iterator[str]:
+    for module, name in knowing():
+        knows = getattr(importlib.import_module(f"shadowprice.{module}"), name)
+        words = ", ".join(f"`{each}`" for each in Feature if each in knows) or "none"
+        path = module.replace(".", "/")
+        which = "" if name == "KNOWS" else f", `{name}`"
+        yield f"| [`{path}`](../shadowprice/{path}.py){which} | {words} |"
+
+
+def knowing() -> Iterator[tuple[str, str]]:
+    """Every constant that says what a reader knows: module without the package, and name."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "KNOWS" not in text:
+            continue
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for node in ast.parse(text).body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            if isinstance(node, ast.AnnAssign) and node.value is not None:
+                targets = [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name) and target.id.endswith("KNOWS"):
+                    yield module, target.id
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    else:
+        print(page(), end="")

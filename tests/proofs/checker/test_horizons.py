@@ -1,0 +1,106 @@
+"""What a bound supposes of an instance: where it does not hold, no prices prove anything."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from shadowprice.proofs.checker import Rejected, check
+from shadowprice.proofs.checker.bounds import BOUNDS
+from shadowprice.proofs.checker.costs import LeastWork
+from shadowprice.proofs.checker.form import PRICE_UNIT
+from shadowprice.proofs.checker.windows import WindowTree
+from support.small_certificates import CLASS, PAIRS, certificate, job, least, node, run
+
+LATE = 10**6
+"""When the only job begins, which arrives at 0: it costs about a thousand times what it might."""
+
+WIDE = {"kind": "widths", "widths": 0, "speeds": list(range(1, 11))}
+ROUNDS = {"kind": "copies", "round": 10**4, "restart": 0, "aggregation": 0, "most": 1}
+NOBODY = {"sort": 0, "beside": {"a": {"7": 2}}}
+STEPS = {"steps": 2001, "rate": {"a": 1}}
+
+FORGERIES = {
+    "a job that is faster on more GPUs than there are": (
+        [node(0, 1), WIDE, job(0, 1000, widths=0), run(0, LATE, LATE + 1000)],
+        f"{CLASS} and gangs may grow",
+        100,
+        1000,
+        1112,
+    ),
+    "times of copies that are rounded down": (
+        [
+            ROUNDS,
+            node(0, 2),
+            job(0, {}, **STEPS),
+            run(0, LATE, LATE + 1001, [0, 2], copy=0, steps=2001),
+        ],
+        "schedules in which a job is at most 1 copies on whole nodes",
+        1000,
+        1001,
+        10**6,
+    ),
+    "a job that is faster beside a sort that nobody is of": (
+        [node(0, 1), job(0, 1000, **NOBODY), run(0, LATE, LATE + 1000)],
+        PAIRS,
+        2,
+        1000,
+        1002,
+    ),
+}
+"""Records, class, shortest time and true least cost of the only job, and a price that makes the bound a million."""
+
+
+def dear(end: int, price: int):
+    """A price of GPUs up to an end."""
+    return least("interval-lp", [0, end], [price * PRICE_UNIT])
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_no_prices_make_a_late_schedule_good(name):
+    """More work than the cluster does in a job's shortest time made prices of that time worth anything."""
+    records, about, shortest, cost, price = FORGERIES[name]
+    check(certificate(*records, dear(cost, 0), about=about, bound=shortest))
+    for end, dearer in product((shortest, cost), (price, 1, 2**40)):
+        for claimed in (LATE - 100, cost + 1):
+            with pytest.raises(Rejected, match=r"the bound is|the grid ends too early"):
+                check(certificate(*records, dear(end, dearer), about=about, bound=claimed))
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_bounds_of_more_work_than_fits_are_no_larger_than_the_optimum(name):
+    records, about, shortest, cost, price = FORGERIES[name]
+    for kind, prices in (
+        ("fluid", []),
+        ("mean-busy-time", []),
+        ("priced-plans", [PRICE_UNIT]),
+        ("priced-plans", [price * PRICE_UNIT]),
+    ):
+        bound = least(kind, [0, shortest] if prices else None, prices)
+        with pytest.raises(Rejected, match="the bound is"):
+            check(certificate(*records, bound, about=about, bound=cost + 1))
+
+
+@pytest.mark.parametrize(("area", "fits"), [(20, True), (21, False)])
+def test_the_interval_lp_is_of_jobs_that_the_cluster_can_run_at_their_best(area, fits):
+    one = [Fraction(1)]
+    jobs = LeastWork([0], one, [10], [area], [2], 2, 2, 1, True)
+    bound = least("interval-lp", [0, 10], [PRICE_UNIT])
+    if fits:
+        assert BOUNDS["interval-lp"](jobs, bound) == 10
+        return
+    with pytest.raises(Rejected, match="a job has more work than the cluster does in its shortest"):
+        BOUNDS["interval-lp"](jobs, bound)
+
+
+@pytest.mark.parametrize(("gang", "fits"), [(2, True), (3, False)])
+def test_windows_are_of_gangs_that_fit(gang, fits):
+    """Of a gang that never runs no window has an end."""
+    jobs = LeastWork([0], [Fraction(1)], [10], [20], [gang], 2, 2, 1, True)
+    if fits:
+        WindowTree(jobs, {"jobs": [0], "unit": 1})
+        return
+    with pytest.raises(Rejected, match="a gang is of more GPUs than there are"):
+        WindowTree(jobs, {"jobs": [0], "unit": 1})

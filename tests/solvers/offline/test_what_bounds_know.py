@@ -1,0 +1,125 @@
+"""A bound that does not know an instance is left out; where none is left, the instance is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import shadowprice as sp
+from shadowprice.analysis.utility.compare import compare_utility
+from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.proofs.certificate import verify
+from shadowprice.proofs.lower_bounds import fluid, job, mbt
+from shadowprice.solvers.offline import non_preemptive, strongest
+from shadowprice.solvers.offline.modes import families
+from support.feature_instances import instance_with
+
+
+def kinds(instance: Instance) -> set[str]:
+    """Names of all bounds, of both searches."""
+    found = {
+        bound.kind
+        for bound in strongest.lower_bounds(
+            instance, Objective.COMPLETION, preemptive=False, budget_s=0.5, consolidated=True
+        )
+    }
+    best = strongest.repeatable_bounds(instance, (Objective.COMPLETION,), columns=2_000)
+    return found | {bound.kind for bound in best.values()}
+
+
+@pytest.mark.parametrize(
+    ("module", "constant", "features", "lost"),
+    [
+        (strongest, "TYPED_KNOWS", (Feature.TYPES,), "typed-interval-lp"),
+        (strongest, "TYPED_KNOWS", (Feature.TYPES,), "priced-mean-busy-time"),
+        (families, "NODE_KNOWS", (Feature.SPREAD,), "priced-fluid-of-nodes"),
+        (families, "AMOUNT_KNOWS", (Feature.WIDTHS,), "priced-fluid-of-amounts"),
+        (families, "PAIR_KNOWS", (Feature.SHARING, Feature.TYPES), "priced-fluid-of-pairs"),
+        (non_preemptive, "KNOWS", (Feature.CHARGES,), "cp-sat"),
+    ],
+)
+def test_a_bound_that_does_not_know_an_instance_is_left_out(
+    module: ModuleType,
+    constant: str,
+    features: tuple[Feature, ...],
+    lost: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instance = unequal(instance_with(*features))
+    before = kinds(instance)
+    assert lost in before
+    knows = getattr(module, constant) - {features[0]}
+    monkeypatch.setattr(module, constant, knows)
+    after = kinds(instance)
+    assert lost not in after
+    assert {"job", "mean-busy-time"} <= after
+
+
+def unequal(instance: Instance) -> Instance:
+    """The instance; where some may share GPUs, one job of another model may not."""
+    if Feature.SHARING not in instance.features:
+        return instance
+    names = instance.workload.model.copy()
+    names[3] = "alone"
+    return replace(instance, workload=replace(instance.workload, model=names))
+
+
+@pytest.mark.parametrize(
+    "feature",
+    [Feature.COPIES, Feature.QUOTAS, Feature.PARTS, Feature.WINDOW, Feature.STOPPED],
+)
+def test_where_no_bound_is_left_the_instance_is_refused(feature: Feature) -> None:
+    instance = instance_with(feature)
+    for ask in (
+        lambda: sp.strongest_bound(instance, "flow", preemptive=True, budget_s=0.0),
+        lambda: strongest.repeatable_bounds(instance, (Objective.FLOW,), columns=0),
+    ):
+        with pytest.raises(InputError, match=f"has .*{feature.phrase}.* not known to lower bounds"):
+            ask()
+
+
+@pytest.mark.parametrize("feature", [Feature.FAILURES, Feature.RESTART, Feature.CHARGES])
+def test_the_preemptive_optimum_is_of_jobs_that_resume_at_no_loss(feature: Feature) -> None:
+    with pytest.raises(InputError, match=f"{feature.phrase}.* the exact preemptive optimum"):
+        sp.preemptive_optimum(instance_with(feature), "flow")
+
+
+def test_jobs_that_are_faster_beside_others_end_sooner_than_alone() -> None:
+    """Two jobs of 100 s, twice as fast beside each other: both are done after 50 s, and LB-job says so."""
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=100, model="a")
+    kind, cluster = ("a", 1), sp.Cluster.parse("1x1")
+    rates = Throughputs(("gpu",), {}, {("gpu", kind, kind): (2.0, 2.0)})
+    instance = Instance(cluster, jobs, pair_throughputs=rates)
+    rows = (np.array([0, 1]), np.array([0, 0]), np.array([1, 1]), np.zeros(2), np.full(2, 50.0))
+    schedule = sp.Schedule(*rows, np.zeros(2), partner=np.array([1, 0]))
+    assert verify(instance, schedule).all()
+    assert job.bound(instance) == 100
+    assert job.check(instance, 100)
+    assert not job.check(instance, Fraction(100) - Fraction(1, 2**20))
+    for theorem in (fluid, mbt):
+        with pytest.raises(InputError, match="rates of jobs that share GPUs, not known to LB-"):
+            theorem.check(instance, 100)
+
+
+def test_utilities_of_jobs_that_ask_for_amounts_have_a_bound_and_no_plan() -> None:
+    """The offline programme does not know amounts, which only restrict schedules."""
+    instance = instance_with(Feature.AMOUNTS)
+    found = compare_utility(instance.workload, instance.cluster, ["fifo"], budget_s=0.2)
+    assert found.plan is None
+    assert found.rows[0].bound >= found.rows[0].utility > 0
+    with pytest.raises(InputError, match=r"ask for CPUs or memory.* not known to plans of rounds"):
+        compare_utility(
+            instance.workload,
+            instance.cluster,
+            ["fifo"],
+            budget_s=0.2,
+            model="shadowprice/models/hadar.py:time_indexed",
+        )

@@ -1,0 +1,83 @@
+"""Whoever reads an instance refuses what it does not know, and says what it knows feature by feature."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import build_features
+import shadowprice
+from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
+from support.consumers import bounds, runs, theorems
+from support.feature_instances import instance_with, may_meet, with_implied
+from support.paths import ROOT
+
+CONSUMERS = (*theorems.CONSUMERS, *bounds.CONSUMERS, *runs.CONSUMERS)
+CASES = [
+    pytest.param(consumer, feature, id=f"{consumer.name}-{feature}")
+    for consumer, feature in product(CONSUMERS, Feature)
+]
+PACKAGE = Path(shadowprice.__file__).parent
+
+
+@pytest.mark.parametrize(("consumer", "feature"), CASES)
+def test_what_is_not_known_is_refused_and_what_is_known_is_read(consumer, feature):
+    """Every reader x every feature outside what it knows is refused, by name; every one inside is read."""
+    if feature not in consumer.knows:
+        with pytest.raises(InputError) as refusal:
+            consumer.read(instance_with(feature))
+        unknown = [each for each in with_implied({feature}) if each not in consumer.knows]
+        assert any(each.phrase in str(refusal.value) for each in unknown), refusal.value
+    elif with_implied({feature}) <= consumer.knows:
+        consumer.read(consumer.make(feature))
+
+
+def test_no_reader_knows_alone_what_comes_with_more():
+    """Who knows types knows throughputs, without which there are none."""
+    for consumer in CONSUMERS:
+        if Feature.TYPES in consumer.knows:
+            assert Feature.RATES in consumer.knows, consumer.name
+        assert any(may_meet({each}) for each in consumer.knows) or not consumer.knows
+
+
+@cache
+def constants() -> tuple[tuple[str, ast.expr], ...]:
+    """Every constant of the package that says what a reader knows, with its value."""
+    return tuple(_constants())
+
+
+def _constants() -> Iterator[tuple[str, ast.expr]]:
+    names = set(build_features.knowing())
+    for module in sorted({module for module, _ in names}):
+        path = PACKAGE / (module.replace(".", "/") + ".py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                if isinstance(target, ast.Name) and (module, target.id) in names:
+                    yield f"{module}.{target.id}", node.value
+
+
+def test_the_page_of_features_is_up_to_date():
+    page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    assert build_features.page() == page, "run `make features`"
+
+
+def test_every_reader_is_held_to_the_law():
+    assert {name for name, _ in constants()} == {consumer.name for consumer in CONSUMERS}
+
+
+def test_what_is_known_is_written_out():
+    """No complements, by which the next feature would be known to everybody."""
+    for name, value in constants():
+        allowed = (ast.Call, ast.Name, ast.Load, ast.Set, ast.Attribute, ast.BinOp, ast.BitOr)
+        for node in ast.walk(value):
+            assert isinstance(node, allowed), f"{name}: {ast.unparse(value)}"
+        names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+        other = {each for each in names if each not in ("frozenset", "Feature")}
+        assert all(each.endswith("KNOWS") for each in other), f"{name}: {other}"
