@@ -30,7 +30,7 @@ from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bound
 from support.drawn_worlds import FEATURES, drawn
 from support.paths import ROOT
 from support.refuted import Found, cost_of, each_set, worlds
-from support.small_instances import cluster_of, instance_of, schedule_of, workload_of
+from support.small_instances import cluster_of, instance_of, klass_of, schedule_of, workload_of
 from support.small_runs import outcome_on, semantics_of
 from support.small_worlds import TICKS, Klass, World, all_at_once, least, of_one_weight
 
@@ -161,7 +161,7 @@ def test_no_comparison_is_refuted(features: tuple[str, ...]) -> None:
             assert cost == row.cost_ticks
             if row.optimum_s is not None:
                 assert row.optimum_s == row.bound_s
-            best = found.least(Klass(**vars(row.holds_for)), goal)
+            best = found.least(klass_of(row.holds_for), goal)
             assert cost <= Fraction(row.ratio) * best if row.factor is not None else True
 
 
@@ -178,7 +178,7 @@ def test_no_guarantee_is_refuted(features: tuple[str, ...]) -> None:
                 cost = cost_of(world, outcome, goal)
                 stated = guarantee(outcome, as_told)
                 if stated is not None and stated.factor is not None:
-                    best = found.least(Klass(**vars(stated.holds_for)), goal)
+                    best = found.least(klass_of(stated.holds_for), goal)
                     assert cost <= stated.factor * best, f"{stated.sentence(name)}: {world}"
                 known = known_bound(outcome, as_told)
                 if known is not None:
@@ -205,7 +205,7 @@ def test_no_limit_is_exceeded(features: tuple[str, ...]) -> None:
                 said = limit(outcome_on(world, policy_of(world)), measure, columns=400)
             except InputError:
                 continue
-            best = best_of(found, measure, Klass(**vars(said.bound.holds_for)))
+            best = best_of(found, measure, klass_of(said.bound.holds_for))
             assert said.bound_ticks <= best, f"{said.sentence()}: {world}"
 
 
