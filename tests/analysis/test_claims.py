@@ -219,7 +219,12 @@ TWO = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[1, 1], model
     [
         ("1x1", {"round_s": 1000.0}, COMPLETION, "decisions are made every 1000 s"),
         ("2x2", {"placement": "consolidate"}, COMPLETION, "placement consolidate lets a gang wait"),
-        ("1x2", {"overheads": sp.Overheads(start_s=5.0)}, COMPLETION, "there are charges for starts"),
+        (
+            "1x2",
+            {"overheads": sp.Overheads(start_s=5.0)},
+            COMPLETION,
+            "there are charges for starts",
+        ),
         (
             "1x2",
             {"interference": Interference({"VGG16": 0.1, "VGG19": 0.5})},
@@ -228,7 +233,12 @@ TWO = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[1, 1], model
         ),
         ("2x2", {"skews": published_skews()}, COMPLETION, "there are slowdowns of spread gangs"),
         ("1x2", {"growth": Growth(2)}, COMPLETION, "there are jobs that may grow"),
-        ("1x8+24cpu+500gb", {"profiles": Profiles.synthetic()}, COMPLETION, "there are profiles by CPUs and memory"),
+        (
+            "1x8+24cpu+500gb",
+            {"profiles": Profiles.synthetic()},
+            COMPLETION,
+            "there are profiles by CPUs and memory",
+        ),
         ("1x2", {}, sp.Objective.FLOW, "the objective is flow"),
     ],
 )

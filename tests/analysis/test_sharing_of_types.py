@@ -17,6 +17,7 @@ import shadowprice as sp
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain

@@ -215,7 +215,7 @@ def test_windows_that_are_none(text: str) -> None:
 def test_bounds_are_of_complete_runs() -> None:
     jobs = jobs_of(HOMOGENEOUS, 1).first(30)
     until = sp.Semantics(until_complete=sp.JobWindow(0, 5))
-    with pytest.raises(InputError, match="has jobs outside a window, .* not known to bounds"):
+    with pytest.raises(InputError, match=r"has jobs outside a window, .* not known to bounds"):
         sp.compare(jobs, "4x8", ["srtf"], "flow", until)
 
 

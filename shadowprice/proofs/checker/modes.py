@@ -243,7 +243,7 @@ def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunMod
     )
     keys, kind = numbered(columns)
     effort = Effort("amounts", len(kind))
-    points = [points_of(given, *key, effort) for key in keys]
+    points = [points_of(given, gang, w, profile, effort) for gang, w, profile in keys]
     types, width = len(given.types), max(map(len, points))
     fits((len(keys) + len(kind)) * types * width, "amounts")
     capacity, asked = gpus_by_type(given), []

@@ -42,8 +42,8 @@ from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
+from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.plan_prices import GangPrices
 from shadowprice.solvers.offline.priced_plans import plan_bound
 

@@ -30,8 +30,8 @@ from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
+from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
 
 STATUS = "ours"
 

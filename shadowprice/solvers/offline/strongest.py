@@ -29,6 +29,7 @@ from shadowprice.models import interval_lp as relaxations
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import (
     PRICES_ONLY,
     Bound,
@@ -37,7 +38,6 @@ from shadowprice.solvers.offline.bounds import (
     offset_ticks,
     simple_bounds,
 )
-from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.modes.families import PAIRS, ModeFamily, mode_families
 from shadowprice.solvers.offline.modes.job_modes import Modes
 from shadowprice.solvers.offline.non_preemptive import Method, describes, optimum

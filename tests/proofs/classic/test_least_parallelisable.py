@@ -376,7 +376,9 @@ def test_with_a_loss_lpf_carries_loads_that_the_widest_at_once_does_not() -> Non
 def test_one_speed_up_that_is_not_linear_will_not_do() -> None:
     def failing(*rows: Row) -> list[str]:
         acting = LeastParallelisableFirst()
-        return list(missing_hypotheses(DescribedRun(growing(list(rows)), acting, Objective.MAKESPAN)))
+        return list(
+            missing_hypotheses(DescribedRun(growing(list(rows)), acting, Objective.MAKESPAN))
+        )
 
     linear_one, still = (0, 8, 4, 1.0), (0, 8, 1, 0.75)
     assert failing(linear_one, still) == []
