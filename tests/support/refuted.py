@@ -34,8 +34,6 @@ each_set = pytest.mark.parametrize(
 
 def worlds(features: tuple[str, ...], usual: int) -> Iterator[World]:
     """So many worlds with these features, and many more in the nightly search."""
-    if set(features) == {"types", "sharing"}:
-        usual *= 8  # Few tables show which type a rate is of.
     for seed in range(FIRST, FIRST + (NIGHTLY if SEARCHING else 1) * usual):
         yield drawn(features, seed)
 
