@@ -31,6 +31,7 @@ from shadowprice.solvers.asrpt.robust import RobustAsrpt
 from shadowprice.solvers.classic.b_scaling import BScaling
 from shadowprice.solvers.registry import policy
 from shadowprice.solvers.tiresias.las2d import Las2d
+from support.drawn_worlds import drawn
 from support.refuted import Found, each_set, ends_of, worlds
 from support.small_instances import instance_of
 from support.small_runs import outcome_on
@@ -87,11 +88,6 @@ def _within(factor: Fraction, facts: Facts) -> bool:
     """True if a run costs at most so many times what the best schedule does, but for whole ticks."""
     grid = len(facts.found.world.jobs) * facts.grid_s
     return facts.total_s <= factor * (facts.best_total_s + grid)
-
-
-def _guard(facts: Facts) -> Fraction:
-    del facts
-    return Fraction(1)
 
 
 def _robust(facts: Facts) -> bool:
@@ -239,3 +235,44 @@ def test_lower_bounds_of_theorems_are_below_schedules(features: tuple[str, ...])
                 continue
             best = found.least(klass, "completion", world if weighted else of_one_weight(world))
             assert value <= best, f"{name} {float(value / best)}: {world}"
+
+
+KNOWN: dict[str, set[str]] = {
+    **dict.fromkeys((*ON_RUNS, *LOWER), {"rates"}),
+    "ASRPT-conv": {"rates", "graphs"},
+    "ASRPT-sharper": {"rates", "graphs"},
+    "KR-scale": {"restart"},
+    "HESRPT": {"widths"},
+    "LPF-work": {"widths"},
+    "LPF-work-least": {"widths"},
+    "LB-fluid": {"rates", "types", "charges", "widths", "graphs"},
+    "LB-job": {"rates", "types", "charges", "widths", "graphs", "sharing"},
+    "LB-mbt": {"rates", "types", "charges", "widths", "graphs"},
+}
+"""Features of which each theorem has to speak: a law is empty where everything is refused."""
+
+
+def speaks(name: str, world: World) -> bool:
+    """True if a theorem does not refuse a world."""
+    if name in LOWER:
+        return _answers(LOWER[name][0], instance_of(world))
+    outcome = next(runs(world, ON_RUNS[name][0]), None)
+    return outcome is not None and said(name, Facts(Found(world), outcome)) is not None
+
+
+def _answers(bound: Callable[[Instance], Fraction], instance: Instance) -> bool:
+    try:
+        bound(instance)
+    except REFUSALS:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_theorems_speak(name: str) -> None:
+    silent = {
+        feature
+        for feature in KNOWN[name]
+        if not any(speaks(name, drawn((feature,), seed)) for seed in range(16))
+    }
+    assert not silent

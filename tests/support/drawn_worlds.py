@@ -20,6 +20,9 @@ from support.small_worlds import (
 )
 
 HALF, ONE = Fraction(1, 2), Fraction(1)
+EIGHTH = Fraction(1, 8)
+LATE = 60
+"""Time [s] by which every run of a world's other jobs is over."""
 FEATURES = (
     "rates",
     "types",
@@ -87,6 +90,8 @@ def drawn(features: tuple[str, ...], seed: int) -> World:
     if "window" in draw:
         first = random.randrange(len(jobs))
         world = replace(world, window=(first, random.randint(first + 1, len(jobs))))
+        # A run ends with a window only before the last job comes.
+        world = replace(world, jobs=(*jobs, replace(jobs[0], release=LATE)))
     if "stopped" in draw:
         world = replace(world, stopped=jobs[0].release + random.randint(1, 4))
     if "copies" in draw:
@@ -210,7 +215,7 @@ def _more(
     if "profiles" in draw:
         job = replace(job, profile=profiles[model])
     if "quotas" in draw:
-        job = replace(job, tenant=random.choice("xy"))
+        job = replace(job, tenant=random.choice("xxxy"))
     if "parts" in draw and random.random() < 0.7:
         job = replace(job, gang=1, milli=random.choice((100, 250, 500, 600)))
     if "cores" in draw and random.random() < 0.4:
@@ -234,7 +239,7 @@ def _pairs(
     random.shuffle(kinds)
     found = {}
     for kind in kinds:
-        shares = random.choice(((ONE,), (Fraction(1, 8),), (HALF, Fraction(3, 4), ONE, Fraction(5, 4))))
+        shares = random.choice(((ONE,), (EIGHTH,), (HALF, Fraction(3, 4), ONE, Fraction(5, 4))))
         for gang in sorted({job.gang for job in jobs}):
             by_model = {job.model: job for job in jobs if job.gang == gang}
             for one, other in combinations_with_replacement(sorted(by_model), 2):
@@ -255,7 +260,7 @@ def _quotas(
     """Quotas of the tenants, which change once; the last holds each job."""
     random = draw.random
     least = {name: max([1, *(j.gang for j in jobs if j.tenant == name)]) for name in "xy"}
-    last = {name: least[name] + random.choice((0, 0, 1)) for name in "xy"}
+    last = {name: least[name] + random.choice((0, 0, 0, 1)) for name in "xy"}
     if random.random() < 0.5:
         return ((0, last),)
     first = {name: random.randint(0, 3) for name in "xy"}

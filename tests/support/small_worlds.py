@@ -589,7 +589,7 @@ class Search:
             runs = {held.ticks for held in mine} | {held.way.ticks for held in mine}
             self._units.append(math.lcm(*runs) if runs else 0)
         changes = [begin for begin, _ in world.quotas]
-        self._moments = {*changes, *(job.release for job in world.jobs)}
+        self._moments = {*changes, *(world.jobs[j].release for j in counted)}
         longest = sum(
             -(-max(way.ticks for way in mine) // TICKS) + 2 + 3 * sum(map(math.ceil, world.charges))
             for mine in ways
