@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -49,7 +50,11 @@ GRAPHS = (
     SmallGraph((SmallStage(1, ONE),), (), 1 << 30, 1 << 28, 2),
     SmallGraph((SmallStage(2, HALF, 1 << 28),), (), 1 << 30, 1 << 28, 2),
     SmallGraph(
-        (SmallStage(1, HALF), SmallStage(1, Fraction(3, 4))), ((0, 1, 1 << 27),), 1 << 30, 1 << 28, 2
+        (SmallStage(1, HALF), SmallStage(1, Fraction(3, 4))),
+        ((0, 1, 1 << 27),),
+        1 << 30,
+        1 << 28,
+        2,
     ),
 )
 
@@ -193,7 +198,10 @@ def _fitted(draw: _Draw, job: SmallJob, room: Mapping[str, int]) -> SmallJob:
     usable = {kind: rate for kind, rate in job.rates.items() if rate}
     gang = min(job.gang, max(room[kind] for kind in usable))
     fastest = max(rate for kind, rate in usable.items() if room[kind] >= gang)
-    return replace(job, gang=gang, work=max(job.work * fastest, ONE))
+    work = max(job.work * fastest, ONE)
+    if "copies" in draw:
+        work = Fraction(math.ceil(work))  # Copies share whole iterations.
+    return replace(job, gang=gang, work=work)
 
 
 def _more(
@@ -254,9 +262,7 @@ def _pairs(
     return found
 
 
-def _quotas(
-    draw: _Draw, jobs: tuple[SmallJob, ...]
-) -> tuple[tuple[int, Mapping[str, int]], ...]:
+def _quotas(draw: _Draw, jobs: tuple[SmallJob, ...]) -> tuple[tuple[int, Mapping[str, int]], ...]:
     """Quotas of the tenants, which change once; the last holds each job."""
     random = draw.random
     least = {name: max([1, *(j.gang for j in jobs if j.tenant == name)]) for name in "xy"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,9 @@ from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
-from support.small_worlds import TICKS, Choice, Klass, SmallGraph, SmallProfile, World, runs_of
+from support.small_search import runs_of
+from support.small_ways import Choice
+from support.small_worlds import TICKS, Klass, SmallGraph, SmallProfile, World
 
 
 def cluster_of(world: World) -> Cluster:
@@ -126,7 +127,10 @@ def failures_of(world: World) -> NodeFailures | None:
     """Downtimes of nodes."""
     if not world.down:
         return None
-    node, down, up = (list(column) for column in zip(*sorted(world.down, key=lambda d: d[1:2] + d[:1]), strict=True))
+    node, down, up = (
+        list(column)
+        for column in zip(*sorted(world.down, key=lambda d: d[1:2] + d[:1]), strict=True)
+    )
     return NodeFailures(
         np.array(node, dtype=np.int64), np.array(down, dtype=float), np.array(up, dtype=float)
     )
@@ -165,9 +169,7 @@ def instance_of(world: World) -> Instance:
 
 def klass_of(holds_for: ScheduleClass) -> Klass:
     """A class of the package in the words of the search."""
-    return Klass(
-        holds_for.preemptive, holds_for.sharing, holds_for.elastic, holds_for.consolidated
-    )
+    return Klass(holds_for.preemptive, holds_for.sharing, holds_for.elastic, holds_for.consolidated)
 
 
 def schedule_of(world: World, found: Sequence[Choice]) -> Schedule:
@@ -203,8 +205,3 @@ def schedule_of(world: World, found: Sequence[Choice]) -> Schedule:
         partner=np.array([run.held.partner for run, _, _ in rows], dtype=np.int64),
         **more,
     )
-
-
-def ticks(seconds: Fraction | float) -> Fraction:
-    """Seconds in ticks, exactly."""
-    return Fraction(seconds) * TICKS
