@@ -19,7 +19,7 @@ Predicate = Callable[[Instance], Iterator[str]]
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """Hypotheses of a theorem on instances.
+    """Hypotheses of a theorem on an instance.
 
     Parameters
     ----------
