@@ -29,7 +29,7 @@ from .form import (
     rational,
     whole,
 )
-from .limits import MOST_GPUS, MOST_JOBS, MOST_TYPES, STEPS_OF_A_JOB, Effort
+from .limits import MOST_GPUS, MOST_JOBS, MOST_SPEEDS, MOST_TYPES, STEPS_OF_A_JOB, Effort
 from .speeds import Graph, slower
 
 
@@ -69,7 +69,10 @@ class GivenInstance:
         self.more: dict[int, Record] = {}
         self.shares: dict[tuple[str, int, int], Fraction] = {}
         self.largest: list[int] = []
-        self.effort, self.graph_effort = Effort("speeds of jobs"), Effort("runs of job graphs")
+        self.effort, self.graph_effort = (
+            Effort("speeds of jobs", 0, MOST_SPEEDS),
+            Effort("runs of job graphs"),
+        )
 
     def take_header(self, header: Record) -> None:
         """Policy and charges."""

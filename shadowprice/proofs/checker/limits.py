@@ -26,10 +26,11 @@ MEASURE_BITS = 2**16
 MOST_ENTRIES = 2 * 10**7
 """Entries of a table."""
 MOST_STEPS = 10**7
+MOST_SPEEDS = 10**6
 STEPS_OF_A_JOB = 5_000
-"""Steps of some work: so many, and so many more for each job."""
+"""Steps of some work: so many, of the speeds of all jobs fewer, and so many more for each job."""
 MOST_SUMS = 10**8
-"""The same of gangs that fit in the cluster, and of prices of rounds: their steps are short, or honestly many."""
+"""The same of gangs that fit together, and of prices of rounds, whose steps are short or honestly many."""
 
 
 class Effort:

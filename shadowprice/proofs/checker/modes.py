@@ -106,13 +106,14 @@ def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
     types, capacity = len(given.types), gpus_by_type(given)
     on = [*(t for t, _ in nodes), *range(types)]
     fits(len(kind) * len(on) + 8 * len(gangs) * (len(on) + len(bound["rows"])), "nodes")
+    for _, size, *_ in bound["rows"]:
+        effort.spend(whole(size, "nodes of a row") * (bisect_right(narrow, size) + 1))
     use = [[[(t, g * PRICE_UNIT)] for t in on] for g in gangs]
     for q, (t, size, weights, of_one) in enumerate(bound["rows"], types):
         there = (whole(t, "type of a row"), whole(size, "nodes of a row")) in place
         need(there, "a row is of no nodes")
         fit = narrow[: bisect_right(narrow, size)]
         need(len(weights) == len(fit), f"a row is not of gangs of {fit!r:.80}")
-        effort.spend(size * (len(fit) + 1))
         weight = {g: whole(each, "use of a node") for g, each in zip(fit, weights, strict=True)}
         one = whole(of_one, "use of a node")
         need(
