@@ -35,6 +35,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.solvers.registry import policy
+from support.certificate_text import MALFORMED
 from support.job_graph_runs import graph_instances
 from support.mode_bounds import never_above
 from support.mode_instances import HUNGRY, grown_or_profiled, placed, sharing, small_graphs
@@ -350,10 +351,6 @@ def others(value):
                 yield [*value[:k], other, *value[k + 1 :]]
     elif isinstance(value, int):
         yield from (value + 1, max(value - 1, 0), 2 * value)
-
-
-MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What other values of fields raise, which the checker takes for a refusal."""
 
 
 @settings(max_examples=12, deadline=None)

@@ -286,6 +286,24 @@ def test_what_certificates_are_not_for():
         certify(outcome(sp.Instance(sp.Cluster.parse("1x1"), jobs)), "speed")
 
 
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        ("MOST_GPUS", "9 GPUs, expected at most 8"),
+        ("MOST_TYPES", "9 GPU types, expected at most 8"),
+        ("MOST_JOBS", "9 jobs, expected at most 8"),
+    ],
+)
+def test_what_certificates_are_too_small_for(limit, says, monkeypatch):
+    jobs = sp.Workload.from_columns(arrival_s=[0] * 9, gpus=[1] * 9, work=[1] * 9)
+    cluster = sp.Cluster.parse(",".join(f"1x1:{kind}" for kind in "abcdefghi"))
+    made = outcome(sp.Instance(cluster, jobs))
+    certify(made, budget_s=0)
+    monkeypatch.setattr(checker.limits, limit, 8)
+    with pytest.raises(InputError, match=says):
+        certify(made, budget_s=0)
+
+
 @settings(max_examples=200)
 @given(st.text() | st.lists(st.sampled_from(small().splitlines())).map("\n".join))
 def test_other_text_is_rejected(text):
