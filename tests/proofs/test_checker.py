@@ -689,7 +689,7 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
 
 
 def test_certify_computes_by_itself():
-    """It takes no number from the checker that is to check it: none of its functions but `check_lines` runs."""
+    """It takes no number but its limits from the checker, of whose functions none but `check_lines` runs."""
     folder, used = Path(certify_module.__file__).parent, set()
     for path in (*folder.glob("certify*.py"), *(folder / "certificates").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -697,7 +697,7 @@ def test_certify_computes_by_itself():
                 used |= {node.attr} if node.value.id == "checker" else set()
             if isinstance(node, ast.ImportFrom) and node.module:
                 assert not node.module.startswith("shadowprice.proofs.checker"), path
-    assert used == {"check_lines", "Rejected"}
+    assert used == {"check_lines", "Rejected", "limits"}
 
 
 @pytest.mark.parametrize(
