@@ -135,6 +135,12 @@ def test_what_is_certified_is_mutated() -> None:
     more = [f"solvers/offline/{name}" for name in bounds]
     engine = ("execution/engine", "execution/simulated_hosts", "analysis/compare")
     assert {f"shadowprice/{name}.py" for name in (*more, *engine)} <= set(tests)
+    analysis = ROOT / "shadowprice" / "analysis"
+    printed = [*analysis.glob("certif*.py"), analysis / "limits.py", analysis / "optimum.py"]
+    for folder in ("certificates", "guarantees"):
+        printed += (analysis / folder).glob("*.py")
+    names = {str(path.relative_to(ROOT)) for path in printed if path.name != "__init__.py"}
+    assert names <= set(tests)
 
 
 @pytest.fixture

@@ -244,7 +244,7 @@ def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunMod
     )
     keys, kind = numbered(columns)
     effort = Effort("amounts", len(kind))
-    points = [points_of(given, *key, effort) for key in keys]
+    points = [points_of(given, key, effort) for key in keys]
     types, width = len(given.types), max(map(len, points))
     fits((len(keys) + len(kind)) * types * width, "amounts")
     capacity, asked = gpus_by_type(given), []
@@ -272,9 +272,10 @@ def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunMod
 
 
 def points_of(
-    given: GivenInstance, gang: int, widths: int | None, profile: int | None, effort: Effort
+    given: GivenInstance, key: tuple[int, int | None, int | None], effort: Effort
 ) -> list[tuple[float, int, int, int]]:
     """Speed, GPUs, and thousandths of CPUs and memory of a job, less those that others are as good as."""
+    gang, widths, profile = key
     speeds = [1.0] if widths is None else given.speeds[widths]
     cells = [(0, 0, 1.0)] if profile is None else given.cells[profile]
     effort.spend(len(speeds) * len(cells))
