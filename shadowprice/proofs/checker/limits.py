@@ -1,8 +1,8 @@
 """Limits: how large records may be, and how much work beyond reading them a certificate may ask for.
 
 Reading a record takes time and memory as its line is long, and so does what was proven of runs and jobs one by one.
-What may take more, a table of products or a search, is counted in *steps* and *entries* before it is done: what is
-refused for its size is refused at once.
+What may take more, a table of products or a search, is counted in *steps* and *entries*, before it is done or while
+it is, and refused as soon as they are too many.
 """
 
 from __future__ import annotations

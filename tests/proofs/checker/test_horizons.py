@@ -104,3 +104,29 @@ def test_windows_are_of_gangs_that_fit(gang, fits):
         return
     with pytest.raises(Rejected, match="a gang is of more GPUs than there are"):
         WindowTree(jobs, {"jobs": [0], "unit": 1})
+
+
+@pytest.mark.parametrize("ticks", [2**53 + 3, 2**80 + 1, 2**60 - 1])
+@pytest.mark.parametrize(
+    ("more", "records"),
+    [
+        (NOBODY, []),
+        ({"spread": "1/2"}, []),
+        ({"widths": 0}, [{**WIDE, "speeds": [1, 1]}]),
+        ({"profile": 0}, [{"kind": "profile", "profile": 0, "cells": [[0, 0, 1]]}]),
+    ],
+)
+def test_run_times_at_speeds_are_doubles(more, records, ticks):
+    """Divided by a speed of 1 others were rounded up: bounds were above what such a run takes."""
+    held = [0, 1, 0] if "profile" in more else [0, 1]
+    given = [*records, node(0, 1), job(0, ticks, **more), run(0, 9, 9 + ticks, held)]
+    with pytest.raises(Rejected, match=r"run time of job 0 is \d+, and no double up to 2\^53"):
+        check(
+            certificate(*given, bound=int(float(ticks)), about=PAIRS if "sort" in more else CLASS)
+        )
+
+
+def test_run_times_beside_others_are_doubles():
+    beside = {"sort": 0, "beside": {"a": {"0": 2**53 + 1}}}
+    with pytest.raises(Rejected, match=r"run time of job 0 is \d+, and no double up to 2\^53"):
+        check(certificate(node(0, 1), job(0, 10, **beside), run(0, 0, 10), about=PAIRS))

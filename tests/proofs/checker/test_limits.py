@@ -213,7 +213,7 @@ def paces():
     count, speeds = 1500, [1, *(f"{2**20 + 2 * k + 1}/{2**20}" for k in range(1500))]
     table = {"kind": "widths", "widths": 0, "speeds": speeds}
     runs = [run(0, k, k + 1, [0, k + 1]) for k in range(count)]
-    return certificate(node(0, 4000), table, job(0, 2**99 - 1, widths=0), *runs, about=GROW, cost=1)
+    return certificate(node(0, 4000), table, job(0, 2**52 - 1, widths=0), *runs, about=GROW, cost=1)
 
 
 def deep():
