@@ -384,3 +384,80 @@ def test_many_jobs_are_not_too_many():
     effort.spend(4_000 * 82_247)
     effort = limits.Effort("plans", 10**6)
     effort.spend(4_000 * 10**6)
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "certificates.md"
+
+
+def test_the_docs_state_the_limits():
+    text = DOCS.read_text(encoding="utf-8")
+    table = text[text.index("\n## Limits\n") : text.index("\n## What is trusted\n")]
+    assert form.LONGEST_LINE == limits.MOST_SUMS == 10**8
+    assert form.LARGEST == 2**100
+    assert form.MOST == 10**1000
+    for row in (
+        "| characters of a line | 10^8 |",
+        "| times, prices and numbers of things | 2^100 |",
+        "a claim | 2^53 |",
+        "denominator | 1,000 each |",
+        f"GPUs of a graph | 10^{len(str(limits.MOST_GPUS)) - 1} |",
+        f"| GPU types | {limits.MOST_TYPES} |",
+        f"| jobs | 10^{len(str(limits.MOST_JOBS)) - 1} |",
+        f"| stages and links of a graph | {limits.MOST_STAGES} and {limits.MOST_LINKS:,} |",
+        f"| jobs of `completion-windows` | {limits.MOST_WINDOWED} |",
+        f"at which a job ran | 2^{limits.MOST_BITS.bit_length() - 1} bits |",
+        f"can have, in bounds of utilities | 2^{limits.MEASURE_BITS.bit_length() - 1} bits |",
+        "entries of a table of modes, rows and jobs | 2 x 10^7 |",
+        f"levels of weights | 10^7, and {limits.STEPS_OF_A_JOB:,} for each job |",
+        f"width and node | 10^6, and {limits.STEPS_OF_A_JOB:,} for each job |",
+        f"prices of utilities | 10^8, and {limits.STEPS_OF_A_JOB:,} for each job",
+    ):
+        assert row in table, row
+    assert (limits.MOST_STEPS, limits.MOST_SPEEDS) == (10**7, 10**6)
+    assert (limits.MOST_GPUS, limits.MOST_JOBS, limits.MOST_ENTRIES) == (10**6, 10**7, 2 * 10**7)
+    assert (limits.MOST_BITS, limits.MEASURE_BITS) == (2**20, 2**16)
+
+
+def test_steps_are_counted_to_the_last():
+    for effort, most in (
+        (limits.Effort("work"), limits.MOST_STEPS),
+        (limits.Effort("work", 3, 5), 5 + 3 * limits.STEPS_OF_A_JOB),
+    ):
+        effort.spend(most - 1)
+        effort.spend(1)
+        effort.spend(0)
+        with pytest.raises(Rejected, match="work: checking it takes too many steps"):
+            effort.spend(1)
+    limits.fits(limits.MOST_ENTRIES, "a table")
+    with pytest.raises(Rejected, match="a table: checking it takes a table of too many entries"):
+        limits.fits(limits.MOST_ENTRIES + 1, "a table")
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "limit", "most"),
+    [
+        ("the LP", "instance", "MOST_GPUS", 2),
+        ("charges", "instance", "MOST_GPUS", 2),
+        ("charges", "instance", "MOST_TYPES", 1),
+        ("copies", "instance", "MOST_TYPES", 2),
+        ("windows", "instance", "MOST_JOBS", 2),
+        ("windows", "windows", "MOST_WINDOWED", 2),
+        ("windows", "windows", "MOST", 3),
+        ("charges", "instance", "MOST", 3),
+        ("graphs", "speeds", "MOST_STAGES", 2),
+        ("graphs", "speeds", "MOST_LINKS", 1),
+        ("graphs", "speeds", "MOST_GPUS", 3),
+        ("graphs", "speeds", "MOST", 3),
+        ("the LP", "gangs", "MOST_BITS", 4),
+    ],
+)
+def test_what_is_at_its_limit_is_taken(name, module, limit, most, monkeypatch):
+    """And one less than there is, not."""
+    owner = getattr(checker, module)
+    monkeypatch.setattr(owner, limit, most)
+    check(EVERY[name])
+    monkeypatch.setattr(owner, limit, most - 1)
+    with pytest.raises(
+        Rejected, match=r"more than \d|at most|too many speeds|no common denominator"
+    ):
+        check(EVERY[name])
