@@ -461,3 +461,51 @@ def test_what_is_at_its_limit_is_taken(name, module, limit, most, monkeypatch):
         Rejected, match=r"more than \d|at most|too many speeds|no common denominator"
     ):
         check(EVERY[name])
+
+
+EFFORT = {
+    "the LP": {"interval-lp": 1},
+    "plans": {"prices of plans": 2},  # The cell, and that after which waiting does not pay.
+    "configurations": {"configurations": 2 * 1 * 3, "prices of plans": 2},
+    "values": {"prices over time": 1 + 1, "entries": 1},
+    # The row: two GPUs, one gang and none. One job, of one kind, in two modes, and one row.
+    "nodes": {"nodes": 2 * 2, "entries": 2 + 8 * 1 * (2 + 1)},
+    "powers": {"speeds of jobs": 3 * 2, "speed-up-power": 2 * 96 + 1},
+    "windows": {"completion-windows": 2 * 2 * 2},
+    "utility": {"prices of types": 2, "prices of rounds": 2 * 2, "entries": 2},
+    "copies": {"speeds of jobs": 2},
+    "growth, profiles and spreading": {"speeds of jobs": 2 * 2},
+    # One key, two rows; one by one and with those that are kept. Three of width 1 for three jobs and kinds.
+    "amounts": {"speeds of jobs": 4, "amounts": 2 + 1, "entries": 2 + 3 * 2},
+    "graphs": {"runs of job graphs": 10 * 3 * (1 + 2)},
+    "pairs": {"speeds of jobs": 2 * 5, "pairs": 1 + 1, "entries": 2},
+}
+"""Steps by what they are of, and entries of tables, of small certificates."""
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_all_that_takes_steps_is_counted(name, monkeypatch):
+    counted = {}
+
+    def count_steps(effort, steps):
+        counted[effort.what] = counted.get(effort.what, 0) + steps
+
+    def count_entries(entries, _):
+        counted["entries"] = counted.get("entries", 0) + entries
+
+    monkeypatch.setattr(limits.Effort, "spend", count_steps)
+    for module in (checker.modes, checker.utility):
+        monkeypatch.setattr(module, "fits", count_entries)
+    check(EVERY[name])
+    assert counted == EFFORT.get(name, {})
+
+
+def test_prices_that_count_take_steps(monkeypatch):
+    """Sums of gangs of windows are counted where they are worth something; two jobs in one cell, one sum and two."""
+    counted = []
+    monkeypatch.setattr(limits.Effort, "spend", lambda effort, steps: counted.append(steps))
+    found = records_of(EVERY["windows"])
+    found[8]["prices"] = [[1], [1]]
+    with pytest.raises(Rejected, match="the bound is"):
+        check(signed(found))
+    assert counted == [4, 1, 2, 4, 1, 2]
