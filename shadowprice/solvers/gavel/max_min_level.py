@@ -112,7 +112,7 @@ def _priced(
     rates, published = programme.rates, programme.build is gavel.max_min
     x, y = programme.allocation(solved)
     value, bound = solved.solution.objective, solved.solution.bound
-    if complete and published:
+    if complete and published and np.isfinite(bound):
         x, y = completed(rates, x, y, need * bound)
     got = rates.throughput(x, y)
     if published or not no_level(solved):
