@@ -134,7 +134,7 @@ def _highest(
 
 
 def _no_answer(programme: Programme, reason: SolverError | None) -> SolverError:
-    """What a solver said of a model, unless it cannot be: no allocation is worth more than its best share."""
+    """The error a solver gave, unless it cannot be true: no allocation is worth more than its best share."""
     if (isinstance(reason, Unbounded) and programme.build in PUBLISHED) or reason is None:
         return SolverError(
             "numbers of the problem are too far apart: no solver finds its optimum, expected prices and "
