@@ -385,6 +385,23 @@ def test_what_misses_its_bound_is_not_proven(
     assert note in " ".join(told.stderr.split())
 
 
+def test_what_nothing_bounds_is_not_called_optimal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The parts of POP are optimal, the whole is not; water filling has the bound of its first prices."""
+    path = tmp_path / "problem.json"
+    path.write_text(
+        '{"cluster": {"k80": 4}, "jobs": [{"tput": [3]}, {"tput": [4]}, {"tput": [5], "w": 9}]}'
+    )
+    for policy, status in (
+        ("pop:parts=2", "found"),
+        ("max_min_fairness_water_filling_perf", "optimal"),
+        ("isolated", "rule"),
+    ):
+        done = CommandLine(capfd)("allocate", policy, path, "--json")
+        assert (done.returncode, json.loads(done.stdout)["status"]) == (0, status)
+
+
 def test_the_page_states_the_tolerance_that_answers_keep() -> None:
     page = " ".join((ROOT / "docs" / "semantics.md").read_text().split())
     assert f"to {float(PRINTED):.0e}".replace("e-05", "e-5") + " relative" in page
