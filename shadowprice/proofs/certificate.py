@@ -344,7 +344,7 @@ class ScheduleChecks:
         self.refuse("type", ~allowed, "the job is not allowed to run on this node's GPU type")
 
     def _why_unable(self, row: int) -> str:
-        """Reason that the job of a row cannot run on the GPU type of its node."""
+        """Reason why the job of a row cannot run on the GPU type of its node."""
         job, gpu_type = int(self.schedule.job[row]), self.gpu_type[self.schedule.node[row]]
         gang = int(self.workload.gpus[job])
         gpus = int(self.size[self.gpu_type == gpu_type].sum())

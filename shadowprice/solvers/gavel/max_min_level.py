@@ -112,7 +112,7 @@ def _priced(
     rates, published = programme.rates, programme.build is gavel.max_min
     x, y = programme.allocation(solved)
     value, bound = solved.solution.objective, solved.solution.bound
-    if complete and published:
+    if complete and published and np.isfinite(bound):
         x, y = completed(rates, x, y, need * bound)
     got = rates.throughput(x, y)
     if published or not no_level(solved):
@@ -184,7 +184,7 @@ def require_levels(solved: Solved, policy: str) -> None:
 
 
 def no_level(solved: Solved) -> str:
-    """Reason that t is more than a level of needs; empty where it is the objective and in rows of fair alone."""
+    """Reason why t is more than a level of needs; empty where it is the objective and in rows of fair alone."""
     model, compiled = solved.model, solved.compiled
     if not {"t", "fair"} <= {part.local_name for part in model.component_objects()}:
         return "it has no variable t or no constraint fair"

@@ -1,4 +1,4 @@
-"""Evaluation of an allocation from its fractions of time; and the little that solvers leave out, added.
+"""Values of allocations, evaluated from fractions of time; and the little that solvers leave out, added.
 
 Solvers tell 1e-7 of a row from 0 and no less. A job whose fair share is 1e-9 of another's may get
 nothing for all that their tolerances know, and the smallest throughput is then 0. So objectives are
