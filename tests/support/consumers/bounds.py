@@ -64,7 +64,7 @@ from support.consumers.consumer import Consumer
 from support.feature_instances import instance_with, may_meet
 
 ROUND_S = 4.0
-ROUNDS = 8
+ROUNDS = 5
 SECOND = (0, TICKS_PER_S)
 
 Read = Callable[[Instance], object]
@@ -292,7 +292,9 @@ CONSUMERS = (
         lambda i: settle.refuse_unbounded(settle.Run("fifo", i, policy("fifo"))),
     ),
     Consumer(
-        "analysis.limits.KNOWS", limits.KNOWS, lambda i: limits.limit(ran(i), Measure.MEAN_JCT)
+        "analysis.limits.KNOWS",
+        limits.KNOWS,
+        lambda i: limits.limit(ran(i), Measure.MEAN_JCT, columns=100),
     ),
     Consumer(
         "analysis.utility.instance.KNOWS",
