@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 import shadowprice as sp
+from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.errors import InputError
-from shadowprice.instances.features import Feature
+from shadowprice.execution import failing_nodes
+from shadowprice.instances.features import Feature, missing
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -20,7 +23,9 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.lower_bounds import fluid, job, mbt, wide_gangs
 from shadowprice.solvers.offline import non_preemptive, strongest
 from shadowprice.solvers.offline.modes import families
-from support.feature_instances import instance_with
+from shadowprice.solvers.registry import policy
+from support.feature_instances import instance_with, pairs_that_meet
+from support.uneven_work import Fickle
 
 
 def kinds(instance: Instance) -> set[str]:
@@ -129,3 +134,35 @@ def test_utilities_of_jobs_that_ask_for_amounts_have_a_bound_and_no_plan() -> No
 def test_gangs_that_share_or_grow_are_refused_where_gangs_are_counted(feature: Feature) -> None:
     with pytest.raises(InputError, match=r"may (share GPUs|grow); LB-wide is of jobs that hold"):
         wide_gangs.bound(instance_with(feature))
+
+
+BOUNDS = (
+    (fluid.KNOWS, fluid.bound),
+    (mbt.KNOWS, mbt.bound),
+    (job.KNOWS, job.bound),
+    (strongest.KNOWS, lambda instance: largest(instance) / TICKS_PER_S),
+)
+
+
+def largest(instance: Instance) -> Fraction:
+    """The largest bound of total completion time that takes little time [ticks]."""
+    goal = Objective.COMPLETION
+    found = strongest.lower_bounds(instance, goal, preemptive=True, budget_s=0.0)
+    return max(bound.ticks for bound in found)
+
+
+@pytest.mark.parametrize("pair", pairs_that_meet(), ids="-".join)
+def test_of_every_pair_of_features_that_is_known_no_run_is_below_a_bound(
+    pair: tuple[Feature, Feature],
+) -> None:
+    instance = instance_with(*pair)
+    known = [bound for knows, bound in BOUNDS if not missing(instance, knows)]
+    acting = [policy("fifo"), policy("las")]
+    if Feature.FAILURES not in pair:
+        acting.append(Fickle(0))  # It shares GPUs, for which there is no rule where nodes fail.
+    for each in acting if known else ():
+        done = failing_nodes.run(instance, each)
+        ends_s = Outcome.verified(done.instance, done.schedule, policy="some").end_s
+        cost_s = sum((Fraction(end) for end in ends_s.tolist()), Fraction(0))
+        for bound in known:
+            assert bound(done.instance) <= cost_s
