@@ -361,7 +361,7 @@ def _malleable(instance: Instance, goal: Objective) -> Iterator[Bound]:
     weight = instance.workload.weight.tolist()
     every = _every(instance)
     alike = len(set(weight)) == 1 and goal is not Objective.MAKESPAN
-    if alike and every.elastic and hesrpt.why_not(instance) is None:
+    if alike and every.elastic and hesrpt.speaks_of(instance):
         each, release = Fraction(weight[0]), to_ticks(instance.workload.arrival_s).tolist()
         ticks = each * hesrpt.bound(instance) * TICKS_PER_S
         offset = offset_ticks([each] * len(release), release, goal)

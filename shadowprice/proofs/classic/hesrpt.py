@@ -64,11 +64,24 @@ from fractions import Fraction
 import numpy as np
 
 from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.instances.workload import WHOLE_GPU
 
 STATUS = "paper for (b); ours for (a) with any release dates, (c) and (d)"
+
+KNOWS = frozenset(
+    {
+        Feature.CHARGES,  # only restrict
+        Feature.SHARING,  # where no two of the jobs may
+        Feature.SPREAD,  # makes no run faster
+        Feature.WIDTHS,
+        Feature.FAILURES,  # what is lost is done again
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
+"""Of (c)."""
 
 DIGITS = 60
 _LESS = 1 - Decimal(10) ** -50
@@ -98,20 +111,9 @@ class GrowingJob:
         return min(ticks for _, ticks in self.times)
 
 
-def why_not(instance: Instance) -> str | None:
-    """Hypothesis of (c) that an instance does not meet; None if it meets all."""
-    parts = instance.conditions
-    for there, what in (
-        (instance.copies is not None, "jobs that run as several copies"),
-        (instance.graphs is not None, "job graphs"),
-        (instance.workload.throughput is not None, "speeds by GPU type"),
-        (SharingGain.of(instance) is not None, "jobs that can share their GPUs"),
-        (parts is not None and parts.sensitivity is not None, "profiles by CPUs and memory"),
-        (bool((instance.workload.gpu_milli != WHOLE_GPU).any()), "jobs that hold a part of a GPU"),
-    ):
-        if there:
-            return what
-    return None
+def speaks_of(instance: Instance) -> bool:
+    """True if an instance meets the hypotheses of (c)."""
+    return not missing(instance, KNOWS) and SharingGain.of(instance) is None
 
 
 def exponent(instance: Instance) -> Decimal:
@@ -192,10 +194,11 @@ def bound(instance: Instance) -> Fraction:
     InputError
         If a hypothesis fails.
     """
-    reason = why_not(instance)
-    if reason is not None:
-        raise InputError(f"{instance.workload.source}: has {reason}, which HESRPT does not know")
-    instance.expect_all_complete("lower bounds")
+    require(instance, KNOWS, "HESRPT")
+    if SharingGain.of(instance) is not None:
+        raise InputError(
+            f"{instance.workload.source}: has jobs that can share their GPUs, not known to HESRPT"
+        )
     p = exponent(instance)
     with localcontext(prec=DIGITS):
         factor = {g: Decimal(g) ** p * _LESS for g in np.unique(instance.workload.gpus).tolist()}

@@ -28,6 +28,7 @@ from shadowprice.instances.speeds.conditions import Elasticity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.utility import over_duration
 from shadowprice.models import round_jobs, slotted
+from shadowprice.proofs.classic import hesrpt
 from shadowprice.proofs.hadar import copies_work
 from shadowprice.proofs.lower_bounds import (
     amounts,
@@ -239,6 +240,7 @@ CONSUMERS = (
         at_prices_of(amount_modes.amount_modes, amounts.bound),
         with_one_of(Feature.WIDTHS, Feature.PROFILES),
     ),
+    Consumer("proofs.classic.hesrpt.KNOWS", hesrpt.KNOWS, hesrpt.bound, alone),
     Consumer(
         "proofs.hadar.copies_work.KNOWS",
         copies_work.KNOWS,
