@@ -99,7 +99,7 @@ def test_theorems_are_not_about_nodes_that_fail_and_certificates_are() -> None:
     assert "on nodes that fail" in certify(outcome, budget_s=0).sentence()
     assert described(settle(jobs(), "4x4", "asrpt", failing()), Objective.COMPLETION) is None
     assert described(settle(jobs(), "4x4", "asrpt"), Objective.COMPLETION) is not None
-    with pytest.raises(InputError, match="nodes that fail, not known to bounds of ut"):
+    with pytest.raises(InputError, match="on nodes that fail"):
         sp.compare_utility(jobs(), "4x4", ("hadar",), semantics=failing(), budget_s=0.1)
 
 

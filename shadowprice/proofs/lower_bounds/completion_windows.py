@@ -46,8 +46,9 @@ from itertools import accumulate, pairwise
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
-from shadowprice.solvers.offline.bounds import RelaxedJobs, require_rigid
 from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Part, Priced
 
 STATUS = "ours"
@@ -64,12 +65,14 @@ def bound(instance: Instance, tree: CompletionTree) -> Fraction:
     Raises
     ------
     InputError
-        If the instance has features that are not in ``KNOWS``, or jobs may share GPUs or grow.
+        If the instance has features that are not in ``KNOWS``.
     ValueError
-        If the tree is not about the instance's jobs.
+        If jobs may share GPUs or grow, or the tree is not about the instance's jobs.
     """
     require(instance, KNOWS, "LB-windows")
-    require_rigid(instance, "LB-windows")
+    every = ScheduleClass.allowed(instance, preemptive=True)
+    if every != EVERY_RIGID:
+        raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return tree_bound(RelaxedJobs.of(instance), tree) / TICKS_PER_S
 
 

@@ -41,8 +41,9 @@ from fractions import Fraction
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
-from shadowprice.solvers.offline.bounds import RelaxedJobs, require_rigid
 from shadowprice.solvers.offline.plan_prices import GangPrices
 from shadowprice.solvers.offline.priced_plans import plan_bound
 
@@ -57,12 +58,14 @@ def bound(instance: Instance, prices: GangPrices) -> Fraction:
     Raises
     ------
     InputError
-        If the instance has features that are not in ``KNOWS``, or jobs may share GPUs or grow.
+        If the instance has features that are not in ``KNOWS``.
     ValueError
-        If a gang has no price.
+        If jobs may share GPUs or grow, or a gang has no price.
     """
     require(instance, KNOWS, "LB-conf")
-    require_rigid(instance, "LB-conf")
+    every = ScheduleClass.allowed(instance, preemptive=True)
+    if every != EVERY_RIGID:
+        raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return plan_bound(RelaxedJobs.of(instance), prices) / TICKS_PER_S
 
 

@@ -29,8 +29,9 @@ from fractions import Fraction
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.solvers.offline.bounds import EVERY_RIGID, RelaxedJobs, wide_gang_ticks
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
-from shadowprice.solvers.offline.bounds import RelaxedJobs, require_rigid, wide_gang_ticks
 
 STATUS = "ours"
 
@@ -43,10 +44,14 @@ def bound(instance: Instance) -> Fraction:
     Raises
     ------
     InputError
-        If the instance has features that are not in ``KNOWS``, or jobs may share GPUs or grow.
+        If the instance has features that are not in ``KNOWS``.
+    ValueError
+        If jobs may share GPUs or grow.
     """
     require(instance, KNOWS, "LB-wide")
-    require_rigid(instance, "LB-wide")
+    every = ScheduleClass.allowed(instance, preemptive=True)
+    if every != EVERY_RIGID:
+        raise ValueError(f"{every}: expected jobs that hold whole gangs of their own")
     return wide_gang_ticks(RelaxedJobs.of(instance)) / TICKS_PER_S
 
 

@@ -32,7 +32,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
@@ -342,26 +341,6 @@ def offset_ticks(
 
 EVERY_RIGID = ScheduleClass(preemptive=True)
 """Preemptive schedules of rigid gangs that have their GPUs to themselves."""
-
-
-def require_rigid(instance: Instance, who: str) -> None:
-    """Refuse an instance in which jobs may share GPUs or grow.
-
-    Parameters
-    ----------
-    who : str
-        What is of jobs that hold whole gangs of their own.
-
-    Raises
-    ------
-    InputError
-        Naming the schedules that the instance allows.
-    """
-    every = ScheduleClass.allowed(instance, preemptive=True)
-    if every != EVERY_RIGID:
-        raise InputError(
-            f"{instance.workload.source}: has {every}; {who} is of jobs that hold whole gangs of their own"
-        )
 
 
 def bound_of(

@@ -20,7 +20,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.lower_bounds import fluid, job, mbt, wide_gangs
+from shadowprice.proofs.lower_bounds import fluid, job, mbt
 from shadowprice.solvers.offline import non_preemptive, strongest
 from shadowprice.solvers.offline.modes import families
 from shadowprice.solvers.registry import policy
@@ -128,12 +128,6 @@ def test_utilities_of_jobs_that_ask_for_amounts_have_a_bound_and_no_plan() -> No
             budget_s=0.2,
             model="shadowprice/models/hadar.py:time_indexed",
         )
-
-
-@pytest.mark.parametrize("feature", [Feature.SHARING, Feature.WIDTHS])
-def test_gangs_that_share_or_grow_are_refused_where_gangs_are_counted(feature: Feature) -> None:
-    with pytest.raises(InputError, match=r"may (share GPUs|grow); LB-wide is of jobs that hold"):
-        wide_gangs.bound(instance_with(feature))
 
 
 BOUNDS = (
