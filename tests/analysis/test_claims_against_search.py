@@ -1,0 +1,309 @@
+"""No claim is refuted: on small worlds with every feature and every pair of features, against exhaustive search.
+
+The search shares no code with the package (``tests/support/small_worlds.py``). What it finds are schedules that exist,
+so that no bound of their class may be larger, no optimum either, and no run may cost more times as much as a
+comparison, a limit, a theorem or a certificate says. Who refuses a world says nothing of it, and is not refuted; what
+has to be said is asked for as well.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+import shadowprice as sp
+from shadowprice.analysis.certify import certify
+from shadowprice.analysis.compare import Comparison, compare
+from shadowprice.analysis.guarantees.lookup import described, guarantee, known_bound
+from shadowprice.analysis.limits import Measure, limit
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.errors import InputError
+from shadowprice.instances.features import Feature
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.proofs.certificate import verify
+from shadowprice.solvers.offline.bounds import Bound
+from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
+from support.drawn_worlds import FEATURES, drawn
+from support.paths import ROOT
+from support.refuted import Found, cost_of, each_set, worlds
+from support.small_instances import cluster_of, instance_of, klass_of, schedule_of, workload_of
+from support.small_runs import outcome_on, semantics_of
+from support.small_worlds import TICKS, Klass, World, all_at_once, least, of_one_weight
+
+POLICIES = ("srtf", "las", "asrpt", "lpf", "fifo-skip", "server-filling-srpt", "hesrpt", "gandiva")
+
+
+def policy_of(world: World) -> str:
+    """A policy, another for every seed."""
+    return POLICIES[world.seed % len(POLICIES)]
+
+
+def test_search_shares_no_code() -> None:
+    for name in ("small_worlds", "drawn_worlds"):
+        tree = ast.parse((ROOT / "tests" / "support" / f"{name}.py").read_text())
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0
+                names = [node.module or ""]
+            elif isinstance(node, ast.Name):
+                assert node.id not in {"__import__", "importlib", "eval", "exec"}
+            for each in names:
+                top = each.split(".")[0]
+                assert top != "shadowprice", f"{name} imports {each}"
+                assert top != "support" or each == "support.small_worlds", f"{name} imports {each}"
+
+
+@each_set
+def test_what_the_search_found_is_verified(features: tuple[str, ...]) -> None:
+    """Both readings of the semantics agree: the verifier's, and that of the search."""
+    for world in worlds(features, 1):
+        instance = instance_of(world)
+        assert {str(each) for each in instance.features} >= set(features)
+        if world.copies is not None or world.down or world.stopped is not None:
+            continue  # Such schedules are not written row by row, or not of nodes that fail.
+        for preemptive in (True, False):
+            found = least(world, Klass(preemptive, sharing=True, elastic=True))
+            for path in (found.by_total, found.by_last):
+                verify(instance, schedule_of(world, path))
+
+
+def goals_of(world: World) -> tuple[Objective, Objective]:
+    """The makespan, and one of the others, which differ by a constant."""
+    return (Objective.FLOW, Objective.COMPLETION)[world.seed % 2], Objective.MAKESPAN
+
+
+def bounds_of(world: World, budget_s: float) -> Iterator[tuple[Objective, Bound]]:
+    """Every bound of the cascade, and those of limits, whose interval LPs are of a fixed size."""
+    instance = instance_of(world)
+    try:
+        for goal in goals_of(world):
+            for preemptive in (True, False):
+                for bound in lower_bounds(
+                    instance, goal, preemptive=preemptive, budget_s=budget_s, consolidated=True
+                ):
+                    yield goal, bound
+            yield from repeatable_bounds(instance, (goal,), columns=400).items()
+    except InputError:
+        return
+
+
+@each_set
+def test_no_bound_exceeds_a_schedule(features: tuple[str, ...]) -> None:
+    # Few tables of rates show of which type a rate is.
+    for world in worlds(features, 12 if set(features) == {"types", "sharing"} else 2):
+        found = Found(world)
+        for goal, bound in bounds_of(world, 0.05):
+            found.refutes(bound.ticks, bound.holds_for, goal, bound.kind)
+
+
+def optima_of(instance: Instance, goal: Objective) -> Iterator[tuple[str, bool, Fraction, Fraction]]:
+    """Who says what of an optimum: whether it is of preemptive schedules, the bound and the cost [s], if proven."""
+    for method in ("milp", "cp-sat"):
+        try:
+            one = sp.optimum(instance, goal, method=method, budget_s=1.0)
+        except InputError:
+            continue
+        upper = Fraction(one.upper_s) if one.proven else Fraction(one.lower_s)
+        yield method, False, Fraction(one.lower_s), upper
+    try:
+        other = sp.preemptive_optimum(instance, goal, budget_s=0.2)
+    except InputError:
+        return
+    upper = Fraction(other.upper_s) if other.proven else Fraction(other.lower_s)
+    yield "windows", True, Fraction(other.lower_s), upper
+
+
+@each_set
+def test_no_optimum_exceeds_a_schedule(features: tuple[str, ...]) -> None:
+    for world in worlds(features, 1):
+        found, instance = Found(world), instance_of(world)
+        for goal in Objective:
+            for who, preemptive, lower_s, upper_s in optima_of(instance, goal):
+                best = found.least(Klass(preemptive), goal)
+                assert lower_s * TICKS <= best, f"{who} {goal}: {world}"
+                # Times are whole seconds: without preemption the search has the best schedule.
+                assert upper_s * TICKS <= best, f"{who} {goal}: {world}"
+                if not preemptive and upper_s > lower_s and not any(world.charges):
+                    assert upper_s * TICKS == best, f"{who} {goal}: {world}"
+
+
+def to_its_end(world: World) -> World:
+    """The world without a time at which a run was stopped, and without copies: no comparison is of these."""
+    return replace(world, stopped=None, copies=None)
+
+
+def compared(world: World, goal: Objective, budget_s: float) -> Comparison | None:
+    """A comparison of two policies by the switches of a user; None where it is refused."""
+    try:
+        return compare(
+            workload_of(world),
+            cluster_of(world),
+            ("fifo", policy_of(world)),
+            goal,
+            semantics_of(world),
+            budget_s=budget_s,
+        )
+    except InputError:
+        return None
+
+
+@each_set
+def test_no_comparison_is_refuted(features: tuple[str, ...]) -> None:
+    for world in map(to_its_end, worlds(features, 1)):
+        found = Found(world)
+        goal = list(Objective)[world.seed % 3]
+        said = compared(world, goal, 0.1)
+        for row in () if said is None else said.rows:
+            found.refutes(row.bound.ticks, row.holds_for, goal, row.bound_kind)
+            if row.found is not None:
+                found.refutes(row.found.ticks, row.found.holds_for, goal, row.found.kind)
+            cost = cost_of(world, said.outcomes[row.policy], goal)
+            assert cost == row.cost_ticks
+            if row.optimum_s is not None:
+                assert row.optimum_s == row.bound_s
+            best = found.least(klass_of(row.holds_for), goal)
+            assert cost <= Fraction(row.ratio) * best if row.factor is not None else True
+
+
+@each_set
+def test_no_guarantee_is_refuted(features: tuple[str, ...]) -> None:
+    for world in map(to_its_end, worlds(features, 1)):
+        found = Found(world)
+        for goal in Objective:
+            said = compared(world, goal, 0.0)
+            for name, run in {} if said is None else said.runs.items():
+                outcome, as_told = said.outcomes[name], described(run, goal)
+                if as_told is None:
+                    continue
+                cost = cost_of(world, outcome, goal)
+                stated = guarantee(outcome, as_told)
+                if stated is not None and stated.factor is not None:
+                    best = found.least(klass_of(stated.holds_for), goal)
+                    assert cost <= stated.factor * best, f"{stated.sentence(name)}: {world}"
+                known = known_bound(outcome, as_told)
+                if known is not None:
+                    best = found.least(Klass(True), goal)
+                    assert cost <= known.factor * best, f"{name} {known.sentence()}: {world}"
+
+
+def run_on(world: World) -> Outcome | None:
+    """A run of a policy, if that takes the world."""
+    try:
+        return outcome_on(world, policy_of(world))
+    except InputError:
+        return None
+
+
+def best_of(found: Found, measure: Measure, klass: Klass) -> Fraction:
+    """Least measure [ticks] that a schedule of a class has, of jobs that count the same."""
+    same = of_one_weight(found.world)
+    if measure is Measure.TTD:
+        return found.least(klass, Objective.MAKESPAN, all_at_once(same))
+    if measure is Measure.MAKESPAN:
+        return found.least(klass, Objective.MAKESPAN, same)
+    return found.least(klass, Objective.FLOW, same) / len(same.counted)
+
+
+@each_set
+def test_no_limit_is_exceeded(features: tuple[str, ...]) -> None:
+    for world in worlds(features, 1):
+        found = Found(world)
+        outcome = run_on(world)
+        for measure in Measure if outcome is not None else ():
+            try:
+                said = limit(outcome, measure, columns=400)
+            except InputError:
+                continue
+            best = best_of(found, measure, klass_of(said.bound.holds_for))
+            assert said.bound_ticks <= best, f"{said.sentence()}: {world}"
+
+
+def klass_in(words: str, world: World) -> Klass:
+    """The class that a certificate names."""
+    grows = any(job.widest > job.gang for job in world.jobs)
+    return Klass(
+        preemptive=True,
+        sharing="at most two jobs share a GPU" in words,
+        elastic=grows,
+        consolidated="as few nodes as gangs fit on" in words,
+    )
+
+
+@each_set
+def test_no_certificate_is_refuted(features: tuple[str, ...]) -> None:
+    for world in worlds(features, 1):
+        found = Found(world)
+        outcome = run_on(world)
+        for goal in goals_of(world) if outcome is not None else ():
+            try:
+                said = certify(outcome, goal, budget_s=0.05)
+            except InputError:
+                continue
+            cost = cost_of(world, outcome, goal)
+            best = found.least(klass_in(said.of_class, world), goal)
+            assert cost <= said.ratio * best, f"{said.sentence()} {float(cost / best)}: {world}"
+
+
+WHOLE_RUNS = {
+    "rates",
+    "types",
+    "charges",
+    "sharing",
+    "graphs",
+    "profiles",
+    "spread",
+    "widths",
+    "failures",
+    "cores",
+    "amounts",
+    "restart",
+}
+"""Features of which most that is said is about."""
+
+SAID: dict[str, set[str]] = {
+    "bounds": WHOLE_RUNS,
+    "compare": WHOLE_RUNS,
+    "limit": WHOLE_RUNS | {"window"},
+    "certify": set(FEATURES),
+    "milp": {"charges", "rates"},
+    "cp-sat": {"charges", "rates"},
+    "windows": {"rates"},
+}
+"""Who has to say something of worlds with a feature: a law is empty where everything is refused."""
+
+
+def says(who: str, world: World) -> bool:
+    """True if something is said of a world."""
+    if who == "bounds":
+        return any(True for _ in bounds_of(world, 0.0))
+    if who == "compare":
+        return compared(world, Objective.FLOW, 0.0) is not None
+    if who in ("milp", "cp-sat", "windows"):
+        return any(method == who for method, *_ in optima_of(instance_of(world), Objective.FLOW))
+    outcome = run_on(world)
+    try:
+        if outcome is not None and who == "limit":
+            limit(outcome, Measure.MEAN_JCT, columns=100)
+        elif outcome is not None:
+            certify(outcome, Objective.FLOW, budget_s=0.0)
+    except InputError:
+        return False
+    return outcome is not None
+
+
+@pytest.mark.parametrize("who", SAID)
+def test_something_is_said(who: str) -> None:
+    refused = {
+        feature
+        for feature in SAID[who]
+        if not any(says(who, drawn((feature,), seed)) for seed in range(6))
+    }
+    assert not refused
