@@ -22,9 +22,9 @@ from types import ModuleType
 import shadowprice.proofs
 from shadowprice.analysis.adversary.tightest.catalogue import NO_FACTOR
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.loose_bounds import LooseBound, loose_bounds
 from shadowprice.instances.features import Feature
 from shadowprice.instances.hard_instances import HardInstance, hard_instances
-from shadowprice.instances.loose_bounds import LooseBound, loose_bounds
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.tight_instances import TightInstance, tight_instances
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio

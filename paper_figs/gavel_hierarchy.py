@@ -29,7 +29,6 @@ from shadowprice.analysis.figures import (
     estimate,
     main,
     require_known,
-    signed_estimate,
 )
 from shadowprice.analysis.plots.style import COLOURS
 from shadowprice.instances.allocation_problem import AllocationProblem
@@ -176,7 +175,7 @@ def _change(table: pd.DataFrame, inside: str) -> Estimate | None:
     total = totals(table, inside)
     if total.empty:
         return None
-    return signed_estimate([100.0 * float((total.agnostic / total.Gavel - 1.0).mean())])
+    return estimate([100.0 * float((total.agnostic / total.Gavel - 1.0).mean())], least=-100.0)
 
 
 def _last(table: pd.DataFrame, inside: str, policy: str) -> Estimate | None:

@@ -100,6 +100,9 @@ def change(table: pd.DataFrame, column: str, baseline: str) -> pd.DataFrame:
 
 PANELS = (("cru", "CRU, times the baseline's", beside), ("ttd_h", "TTD, change [%]", change))
 PANELS += (("mean_jct_h", "mean JCT, change [%]", change),)
+LEAST = {"cru": 0.0, "ttd_h": -100.0, "mean_jct_h": -100.0}
+"""Least that a ratio or a change can be."""
+
 PUBLISHED_CRU = 1.45
 PUBLISHED_TTD = {"AWS": -50.0, "lab": -80.0}
 
@@ -117,7 +120,14 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         ]
         rows = pd.concat([part for part in parts if len(part)])
         page.lines(
-            axes, rows, x="jobs", y="ratio", by="baseline", order=BASELINES, colours=COLOUR_OF
+            axes,
+            rows,
+            x="jobs",
+            y="ratio",
+            by="baseline",
+            order=BASELINES,
+            colours=COLOUR_OF,
+            least=LEAST[column],
         )
         if column == "cru":
             page.published_line(axes, PUBLISHED_CRU, "published")
@@ -166,7 +176,9 @@ def ours(
         rows = table[(table["cluster"] == where) & (table["rates"] == "measured")]
         rows = rows if jobs is None else rows[rows["jobs"] == jobs]
         ratio = (beside if column == "cru" else change)(rows, column, baseline)
-        return None if ratio.empty else estimate(ratio.groupby("seed")["ratio"].mean())
+        if ratio.empty:
+            return None
+        return estimate(ratio.groupby("seed")["ratio"].mean(), least=LEAST[column])
 
     return found
 

@@ -95,7 +95,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "shadowprice.analysis.resource_augmentation",
             "shadowprice.instances.speeds.augmentation",
             "shadowprice.instances.hard_instances",
-            "shadowprice.instances.loose_bounds",
+            "shadowprice.instances.documents.loose_bounds",
             "shadowprice.instances.tight_instances",
         ),
     ),

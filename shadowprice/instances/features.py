@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
-    from shadowprice.instances.instance import Instance
+    from shadowprice.instances.workload import Workload
 
 
 class Feature(StrEnum):
@@ -51,12 +51,12 @@ class Feature(StrEnum):
 
     @property
     def phrase(self) -> str:
-        """What an instance with it has, in the plural: ``quotas of tenants``."""
+        """Noun phrase for what an instance with it has, in the plural: ``quotas of tenants``."""
         return _MEANINGS[self].phrase
 
     @property
     def sentence(self) -> str:
-        """What it says."""
+        """Meaning in one sentence."""
         return _MEANINGS[self].sentence
 
 
@@ -64,8 +64,7 @@ class Feature(StrEnum):
 class _Meaning:
     phrase: str
     sentence: str
-    present: Callable[[Instance], bool]
-    jobs: Callable[[Instance], NDArray[np.bool_]] | None = None
+    jobs: Callable[[Workload], NDArray[np.bool_]] | None = None
     """Jobs that have it, where not all have."""
 
 
@@ -74,90 +73,73 @@ _MEANINGS: Mapping[Feature, _Meaning] = MappingProxyType(
         Feature.RATES: _Meaning(
             "throughputs of jobs",
             "Work counts iterations, and every job has a throughput: run times are work over throughput.",
-            lambda i: i.workload.throughput is not None,
         ),
         Feature.TYPES: _Meaning(
             "GPU types that jobs tell apart",
             "Throughputs are of several GPU types: GPUs are told apart, and a job may be faster on some.",
-            lambda i: i.workload.throughput is not None and len(i.cluster.gpu_types) > 1,
         ),
         Feature.CHARGES: _Meaning(
             "charges for starts, restarts or migrations",
             "Starts, restarts or migrations take time in which a gang holds its GPUs without progress.",
-            lambda i: not i.overheads.free,
         ),
         Feature.SHARING: _Meaning(
             "rates of jobs that share GPUs",
             "Two jobs may hold the same GPUs, each at a rate of its own while the other is there.",
-            lambda i: i.pair_throughputs is not None,
         ),
         Feature.GRAPHS: _Meaning(
             "job graphs",
             "Jobs have stages and replicas, and an iteration takes as long as where these are makes it.",
-            lambda i: i.graphs is not None,
         ),
         Feature.PROFILES: _Meaning(
             "profiles by CPUs and memory",
             "Speeds depend on the CPUs and the memory that a run was given.",
-            lambda i: i.conditions is not None and i.conditions.sensitivity is not None,
         ),
         Feature.SPREAD: _Meaning(
             "slowdowns of spread gangs",
             "Gangs on more nodes than they need are slower.",
-            lambda i: i.conditions is not None and i.conditions.locality is not None,
         ),
         Feature.WIDTHS: _Meaning(
             "jobs that may grow",
             "Jobs may hold more GPUs than their gang, and are faster with them.",
-            lambda i: i.conditions is not None and i.conditions.elasticity is not None,
         ),
         Feature.COPIES: _Meaning(
             "jobs that run as several copies",
             "Jobs run as several copies in rounds, each on a whole node, instead of as one gang.",
-            lambda i: i.copies is not None,
         ),
         Feature.FAILURES: _Meaning(
             "nodes that fail",
             "Nodes are down at times, and jobs lose what they have not saved by then.",
-            lambda i: i.failures is not None,
         ),
         Feature.QUOTAS: _Meaning(
             "quotas of tenants",
             "Tenants begin no run with which they would hold more GPUs than their quota of the day.",
-            lambda i: i.cluster.quotas is not None,
         ),
         Feature.PARTS: _Meaning(
             "jobs that hold a part of a GPU",
             "Jobs hold a part of a GPU, which others may hold as well.",
-            lambda i: bool(i.workload.fractional.any()),
-            lambda i: i.workload.fractional,
+            lambda jobs: jobs.fractional,
         ),
         Feature.CORES: _Meaning(
             "jobs that hold cores instead of GPUs",
             "Jobs hold cores of nodes that have only these, instead of GPUs.",
-            lambda i: bool(i.workload.on_cores.any()),
-            lambda i: i.workload.on_cores,
+            lambda jobs: jobs.on_cores,
         ),
         Feature.AMOUNTS: _Meaning(
             "jobs that ask for CPUs or memory",
             "Jobs ask for fixed amounts of CPUs or memory, and run where these are free.",
-            lambda i: bool(i.workload.asking.any()),
-            lambda i: i.workload.asking,
+            lambda jobs: jobs.asking,
         ),
         Feature.WINDOW: _Meaning(
             "jobs outside a window, which need not be complete",
             "The run ends when a window of jobs is complete; those outside it need not be.",
-            lambda i: i.until_complete is not None,
         ),
         Feature.STOPPED: _Meaning(
             "jobs that need not be complete, for the run was stopped",
             "The run was stopped at a time; no job need be complete.",
-            lambda i: i.stopped_s is not None,
         ),
         Feature.RESTART: _Meaning(
             "jobs that restart from nothing when preempted",
             "A job that is preempted loses its work and restarts from nothing.",
-            lambda i: i.restarts,
         ),
     }
 )
@@ -332,9 +314,16 @@ APART: Mapping[frozenset[Feature], str] = MappingProxyType(
 """Pairs of features that no instance has together, each with what the world leaves open or says twice."""
 
 
-def features_of(instance: Instance) -> frozenset[Feature]:
-    """Features that an instance has; O(jobs + nodes). :attr:`Instance.features` keeps them."""
-    return frozenset(each for each in Feature if _MEANINGS[each].present(instance))
+class SaysMore(Protocol):
+    """An instance, of which its readers are asked whether they know what it says."""
+
+    @property
+    def workload(self) -> Workload:
+        """The jobs."""
+
+    @property
+    def features(self) -> frozenset[Feature]:
+        """All that it says beyond nodes and jobs."""
 
 
 def expect_together(features: Collection[Feature], source: str) -> None:
@@ -353,17 +342,17 @@ def expect_together(features: Collection[Feature], source: str) -> None:
             )
 
 
-def missing(instance: Instance, knows: Collection[Feature]) -> tuple[Feature, ...]:
+def missing(instance: SaysMore, knows: Collection[Feature]) -> tuple[Feature, ...]:
     """Features of an instance that are not among those known, in the order of :class:`Feature`."""
     return tuple(each for each in Feature if each in instance.features and each not in knows)
 
 
-def unknown(instance: Instance, knows: Collection[Feature]) -> tuple[str, ...]:
+def unknown(instance: SaysMore, knows: Collection[Feature]) -> tuple[str, ...]:
     """The same as hypotheses that fail, in words: ``there are quotas of tenants``."""
     return tuple(f"there are {each.phrase}" for each in missing(instance, knows))
 
 
-def require(instance: Instance, knows: Collection[Feature], who: str) -> None:
+def require(instance: SaysMore, knows: Collection[Feature], who: str) -> None:
     """Refuse an instance that says more than its reader knows.
 
     Parameters
@@ -384,9 +373,9 @@ def require(instance: Instance, knows: Collection[Feature], who: str) -> None:
         raise InputError(f"{instance.workload.source}: has {words}, not known to {who}")
 
 
-def _named(feature: Feature, instance: Instance) -> str:
-    """What an instance has, and of which job first where not all have it."""
+def _named(feature: Feature, instance: SaysMore) -> str:
+    """The phrase of a feature, with the first job that has it where not all have."""
     jobs = _MEANINGS[feature].jobs
     if jobs is None:
         return feature.phrase
-    return f"{feature.phrase} (as {instance.workload.id[jobs(instance).argmax()]!r})"
+    return f"{feature.phrase} (as {instance.workload.id[jobs(instance.workload).argmax()]!r})"

@@ -122,7 +122,7 @@ class HardInstance:
             predictor=self.predictor,
             objective=self.objective,
             cluster=str(self.instance.cluster),
-            jobs=written_jobs(_Job, self.instance.workload),
+            jobs=written_jobs(_Job, self.instance),
             witness=written_runs(self.witness),
             policy_cost_s=self.policy_cost_s,
             witness_cost_s=self.witness_cost_s,

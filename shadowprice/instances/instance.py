@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +23,7 @@ from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
-from shadowprice.instances.features import Feature, expect_together, features_of
+from shadowprice.instances.features import Feature, expect_together
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions
@@ -212,8 +214,8 @@ class Instance:
 
     @cached_property
     def features(self) -> frozenset[Feature]:
-        """What the instance says beyond nodes and jobs."""
-        return features_of(self)
+        """All that the instance says beyond nodes and jobs; O(jobs + nodes), once."""
+        return frozenset(each for each in Feature if _HAS[each](self))
 
     @property
     def restarts(self) -> bool:
@@ -349,6 +351,31 @@ class Instance:
     def pair_rates(self) -> SharingRates:
         """Rates of kinds that share GPUs, on the cluster's types."""
         return SharingRates.of(self.pair_throughputs, self.cluster.gpu_types)
+
+
+_HAS: Mapping[Feature, Callable[[Instance], bool]] = MappingProxyType(
+    {
+        Feature.RATES: lambda i: i.workload.throughput is not None,
+        Feature.TYPES: lambda i: i.workload.throughput is not None and len(i.cluster.gpu_types) > 1,
+        Feature.CHARGES: lambda i: not i.overheads.free,
+        Feature.SHARING: lambda i: i.pair_throughputs is not None,
+        Feature.GRAPHS: lambda i: i.graphs is not None,
+        Feature.PROFILES: lambda i: (
+            i.conditions is not None and i.conditions.sensitivity is not None
+        ),
+        Feature.SPREAD: lambda i: i.conditions is not None and i.conditions.locality is not None,
+        Feature.WIDTHS: lambda i: i.conditions is not None and i.conditions.elasticity is not None,
+        Feature.COPIES: lambda i: i.copies is not None,
+        Feature.FAILURES: lambda i: i.failures is not None,
+        Feature.QUOTAS: lambda i: i.cluster.quotas is not None,
+        Feature.PARTS: lambda i: bool(i.workload.fractional.any()),
+        Feature.CORES: lambda i: bool(i.workload.on_cores.any()),
+        Feature.AMOUNTS: lambda i: bool(i.workload.asking.any()),
+        Feature.WINDOW: lambda i: i.until_complete is not None,
+        Feature.STOPPED: lambda i: i.stopped_s is not None,
+        Feature.RESTART: lambda i: i.restarts,
+    }
+)
 
 
 def _within_quotas(quotas: Quotas, workload: Workload) -> NDArray[np.bool_]:

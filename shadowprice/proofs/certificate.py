@@ -80,12 +80,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
-from shadowprice.instances.features import Feature, require
+from shadowprice.instances.features import require
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.verification import compiled_pass
 from shadowprice.proofs.verification.amounts import any_asked, too_much
 from shadowprice.proofs.verification.copies import CopiedRuns
 from shadowprice.proofs.verification.failures import FailingRuns
+from shadowprice.proofs.verification.features import KNOWS
 from shadowprice.proofs.verification.quotas import beyond_quotas
 from shadowprice.proofs.verification.restarts import RESUME, last_runs
 from shadowprice.proofs.verification.speeds import (
@@ -103,29 +104,6 @@ if TYPE_CHECKING:
     from shadowprice.instances.schedule import Schedule
 
 Mask = NDArray[np.bool_]
-
-KNOWS = frozenset(
-    {
-        Feature.RATES,
-        Feature.TYPES,
-        Feature.CHARGES,
-        Feature.SHARING,
-        Feature.GRAPHS,
-        Feature.PROFILES,
-        Feature.SPREAD,
-        Feature.WIDTHS,
-        Feature.COPIES,
-        Feature.FAILURES,
-        Feature.QUOTAS,
-        Feature.PARTS,
-        Feature.CORES,
-        Feature.AMOUNTS,
-        Feature.WINDOW,
-        Feature.STOPPED,
-        Feature.RESTART,
-    }
-)
-"""Features that the rules are about: what no rule knows is not approved."""
 
 WHOLE_GPU = 1000
 """A GPU in thousandths."""
@@ -366,7 +344,7 @@ class ScheduleChecks:
         self.refuse("type", ~allowed, "the job is not allowed to run on this node's GPU type")
 
     def _why_unable(self, row: int) -> str:
-        """Why the job of a row cannot run on the GPU type of its node."""
+        """Reason why the job of a row cannot run on the GPU type of its node."""
         job, gpu_type = int(self.schedule.job[row]), self.gpu_type[self.schedule.node[row]]
         gang = int(self.workload.gpus[job])
         gpus = int(self.size[self.gpu_type == gpu_type].sum())

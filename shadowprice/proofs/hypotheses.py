@@ -19,7 +19,7 @@ Predicate = Callable[[Instance], Iterator[str]]
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """What a theorem supposes of an instance.
+    """Hypotheses of a theorem on an instance.
 
     Parameters
     ----------

@@ -42,3 +42,18 @@ def test_no_bound_is_above_a_schedule_of_its_class(kind: str, examples: int) -> 
             assert not bound.holds_for.contains(used) or bound.ticks <= cost, bound
 
     never_above()
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("grow", [False, True])
+@pytest.mark.parametrize("share", [False, True])
+def test_a_class_in_json_says_what_it_says_in_words(share: bool, grow: bool, few: bool) -> None:
+    found = ScheduleClass(True, sharing=share, elastic=grow, consolidated=few)
+    assert found.to_dict() == {
+        "preemptive": True,
+        "sharing": share,
+        "widths": "elastic" if "grow" in str(found) else "rigid",
+        "placement": "consolidated" if "few nodes" in str(found) else "any",
+    }
+    assert ("share GPUs" in str(found), "grow" in str(found)) == (share, grow)
+    assert ("few nodes" in str(found)) == few

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis.guarantees.any_order import any_order_ticks
+from shadowprice.analysis.guarantees.any_order import KNOWS, any_order_ticks
 from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
     KnownBound,
@@ -20,8 +20,10 @@ from shadowprice.analysis.guarantees.lookup import (
 )
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.cli import app
+from shadowprice.instances.features import Feature
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
+from support.feature_instances import instance_with
 
 JOBS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=7)
 
@@ -58,6 +60,25 @@ def test_the_longest_first_from_one_moment_on_attains_it() -> None:
     assert any_order_ticks(instance, Objective.MAKESPAN) is None
     heavy = sp.Workload.from_columns(arrival_s=[5, 5], gpus=[1, 1], work=[1, 3], weight=[1, 2])
     assert any_order_ticks(sp.Instance(instance.cluster, heavy), Objective.FLOW) is None
+
+
+@pytest.mark.parametrize("feature", [each for each in Feature if each not in KNOWS])
+def test_nothing_is_said_of_any_order_where_more_than_run_times_decides(feature: Feature) -> None:
+    assert any_order_ticks(instance_with(feature), Objective.COMPLETION) is None
+
+
+def test_of_job_graphs_the_longest_run_counts() -> None:
+    """Each of the jobs may be where its iterations take longest."""
+    instance = instance_with(Feature.GRAPHS)
+    graphs = instance.graphs
+    assert graphs is not None
+    longest_s = instance.workload.work * graphs.longest_iteration_s[graphs.of]
+    assert (longest_s > instance.shortest_s).any()
+    most = any_order_ticks(instance, Objective.COMPLETION)
+    assert most is not None
+    waited_s = sum((k + 1) * each for k, each in enumerate(sorted(longest_s.tolist())))
+    last_s = float(instance.workload.arrival_s.max())
+    assert float(most) / 2**20 == pytest.approx(4 * last_s + waited_s)
 
 
 def test_a_factor_needs_a_certified_one_beside_it() -> None:

@@ -20,7 +20,7 @@ from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, Veri
 from shadowprice.execution.engine import run
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.clusters.amounts import FixedAmounts
+from shadowprice.instances.clusters.amounts import FixedAmounts, NodeCapacity
 from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance, Overheads
@@ -194,6 +194,19 @@ def test_the_last_thousandth_and_the_last_mib_count(
         held = [capacity.held(demand, 1) for demand in amounts.demands]
         sums = tuple(sum(column) for column in zip(*held, strict=True))
         assert all(s <= most for s, most in zip(sums, capacity.most, strict=True)) == fits, place
+
+
+def test_amounts_that_a_policy_gives_are_rounded_down_but_for_noise() -> None:
+    """1.001 CPUs are 1001 thousandths, though 1.001 times 1000 is a little less in floats."""
+    node = NodeCapacity.of(4, 8.0, 8 * GB_OF_MIB)
+    assert 1.001 * 1000 < 1001
+    assert node.given(1.001, 3 * GB_OF_MIB) == (1001, 3)
+    assert node.given(2, 3 * GB_OF_MIB) == (2000, 3)
+    assert node.given(1.0019, 3.9 * GB_OF_MIB) == (1001, 3)
+    whole = NodeCapacity.of(4, 8.0, 8 * GB_OF_MIB, whole_cpus=True)
+    assert whole.given(2, 0) == (2000, 0)
+    assert whole.given(2.9, 0) == (2000, 0)
+    assert whole.given(0.5, 0) == (1000, 0)
 
 
 def test_who_asks_for_more_than_is_left_waits_though_gpus_are_free() -> None:

@@ -213,3 +213,14 @@ def test_the_table_of_helios(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(InputError, match=message):
             read_quotas(path, float(noon))
+
+
+@pytest.mark.parametrize(
+    "gpus", [((1, 2),), ((1, 2), (3,)), ((1, 2), (3, 4), (5, 6)), ((1,), (2,))]
+)
+def test_quotas_have_a_row_a_period_and_a_number_a_tenant(
+    gpus: tuple[tuple[int, ...], ...],
+) -> None:
+    Quotas(("a", "b"), (0.0, 60.0), ((1, 2), (3, 4)))
+    with pytest.raises(InputError, match="expected a row a period, in it the GPUs of every tenant"):
+        Quotas(("a", "b"), (0.0, 60.0), gpus)

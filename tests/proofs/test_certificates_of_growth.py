@@ -271,7 +271,7 @@ def test_jobs_that_come_in_two_batches_are_bounded_by_batch():
         ("bound", {"exponent": None}, "exponent is None, not an integer from 0"),
         ("bound", {"grid": [5, 5]}, "the cuts of arrivals do not increase"),
         ("bound", {"grid": [-5]}, "cut of arrivals is -5, not an integer"),
-        ("bound", {"grid": 7}, "prices are no lists"),
+        ("bound", {"grid": 7}, "grid of a bound is 7, not a list"),
         ("bound", {"prices": [1]}, "speed-up-power takes no prices"),
         ("bound", {"unit": 1}, "speed-up-power has fields exponent, unit"),
         ("bound", {"bound": "speed-up-powers"}, "which is unknown"),

@@ -35,6 +35,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.solvers.registry import policy
+from support.certificate_text import MALFORMED
 from support.job_graph_runs import graph_instances
 from support.mode_bounds import never_above
 from support.mode_instances import HUNGRY, grown_or_profiled, placed, sharing, small_graphs
@@ -374,7 +375,7 @@ def test_no_change_of_a_bound_proves_more_than_the_least_cost(data):
                 for other in [bound, *changed[:30]]:
                     try:
                         value = checker.bounds.bound_of(mine, work, other, None)
-                    except (Rejected, *checker.claim.MALFORMED):
+                    except (Rejected, *MALFORMED):
                         continue
                     assert value <= Fraction(cost) * TICKS_PER_S
 

@@ -286,6 +286,24 @@ def test_what_certificates_are_not_for():
         certify(outcome(sp.Instance(sp.Cluster.parse("1x1"), jobs)), "speed")
 
 
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        ("MOST_GPUS", "9 GPUs, expected at most 8"),
+        ("MOST_TYPES", "9 GPU types, expected at most 8"),
+        ("MOST_JOBS", "9 jobs, expected at most 8"),
+    ],
+)
+def test_what_certificates_are_too_small_for(limit, says, monkeypatch):
+    jobs = sp.Workload.from_columns(arrival_s=[0] * 9, gpus=[1] * 9, work=[1] * 9)
+    cluster = sp.Cluster.parse(",".join(f"1x1:{kind}" for kind in "abcdefghi"))
+    made = outcome(sp.Instance(cluster, jobs))
+    certify(made, budget_s=0)
+    monkeypatch.setattr(checker.limits, limit, 8)
+    with pytest.raises(InputError, match=says):
+        certify(made, budget_s=0)
+
+
 @settings(max_examples=200)
 @given(st.text() | st.lists(st.sampled_from(small().splitlines())).map("\n".join))
 def test_other_text_is_rejected(text):
@@ -671,7 +689,7 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
 
 
 def test_certify_computes_by_itself():
-    """It takes no number from the checker that is to check it: none of its functions but `check_lines` runs."""
+    """It takes no number but its limits from the checker, of whose functions none but `check_lines` runs."""
     folder, used = Path(certify_module.__file__).parent, set()
     for path in (*folder.glob("certify*.py"), *(folder / "certificates").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -679,7 +697,7 @@ def test_certify_computes_by_itself():
                 used |= {node.attr} if node.value.id == "checker" else set()
             if isinstance(node, ast.ImportFrom) and node.module:
                 assert not node.module.startswith("shadowprice.proofs.checker"), path
-    assert used == {"check_lines", "Rejected"}
+    assert used == {"check_lines", "Rejected", "limits"}
 
 
 @pytest.mark.parametrize(

@@ -153,8 +153,15 @@ def test_exempt_files_are_there_have_no_tests_and_a_reason() -> None:
 
 
 def test_the_engine_and_what_is_printed_are_mutated() -> None:
+    tests = mutants.Plan.read().tests
     files = ("execution/engine", "execution/simulated_hosts", "analysis/compare")
-    assert {f"shadowprice/{name}.py" for name in files} <= set(mutants.Plan.read().tests)
+    assert {f"shadowprice/{name}.py" for name in files} <= set(tests)
+    analysis = ROOT / "shadowprice" / "analysis"
+    printed = [*analysis.glob("certif*.py"), analysis / "limits.py", analysis / "optimum.py"]
+    for folder in ("certificates", "guarantees"):
+        printed += (analysis / folder).glob("*.py")
+    names = {str(path.relative_to(ROOT)) for path in printed if path.name != "__init__.py"}
+    assert names <= set(tests)
 
 
 @pytest.fixture

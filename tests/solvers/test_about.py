@@ -43,6 +43,17 @@ def test_statements_end_where_another_begins(tmp_path):
         del sys.modules["mine_with_statements"]
 
 
+def test_a_policy_that_says_itself_what_is_proven_of_it_goes_before_its_file():
+    class Own:
+        def __init__(self, guarded: bool) -> None:
+            self.guarantee = "a factor" if guarded else "none"
+
+    assert [about(Own(guarded)).guarantee for guarded in (True, False)] == ["a factor", "none"]
+    given = policies()["asrpt"]
+    assert about(given).guarantee == given.guarantee != ""
+    assert "see Asrpt.guarantee" not in about(given).guarantee
+
+
 def test_first_clauses():
     assert (
         first_clause("Smith, vol. 3, 1956 (SPT). In Tiresias' words") == "Smith, vol. 3, 1956 (SPT)"

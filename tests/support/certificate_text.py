@@ -10,6 +10,8 @@ from shadowprice.proofs.checker import canonical, digest
 Record = dict[str, Any]
 
 NOT_GIVEN = ("header", "run", "bound", "part", "claim")
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What parts of the checker raise where a record is malformed, which is a refusal of the whole."""
 
 
 def records_of(text: str) -> list[Record]:

@@ -153,6 +153,13 @@ EVERY = {
         run(0, 0, 20, [0, 2, 0]),
         about=GROW,
     ),
+    "amounts": certificate(
+        MACHINE,
+        CELLS,
+        *(job(j, 10, profile=0) for j in range(2)),
+        *(run(j, 0, 10, [0, 1, 0]) for j in range(2)),
+        least("priced-fluid-of-amounts", None, [1, 1, 1]),
+    ),
     "graphs": certificate(
         NETWORK,
         node(0, 3),

@@ -244,6 +244,38 @@ def drawn_jobs(seed: int) -> PlainJobs:
     )
 
 
+def filling_jobs(seed: int) -> PlainJobs:
+    """Pairs that fill a fast type and are through at once, beside a slow type of any rates: little is better."""
+    draw = random.Random(seed)
+    types = tuple(draw.sample(("v100", "k80"), 2))
+    gangs = draw.choice([(1,), (2,), (1, 2)])
+    kinds = [(model, gang) for model in "ab"[: draw.randint(1, 2)] for gang in gangs]
+    jobs = [kind for kind in (draw.choice(kinds) for _ in range(draw.randint(2, 4))) for _ in "12"]
+    fast, slow = types.index("v100"), types.index("k80")
+    # One pair of equal jobs a gang.
+    room = {fast: sum(gang for _, gang in jobs) // 2, slow: 1}
+    alone = {kind: {fast: 4.0, slow: draw.choice([0.0625, 0.25, 1.0])} for kind in kinds}
+    share = draw.choice([0.75, 1.0, 1.0])
+    entries = []
+    for kind in kinds:
+        entries.append((("v100", kind, kind), (4 * share, 4 * share)))
+        low = draw.choice([0.125, 0.5]) * alone[kind][slow]
+        entries.append((("k80", kind, kind), (low, low)))
+    draw.shuffle(entries)
+    arrival, weight = float(draw.choice([0, 3])), draw.choice([1.0, 0.5, 3.0])
+    n = len(jobs)
+    return PlainJobs(
+        types,
+        (room[0], room[1]),
+        tuple(jobs),
+        (arrival,) * n,
+        (32.0,) * n,
+        (weight,) * n,
+        tuple((alone[kind][0], alone[kind][1]) for kind in jobs),
+        dict(entries),
+    )
+
+
 def published_jobs(
     data: Mapping[str, Mapping[str, Mapping[str, Any]]], names: Sequence[str]
 ) -> PlainJobs:

@@ -21,10 +21,10 @@ from shadowprice.analysis.adversary.family import (
 )
 from shadowprice.analysis.optimum import preemptive_optimum, verified_cost
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.documents.loose_bounds import LooseBound
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.loose_bounds import LooseBound
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds
 from shadowprice.solvers.offline.completion_search import search_optimum

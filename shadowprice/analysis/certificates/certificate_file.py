@@ -112,6 +112,7 @@ def expect_certifiable(outcome: VerifiedRun) -> None:
         raise InputError(
             f"{source}: the run was stopped at {instance.stopped_s!r} s, before a job arrived; expected a later time"
         )
+    _expect_small_enough(instance)
     names = [("policy", outcome.policy), *(("job", each) for each in jobs.id.tolist())]
     names += [("GPU type", node.gpu_type) for node in instance.cluster.nodes]
     for what, text in names:
@@ -129,4 +130,21 @@ def expect_certifiable(outcome: VerifiedRun) -> None:
             expected = "a multiple of 2**-20" if what == "arrival_s" else "a number"
             raise InputError(
                 f"{source}: job {jobs.id[k]!r}: {what} is {float(values[k])!r}, expected {expected} >= 0"
+            )
+
+
+def _expect_small_enough(instance: Instance) -> None:
+    """Raise InputError for more of something than certificates have."""
+    limits, cluster = checker.limits, instance.cluster
+    graphs = () if instance.graphs is None else instance.graphs.graph
+    for what, number, most in (
+        ("jobs", len(instance.workload), limits.MOST_JOBS),
+        ("GPUs", cluster.total_gpus, limits.MOST_GPUS),
+        ("GPU types", len({node.gpu_type for node in cluster.nodes}), limits.MOST_TYPES),
+        ("stages of a graph", max((len(g.stages) for g in graphs), default=0), limits.MOST_STAGES),
+        ("links of a graph", max((len(g.links) for g in graphs), default=0), limits.MOST_LINKS),
+    ):
+        if number > most:
+            raise InputError(
+                f"{instance.workload.source}: {number} {what}, expected at most {most}: certificates have no more"
             )

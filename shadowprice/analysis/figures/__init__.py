@@ -11,7 +11,6 @@ from shadowprice.analysis.statistics.estimates import (
     Estimate,
     estimate,
     ratio_by_seed,
-    signed_estimate,
 )
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "main",
     "ratio_by_seed",
     "require_known",
-    "signed_estimate",
 ]
 
 

@@ -103,7 +103,8 @@ def estimate(values: Iterable[float], *, least: float = 0.0, most: float = math.
     Parameters
     ----------
     least : float
-        Least that a value can be, whatever the seed: 1 of a cost over a lower bound.
+        Least that a value can be, whatever the seed: 1 of a cost over a lower bound, -100 of a change in percent.
+        Below 0 the logarithm is that of what is above it, for a change in percent that of the ratio.
     most : float
         Most that it can be: 1 of a share. The interval ends there.
 
@@ -113,17 +114,15 @@ def estimate(values: Iterable[float], *, least: float = 0.0, most: float = math.
         If there are no values, or one is not finite, below ``least`` or above ``most`` by more than rounding.
     """
     numbers = _expect_numbers(values)
-    if (
-        least < 0
-        or numbers.min() < least * (1 - _ROUNDING)
-        or numbers.max() > most * (1 + _ROUNDING)
-    ):
+    rounding = _ROUNDING * abs(least)
+    if numbers.min() < least - rounding or numbers.max() > most * (1 + _ROUNDING):
         raise ValueError(
             f"an estimate of values from {least:g} to {most:g} has some from {numbers.min():g} to {numbers.max():g}; "
             "differences have signed_estimate"
         )
+    base = min(least, 0.0)
     mean, half = _mean_and_half(np.clip(numbers, least, most))
-    low, high = log_interval(mean, half, least)
+    low, high = (base + end for end in log_interval(mean - base, half, least - base))
     return Estimate(mean, low, min(high, most), len(numbers))
 
 

@@ -1,4 +1,4 @@
-"""What the notes of a study say of its inputs, which it takes the jobs themselves to know."""
+"""Notes of a study on GPU types that its jobs do not tell apart."""
 
 from __future__ import annotations
 

@@ -54,7 +54,6 @@ def _first(results: StudyResults, setting: StudySetting) -> str:
     rows = {row.policy: row for row in policy_rows(results, setting)}
     best = rows[ranked[0]].values[MEAN_JCT]
     assert best is not None
-    words = f"{ranked[0]} has the smallest mean JCT, {best.text()} s"
     groups = setting.rows(results.groups)
     wide = groups[groups["by"] == ALL].pivot(index="seed", columns="policy", values=MEAN_JCT)
     ties = [name for name in ranked[1:] if not clearly_smaller(wide, ranked[0], name)]
@@ -66,16 +65,22 @@ def _first(results: StudyResults, setting: StudySetting) -> str:
             f"{ranked[0]}, with a mean JCT of {best.text()} s, cannot be told apart from {'; '.join(told)}"
             + ("; one seed has no interval" if best.count < 2 else "")
         )
+    elif len(ranked) > 1:
+        words = f"{ranked[0]} has the smallest mean JCT, {best.text()} s"
+    elif len(order) > 1:
+        words = f"{ranked[0]} alone serves every class, with a mean JCT of {best.text()} s"
+    else:
+        words = f"{ranked[0]} has a mean JCT of {best.text()} s, with nothing beside it"
+    unserved = [name for name in order if name not in ranked]
+    if unserved and len(ranked) > 1:
+        words += ", of the policies that serve every class"
     faster = [
-        name
-        for name, each in order.items()
-        if each.place is None and (mean := rows[name].values[MEAN_JCT]) and mean.mean < best.mean
+        name for name in unserved if (mean := rows[name].values[MEAN_JCT]) and mean.mean < best.mean
     ]
     if faster:
         words += (
-            f", of the policies that serve every class; on these seeds {', '.join(faster)} "
-            f"{'has' if len(faster) == 1 else 'have'} a smaller one and {'leaves' if len(faster) == 1 else 'leave'} "
-            "a class unserved"
+            f"; on these seeds {', '.join(faster)} {'has' if len(faster) == 1 else 'have'} a smaller one and "
+            f"{'leaves' if len(faster) == 1 else 'leave'} a class unserved"
         )
     return words + "."
 

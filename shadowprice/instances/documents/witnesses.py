@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import Number, Whole
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 
 T = TypeVar("T")
+
+KNOWS: frozenset[Feature] = frozenset()
+"""A document has the notation of a cluster, and of each job arrival, GPUs and run time."""
 
 RatioText = Annotated[
     str,
@@ -56,8 +60,16 @@ class WrittenJob(Protocol):
         """Run time [s]."""
 
 
-def written_jobs(kind: Callable[..., T], jobs: Workload) -> list[T]:
-    """One record for each job."""
+def written_jobs(kind: Callable[..., T], instance: Instance) -> list[T]:
+    """One record for each job.
+
+    Raises
+    ------
+    InputError
+        If the instance says more than a document has.
+    """
+    require(instance, KNOWS, "documents of instances with schedules")
+    jobs = instance.workload
     return _rows(kind, jobs.id, jobs.arrival_s, jobs.gpus, jobs.work)
 
 

@@ -29,8 +29,11 @@ from .form import (
     rational,
     whole,
 )
-from .limits import MOST_GPUS, MOST_JOBS, MOST_TYPES, STEPS_OF_A_JOB, Effort
+from .limits import MOST_GPUS, MOST_JOBS, MOST_SPEEDS, MOST_TYPES, STEPS_OF_A_JOB, Effort
 from .speeds import Graph, slower
+
+OF_WHOLE_TIMES = {"part", "graph", "work", "steps", "rate"}
+"""Fields of jobs whose run times no speed divides."""
 
 
 class GivenInstance:
@@ -69,7 +72,10 @@ class GivenInstance:
         self.more: dict[int, Record] = {}
         self.shares: dict[tuple[str, int, int], Fraction] = {}
         self.largest: list[int] = []
-        self.effort, self.graph_effort = Effort("speeds of jobs"), Effort("runs of job graphs")
+        self.effort, self.graph_effort = (
+            Effort("speeds of jobs", 0, MOST_SPEEDS),
+            Effort("runs of job graphs"),
+        )
 
     def take_header(self, header: Record) -> None:
         """Policy and charges."""
@@ -249,6 +255,8 @@ class GivenInstance:
     def checked(self, j: int, more: Record) -> Record:
         """Fields of a job that some instances add, after their form."""
         which = f"job {j}"
+        for ticks in self.times[j] if more.keys() - OF_WHOLE_TIMES else ():
+            exact_run(ticks, which)
         if "part" in more:
             part = whole(more["part"], f"part of {which}", 1)
             fine = self.gang[j] == 1 and part < WHOLE_GPU and len(more) == 1
@@ -271,7 +279,7 @@ class GivenInstance:
                 for other, ticks in times.items():
                     fine = str(whole(int(other), "sort of a partner")) == other
                     need(fine, f"{which} runs beside {other!r:.80}")
-                    whole(ticks, f"run time of {which}", 1)
+                    exact_run(whole(ticks, f"run time of {which}", 1), which)
         need(
             ("graph" in more) == ("work" in more), f"{which} has a graph or work without the other"
         )
@@ -494,6 +502,11 @@ class GivenInstance:
         if "stopped" in self.header:
             return f", counting time until {self.header['stopped'] / TICKS_PER_S!r} s alone"
         return ""
+
+
+def exact_run(ticks: int, which: str) -> None:
+    """A run time that is divided by speeds in doubles is one: what takes no less at a slower speed is no rounding."""
+    need(ticks <= 2**53, f"run time of {which} is {ticks}, and no double up to 2^53")
 
 
 TAKE = {

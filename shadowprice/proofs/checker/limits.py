@@ -1,8 +1,8 @@
 """Limits: how large records may be, and how much work beyond reading them a certificate may ask for.
 
 Reading a record takes time and memory as its line is long, and so does what was proven of runs and jobs one by one.
-What may take more, a table of products or a search, is counted in *steps* and *entries* before it is done: what is
-refused for its size is refused at once.
+What may take more, a table of products or a search, is counted in *steps* and *entries*, before it is done or while
+it is, and refused as soon as they are too many.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ MEASURE_BITS = 2**16
 MOST_ENTRIES = 2 * 10**7
 """Entries of a table."""
 MOST_STEPS = 10**7
+MOST_SPEEDS = 10**6
 STEPS_OF_A_JOB = 5_000
-"""Steps of some work: so many, and so many more for each job."""
+"""Steps of some work: so many, of the speeds of all jobs fewer, and so many more for each job."""
 MOST_SUMS = 10**8
-"""The same of gangs that fit in the cluster, and of prices of rounds: their steps are short, or honestly many."""
+"""The same of gangs that fit together, and of prices of rounds, whose steps are short or honestly many."""
 
 
 class Effort:

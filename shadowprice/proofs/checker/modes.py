@@ -106,13 +106,14 @@ def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
     types, capacity = len(given.types), gpus_by_type(given)
     on = [*(t for t, _ in nodes), *range(types)]
     fits(len(kind) * len(on) + 8 * len(gangs) * (len(on) + len(bound["rows"])), "nodes")
+    for _, size, *_ in bound["rows"]:
+        effort.spend(whole(size, "nodes of a row") * (bisect_right(narrow, size) + 1))
     use = [[[(t, g * PRICE_UNIT)] for t in on] for g in gangs]
     for q, (t, size, weights, of_one) in enumerate(bound["rows"], types):
         there = (whole(t, "type of a row"), whole(size, "nodes of a row")) in place
         need(there, "a row is of no nodes")
         fit = narrow[: bisect_right(narrow, size)]
         need(len(weights) == len(fit), f"a row is not of gangs of {fit!r:.80}")
-        effort.spend(size * (len(fit) + 1))
         weight = {g: whole(each, "use of a node") for g, each in zip(fit, weights, strict=True)}
         one = whole(of_one, "use of a node")
         need(
@@ -243,7 +244,7 @@ def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunMod
     )
     keys, kind = numbered(columns)
     effort = Effort("amounts", len(kind))
-    points = [points_of(given, gang, w, profile, effort) for gang, w, profile in keys]
+    points = [points_of(given, key, effort) for key in keys]
     types, width = len(given.types), max(map(len, points))
     fits((len(keys) + len(kind)) * types * width, "amounts")
     capacity, asked = gpus_by_type(given), []
@@ -271,9 +272,10 @@ def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunMod
 
 
 def points_of(
-    given: GivenInstance, gang: int, widths: int | None, profile: int | None, effort: Effort
+    given: GivenInstance, key: tuple[int, int | None, int | None], effort: Effort
 ) -> list[tuple[float, int, int, int]]:
     """Speed, GPUs, and thousandths of CPUs and memory of a job, less those that others are as good as."""
+    gang, widths, profile = key
     speeds = [1.0] if widths is None else given.speeds[widths]
     cells = [(0, 0, 1.0)] if profile is None else given.cells[profile]
     effort.spend(len(speeds) * len(cells))

@@ -166,5 +166,5 @@ def cheapest_plan(
             best = cost if not left and (best is None or cost < best) else best
         if now > begin:
             heapq.heappush(taken, (-price, now - begin))
-    spend(cell - first)
+    spend(cell - first + 2)
     return unit * Fraction(best or 0, scale) + weight * arrival

@@ -186,7 +186,7 @@ def by_type(
         for most in ticks:
             able = tuple(kind for kind, each in enumerate(times) if 0 < each <= most)
             if able not in known:
-                fits(len(known) * len(rows[0]), "prices of types")
+                fits((len(known) + 1) * len(rows[0]), "prices of types")
                 effort.spend(len(able) * len(rows[0]))
                 prices = zip(*(rows[kind] for kind in able), strict=True)
                 known[able] = [min(each) for each in prices]

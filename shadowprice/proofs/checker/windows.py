@@ -11,7 +11,7 @@ from typing import Any
 
 from .costs import LeastWork, weighted
 from .form import MOST, Record, Rejected, listed, need, rational, whole
-from .limits import MOST_WINDOWED, Effort
+from .limits import MOST_SUMS, MOST_WINDOWED, Effort
 
 WINDOWS = "completion-windows"
 Window = tuple[Fraction, Fraction]
@@ -38,7 +38,7 @@ class WindowTree:
         self.grid: list[Fraction] = []
         self.rows: list[list[int]] = []
         self.least: Fraction | None = None
-        self.scale, self.effort = 1, Effort(WINDOWS)
+        self.scale, self.effort = 1, Effort(WINDOWS, 0, MOST_SUMS)
 
     def take(self, part: Record) -> None:
         """Take the next part, which is of the windows that were opened last."""

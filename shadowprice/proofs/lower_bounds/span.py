@@ -22,7 +22,8 @@ Proof. Let all be complete by :math:`t + T`, and let x_jr be the integral over t
 
 since the left bracket is at most :math:`p_{jr} (g_j \lambda_r + \mu_j)` for each r, of which x_jr / p_jr are
 taken, which add up to 1. The last is LB-job. Q.E.D. Prices are whole numbers and the quotient a
-rational, so the float solver that proposed them need not be trusted.
+rational, so the float solver that proposed them need not be trusted. With two jobs on shared GPUs read
+services for times and :math:`\kappa_r G_r` for :math:`G_r`, as in LB-price.
 """
 
 from __future__ import annotations

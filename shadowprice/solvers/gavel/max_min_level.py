@@ -90,7 +90,7 @@ def highest_level(programme: Programme, need: FloatArray) -> PricedLevel:
 
 
 def _sizes(rates: Rates, need: FloatArray) -> dict[str, FloatArray]:
-    """How large t, x and y are where the job that is held back most is alone: the optimum is not far."""
+    """Sizes of t, x and y where the job that is held back most is alone: the optimum is not far."""
     most = (rates.alone * usable(rates)).max(axis=1)
     held = need > 0
     unit = float((most[held] / need[held]).min()) if held.any() else 0.0
@@ -112,7 +112,7 @@ def _priced(
     rates, published = programme.rates, programme.build is gavel.max_min
     x, y = programme.allocation(solved)
     value, bound = solved.solution.objective, solved.solution.bound
-    if complete and published:
+    if complete and published and np.isfinite(bound):
         x, y = completed(rates, x, y, need * bound)
     got = rates.throughput(x, y)
     if published or not no_level(solved):
@@ -184,7 +184,7 @@ def require_levels(solved: Solved, policy: str) -> None:
 
 
 def no_level(solved: Solved) -> str:
-    """Why t is more than a level of needs; empty where it is the objective and in rows of fair alone."""
+    """Reason why t is more than a level of needs; empty where it is the objective and in rows of fair alone."""
     model, compiled = solved.model, solved.compiled
     if not {"t", "fair"} <= {part.local_name for part in model.component_objects()}:
         return "it has no variable t or no constraint fair"

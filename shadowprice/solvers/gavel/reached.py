@@ -1,4 +1,4 @@
-"""What an allocation gives, evaluated from its fractions of time; and the little that solvers leave out, added.
+"""Values of allocations, evaluated from fractions of time; and the little that solvers leave out, added.
 
 Solvers tell 1e-7 of a row from 0 and no less. A job whose fair share is 1e-9 of another's may get
 nothing for all that their tolerances know, and the smallest throughput is then 0. So objectives are
@@ -19,7 +19,7 @@ SAME = 1e-6
 
 
 def off(value: float, bound: float) -> float:
-    """How far a value is from its bound, relative to itself; infinite where that cannot be said."""
+    """Distance of a value from its bound, relative to itself; infinite where that cannot be said."""
     if value == bound:
         return 0.0
     with np.errstate(all="ignore"):

@@ -125,13 +125,16 @@ def _highest(
             raise _no_answer(programme, reason) from None
         return first
     again = _total(programme, solved, least, worth, scale)
+    # Fractions of time are bounded by the rows, and so is what multipliers prove; a scale is not.
+    if programme.build is gavel.max_total and off(again.objective, again.bound) <= CLOSE:
+        programme.workspace.vouch()
     if first is None:
         return again
     return min(again, first, key=lambda each: off(each.objective, each.bound))
 
 
 def _no_answer(programme: Programme, reason: SolverError | None) -> SolverError:
-    """What a solver said of a model, unless it cannot be: no allocation is worth more than its best share."""
+    """The error a solver gave, unless it cannot be true: no allocation is worth more than its best share."""
     if (isinstance(reason, Unbounded) and programme.build in PUBLISHED) or reason is None:
         return SolverError(
             "numbers of the problem are too far apart: no solver finds its optimum, expected prices and "

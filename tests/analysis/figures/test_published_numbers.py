@@ -16,9 +16,9 @@ from shadowprice.analysis.figures import (
     ReproductionVerdict,
     estimate,
     ratio_by_seed,
-    signed_estimate,
 )
 from shadowprice.analysis.figures.published import verdict
+from shadowprice.analysis.statistics.estimates import signed_estimate
 
 POSITIVE = st.floats(0.01, 100.0)
 

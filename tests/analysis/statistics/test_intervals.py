@@ -9,7 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shadowprice.analysis.statistics.estimates import Estimate, estimate, signed_estimate
+from shadowprice.analysis.statistics.estimates import (
+    Estimate,
+    estimate,
+    signed_estimate,
+)
 from shadowprice.analysis.statistics.paired import ratio_of_means
 
 TIMES = st.lists(st.floats(0.0, 1e9), min_size=2, max_size=12)
@@ -113,3 +117,14 @@ def test_an_interval_of_a_share_ends_at_1_and_a_picture_has_both_of_its_lengths(
         estimate([0.5, 1.1], most=1.0)
     # A quotient of rounded numbers.
     assert estimate([1.0 - 1e-12, 1.5], least=1.0).mean == 1.25
+
+
+@given(RATIOS)
+def test_no_change_is_below_minus_100_percent(ratios: list[float]) -> None:
+    changes = [100.0 * (1.0 / each - 1.0) for each in ratios]
+    found, ratio = estimate(changes, least=-100.0), estimate([1.0 / each for each in ratios])
+    assert -100.0 <= found.low <= found.mean <= found.high
+    ends = [100.0 * (each - 1.0) for each in (ratio.mean, ratio.low, ratio.high)]
+    assert [found.mean, found.low, found.high] == pytest.approx(ends, rel=1e-6, abs=1e-6)
+    with pytest.raises(ValueError, match="an estimate"):
+        estimate([-101.0], least=-100.0)

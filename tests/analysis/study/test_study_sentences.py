@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -87,6 +88,25 @@ def test_policies_that_cannot_be_told_apart_are_ties(found: StudyResults) -> Non
         {"fifo": [s + 500 for s in SEEDS], "srtf": [90.0, 910.0, 520.0, 2010.0], "easy": SEEDS},
     )
     assert [each for each in difference(results, swapped).lines() if "places were" in each] == []
+
+
+def test_nothing_is_smallest_of_policies_that_are_not_compared(found: StudyResults) -> None:
+    served = with_means(found, {"fifo": SEEDS, "easy": SEEDS, "srtf": SEEDS}).groups
+    alone = replace(found, groups=served[served["policy"] == "fifo"])
+    assert re.search(r"^fifo has a mean JCT of .* s, with nothing beside it\.$", told(alone))
+    # All jobs pile up under two policies: srtf is slower than they are, and alone.
+    piled = with_means(found, {"fifo": SEEDS, "easy": SEEDS, "srtf": [s + 50 for s in SEEDS]})
+    groups = piled.groups
+    growth = groups["policy"].map({"fifo": 0.9, "easy": 0.9, "srtf": 0.0})
+    words = told(replace(piled, groups=groups.assign(growth=growth)))
+    assert words.startswith("srtf alone serves every class, with a mean JCT of 925 [")
+    assert words.endswith(
+        "; on these seeds fifo, easy have a smaller one and leave a class unserved."
+    )
+    one = groups["policy"].map({"fifo": 0.9, "easy": 0.0, "srtf": 0.0})
+    words = told(replace(piled, groups=groups.assign(growth=one)))
+    assert words.startswith("easy has the smallest mean JCT, 875 [")
+    assert words.endswith(" s, of the policies that serve every class.")
 
 
 def test_one_seed_tells_nothing_apart(found: StudyResults) -> None:

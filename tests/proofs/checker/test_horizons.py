@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shadowprice.proofs.checker import Rejected, check
-from shadowprice.proofs.checker.bounds import BOUNDS
+from shadowprice.proofs.checker.bounds import BOUNDS, bound_of
 from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.proofs.checker.form import PRICE_UNIT
+from shadowprice.proofs.checker.instance import GivenInstance
+from shadowprice.proofs.checker.speeds import slower
 from shadowprice.proofs.checker.windows import WindowTree
 from support.small_certificates import CLASS, PAIRS, certificate, job, least, node, run
 
@@ -104,3 +109,107 @@ def test_windows_are_of_gangs_that_fit(gang, fits):
         return
     with pytest.raises(Rejected, match="a gang is of more GPUs than there are"):
         WindowTree(jobs, {"jobs": [0], "unit": 1})
+
+
+@pytest.mark.parametrize("ticks", [2**53 + 3, 2**80 + 1, 2**60 - 1])
+@pytest.mark.parametrize(
+    ("more", "records"),
+    [
+        (NOBODY, []),
+        ({"spread": "1/2"}, []),
+        ({"widths": 0}, [{**WIDE, "speeds": [1, 1]}]),
+        ({"profile": 0}, [{"kind": "profile", "profile": 0, "cells": [[0, 0, 1]]}]),
+    ],
+)
+def test_run_times_at_speeds_are_doubles(more, records, ticks):
+    """Divided by a speed of 1 others were rounded up: bounds were above what such a run takes."""
+    held = [0, 1, 0] if "profile" in more else [0, 1]
+    given = [*records, node(0, 1), job(0, ticks, **more), run(0, 9, 9 + ticks, held)]
+    with pytest.raises(Rejected, match=r"run time of job 0 is \d+, and no double up to 2\^53"):
+        check(
+            certificate(*given, bound=int(float(ticks)), about=PAIRS if "sort" in more else CLASS)
+        )
+
+
+def test_run_times_beside_others_are_doubles():
+    beside = {"sort": 0, "beside": {"a": {"0": 2**53 + 1}}}
+    with pytest.raises(Rejected, match=r"run time of job 0 is \d+, and no double up to 2\^53"):
+        check(certificate(node(0, 1), job(0, 10, **beside), run(0, 0, 10), about=PAIRS))
+
+
+def least_cost(times, arrivals, weights, gpus):
+    """Least weighted completion time of two jobs, tick by tick: ``times`` has ticks of all of a job by its GPUs."""
+
+    @cache
+    def rest(now, left):
+        if not any(left):
+            return 0
+        best = None
+        ways = [[0] for _ in left]
+        for j, (lacks, by_width) in enumerate(zip(left, times, strict=True)):
+            if lacks and arrivals[j] <= now:
+                ways[j] += [w for w in by_width if w <= gpus]
+        for held in product(*ways):
+            idle = not any(held) and now >= max(arrivals)
+            if sum(held) > gpus or idle:
+                continue
+            after, paid = list(left), 0
+            for j, w in enumerate(held):
+                if w:
+                    after[j] = max(left[j] - Fraction(1, times[j][w]), 0)
+                    paid += 0 if after[j] else weights[j] * (now + 1)
+            found = paid + rest(now + 1, tuple(after))
+            best = found if best is None else min(best, found)
+        return best
+
+    return rest(0, (Fraction(1),) * len(times))
+
+
+SPEEDS = st.sampled_from([[2, 3, 4], [2, 4, 6, 8]]) | st.lists(st.integers(1, 8), min_size=1)
+ROW = st.tuples(
+    st.sampled_from([0, 0, 0, 1, 2]),
+    st.integers(1, 3),
+    st.integers(1, 5),
+    SPEEDS,
+    st.none() | SPEEDS,
+)
+PRICES = st.lists(st.integers(0, 40), min_size=3, max_size=3)
+LEVEL = st.integers(8, 40).map(lambda price: [price] * 3)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(1, 2), st.lists(ROW, min_size=2, max_size=2), PRICES | LEVEL)
+def test_bounds_hold_where_jobs_are_said_to_be_faster_than_they_can_be(gpus, rows, prices):
+    """On more GPUs than there are, or beside a sort that nobody is of: against all schedules, tick by tick."""
+    header = {"objective": "completion", "restart": [[1, 0]], "start": 0, "migration": 0}
+    instance = GivenInstance()
+    instance.take_header({**header, "policy": "none"})
+    instance.take_node({"node": 0, "gpus": gpus, "type": "a"})
+    times = []
+    for k, (_, _, ticks, speeds, _) in enumerate(rows):
+        instance.take_widths({"widths": k, "speeds": [1, *speeds]})
+        times.append({w: slower(ticks, s) for w, s in enumerate([1, *speeds], 1)})
+    for j, (arrival, weight, ticks, _, beside) in enumerate(rows):
+        more = {"sort": j, "beside": {"a": {str(9 + k): t for k, t in enumerate(beside or ())}}}
+        plain = {"id": str(j), "gpus": 1, "arrival": arrival, "weight": weight}
+        mine = more if beside else {}
+        instance.take_job({"job": j, **plain, "run": {"a": ticks}, "widths": j, **mine})
+    arrivals, weights = [row[0] for row in rows], [row[1] for row in rows]
+    least_total = least_cost(times, arrivals, weights, gpus)
+    jobs = instance.relaxed()
+    last = max(arrivals) + sum(jobs.shortest)
+    grid = sorted({0, 1, min(2, last), last})
+    dear = [price * PRICE_UNIT // 4 for price in prices[: len(grid) - 1]]
+    for bound in (
+        least("mean-busy-time"),
+        least("interval-lp", grid, dear),
+        least("priced-plans", grid, dear),
+        {**least("speed-up-power"), "exponent": prices[0] * PRICE_UNIT // 41},
+        *([least("configurations", grid, [dear]), least("wide-gangs")] if jobs.gangs else []),
+        *([least("fluid")] if weights[0] == weights[1] else []),
+    ):
+        if bound["bound"] != "speed-up-power" or jobs.gangs:
+            record = {key: value for key, value in bound.items() if key != "kind"}
+            assert bound_of(instance, jobs, record, None) <= least_total, bound
+    end = least_cost(times, arrivals, [1, 1], gpus)
+    assert end >= max(a + p for a, p in zip(arrivals, jobs.shortest, strict=True))

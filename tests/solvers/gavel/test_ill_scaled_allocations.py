@@ -246,6 +246,24 @@ def test_weights_of_any_size_are_answered(case: Case, seed: int) -> None:
     assert judged(case, drawn(seed, 12.0, "weights"))
 
 
+@pytest.mark.parametrize(
+    ("name", "wide", "seed"),
+    [
+        ("max_min_fairness_perf", "weights", 2),
+        ("max_min_fairness_packed", "weights", 3),
+        ("max_min_fairness", "weights", 2),
+        ("min_total_duration_perf", "throughputs", 2),
+        ("min_cost_perf", "prices", 1),
+    ],
+)
+def test_shares_too_small_for_a_solver_have_units_of_their_own(
+    name: str, wide: str, seed: int
+) -> None:
+    """To what a solver leaves out in the model's own units nothing can be added that reaches the bound."""
+    case = next(each for each in CASES if each.name == name)
+    assert judged(case, drawn(seed, 12.0, wide))
+
+
 @settings(max_examples=60)
 @given(st.sampled_from(CASES), numbers, what_is_wide)
 def test_numbers_within_a_few_decades_are_answered(case: Case, seed: int, wide: str) -> None:
@@ -365,6 +383,23 @@ def test_what_misses_its_bound_is_not_proven(
     told = command("allocate", "max_min_fairness_perf", path)
     assert told.returncode == 1
     assert note in " ".join(told.stderr.split())
+
+
+def test_what_nothing_bounds_is_not_called_optimal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The parts of POP are optimal, the whole is not; water filling has the bound of its first prices."""
+    path = tmp_path / "problem.json"
+    path.write_text(
+        '{"cluster": {"k80": 4}, "jobs": [{"tput": [3]}, {"tput": [4]}, {"tput": [5], "w": 9}]}'
+    )
+    for policy, status in (
+        ("pop:parts=2", "found"),
+        ("max_min_fairness_water_filling_perf", "optimal"),
+        ("isolated", "rule"),
+    ):
+        done = CommandLine(capfd)("allocate", policy, path, "--json")
+        assert (done.returncode, json.loads(done.stdout)["status"]) == (0, status)
 
 
 def test_the_page_states_the_tolerance_that_answers_keep() -> None:

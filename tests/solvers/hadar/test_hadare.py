@@ -414,13 +414,17 @@ def test_instances_it_cannot_run_are_refused() -> None:
     with pytest.raises(InfeasibleJobError, match="job '0': no step fits a round"):
         in_copies(Instance(cluster, slow))
     costly = Instance(cluster, half, Overheads(restart_s=3.0))
-    with pytest.raises(InputError, match="use restart_s"):
+    with pytest.raises(InputError, match="copies have charges of their own"):
         in_copies(costly)
     conditions = Conditions(locality=Locality(np.array([0.5])))
-    with pytest.raises(InputError, match="rules of copies and conditions of runs"):
+    with pytest.raises(
+        InputError, match="slowdowns of spread gangs and jobs that run as several copies"
+    ):
         in_copies(Instance(cluster, slow, conditions=conditions))
     pairs = Throughputs(("v100",), {}, {})
-    with pytest.raises(InputError, match="rules of copies and rates of jobs that share GPUs"):
+    with pytest.raises(
+        InputError, match="rates of jobs that share GPUs and jobs that run as several copies"
+    ):
         in_copies(Instance(cluster, slow, pair_throughputs=pairs))
     with pytest.raises(InputError, match="has no rules of copies"):
         run_copies(Instance(cluster, slow), Payoff(), max)

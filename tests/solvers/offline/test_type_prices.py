@@ -36,6 +36,28 @@ from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.registry import policy as policy_by_name
 from support.typed_jobs import TYPES, least_slotted_costs, slotted_instances, typed_instances
 
+
+def test_flow_times_are_completions_less_arrivals() -> None:
+    """By kind of bound, and no more than the best schedule: each of two jobs starts at once on its fast GPU."""
+    jobs = Workload.from_columns(
+        arrival_s=[3, 5],
+        gpus=[1, 1],
+        work=[4, 4],
+        weight=[2, 2],
+        throughput=[[1, 2]] * 2,
+        gpu_types=("k80", "v100"),
+    )
+    instance = Instance(Cluster.parse("1x1:k80,1x1:v100"), jobs)
+    flow, completion = (
+        {bound.kind: bound.ticks for bound in type_price_bounds(instance, goal)}
+        for goal in (Objective.FLOW, Objective.COMPLETION)
+    )
+    assert set(flow) == {"priced-fluid", "priced-mean-busy-time"}
+    for kind, ticks in flow.items():
+        assert ticks == completion[kind] - 2 * (3 + 5) * TICKS_PER_S
+        assert ticks <= 2 * (2 + 2) * TICKS_PER_S
+
+
 POLICIES = ("fifo", "srtf", "las2d", "hadar", "gavel:max_min_fairness_perf,round_s=10")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from shadowprice.analysis.utility import instance as utility_instance
 from shadowprice.errors import InputError
 from shadowprice.execution import failing_nodes
 from shadowprice.execution.copies.hadare import HadarE
+from shadowprice.execution.job_window import cut_schedule
 from shadowprice.instances import schedule_class
 from shadowprice.instances.features import Feature, unknown
 from shadowprice.instances.grid import TICKS_PER_S
@@ -64,7 +64,7 @@ from support.consumers.consumer import Consumer
 from support.feature_instances import instance_with, may_meet
 
 ROUND_S = 4.0
-ROUNDS = 8
+ROUNDS = 5
 SECOND = (0, TICKS_PER_S)
 
 Read = Callable[[Instance], object]
@@ -79,14 +79,7 @@ def ran(instance: Instance) -> Outcome:
     if instance.until_complete is not None:
         ends_s = float(schedule.end_s[schedule.job < instance.until_complete.last].max())
     if ends_s is not None:
-        rows = np.flatnonzero(schedule.start_s < ends_s)
-        columns = {
-            name: None if column is None else column[rows]
-            for name, column in vars(schedule).items()
-            if isinstance(column, np.ndarray) or column is None
-        }
-        schedule = replace(schedule, **columns)
-        schedule = replace(schedule, end_s=np.minimum(schedule.end_s, ends_s))
+        schedule = cut_schedule(schedule, ends_s)
     made = replace(
         done.instance, stopped_s=instance.stopped_s, until_complete=instance.until_complete
     )
@@ -296,10 +289,12 @@ CONSUMERS = (
     Consumer(
         "analysis.settle.BOUNDED_KNOWS",
         settle.BOUNDED_KNOWS,
-        lambda i: settle.refuse_unbounded(SimpleNamespace(name="fifo", instance=i)),
+        lambda i: settle.refuse_unbounded(settle.Run("fifo", i, policy("fifo"))),
     ),
     Consumer(
-        "analysis.limits.KNOWS", limits.KNOWS, lambda i: limits.limit(ran(i), Measure.MEAN_JCT)
+        "analysis.limits.KNOWS",
+        limits.KNOWS,
+        lambda i: limits.limit(ran(i), Measure.MEAN_JCT, columns=100),
     ),
     Consumer(
         "analysis.utility.instance.KNOWS",

@@ -163,7 +163,7 @@ CONSUMERS = (
         real_copies.KNOWS,
         behind_the_gate(lambda run: real_copies.CopyEngine(run, HadarE(), 4.0)),
     ),
-    Consumer("proofs.certificate.KNOWS", certificate.KNOWS, verified),
+    Consumer("proofs.verification.features.KNOWS", certificate.KNOWS, verified),
     Consumer(
         "proofs.verification.compiled_pass.KNOWS",
         compiled_pass.KNOWS,

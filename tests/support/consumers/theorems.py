@@ -17,6 +17,7 @@ from shadowprice.analysis.guarantees import any_order
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.shares import run_in_shares
+from shadowprice.instances.documents import witnesses
 from shadowprice.instances.features import Feature, unknown
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.hard_instances import HardInstance
@@ -102,9 +103,8 @@ def _one_after_another(instance: Instance) -> object:
     return found
 
 
-def _hunted(instance: Instance) -> object:
-    """Each that an adversary does with an instance refuses it."""
-    hard = HardInstance(
+def _hard(instance: Instance) -> HardInstance:
+    return HardInstance(
         "hard",
         "fifo",
         None,
@@ -117,10 +117,14 @@ def _hunted(instance: Instance) -> object:
         FEASIBLE,
         {},
     )
+
+
+def _hunted(instance: Instance) -> object:
+    """Each that an adversary does with an instance refuses it."""
     judge = Judge("fifo", Objective.COMPLETION, family.InstanceFamily())
     refused = []
     for each in (
-        lambda: rerun(hard),
+        lambda: rerun(_hard(instance)),
         lambda: judge.possible(instance, 7),
         lambda: loosest.bound_ticks("job", instance, Objective.COMPLETION),
     ):
@@ -257,4 +261,5 @@ CONSUMERS: tuple[Consumer, ...] = (
     _theorem(copies_work, _copies, copied),
     _theorem(any_order, _one_after_another),
     _theorem(family, _hunted),
+    _theorem(witnesses, lambda i: _hard(i).to_json()),
 )

@@ -37,6 +37,9 @@ from shadowprice.solvers.threads import one_blas_thread
 
 INSIDE = ("fairness", "fifo")
 
+FULL = 1e-9
+"""Share of the levels of earlier jobs that is rounding: no more than that goes to the next of a queue."""
+
 
 @dataclass(frozen=True, eq=False)
 class Entity:
@@ -68,8 +71,11 @@ class Entity:
     def levels(self, total: float, cap: FloatArray) -> FloatArray:
         """Levels of its jobs that add up to a total, or to all their caps."""
         if self.inside == "fifo":
+            if total >= cap.sum():
+                return cap.copy()
             before = np.cumsum(cap) - cap
-            return np.asarray(np.clip(total - before, 0.0, cap))
+            left = np.where(total - before > FULL * before, total - before, 0.0)
+            return np.asarray(np.minimum(left, cap))
         return _common(total, cap, self.job_weight)
 
 

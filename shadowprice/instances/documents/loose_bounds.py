@@ -108,7 +108,7 @@ class LooseBound:
             bound=self.bound,
             objective=self.objective,
             cluster=str(self.instance.cluster),
-            jobs=written_jobs(_Job, self.instance.workload),
+            jobs=written_jobs(_Job, self.instance),
             witness=written_runs(self.witness),
             optimum_s=self.optimum_s,
             bound_s=self.bound_s,
