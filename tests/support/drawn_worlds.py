@@ -146,9 +146,12 @@ def _jobs(draw: _Draw, nodes: tuple[SmallNode, ...]) -> tuple[SmallJob, ...]:
         models, gangs = random.choice(("a", "a", "ab")), random.choice(((1,), (1,), (2,), (1, 2)))
         together = together or random.random() < 0.7
         count = 4 if together and gangs == (1,) and not heavy else max(count, 3)
+    each_its_own = random.random() < 0.3
     jobs = []
     for _ in range(count):
         model = random.choice(models)
+        if each_its_own:
+            rates[model] = _rates(draw, nodes)
         gang = min(random.choice(gangs), gpus)
         job = SmallJob(
             0 if together else random.randint(0, 2),
