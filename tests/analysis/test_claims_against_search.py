@@ -103,7 +103,8 @@ def bounds_of(world: World, budget_s: float) -> Iterator[tuple[Objective, Bound]
 @each_set
 def test_no_bound_exceeds_a_schedule(features: tuple[str, ...]) -> None:
     # Few tables of rates show of which type a rate is.
-    for world in worlds(features, 12 if set(features) == {"types", "sharing"} else 2):
+    usual = 12 if set(features) == {"types", "sharing"} else 3 - len(features)
+    for world in worlds(features, usual):
         found = Found(world)
         for goal, bound in bounds_of(world, 0.05):
             found.refutes(bound.ticks, bound.holds_for, goal, bound.kind)

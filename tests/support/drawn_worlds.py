@@ -146,6 +146,8 @@ def _jobs(draw: _Draw, nodes: tuple[SmallNode, ...]) -> tuple[SmallJob, ...]:
         models, gangs = random.choice(("a", "a", "ab")), random.choice(((1,), (1,), (2,), (1, 2)))
         together = together or random.random() < 0.7
         count = 4 if together and gangs == (1,) and not heavy else max(count, 3)
+    if {"charges", "profiles"} <= draw.features:
+        count = 2  # With three the search is long.
     each_its_own = random.random() < 0.3
     jobs = []
     for _ in range(count):

@@ -21,7 +21,7 @@ from support.small_worlds import TICKS, Klass, World
 
 SEARCHING = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 FIRST = int(os.environ["SEED"]) << 20 if SEARCHING else 0
-NIGHTLY = 40
+NIGHTLY = 50
 """How many times as many worlds the nightly search looks at."""
 
 TOGETHER = [
