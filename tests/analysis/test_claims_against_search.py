@@ -22,7 +22,6 @@ from shadowprice.analysis.guarantees.lookup import described, guarantee, known_b
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError
-from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.certificate import verify
@@ -104,7 +103,9 @@ def test_no_bound_exceeds_a_schedule(features: tuple[str, ...]) -> None:
             found.refutes(bound.ticks, bound.holds_for, goal, bound.kind)
 
 
-def optima_of(instance: Instance, goal: Objective) -> Iterator[tuple[str, bool, Fraction, Fraction]]:
+def optima_of(
+    instance: Instance, goal: Objective
+) -> Iterator[tuple[str, bool, Fraction, Fraction]]:
     """Who says what of an optimum: whether it is of preemptive schedules, the bound and the cost [s], if proven."""
     for method in ("milp", "cp-sat"):
         try:

@@ -148,7 +148,10 @@ ON_RUNS: dict[str, tuple[str, Claim]] = {
     "ASRPT-sharper": ("asrpt", lambda f: sharper.check(f.instance, f.total_s)),
     "ASRPT-sharper-factor": ("asrpt", lambda f: _within(sharper.bound(f.instance), f)),
     "ASRPT-early": ("asrpt-guarded:stretch=1", lambda f: early.check(f.instance, f.total_s)),
-    "ASRPT-early-factor": ("asrpt-guarded:stretch=1", lambda f: _within(early.bound(f.instance), f)),
+    "ASRPT-early-factor": (
+        "asrpt-guarded:stretch=1",
+        lambda f: _within(early.bound(f.instance), f),
+    ),
     "ASRPT-robust": ("asrpt-robust", _robust),
     "SF-fill": (
         "server-filling-srpt",
@@ -156,8 +159,10 @@ ON_RUNS: dict[str, tuple[str, Claim]] = {
     ),
     "SF-work": (
         "server-filling-srpt",
-        lambda f: relevant_work.check(f.instance, f.outcome.schedule)
-        and f.flow_s <= relevant_work.bound(f.instance),
+        lambda f: (
+            relevant_work.check(f.instance, f.outcome.schedule)
+            and f.flow_s <= relevant_work.bound(f.instance)
+        ),
     ),
     "SF-work-least": (
         "server-filling-srpt",
@@ -165,8 +170,10 @@ ON_RUNS: dict[str, tuple[str, Claim]] = {
     ),
     "MSJ-cap": (
         "msf",
-        lambda f: saturation.check(f.instance, f.outcome.schedule)
-        and _last_s(f) <= saturation.bound(f.instance),
+        lambda f: (
+            saturation.check(f.instance, f.outcome.schedule)
+            and _last_s(f) <= saturation.bound(f.instance)
+        ),
     ),
     "MSJ-cap-fifo": (
         "fifo",
@@ -238,7 +245,7 @@ def test_lower_bounds_of_theorems_are_below_schedules(features: tuple[str, ...])
 
 
 KNOWN: dict[str, set[str]] = {
-    **dict.fromkeys((*ON_RUNS, *LOWER), {"rates"}),
+    **{key: {"rates"} for key in (*ON_RUNS, *LOWER)},
     "ASRPT-conv": {"rates", "graphs"},
     "ASRPT-sharper": {"rates", "graphs"},
     "KR-scale": {"restart"},

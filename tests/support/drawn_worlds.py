@@ -49,7 +49,11 @@ GRAPHS = (
     SmallGraph((SmallStage(1, ONE),), (), 1 << 30, 1 << 28, 2),
     SmallGraph((SmallStage(2, HALF, 1 << 28),), (), 1 << 30, 1 << 28, 2),
     SmallGraph(
-        (SmallStage(1, HALF), SmallStage(1, Fraction(3, 4))), ((0, 1, 1 << 27),), 1 << 30, 1 << 28, 2
+        (SmallStage(1, HALF), SmallStage(1, Fraction(3, 4))),
+        ((0, 1, 1 << 27),),
+        1 << 30,
+        1 << 28,
+        2,
     ),
 )
 
@@ -254,9 +258,7 @@ def _pairs(
     return found
 
 
-def _quotas(
-    draw: _Draw, jobs: tuple[SmallJob, ...]
-) -> tuple[tuple[int, Mapping[str, int]], ...]:
+def _quotas(draw: _Draw, jobs: tuple[SmallJob, ...]) -> tuple[tuple[int, Mapping[str, int]], ...]:
     """Quotas of the tenants, which change once; the last holds each job."""
     random = draw.random
     least = {name: max([1, *(j.gang for j in jobs if j.tenant == name)]) for name in "xy"}

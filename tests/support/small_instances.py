@@ -126,7 +126,10 @@ def failures_of(world: World) -> NodeFailures | None:
     """Downtimes of nodes."""
     if not world.down:
         return None
-    node, down, up = (list(column) for column in zip(*sorted(world.down, key=lambda d: d[1:2] + d[:1]), strict=True))
+    node, down, up = (
+        list(column)
+        for column in zip(*sorted(world.down, key=lambda d: d[1:2] + d[:1]), strict=True)
+    )
     return NodeFailures(
         np.array(node, dtype=np.int64), np.array(down, dtype=float), np.array(up, dtype=float)
     )
@@ -165,9 +168,7 @@ def instance_of(world: World) -> Instance:
 
 def klass_of(holds_for: ScheduleClass) -> Klass:
     """A class of the package in the words of the search."""
-    return Klass(
-        holds_for.preemptive, holds_for.sharing, holds_for.elastic, holds_for.consolidated
-    )
+    return Klass(holds_for.preemptive, holds_for.sharing, holds_for.elastic, holds_for.consolidated)
 
 
 def schedule_of(world: World, found: Sequence[Choice]) -> Schedule:

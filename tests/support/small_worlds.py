@@ -77,7 +77,8 @@ class SmallJob:
     """A job.
 
     ``rates`` are work a second by kind of GPU, none for 1 everywhere; ``widest`` is the most GPUs that it may
-    hold, every doubling of which multiplies its speed by ``doubling``; ``spread`` is its speed on more nodes than needed.
+    hold, every doubling of which multiplies its speed by ``doubling``; ``spread`` is its speed on more nodes than
+    needed.
     """
 
     release: int
@@ -685,9 +686,7 @@ class Search:
         without preemption no cost is less for waiting longer.
         """
         world = self._world
-        there = tuple(
-            bool(job.left) and world.jobs[j].release <= now for j, job in enumerate(jobs)
-        )
+        there = tuple(bool(job.left) and world.jobs[j].release <= now for j, job in enumerate(jobs))
         quota = quota_at(world, now)
         if self._free:
             key = (there, None if quota is None else tuple(sorted(quota.items())))
@@ -752,7 +751,9 @@ def _largest(found: list[Choice], units: Sequence[int]) -> list[Choice]:
         speeds.setdefault(key, choice)
     kept: list[Counts] = []
     scale = max(units, default=1) or 1
-    for key in sorted(speeds, key=lambda key: -sum(map(int.__truediv__, key, [u or scale for u in units]))):
+    for key in sorted(
+        speeds, key=lambda key: -sum(map(int.__truediv__, key, [u or scale for u in units]))
+    ):
         if not any(all(map(int.__ge__, other, key)) for other in kept):
             kept.append(key)
     return [speeds[key] for key in kept[:MOST_CHOICES]]
@@ -832,9 +833,7 @@ def least_of_copies(world: World) -> Least:
         if number > most:
             return NEVER, NEVER
         begin = number * length
-        there = [
-            j for j, job in enumerate(jobs) if left[j] and job.release * TICKS <= begin
-        ]
+        there = [j for j, job in enumerate(jobs) if left[j] and job.release * TICKS <= begin]
         best = soonest = NEVER
         for choice in product([NOBODY, *there], repeat=len(world.nodes)):
             after, cost, last, fine = list(left), Fraction(0), Fraction(0), True
