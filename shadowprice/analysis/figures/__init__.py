@@ -5,8 +5,14 @@ A figure is one file that ends with ``FIGURE = Figure(...)``; :func:`main` makes
 
 from shadowprice.analysis.figures.figure import Figure, Row, Size, Sized
 from shadowprice.analysis.figures.page import Page
-from shadowprice.analysis.figures.published import Cause, Evidence, Published, ReproductionVerdict
+from shadowprice.analysis.figures.published import Cause, Evidence, Others, Published
 from shadowprice.analysis.figures.settings import require_known
+from shadowprice.analysis.figures.verdicts import (
+    Relation,
+    ReproductionVerdict,
+    Sampling,
+    Standing,
+)
 from shadowprice.analysis.statistics.estimates import Estimate, estimate, ratio_by_seed
 
 __all__ = [
@@ -14,12 +20,16 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Figure",
+    "Others",
     "Page",
     "Published",
+    "Relation",
     "ReproductionVerdict",
     "Row",
+    "Sampling",
     "Size",
     "Sized",
+    "Standing",
     "estimate",
     "main",
     "ratio_by_seed",
