@@ -88,7 +88,7 @@ def over_bound(table: pd.DataFrame, column: str) -> dict[str, Estimate]:
     """A cost of each policy over the bound of any scheduler."""
     found = {}
     for name in POLICIES:
-        ratio = ratio_by_seed(table, better=ANY, than=name, column=column)
+        ratio = ratio_by_seed(table, better=ANY, than=name, column=column, least=1.0)
         if ratio is not None:
             found[name] = ratio
     return found

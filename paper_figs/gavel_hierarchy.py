@@ -31,6 +31,7 @@ from shadowprice.analysis.figures import (
     Sized,
     Standing,
     estimate,
+    signed_estimate,
     main,
     require_known,
 )
@@ -179,7 +180,7 @@ def _change(table: pd.DataFrame, inside: str) -> Estimate | None:
     total = totals(table, inside)
     if total.empty:
         return None
-    return estimate([100.0 * float((total.agnostic / total.Gavel - 1.0).mean())])
+    return signed_estimate([100.0 * float((total.agnostic / total.Gavel - 1.0).mean())])
 
 
 def _last(table: pd.DataFrame, inside: str, policy: str) -> Estimate | None:

@@ -97,6 +97,8 @@ class Certified:
         SHA-256 of the lines that say what was given.
     history : BoundHistory
         Bounds that were tried, in the order in which they were found.
+    failing : bool
+        Whether nodes failed in the run. The bound is that of nodes that never do: faults only restrict.
     """
 
     policy: str
@@ -106,12 +108,14 @@ class Certified:
     of_class: str
     instance: str
     history: BoundHistory
+    failing: bool
 
     def sentence(self) -> str:
         """The claim in words."""
+        where = ", a bound of nodes that never fail" if self.failing else ""
         return (
             f"{self.policy} costs at most {at_most(self.ratio)} the offline optimum of {self.of_class} "
-            f"({self.objective}, certified by {self.bound})"
+            f"({self.objective}, certified by {self.bound}{where})"
         )
 
 
@@ -207,8 +211,9 @@ def _write(
     digest = write_records(
         file, header, given, run_records(outcome), (found.record, *found.parts), claim
     )
+    kind, failing = found.record["bound"], instance.failures is not None
     return Certified(
-        outcome.policy, str(goal), found.record["bound"], ratio, of_class, digest, history
+        outcome.policy, str(goal), kind, ratio, of_class, digest, history, failing=failing
     )
 
 

@@ -73,6 +73,8 @@ class Limit:
         No schedule has a lower measure [ticks].
     bound : Bound
         Where that comes from: its kind, and the class of schedules for which it holds.
+    failing : bool
+        Whether nodes failed in the run. The bound is about nodes that never do: faults only restrict.
     """
 
     measure: Measure
@@ -81,6 +83,7 @@ class Limit:
     cost_ticks: Fraction
     bound_ticks: Fraction
     bound: Bound
+    failing: bool = False
 
     @property
     def cost_s(self) -> float:
@@ -106,8 +109,9 @@ class Limit:
         of_these = f"{self.policy}'s {self.measure} of {_time(self.cost_s)}"
         if exact is None:
             return f"no bound above 0 of what {self.measure} can be was found"
+        where = " on nodes that never fail" if self.failing else ""
         return (
-            f"none of all {self.bound.holds_for} is more than {at_most(exact)} better than {of_these} "
+            f"none of all {self.bound.holds_for}{where} is more than {at_most(exact)} better than {of_these} "
             f"(certified by {self.bound.kind})"
         )
 
@@ -122,6 +126,7 @@ class Limit:
             "bound_kind": self.bound.kind,
             "class": self.bound.holds_for.to_dict(),
             "factor": None if self._exact() is None else self.factor,
+            **({"bound_on_nodes": "that never fail"} if self.failing else {}),
         }
 
 
@@ -170,7 +175,8 @@ def limit(
             f"{outcome.policy}: {what} of {float(cost / TICKS_PER_S)!r} s is below the bound "
             f"{float(ticks / TICKS_PER_S)!r} s by {bound.kind}"
         )
-    return Limit(what, outcome.policy, len(rows), cost, ticks, bound)
+    failing = outcome.instance.failures is not None
+    return Limit(what, outcome.policy, len(rows), cost, ticks, bound, failing)
 
 
 def limits(

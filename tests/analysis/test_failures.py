@@ -17,6 +17,7 @@ import shadowprice as sp
 from shadowprice.analysis import availability
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.guarantees.lookup import described
+from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.run_directory.files import FAILURES, RUN
 from shadowprice.analysis.settle import settle
@@ -94,9 +95,22 @@ def test_a_bound_says_that_it_is_about_nodes_that_never_fail() -> None:
     assert {row.bound.ticks for row in found.rows} == {row.bound.ticks for row in sound.rows}
 
 
+def test_a_limit_says_that_it_is_about_nodes_that_never_fail() -> None:
+    failed = limit(sp.simulate(jobs(), "4x4", "srtf", failing()), Measure.MEAN_JCT)
+    sound = limit(sp.simulate(jobs(), "4x4", "srtf"), Measure.MEAN_JCT)
+    assert "none of all preemptive schedules on nodes that never fail is" in failed.sentence()
+    assert failed.to_dict()["bound_on_nodes"] == "that never fail"
+    assert "never fail" not in sound.sentence()
+    assert failed.bound_ticks == sound.bound_ticks
+
+
 def test_theorems_are_not_about_nodes_that_fail_and_certificates_are() -> None:
     outcome = sp.simulate(jobs(), "4x4", "asrpt", failing())
-    assert "on nodes that fail" in certify(outcome, budget_s=0).sentence()
+    told = certify(outcome, budget_s=0).sentence()
+    assert "on nodes that fail" in told
+    assert told.endswith(", a bound of nodes that never fail)")
+    sound = certify(sp.simulate(jobs(), "4x4", "asrpt"), budget_s=0).sentence()
+    assert "fail" not in sound
     assert described(settle(jobs(), "4x4", "asrpt", failing()), Objective.COMPLETION) is None
     assert described(settle(jobs(), "4x4", "asrpt"), Objective.COMPLETION) is not None
     with pytest.raises(InputError, match="on nodes that fail"):

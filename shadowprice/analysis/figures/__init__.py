@@ -7,13 +7,20 @@ from shadowprice.analysis.figures.figure import Figure, Row, Size, Sized
 from shadowprice.analysis.figures.page import Page
 from shadowprice.analysis.figures.published import Cause, Evidence, Others, Published
 from shadowprice.analysis.figures.settings import require_known
+from shadowprice.analysis.figures.published import Cause, Evidence, Others, Published
+from shadowprice.analysis.figures.settings import require_known
 from shadowprice.analysis.figures.verdicts import (
     Relation,
     ReproductionVerdict,
     Sampling,
     Standing,
 )
-from shadowprice.analysis.statistics.estimates import Estimate, estimate, ratio_by_seed
+from shadowprice.analysis.statistics.estimates import (
+    Estimate,
+    estimate,
+    ratio_by_seed,
+    signed_estimate,
+)
 
 __all__ = [
     "Cause",
@@ -34,6 +41,7 @@ __all__ = [
     "main",
     "ratio_by_seed",
     "require_known",
+    "signed_estimate",
 ]
 
 

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from shadowprice.analysis.statistics.estimates import CONFIDENCE, Estimate, estimate
+from shadowprice.analysis.statistics.estimates import (
+    CONFIDENCE,
+    Estimate,
+    estimate,
+    log_interval,
+    signed_estimate,
+)
 
 MOST_SEEDS = 10_000_000
 """Number beyond which nobody would run seeds."""
@@ -62,24 +68,27 @@ def paired_difference(one: Sequence[float], other: Sequence[float]) -> PairedDif
     if len(one) != len(other):
         raise ValueError("paired differences need as many numbers of one as of the other")
     deviation = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
-    return PairedDifference(estimate(differences), deviation)
+    return PairedDifference(signed_estimate(differences), deviation)
 
 
 def ratio_of_means(one: Sequence[float], other: Sequence[float]) -> Estimate:
     """Mean of one over the mean of the other, of numbers that belong together, with the jackknife's interval of 95 %.
 
     Quenouille's and Tukey's jackknife (Miller 1974, "The jackknife - a review", section 2; recalled): a mean of ratios
-    would follow the pairs whose second number is small.
+    would follow the pairs whose second number is small. The interval is that of the ratio's logarithm, as of other
+    numbers that are never negative (:mod:`shadowprice.analysis.statistics.estimates`).
 
     Raises
     ------
     ValueError
-        If there are none, not as many of one as of the other, one is not finite, or the mean of the others is not
-        above 0 without one of them.
+        If there are none, not as many of one as of the other, one is negative or not finite, or the mean of the others
+        is not above 0 without one of them.
     """
     above, below = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
     if len(above) != len(below) or not len(above):
         raise ValueError("a ratio of means needs as many numbers of one as of the other")
+    if (above < 0).any() or (below < 0).any():
+        raise ValueError("a ratio of means needs numbers that are not negative")
     count = len(above)
     if count == 1:
         return estimate(above / below)
@@ -88,9 +97,8 @@ def ratio_of_means(one: Sequence[float], other: Sequence[float]) -> Estimate:
         raise ValueError("a ratio of means needs numbers above 0 to divide by")
     whole = float(above.sum() / below.sum())
     pseudo = count * whole - (count - 1) * (above.sum() - above) / left
-    found = estimate(pseudo)
-    half = (found.high - found.low) / 2
-    return Estimate(whole, whole - half, whole + half, count)
+    found = signed_estimate(pseudo)
+    return Estimate(whole, *log_interval(whole, (found.high - found.low) / 2), count)
 
 
 def seeds_needed(deviation: float, half_width: float) -> int | None:

@@ -8,8 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from shadowprice.analysis.statistics.estimates import Estimate, estimate, shown
+from shadowprice.analysis.statistics.estimates import (
+    Estimate,
+    estimate,
+    shown,
+    signed_estimate,
+)
 from shadowprice.analysis.statistics.paired import (
     PairedDifference,
     paired_difference,
@@ -78,7 +84,7 @@ class PolicyRow:
     against : PairedDifference or None
         Mean JCT minus the baseline's, seed by seed [s]; None of the baseline itself.
     relative : Estimate or None
-        The same over the baseline's mean.
+        The same over the baseline's mean, cut off at -1, below which no mean can fall.
     seeds_needed : int or None
         Seeds for an interval of that difference of 1 % of the baseline's mean to each side.
     """
@@ -97,22 +103,28 @@ def policy_rows(results: StudyResults, setting: StudySetting) -> list[PolicyRow]
     runs = setting.rows(results.runs)
     wide = groups.pivot(index="seed", columns="policy", values=MEAN_JCT)
     ratios = [name for name in runs.columns if name.startswith("ratio_")]
-    skipped = {"jobs", "gpu_s"}
+    skipped = {"jobs", "gpu_s", "growth"}
     columns = [name for name in groups.columns[8:] if name not in skipped]
     found = []
     for policy in policies_of(groups):
         mine = groups[groups["policy"] == policy]
         values = {name: maybe_estimate(mine[name]) for name in columns}
         of_runs = runs[runs["policy"] == policy]
-        values |= {name: maybe_estimate(of_runs[name]) for name in (*ratios, "utilization")}
+        values |= {name: maybe_estimate(of_runs[name], least=1.0) for name in ratios}
+        values["utilization"] = maybe_estimate(of_runs["utilization"])
         found.append(PolicyRow(policy, values, *_against(wide, policy, results.study.baseline)))
     return found
 
 
-def maybe_estimate(values: pd.Series) -> Estimate | None:
-    """Estimate of values; None if one is missing, or there are none."""
+def maybe_estimate(values: pd.Series, *, least: float = 0.0) -> Estimate | None:
+    """Estimate of values that are at least so large; None if one is missing, or there are none."""
+    numbers = _whole(values)
+    return None if numbers is None else estimate(numbers, least=least)
+
+
+def _whole(values: pd.Series) -> NDArray[np.float64] | None:
     numbers = pd.to_numeric(values).to_numpy(dtype=np.float64)
-    return estimate(numbers) if len(numbers) and np.isfinite(numbers).all() else None
+    return numbers if len(numbers) and np.isfinite(numbers).all() else None
 
 
 def _against(
@@ -126,7 +138,9 @@ def _against(
     mean_s = float(both[baseline].mean())
     found = paired_difference(both[policy].to_list(), both[baseline].to_list())
     part = found.estimate
-    relative = Estimate(part.mean / mean_s, part.low / mean_s, part.high / mean_s, part.count)
+    relative = Estimate(
+        part.mean / mean_s, max(part.low / mean_s, -1.0), part.high / mean_s, part.count
+    )
     return found, relative, found.seeds_needed(WIDTH * mean_s)
 
 
@@ -218,7 +232,9 @@ def unserved_classes(results: StudyResults, setting: StudySetting) -> list[Unser
             slow = (means / means[best]).to_dict()
         for policy in policies_of(each):
             mine = each[each["policy"] == policy]
-            growth = maybe_estimate(mine["growth"])
+            grown = _whole(mine["growth"])
+            # Fewer may be there at the end than before: a share of arrivals has any sign.
+            growth = None if grown is None else signed_estimate(grown)
             times = _times(wide, policy, best)
             limit = limits.starved_ratio * max(slow.get(policy, 1.0), 1.0)
             starved = by != ALL and times is not None and times.low > limit
@@ -256,15 +272,37 @@ def _times(wide: pd.DataFrame, policy: str, best: str) -> Estimate | None:
 
 @dataclass(frozen=True)
 class Placed:
-    """A policy's place by mean JCT; None if it leaves a class unserved, which a mean does not show."""
+    """Places by mean JCT that a policy may have.
+
+    Parameters
+    ----------
+    place : int or None
+        The first: after all policies whose mean is clearly smaller, seed by seed. None if the policy leaves a class
+        unserved, which a mean does not show.
+    last : int or None
+        The last: before all policies whose mean is clearly larger. Policies whose places overlap are ties.
+    unserved : tuple of UnservedClass
+    """
 
     policy: str
     place: int | None
+    last: int | None
     unserved: tuple[UnservedClass, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Places in words: ``2``, or ``1 to 3``; empty of a policy without a place."""
+        if self.place is None:
+            return ""
+        return f"{self.place}" if self.place == self.last else f"{self.place} to {self.last}"
 
 
 def places(results: StudyResults, setting: StudySetting) -> dict[str, Placed]:
-    """Policies in order of mean JCT, those that leave a class unserved last and without a place."""
+    """Policies in order of mean JCT, those that leave a class unserved last and without a place.
+
+    A mean is clearly smaller than another if the interval of 95 % of the difference on the same seeds leaves 0 out,
+    each pair by itself; of a single seed no mean is.
+    """
     unserved: dict[str, list[UnservedClass]] = {}
     for each in unserved_classes(results, setting):
         unserved.setdefault(each.policy, []).append(each)
@@ -272,11 +310,32 @@ def places(results: StudyResults, setting: StudySetting) -> dict[str, Placed]:
     rows = rows[rows["by"] == ALL]
     means = rows.groupby("policy", sort=False)[MEAN_JCT].mean().sort_values(kind="stable")
     fair = [str(name) for name in means.index if name not in unserved]
-    found = {name: Placed(name, place) for place, name in enumerate(fair, start=1)}
+    wide = rows.pivot(index="seed", columns="policy", values=MEAN_JCT)
+    found = {}
+    for name in fair:
+        others = [each for each in fair if each != name]
+        ahead = sum(clearly_smaller(wide, each, name) for each in others)
+        behind = sum(clearly_smaller(wide, name, each) for each in others)
+        found[name] = Placed(name, 1 + ahead, len(fair) - behind)
     for name in means.index:
         if name in unserved:
-            found[str(name)] = Placed(str(name), None, tuple(unserved[name]))
+            found[str(name)] = Placed(str(name), None, None, tuple(unserved[name]))
     return found
+
+
+def clearly_smaller(wide: pd.DataFrame, one: str, other: str) -> bool:
+    """True if one policy's number is smaller than another's by an interval of the difference that leaves 0 out.
+
+    Parameters
+    ----------
+    wide : DataFrame
+        A row a seed, a column a policy.
+    """
+    both = wide[[one, other]].dropna()
+    if both.empty:
+        return False
+    found = paired_difference(both[one].to_list(), both[other].to_list())
+    return found.clear and found.estimate.mean < 0
 
 
 @dataclass(frozen=True)

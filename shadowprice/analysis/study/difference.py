@@ -72,7 +72,7 @@ class StudyDifference:
     policies : tuple of ChangedPolicy
         Of the settings and policies that both have.
     places : tuple of str
-        Settings in which the order of policies changed, in words.
+        Settings in which places of policies changed, in words.
     only_first, only_second : int
         Runs that the other does not have.
     """
@@ -173,11 +173,12 @@ def _places(first: StudyResults, second: StudyResults) -> Iterator[str]:
             continue
         orders = []
         for results, where in ((first, setting), (second, theirs[str(setting)])):
-            order = places(results, where).values()
-            orders.append([each.policy for each in order if each.place is not None])
+            found = places(results, where).values()
+            orders.append({each.policy: each.text for each in found if each.place is not None})
         if orders[0] != orders[1]:
-            yield f"{setting}: the order was {_listed(orders[0])} and is {_listed(orders[1])}"
+            yield f"{setting}: places were {_listed(orders[0])} and are {_listed(orders[1])}"
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names) or "(no policy serves every class)"
+def _listed(placed: Mapping[str, str]) -> str:
+    found = ", ".join(f"{policy} {text}" for policy, text in placed.items())
+    return found or "(no policy serves every class)"

@@ -30,6 +30,7 @@ from shadowprice.analysis.study.statements import (
     ranked_as,
     rules,
 )
+from shadowprice.analysis.wording import at_most
 
 HEADS = {
     MEAN_JCT: "mean JCT [s]",
@@ -153,7 +154,7 @@ def policies_sheet(results: StudyResults, setting: StudySetting) -> Sheet:
         HEADS[MEAN_JCT],
         f"against {baseline}",
         "seeds for ±1 %",
-        *(f"ratio at most, {name.removeprefix('ratio_')}" for name in ratios),
+        *(f"mean of upper bounds of the ratio, {name.removeprefix('ratio_')}" for name in ratios),
         "place",
     ]
     cells = [
@@ -162,7 +163,7 @@ def policies_sheet(results: StudyResults, setting: StudySetting) -> Sheet:
             _text(row.values.get(MEAN_JCT)),
             against_baseline(row, baseline) or "-",
             "-" if row.seeds_needed is None else f"{row.seeds_needed:,}",
-            *(_text(row.values.get(name)) for name in ratios),
+            *(_ratio_text(row.values.get(name)) for name in ratios),
             ranked.get(row.policy, ""),
         ]
         for row in policy_rows(results, setting)
@@ -211,6 +212,13 @@ def _natural(label: str) -> tuple[bool, float, str]:
 
 def _text(found: Estimate | None) -> str:
     return "-" if found is None else found.text()
+
+
+def _ratio_text(found: Estimate | None) -> str:
+    """A mean of upper bounds with its interval; the bound of a single run rounded up, which it is at most."""
+    if found is None or found.count > 1:
+        return _text(found)
+    return at_most(found.mean)
 
 
 def _pictures(drawn: dict[str, Any]) -> Iterator[PicturePart]:

@@ -189,7 +189,7 @@ def plot_ratios(results: StudyResults, name: str, style: PaperStyle = SCREEN) ->
             found = []
             for row, setting in enumerate(settings):
                 runs = setting.rows(results.runs)
-                ratio = maybe_estimate(runs.loc[runs["policy"] == policy, name])
+                ratio = maybe_estimate(runs.loc[runs["policy"] == policy, name], least=1.0)
                 if ratio is not None:
                     at = row + 0.8 * ((place + 0.5) / len(names) - 0.5)
                     found.append((at, ratio))
@@ -228,8 +228,7 @@ def _errorbar(
     mean = np.array([each.mean for _, each in found]) / unit
     low = mean - np.array([each.low for _, each in found]) / unit
     high = np.array([each.high for _, each in found]) / unit - mean
-    # On a logarithmic axis an interval that reaches below 0 ends near it.
-    error = np.stack((np.minimum(low, 0.95 * mean), high))
+    error = np.stack((low, high))
     several = any(each.count > 1 for _, each in found)
     shown: dict[str, Any] = {"color": colour_of(place), "label": label, "marker": "o"}
     if along == "y":

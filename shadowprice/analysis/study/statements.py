@@ -9,11 +9,13 @@ from shadowprice.analysis.study.comparisons import (
     MEAN_JCT,
     PolicyRow,
     StudySetting,
+    clearly_smaller,
     places,
     policy_rows,
     settings_of,
 )
 from shadowprice.analysis.study.results import StudyResults
+from shadowprice.analysis.study.run_rows import ALL
 from shadowprice.analysis.study.study_file import WarmUpRule, named
 from shadowprice.analysis.wording import counted
 
@@ -44,7 +46,7 @@ def findings(results: StudyResults) -> Iterator[str]:
 
 
 def _first(results: StudyResults, setting: StudySetting) -> str:
-    """The policy with the smallest mean JCT of those that serve all classes."""
+    """The policy with the smallest mean JCT of those that serve all classes, or those that may be it."""
     order = places(results, setting)
     ranked = [name for name, each in order.items() if each.place is not None]
     if not ranked:
@@ -53,6 +55,17 @@ def _first(results: StudyResults, setting: StudySetting) -> str:
     best = rows[ranked[0]].values[MEAN_JCT]
     assert best is not None
     words = f"{ranked[0]} has the smallest mean JCT, {best.text()} s"
+    groups = setting.rows(results.groups)
+    wide = groups[groups["by"] == ALL].pivot(index="seed", columns="policy", values=MEAN_JCT)
+    ties = [name for name in ranked[1:] if not clearly_smaller(wide, ranked[0], name)]
+    if ties:
+        told = (
+            f"{name}, {found.text()} s" for name in ties if (found := rows[name].values[MEAN_JCT])
+        )
+        words = (
+            f"{ranked[0]}, with a mean JCT of {best.text()} s, cannot be told apart from {'; '.join(told)}"
+            + ("; one seed has no interval" if best.count < 2 else "")
+        )
     faster = [
         name
         for name, each in order.items()
@@ -60,7 +73,7 @@ def _first(results: StudyResults, setting: StudySetting) -> str:
     ]
     if faster:
         words += (
-            f", of the policies that serve every class; {', '.join(faster)} "
+            f", of the policies that serve every class; on these seeds {', '.join(faster)} "
             f"{'has' if len(faster) == 1 else 'have'} a smaller one and {'leaves' if len(faster) == 1 else 'leave'} "
             "a class unserved"
         )
@@ -90,11 +103,11 @@ def against_baseline(row: PolicyRow, baseline: str) -> str:
 
 
 def ranked_as(results: StudyResults, setting: StudySetting) -> dict[str, str]:
-    """Place of every policy, or the classes that it leaves unserved."""
+    """Places that every policy may have, or the classes that it leaves unserved."""
     found = {}
     for name, each in places(results, setting).items():
         if each.place is not None:
-            found[name] = str(each.place)
+            found[name] = each.text
         else:
             found[name] = "not ranked: " + ", ".join(unserved.name for unserved in each.unserved)
     return found
@@ -105,12 +118,18 @@ def rules(results: StudyResults) -> Iterator[str]:
     study = results.study
     limits = study.statistics
     yield (
-        "Intervals are of 95 % by Student's t over seeds, each seed one number: they suppose that means of runs are "
-        "normal. One seed gives no interval."
+        "Intervals are of 95 % by Student's t over seeds, each seed one number, of the logarithm of the mean by the "
+        "delta method: what is never negative has no interval below 0. They suppose that means of runs are normal. One "
+        "seed gives no interval."
     )
     yield (
-        f"Policies meet the same jobs seed by seed; differences from {study.baseline} are of pairs, and the seeds "
-        "needed are those for an interval of 1 % of its mean to each side."
+        f"Policies meet the same jobs seed by seed; differences from {study.baseline} are of pairs, by Student's t, "
+        "and end at -100 %, and the seeds needed are those for an interval of 1 % of its mean to each side."
+    )
+    yield (
+        "A policy is placed after those whose mean JCT is clearly smaller and before those whose is clearly larger: "
+        "the interval of the difference on the same seeds leaves 0 out, each pair by itself. Policies whose places "
+        "overlap are ties; one seed tells none apart."
     )
     if limits.warm_up is WarmUpRule.MSER5:
         yield "The first jobs of each run are left out by MSER-5 on JCT in order of arrival (White, Cobb, Spratt 2000)."
@@ -133,7 +152,8 @@ def rules(results: StudyResults) -> Iterator[str]:
         kinds = results.runs[f"bound_{goal}_kind"].dropna().unique()
         if len(classes):
             yield (
-                f"Ratios in total {goal} time are over a lower bound on the cost of all {' or '.join(classes)} of the "
-                f"instance, in exact arithmetic ({', '.join(sorted(kinds))}), and rounded up: what the policy lost, "
-                "and what the bound misses."
+                f"Ratios in total {goal} time are over a lower bound on the cost of all "
+                f"{', or of all '.join(classes)} of the instance, in exact arithmetic ({', '.join(sorted(kinds))}), and rounded up: what the policy lost, "
+                "and what the bound misses. They are upper bounds of the ratio to the optimum; over seeds their mean "
+                "has an interval, which ends at 1."
             )

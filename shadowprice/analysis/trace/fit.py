@@ -7,7 +7,8 @@ that are its shortest or longest are therefore known only to lie there or beyond
           \prod_{a < p_j < b} \frac{1}{\sigma} \varphi\Big(\frac{\log p_j - \mu}{\sigma}\Big)
 
 with a the shortest, b the longest. Arrivals are a Poisson process. Intervals are those of the normal distribution
-about the estimates: of :math:`\mu, \sigma` by the observed information, of the rate by its n - 1 gaps. (derived)
+about the estimates: of :math:`\mu` and :math:`\log \sigma` by the observed information, of the logarithm of the
+rate by its n - 1 gaps, so that none reaches below 0. (derived)
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.statistics.estimates import log_interval
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import read_json
@@ -200,7 +202,7 @@ def parameters_for(name: str, path: Path, given: dict[str, Any]) -> dict[str, An
 
 
 def _about(value: float, error: float) -> FittedParameter:
-    return FittedParameter(value, value - NORMAL_95 * error, value + NORMAL_95 * error)
+    return FittedParameter(value, *log_interval(value, NORMAL_95 * error))
 
 
 def _censored(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shadowprice.analysis.statistics.batch_means import batch_means
-from shadowprice.analysis.statistics.estimates import estimate
+from shadowprice.analysis.statistics.estimates import estimate, signed_estimate
 from shadowprice.analysis.statistics.paired import paired_difference, ratio_of_means, seeds_needed
 from shadowprice.analysis.statistics.ranking import ranking_agreement
 from shadowprice.analysis.statistics.stability import mean_present, queue_growth
@@ -134,7 +134,7 @@ def covered(intervals: list[tuple[float, float]], mean: float) -> float:
 @pytest.mark.slow
 def test_intervals_over_seeds_hold_as_often_as_they_say() -> None:
     rng = np.random.default_rng(3)
-    normal = [estimate(rng.normal(5.0, 2.0, 5)) for _ in range(20_000)]
+    normal = [signed_estimate(rng.normal(5.0, 2.0, 5)) for _ in range(20_000)]
     assert covered([(each.low, each.high) for each in normal], 5.0) == pytest.approx(
         0.95, abs=0.005
     )
