@@ -31,9 +31,9 @@ from shadowprice.analysis.figures import (
     Sized,
     Standing,
     estimate,
-    signed_estimate,
     main,
     require_known,
+    signed_estimate,
 )
 from shadowprice.analysis.plots.style import COLOURS
 from shadowprice.instances.allocation_problem import AllocationProblem

@@ -15,8 +15,8 @@ takes the logarithm of the mean alone: single numbers may be 0, such as the queu
 Where the least that is possible is known, such as 1, the interval is cut off there: what is sought is never in the part
 that is cut off, so that the interval holds it as often as before.
 
-Of lognormal numbers with :math:`\sigma` up to 0.6 it holds their mean in at least 92 % of draws of 3 to 10, and more often
-than Student's. Differences have any sign, and take Student's interval (:func:`signed_estimate`).
+Of lognormal numbers with :math:`\sigma` up to 0.6 it holds their mean in at least 92 % of draws of 3 to 10, and more
+often than Student's. Differences have any sign, and take Student's interval (:func:`signed_estimate`).
 """
 
 from __future__ import annotations

@@ -153,7 +153,8 @@ def rules(results: StudyResults) -> Iterator[str]:
         if len(classes):
             yield (
                 f"Ratios in total {goal} time are over a lower bound on the cost of all "
-                f"{', or of all '.join(classes)} of the instance, in exact arithmetic ({', '.join(sorted(kinds))}), and rounded up: what the policy lost, "
+                f"{', or of all '.join(classes)} of the instance, in exact arithmetic "
+                f"({', '.join(sorted(kinds))}), and rounded up: what the policy lost, "
                 "and what the bound misses. They are upper bounds of the ratio to the optimum; over seeds their mean "
                 "has an interval, which ends at 1."
             )
