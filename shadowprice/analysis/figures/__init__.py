@@ -7,8 +7,6 @@ from shadowprice.analysis.figures.figure import Figure, Row, Size, Sized
 from shadowprice.analysis.figures.page import Page
 from shadowprice.analysis.figures.published import Cause, Evidence, Others, Published
 from shadowprice.analysis.figures.settings import require_known
-from shadowprice.analysis.figures.published import Cause, Evidence, Others, Published
-from shadowprice.analysis.figures.settings import require_known
 from shadowprice.analysis.figures.verdicts import (
     Relation,
     ReproductionVerdict,
