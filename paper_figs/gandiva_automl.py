@@ -173,27 +173,21 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     left.set_ylabel(f"time until it is trained, {gpus} GPUs [min]")
     left.set_ylim(bottom=0)
     left.legend(loc="upper left")
-    by_share = [
-        {"gpus": f"{count} GPUs, {words}", "percent": 100 * share, "factor": value, "seed": seed}
-        for count in settings.gpus
-        for share in settings.judged_at
-        for words, found in extremes(factors(table, count, share)).items()
-        for seed, value in found.items()
-    ]
-    names = {
-        f"{count} GPUs, {words}": colour_of(place)
-        for place, count in enumerate(settings.gpus)
-        for words in ("least", "most")
-    }
-    page.lines(
-        right,
-        pd.DataFrame(by_share),
-        x="percent",
-        y="factor",
-        by="gpus",
-        order=list(names),
-        colours=names,
-    )
+    for words in ("most", "least"):
+        by_share = [
+            {"gpus": count, "percent": 100 * share, "factor": value, "seed": seed}
+            for count in settings.gpus
+            for share in settings.judged_at
+            for seed, value in extremes(factors(table, count, share))[words].items()
+        ]
+        # A label that begins with an underscore is in no legend: once a number of GPUs is enough.
+        mark = "" if words == "most" else "_"
+        names = {f"{mark}{count} GPUs": colour_of(k) for k, count in enumerate(settings.gpus)}
+        rows = pd.DataFrame(by_share)
+        rows["gpus"] = [f"{mark}{count} GPUs" for count in rows.gpus]
+        page.lines(
+            right, rows, x="percent", y="factor", by="gpus", order=list(names), colours=names
+        )
     for at, (low, high) in PUBLISHED_FACTORS.items():
         if page.compares and at in settings.gpus:
             colour = colour_of(settings.gpus.index(at))

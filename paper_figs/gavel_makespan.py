@@ -35,7 +35,7 @@ from shadowprice.analysis.figures import (
     ratio_by_seed,
     require_known,
 )
-from shadowprice.analysis.plots.style import colour_of
+from shadowprice.analysis.plots.style import GREY, colour_of
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 
 POLICIES = {
@@ -135,9 +135,10 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     published_curves(page, right, ratio[ratio.policy != "Gavel"], settings.policies)
     left.set(xlabel="jobs", ylabel="makespan [h]", ylim=(0, None))
     right.set(xlabel="jobs", ylabel="makespan / Gavel's", ylim=(0, None))
-    text = ", ".join(f"{than} {value:g} at {jobs}" for than, jobs, value in TEXT)
-    if page.compares:
-        right.set_title(f"in the text: {text}")
+    for place, (than, jobs, value) in enumerate(TEXT):
+        mark = {"linestyle": "none", "marker": "*", "markersize": 9}
+        label = "_" if place else "published, text"
+        page.published_curve(right, [jobs], [value], label, colour=colours.get(than, GREY), **mark)
     for axes in (left, right):
         axes.legend()
     return picture

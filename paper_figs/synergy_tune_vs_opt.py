@@ -69,7 +69,7 @@ class Settings:
     )
     jobs: int = field(default=320, metadata={"help": "jobs of a run"})
     gpus: int = field(default=32, metadata={"help": "GPUs of a run, in nodes of 8"})
-    seeds: int = field(default=10, metadata={"help": "number of seeds of runs, from 0"})
+    seeds: int = field(default=3, metadata={"help": "number of seeds of runs, from 0"})
     round_seeds: int = field(default=20, metadata={"help": "number of single rounds, from seed 0"})
 
 
@@ -264,8 +264,8 @@ FIGURE = Figure(
             Settings(single_rates=(9.0,), multi_rates=(4.5,), jobs=40, seeds=1, round_seeds=2),
             minutes=0.1,
         ),
-        Size.DEFAULT: Sized(Settings(), minutes=35.0),
-        Size.FULL: Sized(Settings(seeds=20, round_seeds=100), minutes=75.0),
+        Size.DEFAULT: Sized(Settings(), minutes=8.0),
+        Size.FULL: Sized(Settings(seeds=10, round_seeds=100), minutes=30.0),
     },
     points=points,
     run=run,

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from _measures import (
-    clear_of_marks,
     curve,
     factor,
     level,
@@ -28,6 +27,7 @@ from _measures import (
 )
 from _tiresias import OURS, simulate
 from matplotlib.figure import Figure as Picture
+from matplotlib.text import Annotation
 
 import shadowprice as sp
 from shadowprice.analysis.figures import (
@@ -196,8 +196,10 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         "published",
         **MARK,
     )
-    if page.compares:
-        clear_of_marks(middle, dict(enumerate(PUBLISHED_BINS.values())))
+    if page.compares:  # A number stands beyond the mark that would lie on it.
+        for text, value in zip(list(middle.texts), PUBLISHED_BINS.values(), strict=True):
+            assert isinstance(text, Annotation)
+            text.xy = (max(text.xy[0], value), text.xy[1])
     middle.set_title("mean JCT by bin")
     middle.set_xlabel("YARN-CS / Tiresias-L" + mark)
     names = {"YARN-CS": (6000, 0.42, "right"), "Tiresias-L": (480, 0.55, "left")}
