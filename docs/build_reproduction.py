@@ -62,8 +62,8 @@ digits are compared. Three further words stand in place of *reproduced* and *in 
   the range over all of them.
 
 A published claim is counted once, by its weakest row, however often it is printed or measured: 1.45x beside two
-baselines on two clusters is one claim, 5.11x and 5.5x are one measurement of ours. Up to version 0.1 rows were counted,
-and an interval passed by being wide: 56 of 119 were called reproduced.
+baselines on two clusters is one claim, 5.11x and 5.5x are one measurement of ours. An earlier form of this page counted
+rows, and an interval passed by being wide: 56 of 119 were called reproduced.
 
 **Causes** are those of the difference, or what one could come from. *Not public*: the trace, split or measurement is
 not to be had; *not read by us*: the text is to be had, and we have the abstract alone; *recalled*: the formula or

@@ -118,7 +118,7 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     gavel = table[(table.system == "Gavel") & (table.jobs_per_hour == rate)]
     for axes, measure, along in ((left, "JCT [h]", "y"), (right, "rho", "x")):
         theirs_is = TEXT[measure] * gavel[gavel.measure == measure].value.mean()
-        label = f"text: agnostic {TEXT[measure]:g}x Gavel"
+        label = f"text: {TEXT[measure]:g}x Gavel"
         if along == "y":
             mark = {"linestyle": "none", "marker": "*", "markersize": 9}
             page.published_curve(axes, [rate], [theirs_is], label, colour=colour_of(0), **mark)

@@ -228,7 +228,7 @@ def published(sweep: str, at: float) -> Published:
     large = "12,000 jobs, public sample of GPU times, load 1.12, 512 GPUs"
     return Published(
         system="Tiresias",
-        place=f"NSDI'19, Figure {15 if queues else 14}",
+        place="NSDI'19, Figures 14 and 15",
         what=f"mean JCT with {what}" + (" (1 % better)" if queues else ""),
         value=PUBLISHED_LINES[sweep][0],
         unit="of the base",
