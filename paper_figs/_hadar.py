@@ -22,9 +22,9 @@ import shadowprice as sp
 from shadowprice.analysis.figures import (
     Cause,
     Estimate,
+    Independence,
     Published,
     Row,
-    Standing,
     estimate,
 )
 from shadowprice.analysis.limits import Measure, limit
@@ -243,7 +243,7 @@ def published(
         why=NOT_READ,
         claim=words,
         printed=printed,
-        standing=Standing.ONE_OF_MANY,
+        independence=Independence.ONE_OF_MANY,
         **more,
     )
 

@@ -27,13 +27,13 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Others,
     Page,
     Published,
     Row,
     Size,
     Sized,
-    Standing,
     estimate,
     main,
 )
@@ -261,7 +261,7 @@ def published(
         cause=Cause.NOT_PUBLIC,
         why="When a configuration is judged, and how well, is not published: the tenth was picked, and learning "
         "curves and noise are ours.",
-        standing=Standing.ONE_OF_MANY,
+        independence=Independence.ONE_OF_MANY,
         others=lambda table: Others.over(
             (ours(table, share) for share in sorted(set(table.judged_at) - {1.0})),
             "shares after which it is judged",
@@ -284,7 +284,7 @@ def to_their_end(position: float, value: float) -> Published:
         why="The length of a training is derived from the last of these four numbers, of which the others are a "
         "quarter, a half and three quarters.",
         claim=f"time to the qualified configuration, {TO_THE_END}",
-        standing=Standing.CALIBRATED,
+        independence=Independence.CALIBRATED,
     )
 
 

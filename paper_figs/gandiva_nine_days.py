@@ -32,13 +32,13 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Others,
     Page,
     Published,
     Row,
     Size,
     Sized,
-    Standing,
     main,
 )
 from shadowprice.analysis.limits import Measure
@@ -227,7 +227,7 @@ def row(
         cause=Cause.NOT_PUBLIC,
         why="Number of jobs, gangs and arrivals of the replayed trace are not public; the number was picked.",
         claim=claim,
-        standing=Standing.ONE_OF_MANY,
+        independence=Independence.ONE_OF_MANY,
         others=lambda table: Others.over(
             (ours(rows) for _, rows in table.groupby("jobs")), "numbers of jobs"
         ),

@@ -23,13 +23,13 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Page,
     Published,
     Row,
     Sampling,
     Size,
     Sized,
-    Standing,
     main,
     ratio_by_seed,
     require_known,
@@ -180,7 +180,7 @@ def beside(measure: str, value: float, place: str, cause: Cause, why: str) -> Pu
         why=why,
         claim=f"agnostic / Gavel under finish-time fairness, {what}",
         sampling=Sampling.SAME_SEEDS,
-        standing=Standing.REPLAYED,
+        independence=Independence.REPLAYED,
         own_jobs=True,
     )
 

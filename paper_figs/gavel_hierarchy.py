@@ -23,13 +23,13 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Page,
     Published,
     Row,
     Sampling,
     Size,
     Sized,
-    Standing,
     estimate,
     main,
     require_known,
@@ -192,7 +192,7 @@ AGAIN: dict[str, Any] = {
     "cause": Cause.ON_PURPOSE,
     "why": "The notebook's jobs; its water filling stops before all is given out, ours does not.",
     "sampling": Sampling.NOTHING,
-    "standing": Standing.REPLAYED,
+    "independence": Independence.REPLAYED,
     "own_jobs": True,
 }
 """What is the same of all numbers of this figure."""

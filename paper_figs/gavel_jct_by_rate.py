@@ -24,13 +24,13 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Page,
     Published,
     Row,
     Sampling,
     Size,
     Sized,
-    Standing,
     estimate,
     main,
     ratio_by_seed,
@@ -220,7 +220,7 @@ AGAIN: dict[str, Any] = {
     "why": "The published generator and simulator, run again; of many optimal allocations our solver may return "
     "another. That the seeds are the authors' is recalled.",
     "sampling": Sampling.SAME_SEEDS,
-    "standing": Standing.REPLAYED,
+    "independence": Independence.REPLAYED,
     "own_jobs": True,
 }
 """What is the same of all numbers of this figure."""

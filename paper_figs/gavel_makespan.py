@@ -24,13 +24,13 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Page,
     Published,
     Row,
     Sampling,
     Size,
     Sized,
-    Standing,
     main,
     ratio_by_seed,
     require_known,
@@ -181,7 +181,7 @@ def beside(than: str, jobs: int, value: float, place: str, cause: Cause, why: st
         why=why,
         claim=f"{than} / Gavel, makespan of {jobs} jobs",
         sampling=Sampling.SAME_SEEDS,
-        standing=Standing.REPLAYED,
+        independence=Independence.REPLAYED,
         own_jobs=True,
     )
 

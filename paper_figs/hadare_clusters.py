@@ -26,13 +26,13 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Others,
     Page,
     Published,
     Row,
     Size,
     Sized,
-    Standing,
     estimate,
     main,
     require_known,
@@ -218,7 +218,7 @@ def entry(where: str, column: str, baseline: str, value: float, mix: int | None)
         why="The abstract names neither baseline nor mix; both were picked, and GPU types, rates and jobs are "
         "assumed. The paper's text was not read by us.",
         claim="CRU" if cru else f"TTD, {where}",
-        standing=Standing.ONE_OF_MANY,
+        independence=Independence.ONE_OF_MANY,
         others=over_settings(where, column),
     )
 

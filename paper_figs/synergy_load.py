@@ -38,6 +38,7 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Others,
     Page,
     Published,
@@ -45,7 +46,6 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
-    Standing,
     estimate,
     main,
 )
@@ -211,7 +211,7 @@ def artifact(column: str, what: str) -> Published:
         cause=Cause.NONE,
         why="The artifact's jobs and rules, run again.",
         sampling=Sampling.NOTHING,
-        standing=Standing.REPLAYED,
+        independence=Independence.REPLAYED,
         own_jobs=True,
     )
 
@@ -252,7 +252,7 @@ PUBLISHED = (
         why="The abstract does not say at which load and split the largest factor was found; ours is the mean at the "
         "load where that is largest.",
         claim=UP_TO_CLAIM,
-        standing=Standing.REPLAYED,
+        independence=Independence.REPLAYED,
         own_jobs=True,
         limit=at_best_rate(most_possible),
         others=over_rates,

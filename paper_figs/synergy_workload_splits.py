@@ -34,13 +34,13 @@ from shadowprice.analysis.figures import (
     Estimate,
     Evidence,
     Figure,
+    Independence,
     Others,
     Page,
     Published,
     Row,
     Size,
     Sized,
-    Standing,
     estimate,
     main,
 )
@@ -173,7 +173,7 @@ PUBLISHED = (
         why="That the largest factor is one of this figure's is recalled; ours is the mean at the split where that is "
         "largest.",
         claim=UP_TO_CLAIM,
-        standing=Standing.REPLAYED,
+        independence=Independence.REPLAYED,
         own_jobs=True,
         limit=largest_possible,
         others=lambda table: Others.over(factors_by(table, "split").values(), "splits"),

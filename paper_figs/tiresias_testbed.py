@@ -35,12 +35,12 @@ from shadowprice.analysis.figures import (
     Estimate,
     Evidence,
     Figure,
+    Independence,
     Page,
     Published,
     Row,
     Size,
     Sized,
-    Standing,
     main,
 )
 from shadowprice.analysis.limits import Measure, limit
@@ -262,7 +262,7 @@ def row(
         why=why,
         evidence=origin.evidence,
         claim=origin.claim,
-        standing=origin.standing,
+        independence=origin.independence,
         limit=None if limit_of is None else lambda table: best_possible(table, limit_of),
     )
 
@@ -293,13 +293,13 @@ class Origin:
     claim : str
         Claim that several numbers are measurements of.
     evidence : Evidence
-    standing : Standing
+    independence : Independence
     """
 
     cause: tuple[Cause, str] = LONG
     claim: str = ""
     evidence: Evidence = Evidence.READ
-    standing: Standing = Standing.TESTED
+    independence: Independence = Independence.TESTED
 
 
 def ratio_row(
@@ -376,7 +376,7 @@ PUBLISHED = (
         "section 6.2",
         27.0,
         hardware=True,
-        origin=Origin(DIGITISED, standing=Standing.CALIBRATED),
+        origin=Origin(DIGITISED, independence=Independence.CALIBRATED),
     ),
     *(
         ratio_row(
@@ -385,7 +385,7 @@ PUBLISHED = (
             "Figure 10b",
             value,
             hardware=True,
-            origin=Origin(DIGITISED, "", Evidence.DIGITISED, Standing.CALIBRATED)
+            origin=Origin(DIGITISED, "", Evidence.DIGITISED, Independence.CALIBRATED)
             if name in CALIBRATED_BINS
             else Origin(HARDWARE, "", Evidence.DIGITISED),
         )
@@ -397,7 +397,7 @@ PUBLISHED = (
         "Figure 11",
         1.21,
         hardware=True,
-        origin=Origin(FITTED, MAKESPAN, standing=Standing.CALIBRATED),
+        origin=Origin(FITTED, MAKESPAN, independence=Independence.CALIBRATED),
     ),
     *(
         level_row(
@@ -407,7 +407,7 @@ PUBLISHED = (
             system,
             value,
             "s",
-            Origin(FITTED, MAKESPAN, standing=Standing.CALIBRATED),
+            Origin(FITTED, MAKESPAN, independence=Independence.CALIBRATED),
         )
         for system, value in (("YARN-CS", 33_270.0), ("Tiresias-L", 27_400.0))
     ),

@@ -26,13 +26,13 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Others,
     Page,
     Published,
     Row,
     Size,
     Sized,
-    Standing,
     estimate,
     main,
     require_known,
@@ -281,7 +281,7 @@ def published(system: str, place: int, value: float) -> Published:
         why="Arrivals, gangs and cluster of the trace are not public; of its services a sample is. The load was "
         "picked among those that were run.",
         printed=f"{value:.2f}",
-        standing=Standing.ONE_OF_MANY,
+        independence=Independence.ONE_OF_MANY,
         others=lambda table: over_settings(table, measure, system),
         limit=(lambda table: best_possible(table, "services", 1.12))
         if (system, measure) == ("YARN-CS", "mean")

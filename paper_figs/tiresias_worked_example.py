@@ -20,6 +20,7 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     Others,
     Page,
     Published,
@@ -27,7 +28,6 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
-    Standing,
     estimate,
     main,
     require_known,
@@ -146,7 +146,7 @@ def published(label: str, value: float) -> Published:
         if free
         else "The example is stated whole.",
         sampling=Sampling.NOTHING,
-        standing=Standing.ONE_OF_MANY if free else Standing.TESTED,
+        independence=Independence.ONE_OF_MANY if free else Independence.TESTED,
         others=(lambda table: over_thresholds(table, label)) if free else None,
     )
 

@@ -14,10 +14,10 @@ from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
+    Independence,
     ReproductionVerdict,
     Sampling,
     Size,
-    Standing,
 )
 from shadowprice.analysis.figures.command import load_figure
 from shadowprice.analysis.figures.results import point_key, read_table, settings_of
@@ -106,9 +106,9 @@ def test_what_is_counted_apart_is_never_reproduced(entries: list[builder.Entry])
     for entry in entries:
         p, compared = entry.published, entry.compared
         assert compared is not None
-        if p.standing is not Standing.TESTED:
+        if p.independence is not Independence.TESTED:
             assert compared.verdict is not ReproductionVerdict.REPRODUCED, p.what
-        if p.standing is Standing.ONE_OF_MANY:
+        if p.independence is Independence.ONE_OF_MANY:
             assert compared.others is not None, p.what
             low, high = compared.others.low, compared.others.high
             assert low <= compared.ours.mean <= high or p.unit == "%", p.what
@@ -116,26 +116,32 @@ def test_what_is_counted_apart_is_never_reproduced(entries: list[builder.Entry])
 
 def test_known_choices_are_counted_apart(entries: list[builder.Entry]) -> None:
     """Inputs that were fitted, runs of the authors' own programs, settings that were picked."""
-    by_standing: dict[Standing, set[str]] = {standing: set() for standing in Standing}
+    by_independence: dict[Independence, set[str]] = {
+        independence: set() for independence in Independence
+    }
     for entry in entries:
-        by_standing[entry.published.standing].add(f"{entry.figure.name}: {entry.published.what}")
+        by_independence[entry.published.independence].add(
+            f"{entry.figure.name}: {entry.published.what}"
+        )
 
-    def some(standing: Standing, *words: str) -> bool:
-        return any(all(word in what for word in words) for what in by_standing[standing])
+    def some(independence: Independence, *words: str) -> bool:
+        return any(all(word in what for word in words) for what in by_independence[independence])
 
-    assert some(Standing.CALIBRATED, "tiresias_testbed", "makespan under YARN-CS")
-    assert some(Standing.CALIBRATED, "tiresias_testbed", "median JCT")
-    assert some(Standing.CALIBRATED, "tiresias_testbed", "small, short")
-    assert some(Standing.CALIBRATED, "gandiva_automl", "to their end")
-    assert some(Standing.REPLAYED, "synergy_load", "mean JCT with TUNE")
-    for figure, standing in (
-        ("gavel_", Standing.REPLAYED),
-        ("hadar_", Standing.ONE_OF_MANY),
-        ("hadare_", Standing.ONE_OF_MANY),
-        ("tiresias_trace", Standing.ONE_OF_MANY),
+    assert some(Independence.CALIBRATED, "tiresias_testbed", "makespan under YARN-CS")
+    assert some(Independence.CALIBRATED, "tiresias_testbed", "median JCT")
+    assert some(Independence.CALIBRATED, "tiresias_testbed", "small, short")
+    assert some(Independence.CALIBRATED, "gandiva_automl", "to their end")
+    assert some(Independence.REPLAYED, "synergy_load", "mean JCT with TUNE")
+    for figure, independence in (
+        ("gavel_", Independence.REPLAYED),
+        ("hadar_", Independence.ONE_OF_MANY),
+        ("hadare_", Independence.ONE_OF_MANY),
+        ("tiresias_trace", Independence.ONE_OF_MANY),
     ):
-        others = set().union(*(by_standing[each] for each in Standing if each is not standing))
-        assert any(what.startswith(figure) for what in by_standing[standing])
+        others = set().union(
+            *(by_independence[each] for each in Independence if each is not independence)
+        )
+        assert any(what.startswith(figure) for what in by_independence[independence])
         assert not any(what.startswith(figure) for what in others), figure
 
 
@@ -186,7 +192,7 @@ def test_what_a_limit_excludes_is_said_of_whose_jobs(entries: list[builder.Entry
 
 def test_early_stopping_is_not_gandivas_gain(entries: list[builder.Entry]) -> None:
     rows = [each for each in entries if each.figure.name == "gandiva_automl"]
-    early = [each for each in rows if each.published.standing is Standing.ONE_OF_MANY]
+    early = [each for each in rows if each.published.independence is Independence.ONE_OF_MANY]
     assert len(early) == len(rows) - 4
     for entry in early:
         assert entry.compared is not None

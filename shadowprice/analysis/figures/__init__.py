@@ -8,10 +8,10 @@ from shadowprice.analysis.figures.page import Page
 from shadowprice.analysis.figures.published import Cause, Evidence, Others, Published
 from shadowprice.analysis.figures.settings import require_known
 from shadowprice.analysis.figures.verdicts import (
+    Independence,
     Relation,
     ReproductionVerdict,
     Sampling,
-    Standing,
 )
 from shadowprice.analysis.statistics.estimates import (
     Estimate,
@@ -25,6 +25,7 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Figure",
+    "Independence",
     "Others",
     "Page",
     "Published",
@@ -34,7 +35,6 @@ __all__ = [
     "Sampling",
     "Size",
     "Sized",
-    "Standing",
     "estimate",
     "main",
     "ratio_by_seed",

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from shadowprice.analysis.figures.verdicts import (
     FACTORS,
     Claim,
+    Independence,
     Relation,
     ReproductionVerdict,
     Sampling,
-    Standing,
     numbers_verdict,
-    standing_verdict,
+    verdict_of,
 )
 from shadowprice.analysis.statistics.estimates import Estimate, shown
 from shadowprice.analysis.wording import at_most
@@ -65,7 +65,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Others:
-    """What the other settings give among which one was chosen.
+    """Range over the settings among which one was chosen.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Published:
     relation : Relation
         What the paper says of it: that it is so much, at most or at least so much.
     sampling : Sampling
-    standing : Standing
+    independence : Independence
     own_jobs : bool
         True if the jobs are the paper's own, so that a limit below the number refutes it.
     limit : callable, optional
@@ -153,7 +153,7 @@ class Published:
     printed: str = ""
     relation: Relation = Relation.EQUAL
     sampling: Sampling = Sampling.SEEDS
-    standing: Standing = Standing.TESTED
+    independence: Independence = Independence.TESTED
     own_jobs: bool = False
     limit: Callable[[pd.DataFrame], float | None] | None = None
     others: Callable[[pd.DataFrame], Others | None] | None = None
@@ -193,7 +193,7 @@ class Published:
         return Compared(
             self,
             ours,
-            standing_verdict(found, self.standing),
+            verdict_of(found, self.independence),
             limit,
             None if self.others is None else self.others(table),
             "" if self.remark is None else self.remark(table),

@@ -58,7 +58,7 @@ def table_of(kept: Iterable[Kept]) -> pd.DataFrame:
 
 
 class TableRun(Protocol):
-    """What the head of a table says of the run that gave it."""
+    """Run that gave a table, as its head tells it."""
 
     @property
     def figure(self) -> Figure:

@@ -70,8 +70,8 @@ class ReproductionVerdict(StrEnum):
 REPRODUCED, IN_SHAPE = ReproductionVerdict.REPRODUCED, ReproductionVerdict.IN_SHAPE
 
 
-class Standing(StrEnum):
-    """What our number may at best be called."""
+class Independence(StrEnum):
+    """Independence of our number from the published one, which says what it may at best be called."""
 
     TESTED = "tested"
     REPLAYED = "replayed"
@@ -93,7 +93,7 @@ class Sampling(StrEnum):
 
 
 class Relation(StrEnum):
-    """What a paper says of its number."""
+    """Statement of a paper on its number."""
 
     EQUAL = ""
     AT_MOST = "at most"
@@ -228,17 +228,17 @@ def numbers_verdict(
     return ReproductionVerdict.OPEN if claim.shape().meets(found) else ReproductionVerdict.NOT
 
 
-def standing_verdict(found: ReproductionVerdict, standing: Standing) -> ReproductionVerdict:
+def verdict_of(found: ReproductionVerdict, independence: Independence) -> ReproductionVerdict:
     """Verdict of the numbers, and of how they came about: nothing but a test makes *reproduced*.
 
     A number that is no test of its claim has its own word in place of *reproduced* and *in shape*; a replay that does
     not agree is no replay. What is open or not remains so.
     """
-    if standing is Standing.TESTED or found not in (REPRODUCED, IN_SHAPE):
+    if independence is Independence.TESTED or found not in (REPRODUCED, IN_SHAPE):
         return found
-    if standing is Standing.REPLAYED and found is IN_SHAPE:
+    if independence is Independence.REPLAYED and found is IN_SHAPE:
         return found
-    return ReproductionVerdict(standing.value)
+    return ReproductionVerdict(independence.value)
 
 
 def weakest(verdicts: list[ReproductionVerdict]) -> ReproductionVerdict:

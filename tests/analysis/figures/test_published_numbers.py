@@ -16,12 +16,12 @@ from scipy import stats
 from shadowprice.analysis.figures import (
     Cause,
     Estimate,
+    Independence,
     Others,
     Published,
     Relation,
     ReproductionVerdict,
     Sampling,
-    Standing,
     estimate,
     ratio_by_seed,
     signed_estimate,
@@ -31,7 +31,7 @@ from shadowprice.analysis.figures.verdicts import (
     LEAST_SEEDS,
     Claim,
     numbers_verdict,
-    standing_verdict,
+    verdict_of,
     weakest,
 )
 
@@ -232,22 +232,22 @@ def test_a_verdict_does_not_depend_on_the_unit_of_length(value: float, ours: lis
     )
 
 
-@given(nested(), st.sampled_from(Standing), st.sampled_from(Sampling))
+@given(nested(), st.sampled_from(Independence), st.sampled_from(Sampling))
 def test_nothing_but_a_test_reproduces(
-    case: tuple[Claim, Estimate, Estimate], standing: Standing, sampling: Sampling
+    case: tuple[Claim, Estimate, Estimate], independence: Independence, sampling: Sampling
 ) -> None:
     claim, ours, _ = case
     alone = numbers_verdict(claim, ours, sampling)
-    found = standing_verdict(alone, standing)
-    if standing is Standing.TESTED:
+    found = verdict_of(alone, independence)
+    if independence is Independence.TESTED:
         assert found is alone
         return
     assert found is not REPRODUCED
-    assert found in (alone, ReproductionVerdict(standing.value))
+    assert found in (alone, ReproductionVerdict(independence.value))
     # No word makes a number better than it is alone.
     if alone not in GOOD:
         assert found is alone
-    if standing is not Standing.REPLAYED:
+    if independence is not Independence.REPLAYED:
         assert found is not IN_SHAPE
 
 
