@@ -39,10 +39,10 @@ Made by `make reproduction` from the figures of [`paper_figs/`](../paper_figs) a
 `python paper_figs NAME --first-seed 100` runs a figure with other seeds.
 
 **Verdicts.** *Ours* is a mean over *n* seeds with an interval of 95 %. Two spans about the published number were fixed
-before the verdicts were computed. The narrow one is the margin: {OF_THE_EFFECT:.0%} of the distance from 'no
-difference' for factors (`x`: times better, *of the base*) and changes (`%`), {OF_THE_VALUE:.0%} of the value for other
-quantities. The wide one is the shape: on the same side of no difference, within a factor of {SHAPE_FACTOR:g}, and for
-factors from {1 / SHAPE_EFFECT:g} to {SHAPE_EFFECT:g} times the distance from 1.
+before the verdicts were computed. The narrow one is the margin: {100 * OF_THE_EFFECT:.0f} % of the distance from
+'no difference' for factors (`x`: times better, *of the base*) and changes (`%`), {100 * OF_THE_VALUE:.0f} % of the
+value for other quantities. The wide one is the shape: on the same side of no difference, within a factor of
+{SHAPE_FACTOR:g}, and for factors from {1 / SHAPE_EFFECT:g} to {SHAPE_EFFECT:g} times the distance from 1.
 
 - *reproduced*: the whole interval is within the margin.
 - *in shape*: the whole interval is within the wide span.
@@ -50,16 +50,16 @@ factors from {1 / SHAPE_EFFECT:g} to {SHAPE_EFFECT:g} times the distance from 1.
 - *not*: the whole interval is outside the wide span, or a certified limit of all schedulers, mean over the same
   seeds, is below the number.
 
-So less evidence is never better: a wider interval cannot make a number *reproduced*, and an interval that holds 'no
-difference' is no evidence for a published difference. Where the paper itself says 'no difference', the margin is how it
-is rounded. Of a bound (*at most*, *at least*) the whole interval has to keep it. Where nothing is drawn, the printed
-digits are compared. Three further words stand in place of *reproduced* and *in shape*, and are counted apart:
+So less evidence is never better: a wider interval cannot make a number *reproduced*, and one that holds 'no difference'
+is no evidence for a published difference: it is *open*, or *not* where all of the wide span is outside. Where the paper
+itself says 'no difference', the margin is how it is rounded. Of a bound (*at most*, *at least*) the whole interval has
+to keep it. Where nothing is drawn, the printed digits are compared. Three further words stand in place of *reproduced*
+and *in shape*, and are counted apart:
 
 - *replayed*: the authors' own generator and simulator, or their jobs, run again, and the number agrees: a test of our
   port, not of the claim. With *the paper's seeds* the means are compared; that they are the authors' is recalled.
 - *calibrated*: an input was fitted to the published number, or derived from it.
-- *one of many*: the setting was picked among several that were run, after seeing what they give; *other settings* has
-  the range over all of them.
+- *one of many*: the setting was picked among several that were run; *other settings* has the range over all of them.
 
 A published claim is counted once, by its weakest row, however often it is printed or measured: 1.45x beside two
 baselines on two clusters is one claim, 5.11x and 5.5x are one measurement of ours. An earlier form of this page counted

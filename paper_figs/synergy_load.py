@@ -77,7 +77,7 @@ class Settings:
     multi_jobs: int = field(default=1_500, metadata={"help": "multi-GPU jobs"})
     gpus: int = field(default=FULL_GPUS, metadata={"help": "GPUs, in nodes of 8"})
     single_seeds: int = field(
-        default=10, metadata={"help": "number of seeds of single-GPU jobs, from 42"}
+        default=5, metadata={"help": "number of seeds of single-GPU jobs, from 42"}
     )
     multi_seeds: int = field(
         default=3, metadata={"help": "number of seeds of multi-GPU jobs, from 0"}
@@ -275,13 +275,13 @@ FIGURE = Figure(
             ),
             minutes=0.05,
         ),
-        Size.DEFAULT: Sized(Settings(), minutes=12.0),
+        Size.DEFAULT: Sized(Settings(), minutes=9.0),
         Size.FULL: Sized(
             Settings(
                 single_rates=(6.0, 7.0, 8.0, 8.5, 9.0),
                 multi_rates=(2.0, 3.0, 3.5, 4.0, 4.5, 5.0),
                 multi_jobs=6_000,
-                single_seeds=20,
+                single_seeds=10,
                 multi_seeds=5,
             ),
             minutes=120.0,

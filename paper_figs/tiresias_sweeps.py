@@ -218,7 +218,7 @@ def over_sweep(table: pd.DataFrame, sweep: str) -> Others | None:
 def of_queues(table: pd.DataFrame, count: float) -> str:
     """What K = 2 with the last of the same thresholds gives."""
     same = ratio(table, LAST, count)
-    return "" if same is None else f"K = 2 with the last threshold alone: {same.text()}"
+    return "" if same is None else f"K = 2 with the last threshold alone: {same.text()}."
 
 
 def published(sweep: str, at: float) -> Published:
