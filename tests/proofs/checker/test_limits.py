@@ -466,7 +466,7 @@ def test_what_is_at_its_limit_is_taken(name, module, limit, most, monkeypatch):
 EFFORT = {
     "the LP": {"interval-lp": 1},
     "plans": {"prices of plans": 2},  # The cell, and that after which waiting does not pay.
-    "configurations": {"configurations": 2 * 1 * 3, "prices of plans": 2},
+    "configurations": {"configurations": 1 * 1 * 2, "prices of plans": 2},
     "values": {"prices over time": 1 + 1, "entries": 1},
     # The row: two GPUs, one gang and none. One job, of one kind, in two modes, and one row.
     "nodes": {"nodes": 2 * 2, "entries": 2 + 8 * 1 * (2 + 1)},
