@@ -75,7 +75,7 @@ def _why(job: int, full: bool, used: NDArray[np.bool_], prices: Prices, names: l
         if further or prices.spare[job]:
             bound = ", ".join(further) or "nobody: more than the level asks for"
             return f"level {level:.6g}, bounded by {bound}"
-        return f"level {level:.6g}, which it just has: its price is too small to tell from 0"
+        return f"level {level:.6g}, which it just has: what more would cost cannot be told from 0"
     bounds = [
         f"{names[a]} capacity, price {worker[a]:.6g} a GPU"
         for a in np.flatnonzero(used & (worker > SMALL * worker.max(initial=0.0))).tolist()
