@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -163,13 +164,18 @@ def _jobs(draw: _Draw, nodes: tuple[SmallNode, ...]) -> tuple[SmallJob, ...]:
     jobs.sort(key=lambda job: job.release)
     if "amounts" in draw and not any(job.cpus or job.memory_gb for job in jobs):
         jobs[0] = replace(jobs[0], cpus=1)
-    if "cores" in draw and not any(job.on_cores for job in jobs):
-        jobs[-1] = _onto_cores(draw, jobs[-1], nodes)
-    elif "cores" in draw:
-        jobs = [_onto_cores(draw, job, nodes) if job.on_cores else job for job in jobs]
+    if "cores" in draw:
+        some = [k for k in range(1, len(jobs)) if jobs[k].on_cores] or [len(jobs) - 1]
+        for k, job in enumerate(jobs):
+            jobs[k] = _onto_cores(draw, job, nodes) if k in some else replace(job, on_cores=False)
     if "parts" in draw and all(job.milli == 1000 for job in jobs):
-        first = replace(jobs[0], gang=1, milli=random.choice((100, 250, 500)), on_cores=False)
-        jobs[0] = first
+        jobs[0] = replace(jobs[0], gang=1, milli=random.choice((100, 250, 500)))
+    if "copies" in draw:
+        least = min(node.cpus for node in nodes), min(node.memory_gb for node in nodes)
+        jobs = [
+            replace(job, cpus=min(job.cpus, least[0]), memory_gb=min(job.memory_gb, least[1]))
+            for job in jobs
+        ]
     return tuple(jobs)
 
 
@@ -197,7 +203,10 @@ def _fitted(draw: _Draw, job: SmallJob, room: Mapping[str, int]) -> SmallJob:
     usable = {kind: rate for kind, rate in job.rates.items() if rate}
     gang = min(job.gang, max(room[kind] for kind in usable))
     fastest = max(rate for kind, rate in usable.items() if room[kind] >= gang)
-    return replace(job, gang=gang, work=max(job.work * fastest, ONE))
+    work = max(job.work * fastest, ONE)
+    if "copies" in draw:
+        work = Fraction(math.ceil(work))  # Copies share whole iterations.
+    return replace(job, gang=gang, work=work)
 
 
 def _more(

@@ -14,8 +14,10 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.features import APART, Feature
 from shadowprice.instances.schedule_class import ScheduleClass
 from support.drawn_worlds import FEATURES, drawn
+from support.small_costs import Least, cost
 from support.small_instances import klass_of
-from support.small_worlds import TICKS, Klass, Least, World, cost, least
+from support.small_search import least
+from support.small_worlds import TICKS, Klass, World
 
 SEARCHING = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 FIRST = int(os.environ["SEED"]) << 20 if SEARCHING else 0

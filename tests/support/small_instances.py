@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,9 @@ from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
-from support.small_worlds import TICKS, Choice, Klass, SmallGraph, SmallProfile, World, runs_of
+from support.small_search import runs_of
+from support.small_ways import Choice
+from support.small_worlds import TICKS, Klass, SmallGraph, SmallProfile, World
 
 
 def cluster_of(world: World) -> Cluster:
@@ -204,8 +205,3 @@ def schedule_of(world: World, found: Sequence[Choice]) -> Schedule:
         partner=np.array([run.held.partner for run, _, _ in rows], dtype=np.int64),
         **more,
     )
-
-
-def ticks(seconds: Fraction | float) -> Fraction:
-    """Seconds in ticks, exactly."""
-    return Fraction(seconds) * TICKS
