@@ -240,4 +240,8 @@ def test_published_numbers_are_in_the_picture(path: Path) -> None:
 def test_the_front_page_has_the_verdicts(entries: list[builder.Entry]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for system, verdicts in builder.counts(entries).items():
-        assert f"| {system} | {builder.in_words(verdicts)}" in readme, system
+        assert f"| {system} | {builder.in_words(verdicts)} |" in readme, system
+    assert builder.front_page(readme, entries) == readme, "make reproduction"
+    stale = re.sub(r"^(\| Gavel \|)[^|]*\|", r"\1 all |", readme, flags=re.MULTILINE)
+    assert stale != readme
+    assert builder.front_page(stale, entries) == readme
