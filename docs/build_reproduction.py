@@ -1,8 +1,8 @@
 """The page of published numbers and ours, from the figures and their stored tables.
 
 ``python docs/build_reproduction.py docs/reproduction.md README.md`` writes it, and the column of verdicts of the front
-page; without a file the page is printed. A number of the page is in a table of ``paper_figs/data``, which a figure of the
-default size has written.
+page; without a file the page is printed. A number of the page is in a table of ``paper_figs/data``, which a figure of
+the default size has written.
 """
 
 from __future__ import annotations
