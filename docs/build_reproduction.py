@@ -1,14 +1,16 @@
 """The page of published numbers and ours, from the figures and their stored tables.
 
-``python docs/build_reproduction.py docs/reproduction.md`` writes it; without a file it is printed. A number
-of the page is in a table of ``paper_figs/data``, which a figure of the default size has written.
+``python docs/build_reproduction.py docs/reproduction.md README.md`` writes it, and the column of verdicts of the front
+page; without a file the page is printed. A number of the page is in a table of ``paper_figs/data``, which a figure of
+the default size has written.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -191,9 +193,25 @@ def _measured(compared: Compared) -> Iterator[str]:
     yield "" if compared.others is None else compared.others.text()
 
 
+def front_page(text: str, found: Iterable[Entry]) -> str:
+    """The front page with the verdicts of each system in the second column of its table."""
+    for system, verdicts in counts(found).items():
+        row = re.compile(rf"^(\| {re.escape(system)} \|)[^|]*\|", re.MULTILINE)
+        text = row.sub(rf"\1 {in_words(verdicts)} |", text, count=1)
+    return text
+
+
+def main(files: Sequence[str]) -> None:
+    """Write the page, and the column of the front page if that is named, too."""
+    found = entries()
+    if not files:
+        print(page(found), end="")
+        return
+    Path(files[0]).write_text(page(found), encoding="utf-8")
+    for name in files[1:]:
+        path = Path(name)
+        path.write_text(front_page(path.read_text(encoding="utf-8"), found), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    text = page(entries())
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    main(sys.argv[1:])

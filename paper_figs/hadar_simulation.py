@@ -157,7 +157,7 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         page.published_line(axes, theirs, "", along="x")
         axes.set_xlim(0.0, reach)
         axes.set_title(f"{words} over {than}")
-        axes.set_xlabel("times better")
+        axes.set_xlabel("times better" + (", - - published" if page.compares else ""))
         if number % len(PANELS) == 0 or page.width_in < PAGE_IN:
             axes.set_ylabel(WORKLOADS[kind])
         if number % len(PANELS) and page.width_in >= PAGE_IN:

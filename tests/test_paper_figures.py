@@ -8,18 +8,23 @@ import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from shadowprice.analysis.figures import (
     Cause,
     Estimate,
     Figure,
     Independence,
+    Page,
     ReproductionVerdict,
     Sampling,
     Size,
 )
 from shadowprice.analysis.figures.command import load_figure
+from shadowprice.analysis.figures.page import STYLE
 from shadowprice.analysis.figures.results import point_key, read_table, settings_of
 from shadowprice.analysis.figures.settings import option
 
@@ -211,7 +216,32 @@ def test_queues_are_not_thresholds_again(entries: list[builder.Entry]) -> None:
         assert (queues.value.to_numpy() != last.value.to_numpy()).mean() > 0.5
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_published_numbers_are_in_the_picture(path: Path) -> None:
+    """Of every figure that has any, and of none that does not compare."""
+    figure = load_figure(path)
+    if not figure.published:
+        return
+    table = read_table(FOLDER / "data" / f"{figure.name}.csv")
+    settings = figure.sizes[Size.DEFAULT].settings
+
+    def words(*, compares: bool) -> list[str]:
+        with mpl.rc_context(STYLE):
+            picture = figure.draw(table, settings, Page(compares=compares))
+        found = [text.get_text() for text in picture.findobj(Text)]
+        found += [str(line.get_label()) for line in picture.findobj(Line2D)]
+        return [word for word in found if re.search("published|abstract|artifact,|text:", word)]
+
+    assert words(compares=True)
+    assert len(words(compares=True)) > len(words(compares=False))
+
+
 def test_the_front_page_has_the_verdicts(entries: list[builder.Entry]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for system, verdicts in builder.counts(entries).items():
-        assert f"| {system} | {builder.in_words(verdicts)}" in readme, system
+        assert f"| {system} | {builder.in_words(verdicts)} |" in readme, system
+    assert builder.front_page(readme, entries) == readme, "make reproduction"
+    stale = re.sub(r"^(\| Gavel \|)[^|]*\|", r"\1 all |", readme, flags=re.MULTILINE)
+    assert stale != readme
+    assert builder.front_page(stale, entries) == readme
