@@ -9,15 +9,24 @@ gangs, Gavel is heterogeneity-aware max-min fairness.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from _gavel import TYPES, cluster, table
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Estimate, Row, estimate
+from shadowprice.analysis.figures import (
+    Cause,
+    Estimate,
+    Independence,
+    Published,
+    Row,
+    estimate,
+)
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.plots.style import COLOURS
 from shadowprice.analysis.run_metrics import RunMetrics, of_schedule
@@ -196,6 +205,53 @@ def ratios(rows: pd.DataFrame, than: str, column: str) -> dict[str, Estimate]:
     wide = rows.pivot_table(index="seed", columns="system", values=column)
     names = [name for name in dict.fromkeys(rows["system"]) if than in wide]
     return {name: estimate((wide[than] / wide[name]).dropna()) for name in names}
+
+
+CLAIMS = {
+    "ttd": ("TTD over Gavel", 1.20, "1.20", "arXiv 2503.10918, abstract"),
+    "jct": ("mean JCT over Gavel", 2.5, "", "IPDPS'24, abstract"),
+    "jct_yarn": ("mean JCT over YARN-CS", 3.0, "", "IPDPS'24, abstract"),
+    "queueing": ("queueing delay over Gavel", 1.15, "", "IPDPS'24, abstract"),
+    "ftf": ("FTF over Gavel", 1.015, "", "IPDPS'24, abstract"),
+}
+"""Words, number, the same as printed, and place of the factors of the abstracts."""
+
+NOT_READ = (
+    "Utility, prices and jobs are recalled: of the paper's text we have the abstract alone. The variant was picked "
+    "among those that were run."
+)
+
+
+def published(
+    key: str,
+    variant: str,
+    where: str,
+    ours: Callable[[pd.DataFrame], Estimate | None],
+    **more: Any,
+) -> Published:
+    """A factor of the abstracts beside that of one variant on one workload; further fields as given."""
+    words, value, printed, place = CLAIMS[key]
+    return Published(
+        system="Hadar",
+        place=place,
+        what=f"{variant}: {words}, {where}",
+        value=value,
+        unit="x",
+        ours=ours,
+        settings=f"480 jobs, 60 GPUs, {where}",
+        cause=Cause.NOT_READ,
+        why=NOT_READ,
+        claim=words,
+        printed=printed,
+        independence=Independence.ONE_OF_MANY,
+        **more,
+    )
+
+
+def mean_limit(rows: pd.DataFrame, system: str, column: str) -> float | None:
+    """Certified best factor over a system that any scheduler could have, mean over its seeds."""
+    values = rows.loc[rows["system"] == system, column].dropna()
+    return None if values.empty else float(values.mean())
 
 
 def range_of(rows: pd.DataFrame, system: str, column: str) -> tuple[float, float] | None:

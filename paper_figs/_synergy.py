@@ -41,6 +41,12 @@ FULL_GPUS = 128
 ANY = "any scheduler"
 """Name of the certified lower bound among the policies."""
 
+UP_TO = 3.4
+"""Largest factor over proportional shares, published in the abstract."""
+
+UP_TO_CLAIM = "proportional / TUNE, mean JCT, up to"
+"""Claim that Figures 8 and 9 are both measurements of."""
+
 COLOUR = {"proportional": "#D55E00", "tune": "#0072B2", ANY: "#AA0000"}
 
 PROFILES = Path(__file__).parent / "published" / "synergy_profiles.json"

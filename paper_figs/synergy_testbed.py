@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
+from _measures import clear_of_marks
 from _synergy import ANY, cluster, instance, published_profiles
 from matplotlib.figure import Figure as Picture
 
@@ -21,9 +22,12 @@ from shadowprice.analysis.figures import (
     Estimate,
     Evidence,
     Figure,
+    Independence,
+    Others,
     Page,
     Published,
     Row,
+    Sampling,
     Size,
     Sized,
     estimate,
@@ -41,6 +45,9 @@ TRACES = {
 }
 POLICIES = ("fair", "tune")
 """Proportional shares, and TUNE, as the artifact calls them."""
+
+FACTORS = {STATIC: ("FIFO", 1.4), DYNAMIC: ("SRTF", 1.5)}
+"""Order, and published factor of TUNE over proportional shares, by trace."""
 
 COLOURS_OF = {"fair": "#D55E00", "tune": "#0072B2"}
 
@@ -128,6 +135,14 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         }
         page.bars(axes, values, colours={name: COLOURS_OF[name.split()[-1]] for name in values})
         page.limit_line(axes, float(mine[f"least_{column}"].iloc[0]), ANY, along="x")
+        order, factor = FACTORS[trace]
+        fair = f"{order} {POLICIES[0]}"
+        if fair in values and page.compares:
+            at, place = values[fair].mean / factor, list(values).index(f"{order} {POLICIES[1]}")
+            mark = {"linestyle": "none", "marker": "|", "markersize": 14, "markeredgewidth": 1.6}
+            page.published_curve(axes, [at], [place], "published", **mark)
+            clear_of_marks(axes, {place: at})
+            axes.set_xlabel(f"{label}, | published: {fair} / {factor:g}")
     return picture
 
 
@@ -154,8 +169,15 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
     )
 
 
-def published(trace: str, order: str, column: str, what: str, value: float) -> Published:
+def over_orders(table: pd.DataFrame, trace: str, column: str) -> Others | None:
+    """Range of a factor over the orders."""
+    orders = dict.fromkeys(table["order"])
+    return Others.over((gain(table, trace, order, column) for order in orders), "orders")
+
+
+def published(trace: str, column: str, what: str) -> Published:
     """A recalled factor beside ours, with what any scheduler could have."""
+    order, value = FACTORS[trace]
 
     def ours(table: pd.DataFrame) -> Estimate | None:
         found = gain(table, trace, order, column)
@@ -176,14 +198,18 @@ def published(trace: str, order: str, column: str, what: str, value: float) -> P
         settings=f"the artifact's 100 jobs, 32 GPUs, {order}",
         evidence=Evidence.RECALLED,
         cause=Cause.TESTBED,
-        why="A simulation without the effects of a real cluster.",
+        why="A simulation without the effects of a real cluster; the order of the published run is recalled.",
+        sampling=Sampling.NOTHING,
+        independence=Independence.ONE_OF_MANY,
+        own_jobs=True,
         limit=limit,
+        others=lambda table: over_orders(table, trace, column),
     )
 
 
 PUBLISHED = (
-    published(STATIC, "FIFO", "makespan_h", "makespan", 1.4),
-    published(DYNAMIC, "SRTF", "jct_h", "mean JCT", 1.5),
+    published(STATIC, "makespan_h", "makespan"),
+    published(DYNAMIC, "jct_h", "mean JCT"),
 )
 
 FIGURE = Figure(

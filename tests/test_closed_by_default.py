@@ -81,3 +81,56 @@ def test_what_is_known_is_written_out():
         names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
         other = {each for each in names if each not in ("frozenset", "Feature")}
         assert all(each.endswith("KNOWS") for each in other), f"{name}: {other}"
+
+
+SAYS = {
+    "throughput": Feature.TYPES,
+    "overheads": Feature.CHARGES,
+    "pair_throughputs": Feature.SHARING,
+    "graphs": Feature.GRAPHS,
+    "conditions": Feature.PROFILES,
+    "sensitivity": Feature.PROFILES,
+    "locality": Feature.SPREAD,
+    "elasticity": Feature.WIDTHS,
+    "copies": Feature.COPIES,
+    "failures": Feature.FAILURES,
+    "quotas": Feature.QUOTAS,
+    "fractional": Feature.PARTS,
+    "gpu_milli": Feature.PARTS,
+    "on_cores": Feature.CORES,
+    "asking": Feature.AMOUNTS,
+    "fixed_amounts": Feature.AMOUNTS,
+    "until_complete": Feature.WINDOW,
+    "stopped_s": Feature.STOPPED,
+    "restarts": Feature.RESTART,
+    "preemption": Feature.RESTART,
+}
+"""Attributes by which code asks an instance for a feature without naming it."""
+
+BUILDERS = {
+    "analysis/run_directory/directory.py: _instance": "an instance from its files",
+    "analysis/settle.py: settle": "an instance from the options of a run",
+    "execution/engine.py: __init__": "the parts of an engine",
+    "execution/simulated_hosts.py: __init__": "the tables of speeds and charges of simulated hosts",
+    "instances/instance.py: __post_init__": "each field, checked by its own module",
+    "proofs/testing/subject.py: __repr__": "a test case as text",
+    "solvers/job_table.py: of": "the columns of what a policy sees",
+    "solvers/job_table.py: _given": "the same",
+    "solvers/offline/modes/nodes.py: node_modes": "the ways in which a gang can lie on nodes",
+}
+"""Functions that read four features or more of an instance and refuse none: what they make of them."""
+
+
+def test_no_other_function_has_a_list_of_features():
+    """What four features have in common is said by a constant; only what makes something of each may name them."""
+    found = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            inner = [each for each in ast.walk(node) if isinstance(each, ast.Attribute)]
+            asked = {SAYS[each.attr] for each in inner if each.attr in SAYS}
+            named = {each.attr for each in inner if ast.unparse(each.value) == "Feature"}
+            if len(asked) >= 4 or len(named) >= 4:
+                found.add(f"{path.relative_to(PACKAGE).as_posix()}: {node.name}")
+    assert found == set(BUILDERS)

@@ -115,6 +115,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "shadowprice.analysis.figures.page",
             "shadowprice.analysis.statistics.estimates",
             "shadowprice.analysis.figures.published",
+            "shadowprice.analysis.figures.verdicts",
         ),
     ),
     "conditions": (

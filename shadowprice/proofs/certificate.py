@@ -135,8 +135,7 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     Returns
     -------
     ndarray of bool, shape (n,)
-        True for jobs that are complete: all of them, unless the run ends with a window of jobs or was
-        stopped.
+        True for jobs that are complete: all, unless the run ends with a window of jobs or was stopped.
 
     Raises
     ------
@@ -345,9 +344,8 @@ class ScheduleChecks:
 
     def _why_unable(self, row: int) -> str:
         """Reason why the job of a row cannot run on the GPU type of its node."""
-        job, gpu_type = int(self.schedule.job[row]), self.gpu_type[self.schedule.node[row]]
-        gang = int(self.workload.gpus[job])
-        gpus = int(self.size[self.gpu_type == gpu_type].sum())
+        job, gpu_type = self.schedule.job[row], self.gpu_type[self.schedule.node[row]]
+        gang, gpus = self.workload.gpus[job], self.size[self.gpu_type == gpu_type].sum()
         if gang > gpus:
             return f"its gang of {gang} GPUs is larger than the {gpus} of this node's GPU type"
         return "the job has no throughput on this node's GPU type"

@@ -5,12 +5,19 @@ A figure is one file that ends with ``FIGURE = Figure(...)``; :func:`main` makes
 
 from shadowprice.analysis.figures.figure import Figure, Row, Size, Sized
 from shadowprice.analysis.figures.page import Page
-from shadowprice.analysis.figures.published import Cause, Evidence, Published, ReproductionVerdict
+from shadowprice.analysis.figures.published import Cause, Evidence, Others, Published
 from shadowprice.analysis.figures.settings import require_known
+from shadowprice.analysis.figures.verdicts import (
+    Independence,
+    Relation,
+    ReproductionVerdict,
+    Sampling,
+)
 from shadowprice.analysis.statistics.estimates import (
     Estimate,
     estimate,
     ratio_by_seed,
+    signed_estimate,
 )
 
 __all__ = [
@@ -18,16 +25,21 @@ __all__ = [
     "Estimate",
     "Evidence",
     "Figure",
+    "Independence",
+    "Others",
     "Page",
     "Published",
+    "Relation",
     "ReproductionVerdict",
     "Row",
+    "Sampling",
     "Size",
     "Sized",
     "estimate",
     "main",
     "ratio_by_seed",
     "require_known",
+    "signed_estimate",
 ]
 
 

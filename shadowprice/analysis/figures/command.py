@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -49,6 +50,8 @@ class FigureRun:
     settings : dataclass instance
     older : bool
         Rows that other code gave are taken too.
+    first_seed : int, optional
+        Least seed in place of the figure's own.
     """
 
     figure: Figure
@@ -56,6 +59,7 @@ class FigureRun:
     size: Size
     settings: Any
     older: bool = False
+    first_seed: int | None = None
 
     @property
     def out(self) -> Path:
@@ -69,9 +73,33 @@ class FigureRun:
 
     @property
     def is_default(self) -> bool:
-        """True if a run of the default size has its settings, files aside."""
+        """True if a run of the default size has its settings and seeds, files aside."""
         sized = self.figure.sizes[self.size]
-        return self.size is Size.DEFAULT and _but_files(sized.settings) == _but_files(self.settings)
+        same = _but_files(sized.settings) == _but_files(self.settings)
+        return self.size is Size.DEFAULT and self.first_seed is None and same
+
+    def points(self) -> list[Any]:
+        """All points of the settings, with the seeds that are asked for."""
+        return points_from(self.figure, self.settings, self.first_seed)
+
+
+def points_from(figure: Figure, settings: Any, first_seed: int | None) -> list[Any]:
+    """Points of a figure; with ``first_seed`` all seeds are moved so that the least is this.
+
+    Raises
+    ------
+    InputError
+        If the seed is negative, or the points have none to move.
+    """
+    points = list(figure.points(settings))
+    if first_seed is None:
+        return points
+    if first_seed < 0:
+        raise InputError(f"--first-seed {first_seed}: expected 0 or more")
+    if not all(hasattr(point, "seed") for point in points):
+        raise InputError(f"--first-seed {first_seed}: figure {figure.name} has no seeds")
+    by = first_seed - min(point.seed for point in points)
+    return [dataclasses.replace(point, seed=point.seed + by) for point in points]
 
 
 def _but_files(settings: Any) -> dict[str, Any]:
@@ -111,7 +139,7 @@ def _one(figure: Figure, file: Path, arguments: Sequence[str] | None) -> int:
     add_options(parser, sized, f"settings of size {size}")
     parser.add_argument("--redraw", action="store_true", help="draw the stored table, run nothing")
     given = parser.parse_args(arguments)
-    job = FigureRun(figure, file, size, changed(sized, given), given.older)
+    job = FigureRun(figure, file, size, changed(sized, given), given.older, given.first_seed)
     return _make([job], given, redraw=given.redraw)
 
 
@@ -130,7 +158,8 @@ def _folder(folder: Path, arguments: Sequence[str] | None) -> int:
     for name in given.names or files:
         figure = load_figure(files[name])
         size = Size(given.size) if Size(given.size) in figure.sizes else Size.DEFAULT
-        jobs.append(FigureRun(figure, files[name], size, figure.sizes[size].settings, given.older))
+        settings = figure.sizes[size].settings
+        jobs.append(FigureRun(figure, files[name], size, settings, given.older, given.first_seed))
     return _make(jobs, given, redraw=given.redraw)
 
 
@@ -141,6 +170,12 @@ def _parser(description: str, sizes: Any) -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=_positive, default=cores(), metavar="COUNT")
     parser.add_argument(
         "--older", action="store_true", help="take stored results although code has changed since"
+    )
+    parser.add_argument(
+        "--first-seed",
+        type=int,
+        metavar="SEED",
+        help="least seed; the others are moved with it, and the kept tables stay as they are",
     )
     return parser
 
@@ -210,6 +245,7 @@ class Task:
     index: int
     code: str
     key: str
+    first_seed: int | None = None
 
 
 def _run_missing(jobs: Sequence[FigureRun], processes: int) -> dict[str, str]:
@@ -218,10 +254,10 @@ def _run_missing(jobs: Sequence[FigureRun], processes: int) -> dict[str, str]:
     for job in jobs:
         results, code = _results(job), code_digest(job.file)
         settings = json.dumps(plain(job.settings))
-        for index, point in enumerate(job.figure.points(job.settings)):
+        for index, point in enumerate(job.points()):
             key = point_key(point)
             if results.find(key, code, older=job.older) is None:
-                tasks[Task(job.file, settings, index, code, key)] = job
+                tasks[Task(job.file, settings, index, code, key, job.first_seed)] = job
     failed: dict[str, str] = {}
     for count, (task, ended) in enumerate(ends_on_cores(list(tasks), run_task, processes), start=1):
         name = tasks[task].figure.name
@@ -246,7 +282,7 @@ def run_task(task: Task) -> Kept | str:
         figure = load_figure(task.file)
         # Classes of a figure's own file are others in another process.
         settings = from_plain(json.loads(task.settings), figure.sizes[Size.DEFAULT].settings)
-        point = list(figure.points(settings))[task.index]
+        point = points_from(figure, settings, task.first_seed)[task.index]
         rows: list[Row] = figure.run(point)
     except Exception:
         # One point that fails must not take the others with it.
@@ -278,14 +314,14 @@ def _collected(job: FigureRun) -> tuple[pd.DataFrame, int]:
     """The table of a figure whose points are all there, and how many points other code gave."""
     results, code = _results(job), code_digest(job.file)
     kept = []
-    for point in job.figure.points(job.settings):
+    for point in job.points():
         found = results.find(point_key(point), code, older=job.older)
         if found is None:
             raise InputError(f"figure {job.figure.name}: point {point_key(point)} has no rows")
         kept.append(found)
     table = table_of(kept)
     for path in (job.out / f"{job.figure.name}.csv", *((job.stored,) if job.is_default else ())):
-        write_table(path, table, job.figure, job.size, job.settings, kept)
+        write_table(path, table, job, kept)
     # As the table reads when it is taken from the file: floats lose their last digits there.
     return read_table(job.out / f"{job.figure.name}.csv"), sum(each.code != code for each in kept)
 

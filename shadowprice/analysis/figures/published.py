@@ -1,27 +1,27 @@
-"""Published numbers beside ours: verdicts, and causes of differences."""
+"""Published numbers beside ours: claims, verdicts, and causes of differences."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from shadowprice.analysis.figures.verdicts import (
+    FACTORS,
+    Claim,
+    Independence,
+    Relation,
+    ReproductionVerdict,
+    Sampling,
+    numbers_verdict,
+    verdict_of,
+)
 from shadowprice.analysis.statistics.estimates import Estimate, shown
 from shadowprice.analysis.wording import at_most
 
 if TYPE_CHECKING:
     import pandas as pd
-
-CLOSE = 0.05
-"""Relative distance up to which a number is reproduced, whatever its interval."""
-
-FACTOR = 1.5
-"""Factor up to which a number has the published shape."""
-
-_NEUTRAL = {"x": 1.0, "%": 0.0}
-"""Value of a unit that says 'no difference'; other units have none."""
 
 
 class Evidence(StrEnum):
@@ -33,23 +33,14 @@ class Evidence(StrEnum):
     """Measured in a drawing of the paper."""
 
 
-class ReproductionVerdict(StrEnum):
-    """Relation of our number to the published one."""
-
-    REPRODUCED = "reproduced"
-    """Inside our interval of 95 %, which excludes that there is no difference, or within 5 %."""
-
-    IN_SHAPE = "in shape"
-    """On the same side of no difference, and no more than a factor of 1.5 away."""
-
-    NOT = "not"
-
-
 class Cause(StrEnum):
-    """Cause of a difference."""
+    """Cause of a difference, or what could be one."""
 
     NOT_PUBLIC = "not public"
     """The trace, split or measurement that it was made with is not to be had."""
+
+    NOT_READ = "not read by us"
+    """The paper's text is to be had, and we have its abstract alone."""
 
     RECALLED = "recalled"
     """The paper's formula or setting is recalled, not read."""
@@ -61,9 +52,48 @@ class Cause(StrEnum):
     """We do something else, and say what."""
 
     IMPOSSIBLE = "cannot be right"
-    """A certified limit shows that no scheduler reaches it in the setting that is known."""
+    """A certified limit of the paper's own jobs is below it: no scheduler reaches it."""
+
+    NOT_REACHABLE = "not reachable on our substitute"
+    """A certified limit of the jobs that stand for the paper's is below it."""
 
     UNEXPLAINED = "not explained"
+
+    NONE = "none known"
+    """The same jobs, cluster and rules, as far as we know."""
+
+
+@dataclass(frozen=True)
+class Others:
+    """Range over the settings among which one was chosen.
+
+    Parameters
+    ----------
+    low, high : float
+        Least and largest mean over all of them, the chosen one included.
+    count : int
+        Number of settings.
+    of : str
+        Words for them: ``mixes``.
+    """
+
+    low: float
+    high: float
+    count: int
+    of: str
+
+    @classmethod
+    def over(cls, means: Iterable[float | Estimate | None], of: str) -> Others | None:
+        """The range over settings; those without a number are left out. None if none has one."""
+        found = [each.mean if isinstance(each, Estimate) else each for each in means]
+        numbers = [each for each in found if each is not None]
+        return cls(min(numbers), max(numbers), len(numbers), of) if numbers else None
+
+    def text(self) -> str:
+        """``1.14 to 5 over 7 mixes``, or that no other was run."""
+        if self.count == 1:
+            return f"no other {self.of} run"
+        return f"{shown(self.low)} to {shown(self.high)} over {self.count} {self.of}"
 
 
 @dataclass(frozen=True)
@@ -85,12 +115,28 @@ class Published:
     ours : callable
         From a figure's table to an estimate; None where the table has no rows for it.
     settings : str
-        In a few words: jobs, cluster, seeds.
+        In a few words: jobs, cluster.
+    cause : Cause
+        What a difference comes from, or could come from.
+    why : str
+        The same in a sentence.
     evidence : Evidence
-    cause, why : Cause and str, optional
-        Printed where the verdict is not *reproduced*.
+    claim : str
+        The claim that it is a measurement of, if there are several; they are counted as one.
+    printed : str
+        The number as the paper prints it, where zeros at its end are lost (``1.00``) or it is a word (``flat``).
+    relation : Relation
+        What the paper says of it: that it is so much, at most or at least so much.
+    sampling : Sampling
+    independence : Independence
+    own_jobs : bool
+        True if the jobs are the paper's own, so that a limit below the number refutes it.
     limit : callable, optional
-        From the table to the certified best factor that any scheduler could have.
+        From the table to the certified best factor that any scheduler could have, mean over the seeds.
+    others : callable, optional
+        From the table to the range over all settings that were run.
+    remark : callable, optional
+        From the table to a sentence that has to be read with the number.
     """
 
     system: str
@@ -100,71 +146,99 @@ class Published:
     unit: str
     ours: Callable[[pd.DataFrame], Estimate | None]
     settings: str
+    cause: Cause
+    why: str
     evidence: Evidence = Evidence.READ
-    cause: Cause | None = None
-    why: str = ""
+    claim: str = ""
+    printed: str = ""
+    relation: Relation = Relation.EQUAL
+    sampling: Sampling = Sampling.SEEDS
+    independence: Independence = Independence.TESTED
+    own_jobs: bool = False
     limit: Callable[[pd.DataFrame], float | None] | None = None
+    others: Callable[[pd.DataFrame], Others | None] | None = None
+    remark: Callable[[pd.DataFrame], str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit in FACTORS and self.value == 1.0 and not self.printed:
+            raise ValueError(f"{self.what!r}: 1 says 'no difference'; give it as it is printed")
+
+    @property
+    def claim_key(self) -> tuple[str, str]:
+        """System and claim: what is counted once."""
+        return self.system, self.claim or self.what
+
+    @property
+    def text(self) -> str:
+        """Number and unit as published: ``at most 1.1 x``."""
+        number = f"{self.printed or shown(self.value, 6)} {self.unit}"
+        return f"{self.relation} {number}".strip()
+
+    @property
+    def tested_claim(self) -> Claim:
+        """The number as it is tested."""
+        text = self.printed or shown(self.value, 12)
+        digits = text.replace(",", "").lstrip("-").partition(".")
+        is_number = digits[0].isdecimal()
+        rounding = 0.5 * 10.0 ** -len(digits[2]) if is_number else 0.0
+        return Claim(self.value, self.unit, rounding, self.relation)
 
     def compared(self, table: pd.DataFrame) -> Compared | None:
-        """Our number from a table beside the published one; None where the table does not have it.
-
-        Raises
-        ------
-        ValueError
-            If the cause says that no scheduler can, and the limit does not show it.
-        """
+        """Our number from a table beside the published one; None where the table does not have it."""
         ours = self.ours(table)
         if ours is None:
             return None
         limit = None if self.limit is None else self.limit(table)
-        if self.cause is Cause.IMPOSSIBLE and (limit is None or limit >= self.value):
-            raise ValueError(
-                f"{self.what!r}: 'cannot be right' needs a limit below {self.value:g}; it is {limit}"
-            )
-        return Compared(self, ours, verdict(self.value, self.unit, ours), limit)
+        found = numbers_verdict(self.tested_claim, ours, self.sampling, limit)
+        return Compared(
+            self,
+            ours,
+            verdict_of(found, self.independence),
+            limit,
+            None if self.others is None else self.others(table),
+            "" if self.remark is None else self.remark(table),
+        )
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A published number, ours, the verdict, and the limit of all schedulers if one is known."""
+    """A published number, ours, the verdict, the limit of all schedulers and other settings if known."""
 
     published: Published
     ours: Estimate
     verdict: ReproductionVerdict
     limit: float | None
+    others: Others | None = None
+    remark: str = ""
+
+    @property
+    def cause(self) -> Cause:
+        """Cause of the difference: the limit, where that is below the number."""
+        p = self.published
+        if p.tested_claim.is_beyond(self.limit):
+            return Cause.IMPOSSIBLE if p.own_jobs else Cause.NOT_REACHABLE
+        return p.cause
+
+    @property
+    def seeds(self) -> str:
+        """Number of seeds, or that nothing is drawn: ``10``, ``3, the paper's seeds``."""
+        p = self.published
+        if p.sampling is Sampling.NOTHING:
+            return str(p.sampling)
+        same = f", {p.sampling}" if p.sampling is Sampling.SAME_SEEDS else ""
+        return f"{self.ours.count}{same}"
 
     def sentence(self) -> str:
         """One line for a caption."""
         p = self.published
         known = "" if p.evidence is Evidence.READ else f", {p.evidence}"
-        said = f"{p.what} ({p.place}{known}): published {shown(p.value, 6)} {p.unit}, ours {self.ours.text()}"
+        said = f"{p.what} ({p.place}{known}): published {p.text}, ours {self.ours.text()} ({self._drawn()})"
         if self.limit is not None:
             said += f", no scheduler can exceed {at_most(self.limit)}"
-        said += f": {self.verdict}"
-        if self.verdict is not ReproductionVerdict.REPRODUCED and p.cause is not None:
-            said += f" ({p.cause})"
-        return said + "."
+        if self.others is not None:
+            said += f", {self.others.text()}"
+        return f"{said}: {self.verdict} ({self.cause})."
 
-
-def verdict(value: float, unit: str, ours: Estimate) -> ReproductionVerdict:
-    """Relation of our estimate to a published value.
-
-    An interval so wide that it holds no difference at all proves nothing: it has to exclude that,
-    and the mean to have the value's shape.
-    """
-    neutral = _NEUTRAL.get(unit)
-    shape = _shape(value, neutral, ours.mean)
-    close = abs(ours.mean - value) <= CLOSE * abs(value)
-    differs = not ours.low <= (neutral or 0.0) <= ours.high
-    if close or (shape and differs and ours.low <= value <= ours.high):
-        return ReproductionVerdict.REPRODUCED
-    return ReproductionVerdict.IN_SHAPE if shape else ReproductionVerdict.NOT
-
-
-def _shape(value: float, neutral: float | None, mean: float) -> bool:
-    """True if a mean is on the side of no difference where the value is, and within the factor."""
-    if not math.isfinite(mean) or mean * value <= 0.0:
-        return mean == value
-    if neutral is not None and (mean - neutral) * (value - neutral) < 0.0:
-        return False
-    return max(mean / value, value / mean) <= FACTOR
+    def _drawn(self) -> str:
+        nothing = self.published.sampling is Sampling.NOTHING
+        return self.seeds if nothing else f"n = {self.seeds}"

@@ -14,7 +14,7 @@ import json
 import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 
@@ -57,14 +57,33 @@ def table_of(kept: Iterable[Kept]) -> pd.DataFrame:
     return pd.DataFrame([row for each in kept for row in each.rows])
 
 
-def write_table(
-    path: Path, table: pd.DataFrame, figure: Figure, size: Size, settings: Any, kept: Sequence[Kept]
-) -> None:
+class TableRun(Protocol):
+    """Run that gave a table, as its head tells it."""
+
+    @property
+    def figure(self) -> Figure:
+        """Figure."""
+
+    @property
+    def size(self) -> Size:
+        """Size."""
+
+    @property
+    def settings(self) -> Any:
+        """Settings."""
+
+    @property
+    def first_seed(self) -> int | None:
+        """Least seed, if not the figure's own."""
+
+
+def write_table(path: Path, table: pd.DataFrame, of: TableRun, kept: Sequence[Kept]) -> None:
     """Write a table as CSV, below lines that say with what it was made."""
     codes = pd.Series([each.code for each in kept]).value_counts(sort=False)
+    seeds = "" if of.first_seed is None else f"; seeds from {of.first_seed}"
     head = (
-        f"{figure.paper}; size {size}",
-        "settings " + json.dumps(settings_of(settings), sort_keys=True),
+        f"{of.figure.paper}; size {of.size}{seeds}",
+        "settings " + json.dumps(settings_of(of.settings), sort_keys=True),
         "code " + ", ".join(f"{code} ({count} points)" for code, count in codes.items()),
         f"shadowprice {shadowprice.__version__}, Python {platform.python_version()}, " + versions(),
         f"{sum(each.cpu_s for each in kept) / 60:.1f} minutes of CPU",

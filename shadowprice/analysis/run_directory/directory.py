@@ -26,6 +26,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -194,23 +195,15 @@ def save(
         If the path is a file, is a directory that holds something else than an earlier run, or
         cannot be written; or if a setting cannot be written as JSON.
     """
-    instance, together = outcome.instance, outcome.instance.pair_throughputs
-    graphs, conditions = instance.graphs, instance.conditions
+    instance = outcome.instance
     schedule = pa.Table.from_pandas(outcome.schedule.to_frame(), preserve_index=False)
     writers: dict[str, Callable[[Path], object]] = {
         WORKLOAD: lambda path: write_workload(instance.workload, path),
         SCHEDULE: lambda path: pq.write_table(schedule, path),
     }
-    if together is not None:
-        writers[TOGETHER] = lambda path: pq.write_table(to_table(together), path)
-    if graphs is not None:
-        writers[GRAPHS] = lambda path: path.write_text(to_json(graphs), encoding="utf-8")
-    if conditions is not None:
-        text = conditions_file.to_json(conditions)
-        writers[CONDITIONS] = lambda path: path.write_text(text, encoding="utf-8")
-    if instance.failures is not None:
-        faults = failures_file.to_table(instance.failures)
-        writers[FAILURES] = lambda path: pq.write_table(faults, path)
+    for feature, (file, write) in _FILES.items():
+        if feature in instance.features:
+            writers[file] = partial(write, instance)
     described = describe(outcome, provenance)
     writers |= cleaning_writer(provenance, described)
     write_run(Path(directory), writers, described)
@@ -421,6 +414,39 @@ _ENTRIES: Mapping[Feature, tuple[str, Callable[[Instance], object]]] = MappingPr
     }
 )
 """Entries of ``run.json`` on what an instance has beside jobs, nodes and charges."""
+
+
+def _write_together(instance: Instance, path: Path) -> None:
+    assert instance.pair_throughputs is not None
+    pq.write_table(to_table(instance.pair_throughputs), path)
+
+
+def _write_graphs(instance: Instance, path: Path) -> None:
+    assert instance.graphs is not None
+    path.write_text(to_json(instance.graphs), encoding="utf-8")
+
+
+def _write_conditions(instance: Instance, path: Path) -> None:
+    assert instance.conditions is not None
+    path.write_text(conditions_file.to_json(instance.conditions), encoding="utf-8")
+
+
+def _write_failures(instance: Instance, path: Path) -> None:
+    assert instance.failures is not None
+    pq.write_table(failures_file.to_table(instance.failures), path)
+
+
+_FILES: Mapping[Feature, tuple[str, Callable[[Instance, Path], None]]] = MappingProxyType(
+    {
+        Feature.SHARING: (TOGETHER, _write_together),
+        Feature.GRAPHS: (GRAPHS, _write_graphs),
+        Feature.PROFILES: (CONDITIONS, _write_conditions),
+        Feature.SPREAD: (CONDITIONS, _write_conditions),
+        Feature.WIDTHS: (CONDITIONS, _write_conditions),
+        Feature.FAILURES: (FAILURES, _write_failures),
+    }
+)
+"""Files on what an instance has beside jobs, nodes and charges."""
 
 
 def _read_schedule(path: Path) -> Schedule:

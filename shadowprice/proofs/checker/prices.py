@@ -77,7 +77,7 @@ def bound_configurations(jobs: LeastWork, bound: Record) -> Fraction:
     widths, capacity = sorted(set(jobs.gang)), jobs.gpus
     need(len(bound["prices"]) == len(widths), f"there are no prices for gangs of {widths!r:.80}")
     effort = Effort("configurations", len(jobs.gang), MOST_SUMS)
-    effort.spend(len(bound["grid"]) * len(widths) * (capacity + 1))
+    effort.spend((len(bound["grid"]) - 1) * len(widths) * capacity)
     found = [cells_of(bound["grid"], row) for row in bound["prices"]]
     grid, rows = found[0][0], dict(zip(widths, (row for _, row in found), strict=True))
     release: dict[int, list[int]] = {g: [] for g in widths}

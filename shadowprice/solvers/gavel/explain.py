@@ -17,7 +17,7 @@ def explain(allocation: Allocation) -> list[str]:
 
     Complementary slackness: a job with a price holds the level down; it is bounded by its own
     time if that has a price, and by the GPUs of each accelerator with a price on which it
-    runs; a job without a price gets more than the level asks for. Prices of an answer that is not proven
+    runs; a job without a price has the level, or gets more. Prices of an answer that is not proven
     explain nothing, and none is given.
     """
     problem, prices = allocation.problem, allocation.prices
@@ -75,7 +75,7 @@ def _why(job: int, full: bool, used: NDArray[np.bool_], prices: Prices, names: l
         if further or prices.spare[job]:
             bound = ", ".join(further) or "nobody: more than the level asks for"
             return f"level {level:.6g}, bounded by {bound}"
-        return f"level {level:.6g}, which it just has: its price is too small to tell from 0"
+        return f"level {level:.6g}, which it just has: more would cost too little to tell"
     bounds = [
         f"{names[a]} capacity, price {worker[a]:.6g} a GPU"
         for a in np.flatnonzero(used & (worker > SMALL * worker.max(initial=0.0))).tolist()

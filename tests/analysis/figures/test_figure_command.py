@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ FILE = """
 from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
-from shadowprice.analysis.figures import Figure, Published, Size, Sized, estimate, main
+from shadowprice.analysis.figures import Cause, Figure, Published, Size, Sized, estimate, main
 
 @dataclass(frozen=True)
 class Settings:
@@ -54,7 +55,8 @@ def caption(table, settings):
     return f"{len(table)} runs."
 
 PUBLISHED = (Published("A", "Figure 1", "mean JCT", 11.0, "h",
-    lambda table: estimate(table[table.rate == 1.0].jct_h) if (table.rate == 1.0).any() else None, "toy"),)
+    lambda table: estimate(table[table.rate == 1.0].jct_h) if (table.rate == 1.0).any() else None, "toy",
+    Cause.NOT_PUBLIC, "The jobs are not public."),)
 FIGURE = Figure("toy", "A paper, Figure 1",
     {Size.QUICK: Sized(Settings(seeds=1), 0.1), Size.DEFAULT: Sized(Settings(), 0.1)},
     points, run, draw, caption, PUBLISHED)
@@ -93,7 +95,7 @@ def test_writes_data_pictures_and_a_computed_caption(folder: Path) -> None:
     assert (out / "toy.pdf").read_bytes()[:4] == b"%PDF"
     text = (out / "toy.txt").read_text()
     assert "6 runs." in text
-    assert "published 11 h, ours 11 [8.52, 13.5]: reproduced." in text
+    assert "published 11 h, ours 11 [8.78, 13.8] (n = 3): open (not public)." in text
     # Default settings: the table that is kept in the repository, with what made it.
     stored = (folder / "data" / "toy.csv").read_text()
     assert "# code " in stored
@@ -144,6 +146,48 @@ def test_options_are_the_settings(folder: Path, capsys: pytest.CaptureFixture[st
     assert "none.csv" in capsys.readouterr().err
     assert made(folder, "other") == 2
     assert "figure 'other' is not one of toy" in capsys.readouterr().err
+
+
+def seeds_of(folder: Path) -> set[int]:
+    """Seeds of the table that was written last, whether it is kept or not."""
+    return set(read_table(folder / "out" / "toy.csv").seed)
+
+
+@pytest.mark.parametrize("command_of", [made, one])
+def test_other_seeds_can_be_run(
+    folder: Path, command_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are moved as they are, and the kept table is of the figure's own."""
+    assert command_of(folder) == 0
+    stored = (folder / "data" / "toy.csv").read_text()
+    ran(folder)
+    assert command_of(folder, "--first-seed", "100") == 0
+    assert seeds_of(folder) == {100, 101, 102}
+    assert sorted(ran(folder)) == [
+        f"{rate} {seed}" for rate in ("1.0", "2.0") for seed in (100, 101, 102)
+    ]
+    assert "size default; seeds from 100" in (folder / "out" / "toy.csv").read_text()
+    assert (folder / "data" / "toy.csv").read_text() == stored
+    # The figure's own least seed is no other one, and their rows are still there.
+    assert command_of(folder, "--first-seed", "0") == 0
+    assert seeds_of(folder) == {0, 1, 2}
+    assert ran(folder) == []
+    assert (folder / "data" / "toy.csv").read_text() == stored
+    assert command_of(folder, "--first-seed", "-1") == 2
+    assert "--first-seed -1: expected 0 or more" in capsys.readouterr().err
+
+
+def test_where_nothing_is_drawn_no_seed_can_be_moved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        FILE.replace("SIZE", "9")
+        .replace("    seed: int\n", "")
+        .replace(", seed, settings", ", settings")
+    )
+    (tmp_path / "toy.py").write_text(text)
+    assert made(tmp_path, "--first-seed", "7") == 2
+    assert "--first-seed 7: figure toy has no seeds" in capsys.readouterr().err
 
 
 def test_contents_of_a_file_are_part_of_a_point(folder: Path) -> None:

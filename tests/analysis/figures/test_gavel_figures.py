@@ -102,7 +102,8 @@ def test_a_run_that_was_given_up_is_in_no_mean_and_said(given_up: bool) -> None:
     ratio = by_what["LAS / Gavel, mean JCT, Up to 8 GPUs a job, 2.6 jobs/h"]
     assert ratio.ours.count == (2 if given_up else 3)
     assert ratio.ours.mean == pytest.approx(2.25)
-    assert ratio.verdict is ReproductionVerdict.REPRODUCED
+    assert ratio.verdict is ReproductionVerdict.REPLAYED
+    assert ratio.seeds == f"{ratio.ours.count}, the paper's seeds"
     assert not any("AlloX" in what for what in by_what)
 
 

@@ -120,10 +120,32 @@ def test_only_measured_rates_stand_beside_published_numbers() -> None:
     assert compared.ours.mean == 2.0
     assert compared.limit == 2.4
     assert jct.compared(simulated("made up", 2.4)) is None
-    # The cause says that no scheduler can have 2.5; a limit above that takes it back.
-    assert jct.cause is Cause.IMPOSSIBLE
-    with pytest.raises(ValueError, match="needs a limit below"):
-        jct.compared(simulated("measured", 2.6))
+    # These jobs stand for the paper's: a limit below 2.5 says nothing of its own.
+    assert (str(compared.verdict), compared.cause) == ("not", Cause.NOT_REACHABLE)
+    above = jct.compared(simulated("measured", 2.6))
+    assert above is not None
+    assert (str(above.verdict), above.cause) == ("open", Cause.NOT_READ)
+
+
+def test_a_limit_is_the_mean_over_the_seeds_of_the_value() -> None:
+    """A limit above the number on one seed of two does not allow it on both."""
+    for name, column in (("hadar_simulation", "system"), ("hadar_utilities", "utility")):
+        rows = pd.DataFrame({column: ["Gavel", "Gavel"], "seed": [0, 1], "limit_ttd": [1.3, 1.0]})
+        given = (rows, "Gavel", "limit_ttd") if column == "system" else (rows, "limit_ttd")
+        assert module(name).mean_limit(*given) == pytest.approx(1.15)
+
+
+def test_the_other_factor_of_the_same_runs_is_said() -> None:
+    """A better TTD at a quarter of Gavel's mean JCT is no better scheduler."""
+    bounds, fill = ["Gavel", "estimated", "0"], [False, True, True]
+    table = searched().assign(rates="measured", bounds=bounds, fill=fill)
+    (ttd,) = (each for each in figure("hadar_utilities").published if each.claim.startswith("TTD"))
+    compared = ttd.compared(table)
+    assert compared is not None
+    assert "The limit is below 1.2 on 0 of 1 seeds" in compared.remark
+    assert "the mean JCT of the same runs is 2.5 times as good as Gavel's" in compared.remark
+    assert compared.others is not None
+    assert compared.others.count == 2
 
 
 def test_hadare_is_compared_draw_by_draw() -> None:
@@ -138,9 +160,13 @@ def test_hadare_is_compared_draw_by_draw() -> None:
             )
         ]
     )
-    found = module("hadare_clusters").change(table, "ttd_h", "Hadar")
-    assert found["ratio"].tolist() == [-50.0, -75.0]
-    assert module("hadare_clusters").change(table, "ttd_h", "Gavel").empty
+    hadare = module("hadare_clusters")
+    assert hadare.beside(table, "ttd_h", "Hadar")["ratio"].tolist() == [0.5, 0.25]
+    assert hadare.beside(table, "ttd_h", "Gavel").empty
+    change = hadare.ours("lab", "ttd_h", "Hadar", None)(table.assign(rates="measured"))
+    assert change.mean == pytest.approx(-62.5)
+    # No run takes less than no time.
+    assert -100.0 < change.low < -75.0
 
 
 def searched() -> pd.DataFrame:

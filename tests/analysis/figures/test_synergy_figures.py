@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shadowprice.analysis.figures import ReproductionVerdict
+from shadowprice.analysis.figures import Cause, ReproductionVerdict
 from shadowprice.analysis.figures.command import compared, load_figure
 from shadowprice.errors import InputError
 from support.paths import ROOT
@@ -94,11 +94,14 @@ def test_load_is_compared_with_the_artifact_and_the_abstract(setting: ModuleType
     # Of the artifact's own jobs alone.
     assert mean.ours.mean == pytest.approx(10.0)
     assert mean.verdict is ReproductionVerdict.NOT
-    assert p99.verdict is p999.verdict is ReproductionVerdict.REPRODUCED
+    # Digits are compared: 150 and 170 are not 156.9331 and 170.612.
+    assert p99.verdict is p999.verdict is ReproductionVerdict.IN_SHAPE
+    assert factor.verdict is ReproductionVerdict.NOT  # The limit is below it.
+    assert factor.cause is Cause.IMPOSSIBLE
     assert factor.ours.mean == pytest.approx(np.mean([30 / 10, 30.1 / 10.1, 30.2 / 10.2]))
     assert factor.limit == pytest.approx(30.1 / 10)
-    near = compared(figure, load_table(21.8))
-    assert near[0].verdict is ReproductionVerdict.REPRODUCED
+    near = compared(figure, load_table(21.8766))
+    assert near[0].verdict is ReproductionVerdict.REPLAYED
     # Without single-GPU rows there is nothing to compare.
     assert compared(figure, load_table(10.0).assign(trace="multi-GPU")) == []
 

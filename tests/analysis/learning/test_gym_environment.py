@@ -182,7 +182,7 @@ def test_wrong_uses_are_refused() -> None:
         SchedulingEnvironment(jobs, "4x4", reward_unit_s=0.0)
     with pytest.raises(InputError, match="needs 8 GPUs"):
         SchedulingEnvironment(jobs(1), "1x4")
-    with pytest.raises(InputError, match="has jobs outside a window, .* not known to bounds"):
+    with pytest.raises(InputError, match=r"has jobs outside a window, .* not known to bounds"):
         SchedulingEnvironment(
             jobs(1), "4x4", semantics=sp.Semantics(until_complete=sp.JobWindow(1, 2))
         )

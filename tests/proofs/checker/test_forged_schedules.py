@@ -585,6 +585,7 @@ def down(since, until, number=0):
         ([RULES, *HOSTS, RATED | {"rate": {"c": 1}}], {}, "rates of copies that cannot be"),
         ([FAULTS, node(0, 1), job(0, 9)], {"preemption": "restart"}, "who restarts saves nothing"),
         ([node(0, 1), job(0, 9), down(1, 2)], {}, "nothing says what is saved"),
+        ([FAULTS | {"interval": 0}, node(0, 1), job(0, 9)], {}, "interval of checkpoints is 0"),
         ([FAULTS, node(0, 1), down(1, 1), job(0, 9)], {}, "end of a fault is 1"),
         ([FAULTS, node(0, 1), down(1, 2, 1), job(0, 9)], {}, "node 1 fails, which there is not"),
         (

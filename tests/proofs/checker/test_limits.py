@@ -20,7 +20,7 @@ from support.every_record import EVERY
 from support.small_certificates import CLASS, certificate, earning, job, least, node, run
 
 CHECKER = Path(checker.__file__).parent
-CPU_S, MEMORY = 3, 600 * 2**20
+CPU_S, MEMORY = 2, 600 * 2**20
 GROW = f"{CLASS} and gangs may grow"
 
 
@@ -146,7 +146,7 @@ def many_links():
 def wide_jobs():
     """Many jobs of a table of many widths."""
     table = {"kind": "widths", "widths": 0, "speeds": [1] * 100_000}
-    jobs = [job(j, 10, widths=0) for j in range(300)]
+    jobs = [job(j, 10, widths=0) for j in range(20)]
     return certificate(node(0, 1), table, *jobs, run(0, 0, 10), about=GROW)
 
 
@@ -466,7 +466,7 @@ def test_what_is_at_its_limit_is_taken(name, module, limit, most, monkeypatch):
 EFFORT = {
     "the LP": {"interval-lp": 1},
     "plans": {"prices of plans": 2},  # The cell, and that after which waiting does not pay.
-    "configurations": {"configurations": 2 * 1 * 3, "prices of plans": 2},
+    "configurations": {"configurations": 1 * 1 * 2, "prices of plans": 2},
     "values": {"prices over time": 1 + 1, "entries": 1},
     # The row: two GPUs, one gang and none. One job, of one kind, in two modes, and one row.
     "nodes": {"nodes": 2 * 2, "entries": 2 + 8 * 1 * (2 + 1)},
