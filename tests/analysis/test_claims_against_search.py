@@ -317,3 +317,9 @@ def test_something_is_said(who: str) -> None:
         if not any(says(who, drawn((feature,), seed)) for seed in range(6))
     }
     assert not refused
+
+
+def test_some_runs_share() -> None:
+    """Certificates of schedules in which two jobs share a GPU are of another class."""
+    every = (run_on(drawn(("types", "sharing"), seed)) for seed in range(0, 8, 2))
+    assert any((run.schedule.partner >= 0).any() for run in every if run is not None)
