@@ -146,6 +146,7 @@ class Instance:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", self.workload.on_allowed_types(self.cluster))
+        object.__setattr__(self, "preemption", Preemption.parse(self.preemption))
         if self.until_complete is not None:
             self._check_window(self.until_complete)
         if self.stopped_s is not None:

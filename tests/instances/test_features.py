@@ -13,6 +13,7 @@ from shadowprice.instances.features import (
     require,
     unknown,
 )
+from shadowprice.instances.instance import Instance
 from support.feature_instances import instance_with, pairs_that_meet
 
 
@@ -58,3 +59,11 @@ def test_who_does_not_know_a_feature_refuses_it_by_name():
     expected = r"workload: has quotas of tenants, not known to a reader"
     with pytest.raises(InputError, match=expected):
         require(instance, {Feature.CHARGES}, "a reader")
+
+
+def test_a_rule_of_preemption_may_be_given_by_name():
+    plain = instance_with()
+    named = Instance(plain.cluster, plain.workload, preemption="restart")
+    assert named.features == {Feature.RESTART}
+    with pytest.raises(InputError, match="preemption is 'anew', expected resume or restart"):
+        Instance(plain.cluster, plain.workload, preemption="anew")

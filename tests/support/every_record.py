@@ -167,6 +167,14 @@ EVERY = {
         job(0, {}, 3, graph=0, work="3/1048576"),
         run(0, 0, 9, [0, 3, [2, 1]]),
     ),
+    "powers of graphs": certificate(
+        NETWORK,
+        node(0, 3),
+        GRAPH,
+        job(0, {}, 3, graph=0, work="3/1048576"),
+        run(0, 0, 9, [0, 3, [2, 1]]),
+        {**least("speed-up-power"), "exponent": 2**19},
+    ),
     "pairs": certificate(
         node(0, 1),
         *(job(j, 10, **BESIDE) for j in range(2)),
