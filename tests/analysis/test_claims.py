@@ -918,7 +918,7 @@ def test_no_bound_is_printed_above_the_one_that_was_found(
         (row,) = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)["policies"]
     (line,) = (each for each in printed.stdout.splitlines() if "│ srtf" in each)
     cells = [each.strip().replace(",", "") for each in line.strip("│").split("│")]
-    assert Fraction(row["bound"]) - 1 < int(cells[2]) <= Fraction(row["bound"])
+    assert Fraction(row["bound"]) - 1 < Fraction(cells[2]) <= Fraction(row["bound"])
     assert Fraction(cells[4].removesuffix("x")) >= Fraction(row["cost"]) / Fraction(row["bound"])
     told = [each for each in printed.stderr.splitlines() if each.startswith("bound ")]
     assert told

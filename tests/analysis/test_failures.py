@@ -122,7 +122,7 @@ def test_theorems_are_not_about_nodes_that_fail_and_certificates_are() -> None:
     assert isinstance(stated, UnmetHypotheses)
     assert stated.missing == ("there are nodes that fail",)
     assert known_bound(outcome, seen) is None
-    with pytest.raises(InputError, match="on nodes that fail"):
+    with pytest.raises(InputError, match="nodes that fail, not known to bounds of ut"):
         sp.compare_utility(jobs(), "4x4", ("hadar",), semantics=failing(), budget_s=0.1)
 
 

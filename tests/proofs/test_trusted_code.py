@@ -417,11 +417,12 @@ def test_the_evaluator_imports_nothing_of_the_package():
 def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     assert set(VERIFIER) == {
         "errors.py",
+        "instances/features.py",
         "proofs/certificate.py",
         *(
             f"proofs/verification/{part}.py"
             for part in (
-                *("amounts", "compiled_pass", "copies", "failures"),
+                *("amounts", "compiled_pass", "copies", "failures", "features"),
                 *("quotas", "restarts", "segments", "speeds"),
             )
         ),
@@ -430,7 +431,7 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
     }
     engine = closure("execution/engine.py")
     assert SPEED_MODULES & set(engine)
-    assert set(VERIFIER) & set(engine) == {"errors.py"}
+    assert set(VERIFIER) & set(engine) == {"errors.py", "instances/features.py"}
 
 
 class InOneSegment:

@@ -98,7 +98,7 @@ def of_asrpt(theorem: object, name: str) -> bool:
     given: dict[str, object] = {} if theorem is ratio else {"virtual_s": virtual_s}
     if theorem is early:
         given |= {"guard": Fraction(run.policy.guard), "judged_s": share * GANGS.work}
-    return not theorem.uncovered(run) and theorem.check(outcome.instance, total, **given)  # type: ignore[attr-defined]
+    return not theorem.missing_hypotheses(run) and theorem.check(outcome.instance, total, **given)  # type: ignore[attr-defined]
 
 
 def factor_known(
@@ -116,14 +116,14 @@ def factor_known(
 
 def of_saturation(name: str) -> bool:
     outcome = ran(name, WIDE_OR_NARROW, "1x4")
-    return saturation.why_not(outcome.instance) is None and saturation.check(
+    return not saturation.HYPOTHESES.missing(outcome.instance) and saturation.check(
         outcome.instance, outcome.schedule
     )
 
 
 def of_filling(name: str) -> bool:
     outcome = ran(name, GANGS, "1x4")
-    return server_filling.why_not(outcome.instance) is None and server_filling.check(
+    return not server_filling.HYPOTHESES.missing(outcome.instance) and server_filling.check(
         outcome.instance, outcome.schedule
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shadowprice.instances.schedule_class import AMPLE_TYPES
 from shadowprice.proofs.checker.form import PRICE_UNIT
 from support.small_certificates import (
     CLASS,
@@ -50,6 +51,9 @@ EVERY = {
         restart=[[1, 4], [2, 6]],
     ),
     "the LP": certificate(*ONE, run(0, 0, 10), least("interval-lp", [0, 10], [0]), bound=10),
+    "ample types": certificate(
+        *ONE, run(0, 0, 10), about=f"{CLASS}, {AMPLE_TYPES}", types="ample", bound=5
+    ),
     "plans": certificate(*ONE, run(0, 0, 10), least("priced-plans", [0, 10], [3]), bound=4),
     "configurations": certificate(
         *ONE, run(0, 0, 10), least("configurations", [0, 10], [[3]]), bound=10

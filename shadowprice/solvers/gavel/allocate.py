@@ -74,7 +74,7 @@ def allocate(
     certified = not workspace.uncertified
     if not found.proven:
         notes += (_not_proven(found),)
-    elif not certified:
+    if not certified:
         notes += (f"not certified: nothing but {workspace.options.method} says that it is optimal",)
     return replace(
         found,

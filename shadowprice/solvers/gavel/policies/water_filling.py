@@ -251,8 +251,10 @@ def _furthest(
             require_levels(level.solved, policy)
         if level.value >= 1.0 - REACHED or level.bound >= 1.0:
             return tau, level, cut
-        cut = level
         before = _leaves(path, cap, level, norm, start, tau)
+        if before is None:
+            return tau, level, cut
+        cut = level
         if before >= tau * (1.0 - 1e-14):
             return tau, level, cut
         tau = before
@@ -262,8 +264,8 @@ def _furthest(
 @one_blas_thread
 def _leaves(
     path: Path, cap: FloatArray, level: PricedLevel, norm: FloatArray, start: float, tau: float
-) -> float:
-    """Value of tau from which the path exceeds the bound by the prices of a level."""
+) -> float | None:
+    """Value of tau from which the path exceeds the bound by the prices of a level; None if it never does."""
     price = level.job_price * norm
     # The stage before may have ended above what is allowed, by rounding; that is no reason to stop.
     allowed = max(level.bound, float(price @ path.levels(start, cap))) * (1.0 + ALONG)
@@ -273,6 +275,9 @@ def _leaves(
 
     if excess(start) >= 0:
         return start
+    if excess(tau) <= 0:
+        # The bound is 1 but for rounding.
+        return None
     return float(brentq(excess, start, tau, xtol=1e-300, rtol=4 * np.finfo(float).eps))
 
 
