@@ -86,7 +86,7 @@ def test_a_page_of_a_system_has_every_published_number_of_it() -> None:
         assert f"_{name}_numbers.md" in page
         assert f"_{name}_figures.md" in page
     assert "mean JCT of the worked example under SRSF" in pages["systems/_tiresias_numbers.md"]
-    assert "9 reproduced" in pages["systems/_synergy_numbers.md"]
+    assert "3 replayed" in pages["systems/_synergy_numbers.md"]
     assert "not known" not in pages["systems/_gavel_numbers.md"]
 
 
