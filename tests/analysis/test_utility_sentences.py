@@ -43,3 +43,21 @@ def test_the_class_says_what_it_leaves_out() -> None:
     for (rounds, unshared), expected in words.items():
         found = CertifiedBound(Fraction(1), "prices", 60.0 if rounds else None, unshared)
         assert found.holds_for == expected
+
+
+def test_the_class_says_that_gangs_use_no_type_with_fewer_gpus_than_they_have() -> None:
+    """Else a gang of two might run on the one v100 and on a k80, at ten times the work."""
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0.0, 0.0],
+        gpus=[2, 1],
+        work=[3600.0, 3600.0],
+        throughput=[[1.0, 10.0], [1.0, 1.0]],
+        gpu_types=("k80", "v100"),
+    )
+    (row,) = sp.compare_utility(jobs, "1x2:k80,1x1:v100", ["fifo"], budget_s=0.1).rows
+    none_small = "preemptive schedules in which no gang uses a GPU type with fewer GPUs than it"
+    assert row.holds_for.startswith(none_small)
+    both = CertifiedBound(Fraction(1), "prices", None, unshared=True, ample_types=True)
+    assert both.holds_for == (
+        "preemptive schedules in which nobody shares GPUs and no gang uses a GPU type with fewer GPUs than it"
+    )

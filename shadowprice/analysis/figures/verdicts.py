@@ -7,9 +7,11 @@ value. The wide one is what counts as the same shape: within a factor of 1.5 of 
 difference, and of a factor also from half to twice its distance from no difference.
 
 The whole interval in the narrow span: *reproduced*. The whole interval in the wide span: *in shape*. No part of it in
-the wide span: *not*. Else, and of fewer than five seeds, *open*. That is two one-sided tests at 2.5 % each (Schuirmann
-1987; recalled), so that a wider interval is never better. An interval that holds 'no difference' lies in neither span
-of a published difference. Where the paper itself says 'no difference', the same is what is printed alike.
+the wide span, or a certified limit below a published factor, whatever the seeds: *not*. Else, and of fewer than five
+seeds, *open*. That is two one-sided tests at 2.5 % each (Schuirmann 1987; recalled), so that a wider interval is never
+better. An interval that holds 'no difference' lies in neither span of a published difference that is no bound (of *at
+most* and *at least* both spans are what keeps it). Where the paper itself says 'no difference', the same is what is
+printed alike.
 """
 
 from __future__ import annotations

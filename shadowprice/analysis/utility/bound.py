@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility.instance import UtilityInstance, whole_rounds
 from shadowprice.errors import VerificationError
-from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.instances.schedule_class import AMPLE_TYPES, ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
@@ -192,19 +192,30 @@ class CertifiedBound:
         Length of the rounds [s] where the class is that of schedules in whole rounds; otherwise it is all schedules.
     unshared : bool
         Whether the class leaves out schedules in which jobs share GPUs, as the instance lets them.
+    ample_types : bool
+        Whether a gang has a rate on a GPU type that has fewer GPUs than it, which no schedule of the class uses.
     """
 
     value: Fraction
     source: str
     round_s: float | None = None
     unshared: bool = False
+    ample_types: bool = False
 
     @property
     def holds_for(self) -> str:
-        """The class in words: gangs may stop and resume, anywhere."""
-        share = " in which nobody shares GPUs" if self.unshared else ""
+        """The class in words: gangs may stop and resume, anywhere but on GPU types with fewer GPUs than they."""
+        limits = [
+            words
+            for words, there in (
+                ("nobody shares GPUs", self.unshared),
+                (AMPLE_TYPES, self.ample_types),
+            )
+            if there
+        ]
+        where = f" in which {' and '.join(limits)}" if limits else ""
         when = "" if self.round_s is None else f", in whole rounds of {self.round_s:g} s"
-        return f"{ScheduleClass(preemptive=True)}{share}{when}"
+        return f"{ScheduleClass(preemptive=True)}{where}{when}"
 
 
 def certified_bound(
@@ -242,7 +253,12 @@ def certified_bound(
             f"utility: a run earned {float(earned)!r}, more than the bound {float(best.value)!r} by "
             f"{best.source} of {best.holds_for}"
         )
-    return replace(best, unshared=SharingGain.of(given.instance) is not None)
+    instance = given.instance
+    return replace(
+        best,
+        unshared=SharingGain.of(instance) is not None,
+        ample_types=instance.has_small_types,
+    )
 
 
 def _bounds(

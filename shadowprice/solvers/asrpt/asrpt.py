@@ -25,8 +25,8 @@ Guarantee: of ``asrpt`` ASRPT-sharper, ASRPT-ratio and ASRPT-pred, and of its si
 ``asrpt-guarded`` ASRPT-early; of ``asrpt-early`` none, as its early starts have no guard, nor of any with
 ``overtake`` (see ``Asrpt.guarantee``). All are for unweighted total completion time against every offline
 schedule in which nobody shares GPUs, where placement is by count in one pool and there are no rounds,
-charges or held-back jobs, with rho over all placements and conditions; nothing is claimed elsewhere. None
-ever for flow time (ASRPT-ratio has a family). Never preempts.
+charges or held-back jobs, with rho over all placements, of instances with no more features than the theorems
+know; nothing is claimed elsewhere. None ever for flow time (ASRPT-ratio has a family). Never preempts.
 
 Use: ``asrpt-early`` on clusters in use, where its mean JCT is below that of ``asrpt`` at every load of
 ``paper_figs/asrpt_load.py``; ``asrpt`` where the guarantee is wanted.
@@ -289,8 +289,8 @@ _EXACT = "oracle"
 
 _HYPOTHESES = (
     "for unweighted total completion time against every offline schedule in which nobody shares GPUs, where placement "
-    "is by count in one pool and there are no rounds, charges or held-back jobs, with rho over all placements and "
-    "conditions"
+    "is by count in one pool and there are no rounds, charges or held-back jobs, with rho over all placements, of "
+    "instances with no more features than the theorem knows"
 )
 _STRETCHED = (
     " A stretch c is a prediction c times too long: where the ratio says Lambda (1 + kappa K) + rho it becomes c "

@@ -129,6 +129,8 @@ class Workspace:
             If the model is infeasible, unbounded, or not solved in time.
         """
         model, compiled = self._compiled(build, shape, data)
+        # With sizes it is asked again, and the answer before does not count, if there was one.
+        replaced, self._doubted = sizes is not None and self._doubted, False
         began = time.process_time()
         solution = compiled.solve(
             options or self.options,
@@ -141,10 +143,8 @@ class Workspace:
             if sentence not in self.notes:
                 self.notes[sentence] = None
                 warnings.warn(sentence, SolverWarning, stacklevel=2)
-        # With sizes it is asked again, and the answer before does not count.
-        self.uncertified -= sizes is not None and self._doubted
         self._doubted = solution.status is Status.FOUND
-        self.uncertified += self._doubted
+        self.uncertified += self._doubted - replaced
         # A point of a mixed programme is worth having without its optimum; of others, answers are optima.
         usable = compiled.program.mixed or solution.status is not Status.TIME_LIMIT
         if not len(solution.primal) or not usable:

@@ -48,7 +48,6 @@ KNOWS = frozenset(
         Feature.TYPES,  # where every job is as fast on all of them
         Feature.CHARGES,  # of starts, one a job; who is not preempted pays no others
         Feature.SHARING,  # where no two of the jobs may
-        Feature.FAILURES,  # only restrict: the best schedule without them bounds those with them
         Feature.RESTART,  # nobody is preempted
     }
 )

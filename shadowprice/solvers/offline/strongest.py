@@ -202,7 +202,9 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
     solver that fails is left out.
     """
     left_aside = "its optimum is none of schedules, and is left aside as a bound"
-    if not describes(instance) or stand_down(time_indexed.build, left_aside):
+    # Nodes that fail only restrict: an optimum without them is a bound with them.
+    sound = replace(instance, failures=None)
+    if not describes(sound) or stand_down(time_indexed.build, left_aside):
         return
     shares: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.6}
     for method, share in shares.items():
@@ -210,7 +212,7 @@ def _offline(instance: Instance, goal: Objective, until: float) -> Iterator[tupl
         if left <= 0:
             return
         try:
-            found = optimum(instance, goal, method=method, budget_s=share * left)
+            found = optimum(sound, goal, method=method, budget_s=share * left)
         except SolverError:
             continue
         every = ScheduleClass.allowed(instance, preemptive=False)
@@ -232,7 +234,7 @@ def _of_few_jobs(instance: Instance, goal: Objective, until: float) -> Iterator[
     completion_search.prepare()
     left = max(until - time.monotonic(), 0.0)
     enough = time.monotonic() + PLANS_SHARE * left
-    plain = describes(instance) and instance.overheads.free
+    plain = describes(replace(instance, failures=None)) and instance.overheads.free
     for found in completion_search.search_optimum(RelaxedJobs.of(instance), until=enough):
         bound = _shifted(instance, goal, found.lower_ticks, "completion-windows")
         if plain:

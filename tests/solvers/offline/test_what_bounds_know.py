@@ -14,6 +14,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.errors import InputError
 from shadowprice.execution import failing_nodes
+from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -95,6 +96,20 @@ def test_where_no_bound_is_left_the_instance_is_refused(feature: Feature) -> Non
 def test_the_preemptive_optimum_is_of_jobs_that_resume_at_no_loss(feature: Feature) -> None:
     with pytest.raises(InputError, match=f"{feature.phrase}.* the exact preemptive optimum"):
         sp.preemptive_optimum(instance_with(feature), "flow")
+
+
+def test_the_optimum_without_preemption_is_of_nodes_that_never_fail() -> None:
+    """The node of a job of 10 s fails at 5 s: what would be the optimum, 14 s, is a bound."""
+    jobs = sp.Workload.from_columns(arrival_s=[0.0, 1.0], gpus=1, work=[10.0, 1.0])
+    down = NodeFailures(np.array([0]), np.array([5.0]), np.array([6.0]))
+    failing = Instance(sp.Cluster.parse("1x1"), jobs, failures=down)
+    for ask in (non_preemptive.optimum, sp.optimum):
+        with pytest.raises(InputError, match="nodes that fail, not known to the exact optimum"):
+            ask(failing)
+    goal = Objective.COMPLETION
+    found = list(strongest.lower_bounds(failing, goal, preemptive=False, budget_s=1.0))
+    # Shortest first with preemption takes 13 s: the bound is of the programme without.
+    assert max(bound.ticks for bound in found if bound.certified) == 14 * TICKS_PER_S
 
 
 def test_jobs_that_are_faster_beside_others_end_sooner_than_alone() -> None:
