@@ -58,7 +58,7 @@ nightly: $(VENV)/.installed-test  ## all tests, slow ones too, and a random sear
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not gpu'
 	$(MAKE) test-lowest
 
-mutants: $(VENV)/.installed-test  ## how many sampled faults the tests notice; FILES='shadowprice/proofs/lb_*.py' SAMPLE=20 SEED=1 JOBS=2
+mutants: $(VENV)/.installed-test  ## how many sampled faults the tests notice; FILES='shadowprice/proofs/lower_bounds/*.py' SAMPLE=20 SEED=1 JOBS=2
 	$(BIN)/python benchmarks/mutants.py $(foreach file,$(FILES),'$(file)') $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
 bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simulation_throughputs.json.xz add real data; PEERS=folder, recorded runs

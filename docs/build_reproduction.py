@@ -54,9 +54,9 @@ value for other quantities. The wide one is the shape: on the same side of no di
 
 So less evidence is never better: a wider interval cannot make a number *reproduced*, and one that holds 'no difference'
 is no evidence for a published difference: it is *open*, or *not* where all of the wide span is outside. Where the paper
-itself says 'no difference', the margin is how it is rounded. Of a bound (*at most*, *at least*) the whole interval has
-to keep it. Where nothing is drawn, the printed digits are compared. Three further words stand in place of *reproduced*
-and *in shape*, and are counted apart:
+itself says 'no difference', the margin is how it is rounded; a word such as *flat* has none. Of a bound (*at most*,
+*at least*) the whole interval has to keep it. Where nothing is drawn, the printed digits are compared. Three further
+words stand in place of *reproduced* and *in shape*, and are counted apart:
 
 - *replayed*: the authors' own generator and simulator, or their jobs, run again, and the number agrees: a test of our
   port, not of the claim. With *the paper's seeds* the means are compared; that they are the authors' is recalled.

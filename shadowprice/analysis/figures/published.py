@@ -235,6 +235,7 @@ class Compared:
         said = f"{p.what} ({p.place}{known}): published {p.text}, ours {self.ours.text()} ({self._drawn()})"
         if self.limit is not None:
             said += f", no scheduler can exceed {at_most(self.limit)}"
+            said += " on average over these draws" if self.ours.count > 1 else ""
         if self.others is not None:
             said += f", {self.others.text()}"
         return f"{said}: {self.verdict} ({self.cause})."

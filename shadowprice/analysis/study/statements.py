@@ -57,23 +57,22 @@ def _first(results: StudyResults, setting: StudySetting) -> str:
     groups = setting.rows(results.groups)
     wide = groups[groups["by"] == ALL].pivot(index="seed", columns="policy", values=MEAN_JCT)
     ties = [name for name in ranked[1:] if not clearly_smaller(wide, ranked[0], name)]
+    unserved = [name for name in order if name not in ranked]
+    among = ", of the policies that serve every class" if unserved and len(ranked) > 1 else ""
     if ties:
         told = (
             f"{name}, {found.text()} s" for name in ties if (found := rows[name].values[MEAN_JCT])
         )
         words = (
-            f"{ranked[0]}, with a mean JCT of {best.text()} s, cannot be told apart from {'; '.join(told)}"
+            f"{ranked[0]}, with a mean JCT of {best.text()} s, cannot be told apart from {'; '.join(told)}{among}"
             + ("; one seed has no interval" if best.count < 2 else "")
         )
     elif len(ranked) > 1:
-        words = f"{ranked[0]} has the smallest mean JCT, {best.text()} s"
+        words = f"{ranked[0]} has the smallest mean JCT, {best.text()} s{among}"
     elif len(order) > 1:
         words = f"{ranked[0]} alone serves every class, with a mean JCT of {best.text()} s"
     else:
         words = f"{ranked[0]} has a mean JCT of {best.text()} s, with nothing beside it"
-    unserved = [name for name in order if name not in ranked]
-    if unserved and len(ranked) > 1:
-        words += ", of the policies that serve every class"
     faster = [
         name for name in unserved if (mean := rows[name].values[MEAN_JCT]) and mean.mean < best.mean
     ]
