@@ -41,26 +41,6 @@ from shadowprice.solvers.policy_checks import decide
 if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
 
-KNOWS = frozenset(
-    {
-        Feature.RATES,
-        Feature.TYPES,
-        Feature.CHARGES,
-        Feature.SHARING,
-        Feature.GRAPHS,
-        Feature.PROFILES,
-        Feature.SPREAD,
-        Feature.WIDTHS,
-        Feature.QUOTAS,
-        Feature.PARTS,
-        Feature.CORES,
-        Feature.AMOUNTS,
-        Feature.WINDOW,
-        Feature.RESTART,
-    }
-)
-"""Features of instances that are run here; on nodes that fail :mod:`.failing_nodes` runs them."""
-
 CHOSEN_NODES_KNOWS = frozenset(
     {
         Feature.RATES,
@@ -79,6 +59,9 @@ CHOSEN_NODES_KNOWS = frozenset(
     }
 )
 """Features under which a policy may choose nodes by their GPUs: these do not fail, and lack no CPUs or memory."""
+
+KNOWS = CHOSEN_NODES_KNOWS | {Feature.AMOUNTS}
+"""Features of instances that are run here; on nodes that fail :mod:`.failing_nodes` runs them."""
 
 _IDLE_WAKES = 100_000
 """Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""

@@ -56,11 +56,11 @@ from fractions import Fraction
 from numpy.typing import ArrayLike
 
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.asrpt.conversion import Gangs, largest_ratio
+from shadowprice.proofs.asrpt.prediction import KNOWS as PREDICTION_KNOWS
 from shadowprice.proofs.asrpt.prediction import holds
 from shadowprice.proofs.described_run import (
     DescribedRun,
@@ -73,13 +73,7 @@ from shadowprice.solvers.asrpt.asrpt import Asrpt
 
 STATUS = "ours"
 
-KNOWS: frozenset[Feature] = frozenset(
-    {
-        Feature.RATES,  # as ASRPT-pred
-        Feature.GRAPHS,
-        Feature.RESTART,
-    }
-)
+KNOWS = PREDICTION_KNOWS
 HYPOTHESES = Hypotheses("ASRPT-early", KNOWS, (not_one_weight,))
 
 

@@ -82,25 +82,19 @@ from numpy.typing import ArrayLike
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.asrpt import prediction as asrpt_prediction
 from shadowprice.proofs.asrpt.conversion import Gangs
+from shadowprice.proofs.asrpt.prediction import KNOWS as PREDICTION_KNOWS
 from shadowprice.proofs.asrpt.prediction import holds
 from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.proofs.hypotheses import Hypotheses, not_one_weight
 
 STATUS = "ours"
 
-KNOWS: frozenset[Feature] = frozenset(
-    {
-        Feature.RATES,  # as ASRPT-pred
-        Feature.GRAPHS,
-        Feature.RESTART,
-    }
-)
+KNOWS = PREDICTION_KNOWS
 HYPOTHESES = Hypotheses("ASRPT-sharper", KNOWS, (not_one_weight,))
 
 

@@ -31,28 +31,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from shadowprice.instances.features import Feature, require
+from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.proofs.lower_bounds.fluid import KNOWS as FLUID_KNOWS
 from shadowprice.solvers.offline.bounds import mean_busy_ticks
 
 STATUS = "classic, extended to gangs and to preemption"
 
-KNOWS = frozenset(
-    {
-        Feature.RATES,
-        Feature.TYPES,  # each job as fast as on its fastest type; so with graphs, profiles and spreading
-        Feature.CHARGES,  # only delay
-        Feature.GRAPHS,
-        Feature.PROFILES,
-        Feature.SPREAD,
-        Feature.WIDTHS,  # who holds more GPUs is faster by no more than in proportion
-        Feature.FAILURES,  # what is lost is done again
-        Feature.CORES,  # count as GPUs of a type
-        Feature.AMOUNTS,  # only restrict
-        Feature.RESTART,  # only restricts
-    }
-)
+KNOWS = FLUID_KNOWS  # the same relaxation: no job is faster than alone, and all else only delays
 
 
 def bound(instance: Instance) -> Fraction:
