@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require, unknown
 from shadowprice.instances.instance import Instance
@@ -69,8 +71,8 @@ def not_one_gpu(instance: Instance) -> Iterator[str]:
 
 def not_powers_of_two(instance: Instance) -> Iterator[str]:
     """Gangs, or a cluster, of a number of GPUs that is no power of two."""
-    sizes = [*instance.workload.gpus.tolist(), instance.cluster.total_gpus]
-    if any(size & (size - 1) for size in sizes):
+    sizes = np.append(instance.workload.gpus, instance.cluster.total_gpus)
+    if (sizes & (sizes - 1)).any():
         yield "numbers of GPUs that are no powers of two"
 
 

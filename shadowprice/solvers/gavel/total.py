@@ -60,7 +60,7 @@ class Total:
     x, y : ndarray
         Of jobs, and of pairs.
     objective, bound : float
-    kept : bool
+    reached : bool
         Whether jobs have the throughputs they must have, evaluated from the fractions.
     """
 
@@ -68,7 +68,7 @@ class Total:
     y: FloatArray
     objective: float
     bound: float
-    kept: bool = True
+    reached: bool = True
 
 
 def highest_total(programme: Programme, values: Values, least: FloatArray) -> Total:
@@ -197,10 +197,10 @@ def _total(
     short = (rates.throughput(x, y) < least * (1.0 - SAME)).any()
     if short or overfull(rates, x, y) > SAME:
         x, y = completed(rates, x, y, least)
-    reached = worth(x, y)
-    kept = (rates.throughput(x, y) >= least * (1.0 - CLOSE)).all()
-    value = solution.objective if off(solution.objective, reached) <= SAME else reached
-    return Total(x, y, value, solution.bound, bool(kept))
+    earned = worth(x, y)
+    reached = (rates.throughput(x, y) >= least * (1.0 - CLOSE)).all()
+    value = solution.objective if off(solution.objective, earned) <= SAME else earned
+    return Total(x, y, value, solution.bound, bool(reached))
 
 
 def _params(values: Values, letter: str = "v") -> dict[str, FloatArray]:

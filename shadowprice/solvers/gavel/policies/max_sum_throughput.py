@@ -166,7 +166,7 @@ def _allocated(
         total.objective,
         total.bound,
         notes=notes,
-        reached=total.kept,
+        reached=total.reached,
     )
 
 

@@ -82,7 +82,7 @@ def mode_families(instance: Instance, *, consolidated: bool = False) -> Iterator
         if amounts is not None:
             yield ModeFamily(AMOUNTS, amounts, every)
     if not missing(instance, NODE_KNOWS):
-        for few in (False, True)[: 1 + consolidated]:
+        for few in (False, True) if consolidated else (False,):
             nodes = node_modes(instance, consolidated=few)
             if nodes is not None:
                 yield ModeFamily(NODES, nodes, replace(every, consolidated=few))
