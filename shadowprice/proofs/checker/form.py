@@ -95,6 +95,11 @@ def listed(value: Any, what: str) -> list[Any]:
     return value
 
 
+def rows_of_prices(rows: list[Any]) -> list[list[int]]:
+    """Prices in rows, whole numbers."""
+    return [[whole(price, "price") for price in listed(row, "prices")] for row in rows]
+
+
 def digest(lines: Iterable[str]) -> str:
     """SHA-256 of lines of text."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -23,10 +23,10 @@ from .form import (
     WHOLE_GPU,
     Record,
     double,
-    listed,
     name,
     need,
     rational,
+    rows_of_prices,
     whole,
 )
 from .limits import MOST_GPUS, MOST_JOBS, MOST_SPEEDS, MOST_TYPES, STEPS_OF_A_JOB, Effort
@@ -430,8 +430,7 @@ class GivenInstance:
 
     def span_at_prices(self, jobs: LeastWork, prices: list[Any]) -> Fraction:
         """Lower bound on the last end, at prices of GPUs by type and of each job's own time: LB-span."""
-        rows = (listed(row, "prices") for row in prices)
-        by_type, own = ([whole(price, "price") for price in row] for row in rows)
+        by_type, own = rows_of_prices(prices)
         rent, worth, best = self.rent(by_type), 0, Fraction(0)
         need(rent and len(own) == len(jobs.area), "there are no prices of GPUs or of jobs' time")
         for j in sorted(range(len(own)), key=lambda j: -jobs.arrival[j]):

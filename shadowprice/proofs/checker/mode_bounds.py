@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .costs import LeastWork
-from .form import PRICE_UNIT, Record, listed, need, rational, total, whole
+from .form import PRICE_UNIT, Record, need, rational, rows_of_prices, total, whole
 from .instance import GivenInstance
 from .modes import RunModes, amount_modes, node_modes, pair_modes, type_modes
 from .one_machine import bound_fluid, bound_mean_busy_time
@@ -37,8 +37,7 @@ def busy_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
 
 def span_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
     """Lower bound on the last end, at prices of resources and of each job's own time: LB-mode (b)."""
-    rows = (listed(row, "prices") for row in bound["prices"])
-    prices, own = ([whole(price, "price") for price in row] for row in rows)
+    prices, own = rows_of_prices(bound["prices"])
     rent, worth, best = modes.rent(prices) * PRICE_UNIT, 0, Fraction(0)
     need(rent and len(own) == len(jobs.area), "there are no prices of resources or of jobs' time")
     least = modes.least(prices, own)
@@ -51,7 +50,7 @@ def span_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
 def interval_of_modes(jobs: LeastWork, modes: RunModes, bound: Record) -> Fraction:
     """Every job's value of its work, less what it gains where time and resources cost less: LB-mode (c)."""
     grid = [whole(at, "grid") for at in bound["grid"]]
-    prices = [[whole(p, "price") for p in listed(row, "prices")] for row in bound["prices"]]
+    prices = rows_of_prices(bound["prices"])
     fine = len(grid) == len(prices) + 1 and all(a < b for a, b in pairwise(grid))
     need(fine, "the grid does not increase")
     need(grid[0] <= min(jobs.arrival), "the grid begins too late")

@@ -9,7 +9,7 @@ from math import lcm
 from typing import NamedTuple
 
 from .costs import LeastWork
-from .form import FIELDS, TICKS_PER_S, Record, listed, need, rational, summed, whole
+from .form import FIELDS, TICKS_PER_S, Record, need, rational, rows_of_prices, summed
 from .instance import GivenInstance
 from .limits import MEASURE_BITS, MOST_SUMS, Effort, fits
 from .modes import gpus_by_type
@@ -150,7 +150,7 @@ def bound_utility(
     fine = bound.keys() - FIELDS["bound"][0] == {"unit"} and bound["grid"] == []
     need(fine, f"{kind} has a unit of prices by round, and no grid")
     unit = rational(bound["unit"], "unit of prices")
-    rows = [[whole(p, "price") for p in listed(row, "prices")] for row in bound["prices"]]
+    rows = rows_of_prices(bound["prices"])
     need(rows and len(set(map(len, rows))) == 1, "there are no prices, or not as many in all rows")
     types = 1 if kind == "round-prices" else len(given.types)
     need(len(rows) == types, f"there are no prices for {types} types")

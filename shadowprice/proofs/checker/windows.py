@@ -10,7 +10,7 @@ from math import lcm
 from typing import Any
 
 from .costs import LeastWork, weighted
-from .form import MOST, Record, Rejected, listed, need, rational, whole
+from .form import MOST, Record, Rejected, need, rational, rows_of_prices, whole
 from .limits import MOST_SUMS, MOST_WINDOWED, Effort
 
 WINDOWS = "completion-windows"
@@ -76,7 +76,7 @@ class WindowTree:
     def priced(self, part: Record) -> tuple[list[Fraction], list[list[int]]]:
         """A grid, and a price of each job in each cell."""
         grid = [self.moment(at, "grid of windows") for at in part["grid"]]
-        rows = [[whole(p, "price") for p in listed(row, "prices")] for row in part["prices"]]
+        rows = rows_of_prices(part["prices"])
         fine = len(grid) > 1 and all(a < b for a, b in pairwise(grid))
         need(fine, "the grid of windows does not increase")
         fine = len(rows) == len(self.of) and all(len(row) == len(grid) - 1 for row in rows)
