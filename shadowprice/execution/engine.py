@@ -1,17 +1,22 @@
 """The one loop: arrivals and completions in, decisions out; event by event or round by round.
 
 At every decision time completions free their GPUs first, then arrivals join the queue, then the
-policy decides once. Without rounds a decision is due at every arrival, completion and requested
-wake-up; with rounds of S seconds those of a round are gathered at its end (a completed job still
+policy decides once. Without rounds a decision is due at every arrival, completion, failure of a node
+and requested wake-up; with rounds of S seconds those of a round are gathered at its end (a completed job still
 ends at its own time, its GPUs idle until the boundary; whoever shared them with it has them to
 itself at once). Rounds in which nothing happened are skipped, unless the policy asked to be woken.
+
+A node that goes down loses what runs on it back to the last checkpoints: those jobs leave, and arrive
+again at that moment with the work that they had not saved. Its GPUs are not free before it is up. At one
+moment completions come first, then nodes come up, then others go down, then jobs arrive; the policy decides
+last. It sees which nodes are down now, and nothing of faults to come.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,16 +25,13 @@ import numpy as np
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine_hosts import Hosts
 from shadowprice.execution.job_window import WindowProgress, cut_schedule
-from shadowprice.execution.simulated_hosts import (
-    ConditionedHosts,
-    GraphHosts,
-    PartsHosts,
-    SimulatedHosts,
-)
+from shadowprice.execution.node_events import NodeEvents
+from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
+from shadowprice.instances.terms.term import NO_FIELDS, Fields, Term
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.amounts import AmountsAllocator
 from shadowprice.solvers.placement.count import Count
@@ -60,8 +62,8 @@ CHOSEN_NODES_KNOWS = frozenset(
 )
 """Features under which a policy may choose nodes by their GPUs: these do not fail, and lack no CPUs or memory."""
 
-KNOWS = CHOSEN_NODES_KNOWS | {Feature.AMOUNTS}
-"""Features of instances that are run here; on nodes that fail :mod:`.failing_nodes` runs them."""
+KNOWS = CHOSEN_NODES_KNOWS | {Feature.AMOUNTS, Feature.FAILURES}
+"""Features of instances that are run here."""
 
 _IDLE_WAKES = 100_000
 """Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""
@@ -135,13 +137,13 @@ def run(
     Raises
     ------
     InputError
-        If jobs run as several copies, nodes fail, or the run ends with a window of jobs and the policy is told the
-        services of all.
+        If jobs run as several copies, the run goes on for longer than faults of nodes are known, or it ends with a
+        window of jobs and the policy is told the services of all.
     EarlyEndError
         If the last job arrives before those of the window are complete.
     PolicyError
-        If the policy decides something impossible, or leaves jobs waiting for ever, or those of the window
-        until the run is given up.
+        If the policy decides something impossible, or leaves jobs waiting for ever, for nodes that stay down
+        too, or those of the window until the run is given up.
     """
     began = time.process_time()
     engine = Engine(instance, policy, placement or Count(), rounds or Rounds())
@@ -156,6 +158,11 @@ def _with_amounts(allocator: Allocator, instance: Instance) -> Allocator:
     if amounts is None:
         return allocator
     return AmountsAllocator(allocator, amounts.nodes, amounts.demands)
+
+
+def fielded(instance: Instance) -> tuple[Term, ...]:
+    """Terms that have to be told more of a run than its GPUs."""
+    return tuple(each for each in instance.terms if type(each).columns is not Term.columns)
 
 
 def answered(points: Generator[State, Decision, None], decision: Decision) -> State | None:
@@ -204,15 +211,11 @@ class Engine:
         pools = [0] * len(types) if alike else types.tolist()
         self.policy = policy
         self.rounds = rounds
-        graphs = instance.graphs
-        self.mapped = None if graphs is None else GraphHosts(instance, graphs)
-        parts = instance.conditions
-        self.conditioned = None if parts is None else ConditionedHosts(instance, parts)
-        fractional = bool(instance.workload.fractional.any())
+        self.fielded = fielded(instance)
         self.quotas = instance.cluster.quotas
-        self.parted = PartsHosts(instance) if fractional else None
-        simulated = self.mapped or self.conditioned or self.parted
-        self.hosts: Hosts = hosts or simulated or SimulatedHosts(instance)
+        faults = instance.failures
+        self.outages = None if faults is None else NodeEvents(faults)
+        self.hosts: Hosts = hosts or SimulatedHosts(instance)
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
         window = instance.until_complete
@@ -226,7 +229,7 @@ class Engine:
                 )
             service_gpu_s = np.sort(instance.workload.gpus * instance.shortest_s)
         allocator = placement.allocator(instance.cluster, pools)
-        if fractional:
+        if Feature.PARTS in instance.features:
             allocator = PartsAllocator(allocator, instance.cluster)
         if hosts is None:
             # Real runs count those of their leases.
@@ -278,7 +281,7 @@ class Engine:
             if wake_s < MAX_TIME_S:
                 # Not all policies know that times are whole ticks.
                 wake_s = math.ceil(wake_s * TICKS_PER_S) / TICKS_PER_S
-            if decision.starts or decision.stops or decision.adjusted:
+            if decision.starts or decision.stops or decision.fields:
                 self._apply(decision, now_s)
                 self.idle_wakes = 0
             elif wake_s != math.inf:
@@ -292,9 +295,14 @@ class Engine:
             self._starved()
 
     def result(self, cpu_s: float) -> EngineRun:
-        """Everything that simulated hosts have done, or had done when the run was stopped, in so much CPU time [s]."""
+        """Everything that simulated hosts have done, or had done when the run was stopped, in so much CPU time [s].
+
+        Its instance knows all faults of nodes until the end of the run.
+        """
         assert isinstance(self.hosts, SimulatedHosts)
         instance, schedule = self.instance, self.hosts.schedule()
+        if self.outages is not None:
+            instance = replace(instance, failures=self.outages.failures)
         if self.stopped:
             now_s = self.state.now_s
             instance, schedule = replace(instance, stopped_s=now_s), cut_schedule(schedule, now_s)
@@ -305,7 +313,19 @@ class Engine:
         self.next_end_s = self.hosts.next_end_s
         if self.quotas is not None and self.state.waiting:
             wake_s = min(wake_s, self.quotas.next_change_s(self.state.now_s))
-        return min(self.next_end_s, self.next_arrival_s, wake_s)
+        event_s = min(self.next_end_s, self.next_arrival_s, wake_s)
+        return event_s if self.outages is None else self._before(self.outages, event_s)
+
+    def _before(self, outages: NodeEvents, event_s: float) -> float:
+        """Time at which a node goes down or comes up, if that is before the next event and concerns anybody [s]."""
+        state = self.state
+        if not (state.waiting if event_s == math.inf else state.waiting or state.running):
+            # Nobody is there to whom it makes a difference before then.
+            return event_s
+        if event_s == math.inf and not state.down_nodes:
+            # Whom no policy starts on a whole cluster it does not start on a part of it.
+            return event_s
+        return min(event_s, outages.next_s(event_s))
 
     def _due_s(self, event_s: float) -> float:
         """Time of the decision about an event [s]."""
@@ -314,11 +334,44 @@ class Engine:
     def _sense(self, now_s: float) -> None:
         """Take note of what happened until now."""
         hosts = self.hosts
+        if self.outages is not None:
+            self._fail(self.outages, now_s)
         while self.next_end_s <= now_s:
             self._depart(*hosts.finish_next())
             self.next_end_s = hosts.next_end_s
         if self.next_arrival_s <= now_s:
             self._admit(now_s)
+
+    def _fail(self, outages: NodeEvents, now_s: float) -> None:
+        """Take note of nodes that went down or came up until now, and of completions before that."""
+        hosts = self.hosts
+        while (at_s := outages.next_s(now_s)) <= now_s:
+            while hosts.next_end_s <= at_s:
+                self._depart(*hosts.finish_next())
+            self._change(*outages.take())
+        self.next_end_s = hosts.next_end_s
+
+    def _change(self, at_s: float, down: bool, node: int) -> None:
+        """Take a node out, with all that runs there, or give it back."""
+        state = self.state
+        everything = ((node, state.environment.cluster.nodes[node].gpus),)
+        if not down:
+            state.down_nodes.remove(node)
+            state.allocator.give_back(everything)
+            return
+        lost = [
+            job
+            for job, pieces in state.running.items()
+            if any(place == node for place, _ in pieces)
+        ]
+        assert isinstance(self.hosts, SimulatedHosts)
+        for job in lost:
+            pieces = state.running[job]
+            state.fail(job, at_s, *self.hosts.fail(job, at_s))
+            state.release(job, pieces)
+        taken = state.allocator.take_exact(everything)
+        assert taken, "a node that goes down is held by a run"
+        state.down_nodes.add(node)
 
     def _window_complete(self, window: WindowProgress) -> bool:
         """Note who finished; once those of the window have, stop all that still run."""
@@ -345,7 +398,13 @@ class Engine:
 
     def _decide(self) -> Decision:
         """Decision of the policy about what it sees now, checked."""
-        return decide(self.policy, self.state)
+        decision = decide(self.policy, self.state)
+        if self.outages is not None and decision.of(Feature.SHARING):
+            raise PolicyError(
+                f"{self.policy.name} at {self.state.now_s} s: lets jobs share GPUs of nodes that fail, of which "
+                "no rule says what they save; expected each job alone"
+            )
+        return decision
 
     def _depart(self, job: int, end_s: float, pieces: Pieces) -> None:
         """A running job leaves its GPUs and the cluster."""
@@ -364,7 +423,8 @@ class Engine:
         partner = self.state.partner_of.pop(job)
         del self.state.partner_of[partner]
         if self.hosts.end_s(partner) > at_s:
-            self.state.continued(partner, *self.hosts.continue_run(partner, ALONE, at_s))
+            alone = {Feature.SHARING: ALONE}
+            self.state.continued(partner, *self.hosts.continue_run(partner, alone, at_s))
 
     def _admit(self, now_s: float) -> None:
         """Show the policy the jobs that have arrived until now."""
@@ -381,40 +441,39 @@ class Engine:
             self._count_restarts(len(decision.stops))
         for job in decision.stops:
             state.stopped(job, *hosts.stop(job, now_s))
-        partners = decision.partners
-        if partners:
-            self._regroup(partners, decision.stops, now_s)
-        if self.mapped is not None:
-            self.mapped.map(decision.mappings or {})
-        if self.conditioned is not None:
-            self._adjust(self.conditioned, decision, now_s)
+        if decision.fields:
+            self._go_on(decision.fields, decision.stops, now_s)
         for job, pieces in decision.starts.items():
-            partner = partners.get(job, ALONE) if partners else ALONE
-            if self.parted is not None and state.parts is not None:
-                self.parted.hold(job, state.parts.index_of(job))
-            progress_from_s, rate = hosts.start(job, pieces, now_s, partner)
+            fields = self._fields(job, pieces, decision) if self.fielded else NO_FIELDS
+            progress_from_s, rate = hosts.start(job, pieces, now_s, fields)
             state.started(job, pieces, progress_from_s, rate)
 
-    def _regroup(self, partners: dict[int, int], stops: list[int], now_s: float) -> None:
-        """Give the jobs that go on running their partners of after the decision."""
+    def _go_on(self, fields: Mapping[int, Fields], stops: Collection[int], now_s: float) -> None:
+        """Let the jobs that go on running go on with the fields that they have after the decision."""
         state, stopped = self.state, set(stops)
-        for job, partner in partners.items():
-            before = state.partner_of.pop(job, ALONE)
-            if job in state.running and (partner != before or before in stopped):
-                state.continued(job, *self.hosts.continue_run(job, partner, now_s))
+        partners = {
+            job: told[Feature.SHARING] for job, told in fields.items() if Feature.SHARING in told
+        }
+        for job, told in fields.items():
+            before = state.partner_of.pop(job, ALONE) if job in partners else ALONE
+            if job not in state.running:
+                continue
+            other = partners.get(job, ALONE) != before or before in stopped
+            if other or Feature.PROFILES in told:
+                state.continued(job, *self.hosts.continue_run(job, told, now_s))
+            if Feature.PROFILES in told:
+                state.amounts[job] = told[Feature.PROFILES]
         state.partner_of.update((job, other) for job, other in partners.items() if other != ALONE)
 
-    def _adjust(self, hosts: ConditionedHosts, decision: Decision, now_s: float) -> None:
-        """Change the CPUs and memory of running jobs; note those of jobs that start."""
+    def _fields(self, job: int, pieces: Pieces, decision: Decision) -> Fields:
+        """What terms are told of a run that begins: by the policy and the placement, else what they fill in."""
         state = self.state
-        for job, amounts in (decision.adjusted or {}).items():
-            state.continued(job, *hosts.adjust(job, amounts, now_s))
-            state.amounts[job] = amounts
-        if state.profiled:
-            given = decision.amounts or {}
-            hosts.hold(given)
-            for job, pieces in decision.starts.items():
-                state.amounts[job] = given.get(job) or hosts.proportional(pieces)
+        fields = {**state.placed(job), **(decision.fields or {}).get(job, NO_FIELDS)}
+        for term in self.fielded:
+            term.complete(job, pieces, fields)
+        if Feature.PROFILES in fields:
+            state.amounts[job] = fields[Feature.PROFILES]
+        return fields
 
     def _count_idle(self) -> None:
         """Give up a policy that asks again and again to be woken where nothing can happen."""
@@ -438,6 +497,12 @@ class Engine:
 
     def _starved(self) -> None:
         state = self.state
+        if state.down_nodes:
+            raise PolicyError(
+                f"{self.policy.name} at {state.now_s} s: {len(state.waiting)} jobs wait for ever, "
+                f"{len(state.down_nodes)} of {state.nodes} nodes stay down; expected nodes that come up again, "
+                "or drop the jobs"
+            )
         job = next(iter(state.waiting))
         raise PolicyError(
             f"{self.policy.name} at {state.now_s} s: leaves {len(state.waiting)} jobs waiting for ever "

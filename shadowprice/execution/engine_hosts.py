@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shadowprice.instances.schedule import ALONE
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.instances.terms.term import NO_FIELDS, Fields, Pieces
 
 
 class Hosts(Protocol):
@@ -25,17 +24,17 @@ class Hosts(Protocol):
         """Time at which a running job ends if nothing changes [s]."""
 
     def start(
-        self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
+        self, job: int, pieces: Pieces, now_s: float, fields: Fields = NO_FIELDS
     ) -> tuple[float, float]:
-        """Begin a run; returns when progress begins [s] and its rate."""
+        """Begin a run, of which terms are told these fields; returns when progress begins [s] and its rate."""
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
         """Preempt a run; returns the progress made, the work left and the debt, all in seconds."""
 
     def continue_run(
-        self, job: int, partner: int, at_s: float
+        self, job: int, fields: Fields, at_s: float
     ) -> tuple[float, float, float, float]:
-        """Continue a run with another partner, or alone.
+        """Continue a run with other values of some fields.
 
         Returns the progress made [s], the work left [s], when progress continues [s] and its rate.
         """

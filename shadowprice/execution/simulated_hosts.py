@@ -10,22 +10,27 @@ from __future__ import annotations
 import heapq
 import math
 from array import array
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.graphs.job_graph import StageMapping
-from shadowprice.instances.graphs.workload_graphs import JobGraphs, in_order, one_run_s, shape_of
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, ceil_time
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.schedule import ALONE, Schedule
-from shadowprice.instances.speeds.conditions import Conditions, RunSpeeds
-from shadowprice.instances.speeds.sensitivity import Amounts, proportional_share
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.terms.term import (
+    NO_FIELDS,
+    Condition,
+    Fields,
+    Pieces,
+    Rate,
+    Term,
+    Told,
+)
 
-_NEVER = (math.nan, ALONE)
+_NEVER = (math.nan, NO_FIELDS)
 """When the last run of a job ended that has not run yet: no time equals it."""
 
 
@@ -40,10 +45,9 @@ class SimulatedHosts:
     Work left is told in run time on the job's fastest GPU type. Without differing speeds that stays
     on the time grid and is exact; with them it is a rounded copy of the exact shares.
 
-    The partner with which a run shares its GPUs never changes: when it does, the run ends and
-    another begins at once that carries on, overhead still unpaid included, and is charged
-    nothing. So does a job that is stopped and started again at the same moment on the same GPUs,
-    if it shared them before or does so after, or holds CPUs and memory, which may then be others.
+    The fields of a run never change: when one does, as when a partner comes, the run ends and another
+    begins at once that carries on, overhead still unpaid included, and is charged nothing. So does a
+    job that is stopped and started again at the same moment on the same GPUs, if a term says so.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -51,17 +55,18 @@ class SimulatedHosts:
         self._shortest = instance.shortest_s.tolist()
         self._left = list(self._shortest)
         self._types: list[int] = instance.cluster.type_of_node.tolist()
-        self._shared_s = instance.shared_s
-        self._sharing = instance.pair_throughputs is not None
-        conditions = instance.conditions
-        self._mixed = (
-            self._sharing or conditions is not None or instance.workload.throughput is not None
+        self._terms = instance.terms
+        self._rates = tuple(each for each in self._terms if isinstance(each, Rate))
+        self._conditions = tuple(each for each in self._terms if isinstance(each, Condition))
+        self._mixed = instance.workload.throughput is not None or bool(
+            self._rates or self._conditions
         )
         self._processing: list[list[float]] = (
             instance.plain_processing_s.tolist() if self._mixed else []
         )
-        self._carries_on = self._sharing or (
-            conditions is not None and conditions.sensitivity is not None
+        self._shown = tuple(each for each in self._terms if type(each).columns is not Term.columns)
+        self._in_place = tuple(
+            each for each in self._terms if type(each).carries_on is not Term.carries_on
         )
         failures = instance.failures
         self._checkpoints = None if failures is None else failures.checkpoints
@@ -72,12 +77,12 @@ class SimulatedHosts:
         self._last: dict[int, Pieces] = {}
         self._begun: dict[int, tuple[float, float, float, int, Pieces]] = {}
         self._done: dict[int, dict[int, int]] = {}
-        self._partner: dict[int, int] = {}
-        self._cut: dict[int, tuple[float, int]] = {}
+        self._fields: dict[int, Fields] = {}
+        self._cut: dict[int, tuple[float, Fields]] = {}
         self._ends: list[tuple[float, int]] = []
         self._job, self._node, self._gpus = array("q"), array("q"), array("q")
         self._start, self._end, self._overhead = array("d"), array("d"), array("d")
-        self._shared_row, self._shared_with = array("q"), array("q")
+        self._told: list[Told] = []
 
     @property
     def next_end_s(self) -> float:
@@ -92,12 +97,14 @@ class SimulatedHosts:
         return math.inf
 
     def start(
-        self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
+        self, job: int, pieces: Pieces, now_s: float, fields: Fields = NO_FIELDS
     ) -> tuple[float, float]:
         """Begin a run; returns when progress begins [s] and its rate against the fastest type."""
-        debt = self._charge(job, pieces, now_s, partner) if self._overheads else 0.0
+        if fields:
+            self._fields[job] = fields
+        debt = self._charge(job, pieces, now_s, fields) if self._overheads else 0.0
         if self._mixed:
-            return self._begin(job, pieces, now_s, debt, partner)
+            return self._begin(job, pieces, now_s, debt, fields)
         end_s = now_s + debt + self._lasts_s(job, self._left[job])
         self._begun[job] = (now_s, end_s, debt, 0, pieces)
         heapq.heappush(self._ends, (end_s, job))
@@ -129,8 +136,6 @@ class SimulatedHosts:
 
     def _owe(self, job: int, debt_s: float, pieces: Pieces) -> float:
         """Note what a job owes for resuming [s]: its restart, and what it has not paid yet."""
-        if self._sharing:
-            self._partner.pop(job, None)
         if not self._overheads:
             return 0.0
         self._debt[job] = debt_s + self._overheads.restart_charge_s(self._gang[job])
@@ -138,28 +143,28 @@ class SimulatedHosts:
         return self._debt[job]
 
     def continue_run(
-        self, job: int, partner: int, at_s: float
+        self, job: int, fields: Fields, at_s: float
     ) -> tuple[float, float, float, float]:
-        """Continue a run with another partner, or alone, from a time not after its end.
+        """Continue a run with other values of some fields, from a time not after its end.
 
         Returns the progress made [s], the work left on the fastest type [s], when progress goes
         on [s] and its rate.
         """
+        kept = self._fields.get(job, NO_FIELDS)
         ran, debt, pieces = self._interrupt(job, at_s)
-        self._partner.pop(job, None)
         left = self._left[job]
-        return ran, left, *self._begin(job, pieces, at_s, debt, partner)
+        return ran, left, *self._begin(job, pieces, at_s, debt, {**kept, **fields})
 
     def end_s(self, job: int) -> float:
         """Time at which a running job ends if nothing changes [s]."""
         return self._begun[job][1]
 
     def _begin(
-        self, job: int, pieces: Pieces, now_s: float, debt: float, partner: int
+        self, job: int, pieces: Pieces, now_s: float, debt: float, fields: Fields
     ) -> tuple[float, float]:
-        if partner != ALONE:
-            self._partner[job] = partner
-        whole_s = self._whole_s(job, pieces, partner)
+        if fields:
+            self._fields[job] = fields
+        whole_s = self._whole_s(job, pieces, fields)
         if whole_s == math.inf:
             raise PolicyError(
                 f"job {job} is started on {pieces}, where it would run for longer than times go"
@@ -198,11 +203,24 @@ class SimulatedHosts:
             left, of = left * pace - ran * of, of * pace
         return left, of
 
-    def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
-        """Run time of the whole job in such a run [s]: that of its slowest GPU."""
+    def _whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float:
+        """Run time of the whole job in such a run [s]: by the rate that speaks of it, then by all conditions."""
+        for rate in self._rates:
+            whole_s = rate.whole_s(job, pieces, fields)
+            if whole_s is not None:
+                break
+        else:
+            whole_s = self._alone_s(job, pieces)
+        if not self._conditions:
+            return whole_s
+        speed = 1.0
+        for condition in self._conditions:
+            speed *= condition.speed(job, pieces, fields)
+        return max(ceil_time(whole_s / speed), TICK_S) if speed else math.inf
+
+    def _alone_s(self, job: int, pieces: Pieces) -> float:
+        """Run time of the whole job by the slowest of its GPU types [s]."""
         types, alone = self._types, self._processing[job]
-        if partner != ALONE:
-            return max(self._shared_s(job, partner, types[node]) for node, _ in pieces)
         if len(pieces) == 1:
             return alone[types[pieces[0][0]]]
         return max(alone[types[node]] for node, _ in pieces)
@@ -233,8 +251,9 @@ class SimulatedHosts:
             self._left[job] = left * int(self._shortest[job] * TICKS_PER_S) / of * TICK_S
         if now_s > start_s:
             self._record(job, pieces, start_s, now_s, paid)
-            if self._carries_on:
-                self._cut[job] = (now_s, self._partner.get(job, ALONE))
+            if self._in_place:
+                self._cut[job] = (now_s, self._fields.get(job, NO_FIELDS))
+        self._fields.pop(job, None)
         return ran, debt - paid, pieces
 
     def finish_next(self) -> tuple[int, float, Pieces]:
@@ -244,8 +263,7 @@ class SimulatedHosts:
         self._done.pop(job, None)
         self._last.pop(job, None)
         self._record(job, pieces, start_s, end_s, debt)
-        if self._sharing:
-            self._partner.pop(job, None)
+        self._fields.pop(job, None)
         return job, end_s, pieces
 
     def schedule(self) -> Schedule:
@@ -253,19 +271,22 @@ class SimulatedHosts:
         integers = [
             np.array(column, dtype=np.int64) for column in (self._job, self._node, self._gpus)
         ]
-        times = [np.array(column) for column in (self._start, self._end, self._overhead)]
-        partner = np.full(len(self._job), ALONE)
-        partner[np.array(self._shared_row, dtype=np.int64)] = self._shared_with
+        start_s, end_s, overhead_s = (
+            np.array(column) for column in (self._start, self._end, self._overhead)
+        )
+        columns: dict[str, NDArray[Any]] = {}
+        for term in self._shown:
+            columns |= term.columns(len(self._job), self._told)
         job, node, gpus = integers
-        return Schedule(job, node, gpus, times[0], times[1], times[2], partner=partner)
+        return Schedule(job, node, gpus, start_s, end_s, overhead_s, **columns)
 
-    def _charge(self, job: int, pieces: Pieces, now_s: float, partner: int) -> float:
+    def _charge(self, job: int, pieces: Pieces, now_s: float, fields: Fields) -> float:
         overheads = self._overheads
         assert overheads is not None
         before = self._last.get(job)
         cut_s, left = self._cut.get(job, _NEVER)
-        changes = not self._sharing or (left, partner) != (ALONE, ALONE)
-        if cut_s == now_s and changes and sorted(before or ()) == sorted(pieces):
+        goes_on = cut_s == now_s and any(each.carries_on(left, fields) for each in self._in_place)
+        if goes_on and sorted(before or ()) == sorted(pieces):
             return self._debt[job] - overheads.restart_charge_s(self._gang[job])
         debt = self._debt[job] + overheads.start_s
         if before is not None and sorted(before) != sorted(pieces):
@@ -275,10 +296,8 @@ class SimulatedHosts:
     def _record(
         self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
     ) -> None:
-        if job in self._partner:
-            rows = range(len(self._job), len(self._job) + len(pieces))
-            self._shared_row.extend(rows)
-            self._shared_with.extend([self._partner[job]] * len(pieces))
+        if job in self._fields:
+            self._told.append((len(self._job), pieces, self._fields[job]))
         for node, gpus in pieces:
             self._job.append(job)
             self._node.append(node)
@@ -286,149 +305,3 @@ class SimulatedHosts:
             self._start.append(start_s)
             self._end.append(end_s)
             self._overhead.append(overhead_s)
-
-
-# Jobs with graphs: a run is as fast as the nodes of its replicas make it.
-
-
-class GraphHosts(SimulatedHosts):
-    """Executes starts and stops of jobs with graphs and records where their replicas were.
-
-    Work left is told in run time at alpha_min. A run that does the whole job lasts exactly its
-    iterations times alpha, rounded up to the time grid; one that does part of it uses up its share.
-    """
-
-    def __init__(self, instance: Instance, graphs: JobGraphs) -> None:
-        super().__init__(instance)
-        self._mixed = True
-        self._times = graphs.times
-        self._graph, self._of = graphs.graph, graphs.of.tolist()
-        self._iterations: list[float] = instance.workload.work.tolist()
-        self._next: Mapping[int, StageMapping] = {}
-        self._where: dict[int, StageMapping] = {}
-        self._stages: list[tuple[int, ...]] = []
-
-    def map(self, mappings: Mapping[int, StageMapping]) -> None:
-        """Set the nodes of the replicas of jobs that start next; the others' are in order."""
-        self._next = mappings
-
-    def start(
-        self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
-    ) -> tuple[float, float]:
-        """Begin a run; returns when progress begins [s] and its rate against alpha_min."""
-        mapping = self._next.get(job)
-        self._where[job] = mapping or in_order(self._graph[self._of[job]], pieces)
-        return super().start(job, pieces, now_s, partner)
-
-    def schedule(self) -> Schedule:
-        """Schedule executed so far."""
-        stages = np.empty(len(self._stages), dtype=object)
-        for row, counts in enumerate(self._stages):
-            stages[row] = counts
-        return replace(super().schedule(), stages=stages)
-
-    def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
-        shape = shape_of(stages for _, stages in self._where[job])
-        number = self._of[job]
-        alpha_s = self._times.iteration_s(number, self._graph[number], shape)
-        return one_run_s(self._iterations[job], alpha_s)
-
-    def _record(
-        self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
-    ) -> None:
-        super()._record(job, pieces, start_s, end_s, overhead_s)
-        self._stages.extend(stages for _, stages in self._where[job])
-
-
-# Jobs that hold a part of a GPU.
-
-
-class PartsHosts(SimulatedHosts):
-    """Executes starts and stops of jobs of which some hold a part of a GPU, and records of which.
-
-    A job that holds a part is as fast as its log or rates say, whoever holds the rest.
-    """
-
-    def __init__(self, instance: Instance) -> None:
-        super().__init__(instance)
-        self._index: dict[int, int] = {}
-        self._shared_gpu = array("q")
-
-    def hold(self, job: int, index: int) -> None:
-        """Number of the GPU that a job which starts next holds a part of; -1 for whole ones."""
-        self._index[job] = index
-
-    def schedule(self) -> Schedule:
-        """Schedule executed so far."""
-        return replace(super().schedule(), shared_gpu=np.array(self._shared_gpu, dtype=np.int64))
-
-    def _record(
-        self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
-    ) -> None:
-        super()._record(job, pieces, start_s, end_s, overhead_s)
-        self._shared_gpu.extend([self._index[job]] * len(pieces))
-
-
-# Speeds that depend on CPUs and memory, spreading or width.
-
-
-class ConditionedHosts(SimulatedHosts):
-    """Executes starts and stops under conditions, and records the CPUs and memory of every run.
-
-    Who starts without saying how much of them gets a GPU-proportional share.
-    """
-
-    def __init__(self, instance: Instance, conditions: Conditions) -> None:
-        super().__init__(instance)
-        self._speeds = RunSpeeds(conditions, instance.cluster, instance.workload)
-        self._counted = conditions.sensitivity is not None
-        self._share = proportional_share(instance.cluster)
-        self._next: Mapping[int, Amounts] = {}
-        self._amounts: dict[int, Amounts] = {}
-        self._cpus: list[float] = []
-        self._memory_gb: list[float] = []
-
-    def hold(self, amounts: Mapping[int, Amounts]) -> None:
-        """CPUs and memory of the jobs that start next."""
-        self._next = amounts
-
-    def start(
-        self, job: int, pieces: Pieces, now_s: float, partner: int = -1
-    ) -> tuple[float, float]:
-        """Begin a run; returns when progress begins [s] and its rate under the best conditions."""
-        if self._counted:
-            self._amounts[job] = self._next.get(job) or self.proportional(pieces)
-        return super().start(job, pieces, now_s, partner)
-
-    def adjust(self, job: int, amounts: Amounts, at_s: float) -> tuple[float, float, float, float]:
-        """Continue a run with other CPUs and memory; returns what :meth:`continue_run` does."""
-        ran, debt, pieces = self._interrupt(job, at_s)
-        self._amounts[job] = amounts
-        left, partner = self._left[job], self._partner.get(job, -1)
-        return ran, left, *self._begin(job, pieces, at_s, debt, partner)
-
-    def proportional(self, pieces: Pieces) -> Amounts:
-        """GPU-proportional shares of CPUs and memory."""
-        cpus, memory_gb = self._share
-        return tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
-
-    def schedule(self) -> Schedule:
-        """Schedule executed so far."""
-        done = super().schedule()
-        if not self._counted:
-            return done
-        return replace(done, cpus=np.array(self._cpus), memory_gb=np.array(self._memory_gb))
-
-    def _whole_s(self, job: int, pieces: Pieces, partner: int) -> float:
-        plain_s = super()._whole_s(job, pieces, partner)
-        speed = self._speeds.of(job, pieces, self._amounts.get(job))
-        return max(ceil_time(plain_s / speed), TICK_S) if speed else math.inf
-
-    def _record(
-        self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
-    ) -> None:
-        super()._record(job, pieces, start_s, end_s, overhead_s)
-        if self._counted:
-            for cpus, memory_gb in self._amounts[job]:
-                self._cpus.append(cpus)
-                self._memory_gb.append(memory_gb)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 from shadowprice.execution.engine import Engine, EngineRun, Rounds, answered
-from shadowprice.execution.failing_nodes import FailingEngine
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Policy, State
@@ -13,21 +12,13 @@ from shadowprice.solvers.policy_checks import check_decision
 
 
 class _NotesEnds(Engine):
-    """An engine that notes when jobs completed."""
+    """The engine, which notes when jobs completed."""
 
     ends: list[tuple[int, float]]
 
     def _depart(self, job: int, end_s: float, pieces: Pieces) -> None:
         super()._depart(job, end_s, pieces)
         self.ends.append((job, end_s))
-
-
-class _PlainEngine(_NotesEnds):
-    """On nodes that never fail."""
-
-
-class _FailingEngine(_NotesEnds, FailingEngine):
-    """On nodes that fail."""
 
 
 class StepwiseRun:
@@ -52,8 +43,7 @@ class StepwiseRun:
         self, instance: Instance, policy: Policy, placement: Placement, rounds: Rounds
     ) -> None:
         self._began = time.process_time()
-        made = _PlainEngine if instance.failures is None else _FailingEngine
-        self._engine: _NotesEnds = made(instance, policy, placement, rounds)
+        self._engine = _NotesEnds(instance, policy, placement, rounds)
         self.ends = self._engine.ends = []
         self.state: State = self._engine.state
         self._points = self._engine.decision_points()

@@ -26,10 +26,18 @@ from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import Feature, expect_together
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
-from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.conditions import Conditions, fewest_nodes
+from shadowprice.instances.speeds.sensitivity import proportional_share
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.graphs import Graphs
+from shadowprice.instances.terms.parts import Parts
+from shadowprice.instances.terms.profiles import Profiles
+from shadowprice.instances.terms.sharing import Sharing
+from shadowprice.instances.terms.spread import Spread
+from shadowprice.instances.terms.term import Term
+from shadowprice.instances.terms.widths import Widths
 from shadowprice.instances.workload import Workload
 
 
@@ -253,6 +261,27 @@ class Instance:
             names = workload.id[:0]
         charges = overheads or Overheads()
         return cls(cluster, workload, charges, pair_throughputs, graphs, conditions), names
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """What it says of how its jobs run: rates, then conditions in the order of their product, then the rest."""
+        jobs, types = self.workload, self.cluster.type_of_node.tolist()
+        terms: list[Term] = []
+        if self.graphs is not None:
+            terms.append(Graphs(self.graphs, jobs.work.tolist()))
+        if self.pair_throughputs is not None:
+            terms.append(Sharing(self.shared_s, types))
+        parts = self.conditions
+        if parts is not None and parts.sensitivity is not None:
+            terms.append(Profiles(parts.sensitivity, proportional_share(self.cluster)))
+        if parts is not None and parts.locality is not None:
+            fewest = fewest_nodes(self.cluster).tolist()
+            terms.append(Spread(parts.locality.spread_speed.tolist(), fewest))
+        if parts is not None and parts.elasticity is not None:
+            terms.append(Widths(parts.elasticity, jobs.gpus.tolist()))
+        if Feature.PARTS in self.features:
+            terms.append(Parts())
+        return tuple(terms)
 
     @cached_property
     def fixed_amounts(self) -> FixedAmounts | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from operator import index
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from shadowprice.errors import InputError, PolicyError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.sensitivity import Amounts
@@ -72,15 +73,10 @@ class Decision:
         Jobs to start, in this order, and the nodes they were given.
     stops : list of int
         Running jobs to preempt.
-    partners : dict of int to int, or None
-        Jobs whose sharing was touched and their partners from now on, -1 for nobody; None if
-        none was.
-    mappings : dict of int to mapping, or None
-        Nodes of the replicas of jobs to start, for those that were given with one; None if none
-        was.
-    amounts, adjusted : dict of int to amounts, or None
-        CPUs and memory [GB] on each of their nodes of jobs to start, and of jobs that go on with
-        others than before; None if none was given.
+    fields : dict of int to dict, or None
+        What terms are told of jobs to start, and of jobs that go on with something else than before: the
+        partner from now on, -1 for nobody, of all whose sharing was touched (``Feature.SHARING``), the nodes
+        of replicas (``GRAPHS``), CPUs and memory [GB] on each node (``PROFILES``); None if nothing was.
     wake_s : float
         Time [s] at which the policy wants to decide again although nothing happened.
     """
@@ -88,10 +84,7 @@ class Decision:
     __slots__ = (
         "_allocator",
         "_state",
-        "adjusted",
-        "amounts",
-        "mappings",
-        "partners",
+        "fields",
         "starts",
         "stops",
         "wake_s",
@@ -102,11 +95,8 @@ class Decision:
         self._allocator = state.allocator
         self.starts: dict[int, Pieces] = {}
         self.stops: list[int] = []
-        # Most decisions need none of these and are spared dictionaries of their own.
-        self.partners: dict[int, int] | None = None
-        self.mappings: dict[int, StageMapping] | None = None
-        self.amounts: dict[int, Amounts] | None = None
-        self.adjusted: dict[int, Amounts] | None = None
+        # Most decisions need none and are spared a dictionary.
+        self.fields: dict[int, dict[Feature, Any]] | None = None
         self.wake_s = math.inf
 
     @property
@@ -156,8 +146,7 @@ class Decision:
             return False
         self._begin(job, pieces)
         if amounts is not None:
-            self.amounts = self.amounts or {}
-            self.amounts[job] = amounts
+            self._tell(job, Feature.PROFILES, amounts)
         return True
 
     def adjust(self, job: int, amounts: Amounts) -> None:
@@ -171,8 +160,7 @@ class Decision:
         pieces = None if job in self.stops else self._state.running.get(job)
         if pieces is None or len(pieces) != len(amounts) or not self._state.profiled:
             raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
-        self.adjusted = self.adjusted or {}
-        self.adjusted[job] = amounts
+        self._tell(job, Feature.PROFILES, amounts)
 
     def start_mapped(self, job: int, mapping: StageMapping) -> bool:
         """Reserve exactly these GPUs for the replicas of a waiting job with a graph.
@@ -194,8 +182,7 @@ class Decision:
         if not self._take_exact(job, pieces):
             return False
         self._begin(job, pieces)
-        self.mappings = self.mappings or {}
-        self.mappings[job] = mapping
+        self._tell(job, Feature.GRAPHS, mapping)
         return True
 
     def join(self, job: int, partner: int) -> bool:
@@ -223,16 +210,22 @@ class Decision:
             return False
         if state.counted is not None and not state.counted.join(job, pieces):
             return False
-        self._share({job: partner, partner: job})
+        self._share(job, partner)
         self._begin(job, pieces)
         return True
 
     def partner_of(self, job: int) -> int | None:
         """Job that shares its GPUs with this one after the decision so far."""
-        if self.partners is None or job not in self.partners:
+        said = None if self.fields is None else self.fields.get(job, {}).get(Feature.SHARING)
+        if said is None:
             return self._state.partner_of.get(job)
-        partner = self.partners[job]
+        partner: int = said
         return None if partner == ALONE else partner
+
+    def of(self, feature: Feature) -> dict[int, Any]:
+        """Fields of one term, by job."""
+        told = (self.fields or {}).items()
+        return {job: fields[feature] for job, fields in told if feature in fields}
 
     def stop(self, job: int) -> None:
         """Preempt a running job; its GPUs are free for the starts that follow, if not shared."""
@@ -244,7 +237,8 @@ class Decision:
             self._state.release(job, pieces)
         else:
             self._state.leave(job, pieces)
-            self._share({job: ALONE, partner: ALONE})
+            self._tell(job, Feature.SHARING, ALONE)
+            self._tell(partner, Feature.SHARING, ALONE)
         self.stops.append(job)
 
     def resume_in_place(self, job: int) -> bool:
@@ -258,7 +252,7 @@ class Decision:
                 return False
             if state.counted is not None and not state.counted.join(job, state.running[job]):
                 return False
-            self._share({job: partner, partner: job})
+            self._share(job, partner)
         elif not self._take_exact(job, state.running[job], again=True):
             return False
         self.stops.remove(job)
@@ -327,9 +321,15 @@ class Decision:
     def _twice(self, job: int) -> PolicyError:
         return PolicyError(f"job {job} is started twice at {self._state.now_s} s")
 
-    def _share(self, partners: dict[int, int]) -> None:
-        self.partners = self.partners or {}
-        self.partners |= partners
+    def _share(self, job: int, partner: int) -> None:
+        self._tell(job, Feature.SHARING, partner)
+        self._tell(partner, Feature.SHARING, job)
+
+    def _tell(self, job: int, feature: Feature, value: object) -> None:
+        """Set a field of a job that starts, or that goes on otherwise."""
+        if self.fields is None:
+            self.fields = {}
+        self.fields.setdefault(job, {})[feature] = value
 
     def _checked(self, job: int, mapping: StageMapping) -> tuple[StageMapping, Pieces]:
         """A mapping of a job's replicas, and its GPUs."""

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.instance import Pools
 from shadowprice.instances.speeds.conditions import speed_up
 from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
+from shadowprice.instances.terms.term import NO_FIELDS, Fields
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.knowledge import Knowledge
@@ -405,6 +407,10 @@ class State:
         if self.holders is not None:
             return self.holders.give_back_of(job, pieces)
         return self.allocator.give_back(pieces)
+
+    def placed(self, job: int) -> Fields:
+        """Engine: what the placement has chosen for a job beside its nodes: the GPU that it holds a part of."""
+        return NO_FIELDS if self.parts is None else {Feature.PARTS: self.parts.index_of(job)}
 
     def leave(self, job: int, pieces: Pieces) -> None:
         """Engine: a job leaves GPUs that its partner goes on holding; free what it holds beside them."""

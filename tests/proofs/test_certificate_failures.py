@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.errors import PolicyError
-from shadowprice.execution.failing_nodes import FailingEngine, run
+from shadowprice.execution.engine import Engine, run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.instance import Instance, Overheads
@@ -192,12 +192,12 @@ def crowded(seed: int, interval_s: float = 2.0, cost_s: float = 1.0) -> Instance
     return instance_of(jobs, [2, 2], faults, interval_s, cost_s)
 
 
-def never_down(engine: FailingEngine, at_s: float, down: bool, node: int) -> None:
+def never_down(engine: Engine, at_s: float, down: bool, node: int) -> None:
     """A node that goes down takes what runs there with it, and goes on giving GPUs."""
     if down:
         for job, pieces in list(engine.state.running.items()):
             if any(place == node for place, _ in pieces):
-                engine.state.fail(job, at_s, *engine._simulated.fail(job, at_s))
+                engine.state.fail(job, at_s, *engine.hosts.fail(job, at_s))
                 engine.state.allocator.give_back(pieces)
 
 
@@ -222,9 +222,9 @@ BROKEN = {
         Checkpointing.saved_ticks,
         {"work"},
     ),
-    "nodes are given away while they are down": (FailingEngine, "_change", never_down, {"down"}),
+    "nodes are given away while they are down": (Engine, "_change", never_down, {"down"}),
     "nothing fails": (
-        FailingEngine,
+        Engine,
         "_change",
         lambda self, at_s, down, node: None,
         {"down", "work"},

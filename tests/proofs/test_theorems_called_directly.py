@@ -18,7 +18,7 @@ import pytest
 from shadowprice.analysis.guarantees.lookup import UnmetHypotheses, guarantee, known_bound
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.execution.failing_nodes import run
+from shadowprice.execution.engine import run
 from shadowprice.execution.job_window import cut_schedule, window_end_s
 from shadowprice.execution.shares import run_in_shares
 from shadowprice.instances.cluster import Cluster, Node

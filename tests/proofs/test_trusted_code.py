@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice
-from shadowprice.execution import simulated_hosts as conditioned_hosts
-from shadowprice.execution import simulated_hosts as graph_hosts
 from shadowprice.execution import simulated_hosts as hosts
 from shadowprice.execution.engine import run
 from shadowprice.instances import grid
+from shadowprice.instances import instance as instance_module
 from shadowprice.instances import workload as workload_module
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.graphs import iteration_time
@@ -30,19 +29,19 @@ from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds import conditions
 from shadowprice.instances.speeds import sharing as sharing_module
 from shadowprice.instances.speeds.conditions import (
     Conditions,
     Elasticity,
     Locality,
-    RunSpeeds,
     fewest_nodes,
 )
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import job_graphs as any_graph
 from shadowprice.instances.strategies import mappings, networks
+from shadowprice.instances.terms import graphs as graphs_term
+from shadowprice.instances.terms import widths as widths_term
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker, graph_time, run_speed
 from shadowprice.proofs.certificate import Violation, verify
@@ -138,8 +137,8 @@ def none(function):
 
 
 def steeper(function):
-    def speed(self, job, gpus, width):
-        return function(self, job, gpus, width) * (width / gpus)
+    def speed(efficiency, gang, width):
+        return function(efficiency, gang, width) * (width / gang)
 
     return speed
 
@@ -200,14 +199,14 @@ FAULTS = {
         graphs_instance,
         patch(iteration_time, "_peers", lambda f: lambda graph: [[] for _ in f(graph)]),
     ),
-    "iterations are fewer": (graphs_instance, patch(graph_hosts, "one_run_s", halved)),
+    "iterations are fewer": (graphs_instance, patch(graphs_term, "one_run_s", halved)),
     "gangs that grew are faster": (
         lambda: conditions_instance(**GROW),
-        patch(Elasticity, "speed", steeper),
+        patch(widths_term, "speed_up", steeper),
     ),
     "nobody is spread": (
         lambda: conditions_instance(**SPREAD),
-        patch(conditions, "fewest_nodes", none),
+        patch(instance_module, "fewest_nodes", none),
     ),
     "profiles are faster": (lambda: conditions_instance(**PROFILES), patch(Profile, "at", doubled)),
     "the fastest worker counts": (
@@ -216,11 +215,11 @@ FAULTS = {
     ),
     "all conditions are kinder": (
         lambda: conditions_instance(**PROFILES, **SPREAD, **GROW),
-        patch(RunSpeeds, "of", doubled),
+        patch(hosts.SimulatedHosts, "_whole_s", halved),
     ),
     "conditions are rounded down": (
         lambda: conditions_instance(**SPREAD, **GROW),
-        patch(conditioned_hosts, "ceil_time", down),
+        patch(hosts, "ceil_time", down),
     ),
     "GPUs are faster": (typed_instance, patch(Workload, "processing_s", halved)),
     "run times are rounded down": (typed_instance, patch(workload_module, "up_to_grid", all_down)),

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
-from shadowprice.execution.failing_nodes import run as run_on_failing_nodes
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.instance import Instance
@@ -68,7 +67,7 @@ def on_failing_nodes(draw):
     instance = draw(failing()).instance
     assume(len(instance.workload))
     name = draw(st.sampled_from(["fifo", "srtf", "las"]))
-    found = run_on_failing_nodes(instance, policy(name))
+    found = run(instance, policy(name))
     return found.instance, found.schedule
 
 

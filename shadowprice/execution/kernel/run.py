@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import EngineRun, Rounds
-from shadowprice.execution.failing_nodes import run as run_in_engine
+from shadowprice.execution.engine import run as run_in_engine
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.index_policy import (

@@ -13,15 +13,13 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, repeat
 from typing import ClassVar
 
-from shadowprice.execution.engine import Engine, Rounds
+from shadowprice.execution.engine import Engine, Rounds, fielded
 from shadowprice.execution.real.real_hosts import RealHosts
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.features import Feature, require
-from shadowprice.instances.graphs.job_graph import StageMapping
-from shadowprice.instances.graphs.workload_graphs import in_order
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.speeds.sensitivity import Amounts
+from shadowprice.instances.terms.term import NO_FIELDS, Fields
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Policy, State
@@ -90,6 +88,7 @@ class RealEngine(Engine):
         """Better estimates of throughputs, and further jobs, for those who have arrived and those to come."""
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
+        self.fielded = fielded(instance)
         self.state.learn(environment, self.jobs)
         self.arrivals, self.ids = instance.workload.arrival_s.tolist(), instance.workload.id
 
@@ -104,79 +103,71 @@ class RealEngine(Engine):
         decision.stops = [job for job in decision.stops if job not in stays]
         for job in stays:
             del decision.starts[job]
-        self.real.decided(state, decision, cpu_s, self._mappings(decision))
+            (decision.fields or {}).pop(job, None)
+        self._complete(decision)
+        self.real.decided(state, decision, cpu_s)
         self.real.prepare(decision.stops)
         return decision
 
     def _unmoved(self, decision: Decision) -> set[int]:
         """Jobs that a decision starts where they are, the replicas of their graphs included."""
-        mappings = decision.mappings or {}
+        mappings = decision.of(Feature.GRAPHS)
         return {
             job
             for job in renewed(self.state, decision)
             if job not in mappings or mappings[job] == self.run.tracked[job].mapping
         }
 
-    def _mappings(self, decision: Decision) -> dict[int, StageMapping]:
-        """Nodes of the replicas of jobs that start: stages in order where the policy chose GPUs only."""
-        graphs, chosen = self.run.measuring.instance.graphs, decision.mappings or {}
-        if graphs is None:
-            return {}
-        return {
-            job: chosen.get(job) or in_order(graphs.graph[graphs.of[job]], pieces)
-            for job, pieces in decision.starts.items()
-        }
+    def _complete(self, decision: Decision) -> None:
+        """Let terms fill in what a decision leaves open of the jobs that it starts, before it is written down."""
+        if self.fielded:
+            fields = decision.fields = decision.fields or {}
+            for job, pieces in decision.starts.items():
+                told = fields.setdefault(job, {})
+                for term in self.fielded:
+                    term.complete(job, pieces, told)
 
     def _apply(self, decision: Decision, now_s: float) -> None:
         """Apply a decision, each start as soon as the GPUs of its predecessors are free.
 
         Partners are regrouped between stops and starts, so that decisions on pairs are applied whole.
         """
-        given = self._given(decision)
-        self.real.give(given)
-        self.real.map(self._mappings(decision))
-        if decision.partners or not decision.stops:
+        if decision.of(Feature.SHARING) or not decision.stops:
             with self.real.applying(decision.stops):
                 super()._apply(decision, now_s)
             return
         # What has not stopped when the next round is due holds nobody else up.
         until_s = now_s + (self.rounds.length_s or self.run.limits.stop_s)
-        stops, starts = list(decision.stops), dict(decision.starts)
+        stops, starts, told = list(decision.stops), dict(decision.starts), decision.fields or {}
         for wait_s in chain([-math.inf], repeat(until_s)):
             with self.real.stopped(stops, wait_s) as over:
                 if not over and wait_s == until_s:
                     break
-                for job in self._apply_part(over, stops, starts, now_s):
-                    if given:
-                        self.state.amounts[job] = given[job]
+                self._apply_part(over, stops, starts, told, now_s)
             if not stops:
                 break
         self._take_back(stops, starts)
 
     def _apply_part(
-        self, over: Sequence[int], stops: list[int], starts: dict[int, Pieces], now_s: float
-    ) -> list[int]:
-        """Apply those stops of a decision that are over, and the starts whose GPUs are free; which these are."""
-        state, hosts, started = self.state, self.real, list[int]()
+        self,
+        over: Sequence[int],
+        stops: list[int],
+        starts: dict[int, Pieces],
+        told: Mapping[int, Fields],
+        now_s: float,
+    ) -> None:
+        """Apply those stops of a decision that are over, and the starts whose GPUs are free."""
+        state, hosts = self.state, self.real
         for job in over:
             stops.remove(job)
             state.stopped(job, *hosts.stop(job, now_s))
         for job, pieces in list(starts.items()):
-            if not stops or (job not in stops and hosts.has_free(job, pieces)):
+            fields = told.get(job, NO_FIELDS)
+            if not stops or (job not in stops and hosts.has_free(job, pieces, fields)):
                 del starts[job]
-                state.started(job, pieces, *hosts.start(job, pieces, now_s))
-                started.append(job)
-        return started
-
-    def _given(self, decision: Decision) -> dict[int, Amounts]:
-        """CPUs and memory of the jobs that start, where policies give them out: the share if they do not."""
-        if self.conditioned is None or not self.state.profiled:
-            return {}
-        chosen = decision.amounts or {}
-        return {
-            job: chosen.get(job) or self.conditioned.proportional(pieces)
-            for job, pieces in decision.starts.items()
-        }
+                state.started(job, pieces, *hosts.start(job, pieces, now_s, fields))
+                if Feature.PROFILES in fields:
+                    state.amounts[job] = fields[Feature.PROFILES]
 
     def _take_back(self, stops: Sequence[int], starts: Mapping[int, Pieces]) -> None:
         """Take back what a decision could not do in time.
@@ -215,11 +206,10 @@ class RealEngine(Engine):
 
 def _restart_adjusted(state: State, decision: Decision) -> None:
     """Restart jobs that go on with other CPUs and memory, on the same nodes: no command can be given others."""
-    for job, amounts in (decision.adjusted or {}).items():
-        decision.stops.append(job)
-        decision.starts[job] = state.running[job]
-        decision.amounts = {**(decision.amounts or {}), job: amounts}
-    decision.adjusted = None
+    for job in decision.of(Feature.PROFILES):
+        if job in state.running and job not in decision.starts and job not in decision.stops:
+            decision.stops.append(job)
+            decision.starts[job] = state.running[job]
 
 
 def renewed(state: State, decision: Decision) -> Collection[int]:
@@ -228,8 +218,8 @@ def renewed(state: State, decision: Decision) -> Collection[int]:
     Those that share GPUs before or after are left as they are, since which GPUs of a node a pair
     holds may differ; and those that get other CPUs or memory.
     """
-    starts, partners = decision.starts, decision.partners or {}
-    chosen = decision.amounts or {}
+    starts, partners = decision.starts, decision.of(Feature.SHARING)
+    chosen = decision.of(Feature.PROFILES)
     return {
         job
         for job in decision.stops

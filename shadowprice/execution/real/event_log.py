@@ -13,7 +13,7 @@ from shadowprice.execution.real.lease import Ending, HeldLease, JobRecord, Kind
 from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED, LeaseOutcome
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measuring import JobProgress, Measuring, timed
-from shadowprice.instances.graphs.job_graph import StageMapping
+from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.policy import Decision, State
 
@@ -25,7 +25,6 @@ def describe_decision(
     state: State,
     decision: Decision,
     cpu_s: float,
-    mappings: Mapping[int, StageMapping],
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A decision as data of an event, and why each job waits, as far as can be seen from outside."""
     names = [one.job.name for one in tracked]
@@ -39,6 +38,7 @@ def describe_decision(
         "stops": [names[job] for job in decision.stops],
         "cpu_s": cpu_s,
     }
+    mappings = decision.of(Feature.GRAPHS)
     if mappings:
         data["mappings"] = {
             names[job]: [[node, list(stages)] for node, stages in mapping]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,7 +39,6 @@ from shadowprice.execution.real.lease_outcome import LeaseOutcome, conclude, lea
 from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.observer import RunObserver
 from shadowprice.execution.real.run import RealRun
-from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision
@@ -190,15 +189,9 @@ class LiveHosts:
             submitted=run.arrivals.fresh(),
         )
 
-    def decided(
-        self,
-        state: State,
-        decision: Decision,
-        cpu_s: float,
-        mappings: Mapping[int, StageMapping],
-    ) -> None:
+    def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
-        told = describe_decision(self.run.tracked, state, decision, cpu_s, mappings)
+        told = describe_decision(self.run.tracked, state, decision, cpu_s)
         self.observer.decided(*told)
 
     def ask_stop(self, rows: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ that a driver that takes a run over has those of the one before it where the ans
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 
 from shadowprice.execution.hosts.protocol import Device
@@ -20,10 +20,9 @@ from shadowprice.execution.real.live_hosts import HostEvents, LiveHosts, Stopped
 from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.replay import Journal
 from shadowprice.execution.real.run import RealRun
-from shadowprice.instances.graphs.job_graph import StageMapping
+from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.speeds.sensitivity import Amounts
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.instances.terms.term import NO_FIELDS, Fields, Pieces
 from shadowprice.solvers.policy import Decision, State
 
 
@@ -42,8 +41,6 @@ class RealHosts:
     def __init__(self, run: RealRun) -> None:
         self.run = run
         self.live = LiveHosts(run)
-        self._given: Mapping[int, Amounts] = {}
-        self._mappings: Mapping[int, StageMapping] = {}
         self.journal = Journal(
             run.ledger, self.live.observer.keep_alive, self.live.observer.take_over
         )
@@ -68,38 +65,24 @@ class RealHosts:
         tracked.view = WAITING
         self.journal.act(lambda: self.run.record.arrived(tracked))
 
-    def decided(
-        self,
-        state: State,
-        decision: Decision,
-        cpu_s: float,
-        mappings: Mapping[int, StageMapping],
-    ) -> None:
+    def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
-        self.journal.act(lambda: self.live.decided(state, decision, cpu_s, mappings))
+        self.journal.act(lambda: self.live.decided(state, decision, cpu_s))
 
     def prepare(self, stops: Sequence[int]) -> None:
         """Ask all leases that a decision stops to end, so that they do so at the same time."""
         if stops:
             self.journal.act(lambda: self.live.ask_stop(stops))
 
-    def give(self, amounts: Mapping[int, Amounts]) -> None:
-        """CPUs and memory that the policy gives to the jobs that start next."""
-        self._given = amounts
-
-    def map(self, mappings: Mapping[int, StageMapping]) -> None:
-        """Nodes of the replicas of the jobs that start next, of those with graphs."""
-        self._mappings = mappings
-
-    def has_free(self, job: int, pieces: Pieces) -> bool:
+    def has_free(self, job: int, pieces: Pieces, fields: Fields) -> bool:
         """True if there are free devices for pieces of a job, with their CPUs and memory."""
         devices = self.run.devices
-        return devices.has_amounts(self._amounts(job, pieces).by_node) and all(
+        return devices.has_amounts(self._amounts(job, pieces, fields).by_node) and all(
             devices.find(node, count) for node, count in pieces
         )
 
-    def _amounts(self, job: int, pieces: Pieces) -> GrantedAmounts:
-        return self.run.amounts.of(job, pieces, self._given.get(job))
+    def _amounts(self, job: int, pieces: Pieces, fields: Fields) -> GrantedAmounts:
+        return self.run.amounts.of(job, pieces, fields.get(Feature.PROFILES))
 
     @contextmanager
     def applying(self, stops: Sequence[int]) -> Iterator[None]:
@@ -128,14 +111,15 @@ class RealHosts:
         self.live.start_granted()
 
     def start(
-        self, job: int, pieces: Pieces, now_s: float, partner: int = ALONE
+        self, job: int, pieces: Pieces, now_s: float, fields: Fields = NO_FIELDS
     ) -> tuple[float, float]:
         """Grant a lease. One for which no devices are free is over with the next events."""
-        tracked, amounts = self.run.tracked[job], self._amounts(job, pieces)
+        tracked, amounts = self.run.tracked[job], self._amounts(job, pieces, fields)
+        partner = fields.get(Feature.SHARING, ALONE)
         call = f"start {job} {list(map(list, pieces))} {partner}"
         if amounts.chosen is not None:
             call = f"{call} {list(map(list, amounts.by_node.values()))}"
-        replicas = self.run.measuring.placed(tracked, self._mappings.get(job))
+        replicas = self.run.measuring.placed(tracked, fields.get(Feature.GRAPHS))
         if replicas is not None:
             call = f"{call} {[list(stages) for _, stages in replicas.mapping]}"
         epoch, uuids = self.journal.ask(
@@ -212,10 +196,10 @@ class RealHosts:
         return ran_s, self.left_s(tracked), 0.0
 
     def continue_run(
-        self, job: int, partner: int, at_s: float
+        self, job: int, fields: Fields, at_s: float
     ) -> tuple[float, float, float, float]:
         """A lease has another partner, or none, from now on."""
-        tracked = self.run.tracked[job]
+        tracked, partner = self.run.tracked[job], fields[Feature.SHARING]
         lease = tracked.lease
         if lease is None:
             return 0.0, self.left_s(tracked), at_s, 1.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity
+from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.workload import Workload
 
 # Slowdown of a job that is spread over more nodes than it needs.
@@ -236,42 +236,3 @@ class Conditions:
                 if (part := getattr(self, name)) is not None
             },
         )
-
-
-class RunSpeeds:
-    """Speeds of single runs; keeps what depends on the cluster only."""
-
-    def __init__(self, conditions: Conditions, cluster: Cluster, workload: Workload) -> None:
-        self._conditions = conditions
-        self._gang: list[int] = workload.gpus.tolist()
-        self._fewest: list[int] = fewest_nodes(cluster).tolist()
-        locality = conditions.locality
-        self._spread = [] if locality is None else locality.spread_speed.tolist()
-
-    def of(self, job: int, pieces: tuple[tuple[int, int], ...], amounts: Amounts | None) -> float:
-        """Speed of a job on these nodes, with these CPUs and this memory if it has a profile.
-
-        Raises
-        ------
-        InputError
-            If there are profiles and no amounts, or the width is none the job may have.
-        """
-        parts, speed = self._conditions, 1.0
-        if parts.sensitivity is not None:
-            if amounts is None:
-                raise InputError(f"job {job}: no CPUs and memory are given, expected them")
-            speed *= parts.sensitivity.speed(job, pieces, amounts)
-        width = sum(gpus for _, gpus in pieces)
-        if self._spread and len(pieces) > self._fewest[width]:
-            speed *= self._spread[job]
-        if width != self._gang[job]:
-            speed *= self._of_width(job, width)
-        return speed
-
-    def _of_width(self, job: int, width: int) -> float:
-        elasticity, gang = self._conditions.elasticity, self._gang[job]
-        if elasticity is None or not gang <= width <= elasticity.widest[job]:
-            widest = gang if elasticity is None else int(elasticity.widest[job])
-            raise InputError(f"job {job}: holds {width} GPUs, expected {gang} to {widest}")
-        one = np.array([job]), np.array([gang]), np.array([width])
-        return float(elasticity.speed(*one)[0])

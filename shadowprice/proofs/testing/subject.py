@@ -7,8 +7,7 @@ from enum import Enum
 from typing import NoReturn
 
 from shadowprice.errors import InputError
-from shadowprice.execution.engine import Rounds
-from shadowprice.execution.failing_nodes import run
+from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.knowledge import OF_RUN_TIMES

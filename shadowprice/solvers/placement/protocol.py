@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from shadowprice.instances.cluster import Cluster
-
-Pieces = tuple[tuple[int, int], ...]
-"""A gang on its nodes: pairs (node, gpus)."""
+from shadowprice.instances.terms.term import Pieces as Pieces
 
 
 class Allocator(Protocol):

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 import shadowprice as sp
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.execution.engine import Rounds
-from shadowprice.execution.failing_nodes import run
+from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.testing import laws
 from shadowprice.solvers.learned.job_choices import JobChoices

@@ -22,11 +22,13 @@ from shadowprice.instances.speeds.conditions import (
     Elasticity,
     Growth,
     Locality,
-    RunSpeeds,
     fewest_nodes,
 )
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.spread import Spread
+from shadowprice.instances.terms.term import NO_FIELDS
+from shadowprice.instances.terms.widths import Widths
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.policy import Decision, Knowledge
@@ -153,19 +155,16 @@ def test_more_cpus_in_place_are_no_restart():
 
 def test_spread_gangs_are_slower():
     assert fewest_nodes(Cluster.parse("1x4,2x2")).tolist() == [0, 1, 1, 1, 1, 2, 2, 3, 3]
-    workload = Workload.from_columns(arrival_s=[0], gpus=[4], work=[10])
-    speeds = RunSpeeds(Conditions(locality=Locality(np.array([0.5]))), CLUSTER, workload)
-    assert speeds.of(0, ((0, 4),), None) == 1.0
-    assert speeds.of(0, ((0, 2), (1, 2)), None) == 0.5
+    term = Spread([0.5], fewest_nodes(CLUSTER).tolist())
+    assert term.speed(0, ((0, 4),), NO_FIELDS) == 1.0
+    assert term.speed(0, ((0, 2), (1, 2)), NO_FIELDS) == 0.5
 
 
 def test_wider_gangs_are_faster():
-    workload = Workload.from_columns(arrival_s=[0], gpus=[1], work=[100])
-    wide = Elasticity(np.array([4]), np.array([0.75]))
-    speeds = RunSpeeds(Conditions(elasticity=wide), CLUSTER, workload)
-    assert speeds.of(0, ((0, 4),), None) == pytest.approx(2.25)
+    term = Widths(Elasticity(np.array([4]), np.array([0.75])), [1])
+    assert term.speed(0, ((0, 4),), NO_FIELDS) == pytest.approx(2.25)
     with pytest.raises(InputError, match="holds 5 GPUs, expected 1 to 4"):
-        speeds.of(0, ((0, 4), (1, 1)), None)
+        term.speed(0, ((0, 4), (1, 1)), NO_FIELDS)
 
 
 def test_bad_profiles_are_reported():

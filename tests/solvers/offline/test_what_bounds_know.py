@@ -13,7 +13,7 @@ import shadowprice as sp
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.errors import InputError
-from shadowprice.execution import failing_nodes
+from shadowprice.execution import engine
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.grid import TICKS_PER_S
@@ -170,7 +170,7 @@ def test_of_every_pair_of_features_that_is_known_no_run_is_below_a_bound(
     if Feature.FAILURES not in pair:
         acting.append(Fickle(0))  # It shares GPUs, for which there is no rule where nodes fail.
     for each in acting if known else ():
-        done = failing_nodes.run(instance, each)
+        done = engine.run(instance, each)
         ends_s = Outcome.verified(done.instance, done.schedule, policy="some").end_s
         cost_s = sum((Fraction(end) for end in ends_s.tolist()), Fraction(0))
         for bound in known:

@@ -15,7 +15,7 @@ from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility import instance as utility_instance
 from shadowprice.errors import InputError
-from shadowprice.execution import failing_nodes
+from shadowprice.execution import engine
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.job_window import cut_schedule
 from shadowprice.instances import schedule_class
@@ -74,7 +74,7 @@ def ran(instance: Instance) -> Outcome:
     """A verified run of an instance with any features; FIFO's, of copies HadarE's."""
     if instance.copies is not None:
         return Outcome.verified(instance, HadarE().schedule(instance), policy="hadare")
-    done = failing_nodes.run(replace(instance, stopped_s=None, until_complete=None), policy("fifo"))
+    done = engine.run(replace(instance, stopped_s=None, until_complete=None), policy("fifo"))
     schedule, ends_s = done.schedule, instance.stopped_s
     if instance.until_complete is not None:
         ends_s = float(schedule.end_s[schedule.job < instance.until_complete.last].max())

@@ -14,7 +14,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import directory
 from shadowprice.analysis.study import instance_digest
 from shadowprice.errors import InputError
-from shadowprice.execution import engine, failing_nodes, shares
+from shadowprice.execution import engine, shares
 from shadowprice.execution.copies import simulation
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import Rounds
@@ -43,7 +43,7 @@ def scheduled(instance: Instance) -> tuple[Instance, Schedule]:
     """A schedule of an instance with any features, and the instance with what became known meanwhile."""
     if instance.copies is not None:
         return instance, copied(instance)
-    made = failing_nodes.run(replace(instance, stopped_s=None), FIFO)
+    made = engine.run(replace(instance, stopped_s=None), FIFO)
     if instance.stopped_s is not None:
         cut = cut_schedule(made.schedule, instance.stopped_s)
         return replace(made.instance, stopped_s=instance.stopped_s), cut
@@ -120,10 +120,7 @@ CONSUMERS = (
     Consumer(
         "execution.engine.CHOSEN_NODES_KNOWS",
         engine.CHOSEN_NODES_KNOWS,
-        lambda i: failing_nodes.run(i, OASIS),
-    ),
-    Consumer(
-        "execution.failing_nodes.KNOWS", failing_nodes.KNOWS, lambda i: failing_nodes.run(i, FIFO)
+        lambda i: engine.run(i, OASIS),
     ),
     Consumer(
         "execution.kernel.run.KNOWS",

@@ -1,0 +1,24 @@
+"""Parts of GPUs as a term: several jobs hold one GPU, each as fast as its log or rates say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from shadowprice.instances.features import Feature
+from shadowprice.instances.terms.term import Term, Told, filled
+
+WHOLE = -1
+"""Field of a run that holds whole GPUs."""
+
+
+class Parts(Term):
+    """Which GPU of its node a run holds a part of; the field is its number from 0, ``WHOLE`` for whole GPUs."""
+
+    feature: ClassVar[Feature] = Feature.PARTS
+
+    def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
+        """Number of the GPU of each row."""
+        return {"shared_gpu": filled(rows, WHOLE, told, Feature.PARTS)}

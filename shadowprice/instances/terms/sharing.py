@@ -1,0 +1,48 @@
+"""Sharing as a term: while two jobs hold the same GPUs, each goes at its rate beside the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from shadowprice.instances.features import Feature
+from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.terms.term import Fields, Pieces, Rate, Told, filled
+
+
+class Sharing(Rate):
+    """The rate of a job beside its partner; the field is the partner's row, ``ALONE`` for nobody.
+
+    A run whose partner comes, goes or changes goes on, and is charged nothing.
+
+    Parameters
+    ----------
+    shared_s : callable
+        Run time [s] of a whole job beside a partner on a GPU type.
+    type_of_node : sequence of int
+    """
+
+    feature: ClassVar[Feature] = Feature.SHARING
+
+    def __init__(
+        self, shared_s: Callable[[int, int, int], float], type_of_node: Sequence[int]
+    ) -> None:
+        self._shared_s, self._types = shared_s, type_of_node
+
+    def whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float | None:
+        """Run time on the slowest of its GPU types [s]; None alone."""
+        partner = fields.get(Feature.SHARING, ALONE)
+        if partner == ALONE:
+            return None
+        return max(self._shared_s(job, partner, self._types[node]) for node, _ in pieces)
+
+    def carries_on(self, before: Fields, after: Fields) -> bool:
+        """True if it shared its GPUs, or does now."""
+        partners = (each.get(Feature.SHARING, ALONE) for each in (before, after))
+        return any(partner != ALONE for partner in partners)
+
+    def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
+        """Partner of each row."""
+        return {"partner": filled(rows, ALONE, told, Feature.SHARING)}

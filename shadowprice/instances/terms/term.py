@@ -1,0 +1,78 @@
+"""Kinds of terms, and how several of them make the speed of one run.
+
+A *run* holds GPUs (pieces) and, for each term that has to be told more, a *field*: the job that shares its GPUs,
+where the replicas of its graph are, its CPUs and memory, the GPU that it holds a part of. What a policy leaves open
+the term fills in.
+
+The speed of a run comes in two stages, each rounded up to whole ticks: a *rate* says how long the whole job would
+take there, then the speeds of all *conditions* are multiplied, in the order of the terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.instances.features import Feature
+
+Pieces = tuple[tuple[int, int], ...]
+"""A gang on its nodes: pairs (node, gpus)."""
+
+Fields = Mapping[Feature, Any]
+"""What each term is told of a run, by term."""
+
+NO_FIELDS: Fields = MappingProxyType({})
+
+Told = tuple[int, Pieces, Fields]
+"""A run in a schedule: its first row, its pieces with a row each, and its fields."""
+
+
+class Term:
+    """One thing that an instance says of how its jobs run.
+
+    Attributes
+    ----------
+    feature : Feature
+        Its name, also that of its field.
+    """
+
+    feature: ClassVar[Feature]
+
+    def complete(self, job: int, pieces: Pieces, fields: dict[Feature, Any]) -> None:
+        """Fill in the term's own field of a run that begins, where the policy left it open."""
+
+    def carries_on(self, before: Fields, after: Fields) -> bool:
+        """True if a run that stops and begins on the same GPUs at one moment is one run, with another field."""
+        return False
+
+    def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
+        """Columns of the schedule that show the term's field, from the runs that have fields; O(rows)."""
+        return {}
+
+
+class Rate(Term):
+    """How long the whole job takes, by what a run holds. At most one rate speaks of a run."""
+
+    def whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float | None:
+        """Run time of the whole job in such a run [s]; None if this rate is not about it."""
+        raise NotImplementedError
+
+
+class Condition(Term):
+    """What else makes a run faster or slower; the speeds of several conditions are multiplied."""
+
+    def speed(self, job: int, pieces: Pieces, fields: Fields) -> float:
+        """Speed of such a run against the rate; 0 if it makes no progress."""
+        raise NotImplementedError
+
+
+def filled(rows: int, empty: int, told: Sequence[Told], feature: Feature) -> NDArray[np.int64]:
+    """A column of whole numbers: a field that is one number, and a number where it is not there."""
+    column = np.full(rows, empty, dtype=np.int64)
+    for first, pieces, fields in told:
+        column[first : first + len(pieces)] = fields.get(feature, empty)
+    return column
