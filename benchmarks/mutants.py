@@ -41,7 +41,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
-from itertools import count
+from itertools import count, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -536,20 +536,24 @@ def run(plan: Plan, todo: Sequence[Mutant], results: Path, jobs: int) -> None:
     results.parent.mkdir(parents=True, exist_ok=True)
     free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
     lock, done = threading.Lock(), count(1)
+    base_s: dict[tuple[str, ...], float] = {}
 
-    def without_fault(tests: tuple[str, ...]) -> float:
-        tree = free.get()
-        outcome, by, took_s = tree.outcome(tests, BASELINE_S)
-        free.put(tree)
-        if outcome != "survived":
-            raise SystemExit(f"{' '.join(tests)}: without a fault {outcome} by {by}")
-        return took_s
+    def without_fault(tree: Tree, tests: tuple[str, ...]) -> float:
+        """Time that tests take where there is no fault [s]; measured when they are first needed."""
+        if tests not in base_s:
+            outcome, by, took_s = tree.outcome(tests, BASELINE_S)
+            if outcome != "survived":
+                raise SystemExit(f"{' '.join(tests)}: without a fault {outcome} by {by}")
+            base_s[tests] = took_s
+        return base_s[tests]
 
     def with_fault(mutant: Mutant) -> None:
         tests, tree = plan.tests[mutant.file], free.get()
-        patience_s = max(LEAST_S, PATIENCE * base_s[tests])
-        outcome, by, took_s = tree.with_fault(mutant, tests, patience_s)
-        free.put(tree)
+        try:
+            patience_s = max(LEAST_S, PATIENCE * without_fault(tree, tests))
+            outcome, by, took_s = tree.with_fault(mutant, tests, patience_s)
+        finally:
+            free.put(tree)
         row = asdict(mutant) | {
             "outcome": outcome,
             "by": by,
@@ -564,8 +568,6 @@ def run(plan: Plan, todo: Sequence[Mutant], results: Path, jobs: int) -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
         for k in range(jobs):
             free.put(Tree(Path(folder) / str(k), plan.preload))
-        wanted = list(dict.fromkeys(plan.tests[mutant.file] for mutant in todo))
-        base_s = dict(zip(wanted, pool.map(without_fault, wanted), strict=True))
         list(pool.map(with_fault, todo))
 
 
@@ -635,11 +637,12 @@ def main() -> None:
         print(*(each for mutants in sample.values() for each in mutants), sep="\n")
         return
     rows = known(plan, options.results)
+    # The first of every file before the second of any: a run that is stopped says something of all files.
     todo = [
         each
-        for mutants in sample.values()
-        for each in mutants
-        if identity(asdict(each)) not in rows
+        for turn in zip_longest(*sample.values())
+        for each in turn
+        if each is not None and identity(asdict(each)) not in rows
     ]
     if todo and not options.report:
         run(plan, todo, options.results, options.jobs)

@@ -77,7 +77,7 @@ class Settings:
     multi_jobs: int = field(default=1_500, metadata={"help": "multi-GPU jobs"})
     gpus: int = field(default=FULL_GPUS, metadata={"help": "GPUs, in nodes of 8"})
     single_seeds: int = field(
-        default=5, metadata={"help": "number of seeds of single-GPU jobs, from 42"}
+        default=10, metadata={"help": "number of seeds of single-GPU jobs, from 42"}
     )
     multi_seeds: int = field(
         default=3, metadata={"help": "number of seeds of multi-GPU jobs, from 0"}
