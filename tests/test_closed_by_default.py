@@ -113,6 +113,7 @@ BUILDERS = {
     "execution/engine.py: __init__": "the parts of an engine",
     "execution/simulated_hosts.py: __init__": "the tables of speeds and charges of simulated hosts",
     "instances/instance.py: __post_init__": "each field, checked by its own module",
+    "instances/instance.py: terms": "the terms of an instance",
     "proofs/testing/subject.py: __repr__": "a test case as text",
     "solvers/job_table.py: of": "the columns of what a policy sees",
     "solvers/job_table.py: _given": "the same",

@@ -466,7 +466,7 @@ class Engine:
         state.partner_of.update((job, other) for job, other in partners.items() if other != ALONE)
 
     def _fields(self, job: int, pieces: Pieces, decision: Decision) -> Fields:
-        """What terms are told of a run that begins: by the policy and the placement, else what they fill in."""
+        """Fields of a run that begins: as policy and placement chose them, else as terms fill them in."""
         state = self.state
         fields = {**state.placed(job), **(decision.fields or {}).get(job, NO_FIELDS)}
         for term in self.fielded:

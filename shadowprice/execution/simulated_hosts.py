@@ -22,10 +22,10 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.terms.term import (
     NO_FIELDS,
-    Condition,
     Fields,
     Pieces,
     Rate,
+    SpeedFactor,
     Term,
     Told,
 )
@@ -57,10 +57,8 @@ class SimulatedHosts:
         self._types: list[int] = instance.cluster.type_of_node.tolist()
         self._terms = instance.terms
         self._rates = tuple(each for each in self._terms if isinstance(each, Rate))
-        self._conditions = tuple(each for each in self._terms if isinstance(each, Condition))
-        self._mixed = instance.workload.throughput is not None or bool(
-            self._rates or self._conditions
-        )
+        self._factors = tuple(each for each in self._terms if isinstance(each, SpeedFactor))
+        self._mixed = instance.workload.throughput is not None or bool(self._rates or self._factors)
         self._processing: list[list[float]] = (
             instance.plain_processing_s.tolist() if self._mixed else []
         )
@@ -204,18 +202,18 @@ class SimulatedHosts:
         return left, of
 
     def _whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float:
-        """Run time of the whole job in such a run [s]: by the rate that speaks of it, then by all conditions."""
+        """Run time of the whole job in such a run [s]: by the rate that speaks of it, then by all factors."""
         for rate in self._rates:
             whole_s = rate.whole_s(job, pieces, fields)
             if whole_s is not None:
                 break
         else:
             whole_s = self._alone_s(job, pieces)
-        if not self._conditions:
+        if not self._factors:
             return whole_s
         speed = 1.0
-        for condition in self._conditions:
-            speed *= condition.speed(job, pieces, fields)
+        for factor in self._factors:
+            speed *= factor.speed(job, pieces, fields)
         return max(ceil_time(whole_s / speed), TICK_S) if speed else math.inf
 
     def _alone_s(self, job: int, pieces: Pieces) -> float:
@@ -253,7 +251,8 @@ class SimulatedHosts:
             self._record(job, pieces, start_s, now_s, paid)
             if self._in_place:
                 self._cut[job] = (now_s, self._fields.get(job, NO_FIELDS))
-        self._fields.pop(job, None)
+        if self._fields:
+            self._fields.pop(job, None)
         return ran, debt - paid, pieces
 
     def finish_next(self) -> tuple[int, float, Pieces]:
@@ -263,7 +262,8 @@ class SimulatedHosts:
         self._done.pop(job, None)
         self._last.pop(job, None)
         self._record(job, pieces, start_s, end_s, debt)
-        self._fields.pop(job, None)
+        if self._fields:
+            self._fields.pop(job, None)
         return job, end_s, pieces
 
     def schedule(self) -> Schedule:
@@ -296,7 +296,7 @@ class SimulatedHosts:
     def _record(
         self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
     ) -> None:
-        if job in self._fields:
+        if self._fields and job in self._fields:
             self._told.append((len(self._job), pieces, self._fields[job]))
         for node, gpus in pieces:
             self._job.append(job)

@@ -31,13 +31,13 @@ from shadowprice.instances.speeds.sensitivity import proportional_share
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
-from shadowprice.instances.terms.graphs import Graphs
-from shadowprice.instances.terms.parts import Parts
-from shadowprice.instances.terms.profiles import Profiles
-from shadowprice.instances.terms.sharing import Sharing
-from shadowprice.instances.terms.spread import Spread
+from shadowprice.instances.terms.graphs import GraphsTerm
+from shadowprice.instances.terms.parts import PartsTerm
+from shadowprice.instances.terms.profiles import ProfilesTerm
+from shadowprice.instances.terms.sharing import SharingTerm
+from shadowprice.instances.terms.spread import SpreadTerm
 from shadowprice.instances.terms.term import Term
-from shadowprice.instances.terms.widths import Widths
+from shadowprice.instances.terms.widths import WidthsTerm
 from shadowprice.instances.workload import Workload
 
 
@@ -264,23 +264,23 @@ class Instance:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """What it says of how its jobs run: rates, then conditions in the order of their product, then the rest."""
+        """Terms by which its jobs run: rates, then factors in the order of their product, then the rest."""
         jobs, types = self.workload, self.cluster.type_of_node.tolist()
         terms: list[Term] = []
         if self.graphs is not None:
-            terms.append(Graphs(self.graphs, jobs.work.tolist()))
+            terms.append(GraphsTerm(self.graphs, jobs.work.tolist()))
         if self.pair_throughputs is not None:
-            terms.append(Sharing(self.shared_s, types))
+            terms.append(SharingTerm(self.shared_s, types))
         parts = self.conditions
         if parts is not None and parts.sensitivity is not None:
-            terms.append(Profiles(parts.sensitivity, proportional_share(self.cluster)))
+            terms.append(ProfilesTerm(parts.sensitivity, proportional_share(self.cluster)))
         if parts is not None and parts.locality is not None:
             fewest = fewest_nodes(self.cluster).tolist()
-            terms.append(Spread(parts.locality.spread_speed.tolist(), fewest))
+            terms.append(SpreadTerm(parts.locality.spread_speed.tolist(), fewest))
         if parts is not None and parts.elasticity is not None:
-            terms.append(Widths(parts.elasticity, jobs.gpus.tolist()))
+            terms.append(WidthsTerm(parts.elasticity, jobs.gpus.tolist()))
         if Feature.PARTS in self.features:
-            terms.append(Parts())
+            terms.append(PartsTerm())
         return tuple(terms)
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Terms: what instances say of how jobs run, one module each; how they compose is in :mod:`.term`."""
+"""Terms of instances, one module each: rates and factors of runs, and their fields."""

@@ -13,7 +13,7 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs, in_order, on
 from shadowprice.instances.terms.term import Fields, Pieces, Rate, Told
 
 
-class Graphs(Rate):
+class GraphsTerm(Rate):
     """The rate of a mapping: iterations times alpha; the field is the mapping, stages in order if left open.
 
     Parameters

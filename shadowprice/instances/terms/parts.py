@@ -14,8 +14,8 @@ WHOLE = -1
 """Field of a run that holds whole GPUs."""
 
 
-class Parts(Term):
-    """Which GPU of its node a run holds a part of; the field is its number from 0, ``WHOLE`` for whole GPUs."""
+class PartsTerm(Term):
+    """Field of a run: the number, from 0, of the GPU of its node that it holds a part of; ``WHOLE`` for whole GPUs."""
 
     feature: ClassVar[Feature] = Feature.PARTS
 

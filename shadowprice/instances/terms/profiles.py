@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.features import Feature
 from shadowprice.instances.speeds.sensitivity import Sensitivity
-from shadowprice.instances.terms.term import Condition, Fields, Pieces, Told
+from shadowprice.instances.terms.term import Fields, Pieces, SpeedFactor, Told
 
 
-class Profiles(Condition):
+class ProfilesTerm(SpeedFactor):
     """The speed with some CPUs and memory; the field is both on each piece, GPU-proportional if left open.
 
     Whoever gets others on the same GPUs goes on, and is charged nothing.

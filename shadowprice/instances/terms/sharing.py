@@ -12,7 +12,7 @@ from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.terms.term import Fields, Pieces, Rate, Told, filled
 
 
-class Sharing(Rate):
+class SharingTerm(Rate):
     """The rate of a job beside its partner; the field is the partner's row, ``ALONE`` for nobody.
 
     A run whose partner comes, goes or changes goes on, and is charged nothing.

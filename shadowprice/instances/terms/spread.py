@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.term import Condition, Fields, Pieces
+from shadowprice.instances.terms.term import Fields, Pieces, SpeedFactor
 
 
-class Spread(Condition):
+class SpreadTerm(SpeedFactor):
     """The speed of a run on more nodes than the fewest that could hold as many GPUs.
 
     Parameters

@@ -1,11 +1,11 @@
-"""Kinds of terms, and how several of them make the speed of one run.
+"""Kinds of terms, and the speed of a run under several of them.
 
 A *run* holds GPUs (pieces) and, for each term that has to be told more, a *field*: the job that shares its GPUs,
 where the replicas of its graph are, its CPUs and memory, the GPU that it holds a part of. What a policy leaves open
 the term fills in.
 
 The speed of a run comes in two stages, each rounded up to whole ticks: a *rate* says how long the whole job would
-take there, then the speeds of all *conditions* are multiplied, in the order of the terms.
+take there, then it is divided by the product of all *factors*, multiplied in the order of the terms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Pieces = tuple[tuple[int, int], ...]
 """A gang on its nodes: pairs (node, gpus)."""
 
 Fields = Mapping[Feature, Any]
-"""What each term is told of a run, by term."""
+"""Further data of a run, by term."""
 
 NO_FIELDS: Fields = MappingProxyType({})
 
@@ -55,15 +55,15 @@ class Term:
 
 
 class Rate(Term):
-    """How long the whole job takes, by what a run holds. At most one rate speaks of a run."""
+    """Run time of the whole job, by what a run holds. At most one rate speaks of a run."""
 
     def whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float | None:
         """Run time of the whole job in such a run [s]; None if this rate is not about it."""
         raise NotImplementedError
 
 
-class Condition(Term):
-    """What else makes a run faster or slower; the speeds of several conditions are multiplied."""
+class SpeedFactor(Term):
+    """Factor on the speed of a run; those of several terms are multiplied."""
 
     def speed(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Speed of such a run against the rate; 0 if it makes no progress."""

@@ -8,10 +8,10 @@ from typing import ClassVar
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.speeds.conditions import Elasticity, speed_up
-from shadowprice.instances.terms.term import Condition, Fields, Pieces
+from shadowprice.instances.terms.term import Fields, Pieces, SpeedFactor
 
 
-class Widths(Condition):
+class WidthsTerm(SpeedFactor):
     """The speed of a job on more GPUs than its gang.
 
     Parameters

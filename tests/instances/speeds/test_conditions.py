@@ -26,9 +26,9 @@ from shadowprice.instances.speeds.conditions import (
 )
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.terms.spread import Spread
+from shadowprice.instances.terms.spread import SpreadTerm
 from shadowprice.instances.terms.term import NO_FIELDS
-from shadowprice.instances.terms.widths import Widths
+from shadowprice.instances.terms.widths import WidthsTerm
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.policy import Decision, Knowledge
@@ -155,13 +155,13 @@ def test_more_cpus_in_place_are_no_restart():
 
 def test_spread_gangs_are_slower():
     assert fewest_nodes(Cluster.parse("1x4,2x2")).tolist() == [0, 1, 1, 1, 1, 2, 2, 3, 3]
-    term = Spread([0.5], fewest_nodes(CLUSTER).tolist())
+    term = SpreadTerm([0.5], fewest_nodes(CLUSTER).tolist())
     assert term.speed(0, ((0, 4),), NO_FIELDS) == 1.0
     assert term.speed(0, ((0, 2), (1, 2)), NO_FIELDS) == 0.5
 
 
 def test_wider_gangs_are_faster():
-    term = Widths(Elasticity(np.array([4]), np.array([0.75])), [1])
+    term = WidthsTerm(Elasticity(np.array([4]), np.array([0.75])), [1])
     assert term.speed(0, ((0, 4),), NO_FIELDS) == pytest.approx(2.25)
     with pytest.raises(InputError, match="holds 5 GPUs, expected 1 to 4"):
         term.speed(0, ((0, 4), (1, 1)), NO_FIELDS)

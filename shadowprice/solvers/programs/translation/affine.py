@@ -119,7 +119,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Term:
+class LinearTerm:
     """Coefficients of columns, one for each entry of a frame."""
 
     frame: Frame
@@ -131,14 +131,16 @@ class Term:
 class Affine:
     """Terms plus a constant, which is over the frame the expression was walked in."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[LinearTerm, ...]
     constant: Value
 
     def scaled(self, factor: Value, frame: Frame, *, divide: bool = False) -> Affine:
         """Product with, or quotient by, a value of the frame."""
         combine = _divide if divide else _multiply
         terms = tuple(
-            Term(t.frame, t.columns, t.coefficient.with_(_lifted(factor, t.frame, frame), combine))
+            LinearTerm(
+                t.frame, t.columns, t.coefficient.with_(_lifted(factor, t.frame, frame), combine)
+            )
             for t in self.terms
         )
         nothing = self.constant is ZERO

@@ -12,7 +12,14 @@ from pyomo.core.base.param import ParamData
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
-from shadowprice.solvers.programs.translation.affine import ZERO, Affine, Frame, Number, Term, Value
+from shadowprice.solvers.programs.translation.affine import (
+    ZERO,
+    Affine,
+    Frame,
+    LinearTerm,
+    Number,
+    Value,
+)
 from shadowprice.solvers.programs.translation.columns import positions_of
 from shadowprice.solvers.programs.translation.index_sets import NotTraceable
 from shadowprice.solvers.programs.translation.templates import Walker
@@ -65,7 +72,7 @@ class RowReader:
                 numbers.append(number)
         base = Frame(len(expressions), {})
         inner = Frame(len(rows), {}, base, np.array(rows, dtype=np.int64))
-        term = Term(inner, np.array(columns, dtype=np.int64), self.values(numbers))
+        term = LinearTerm(inner, np.array(columns, dtype=np.int64), self.values(numbers))
         return Affine((term,) if rows else (), self.values(constants))
 
     def values(self, expressions: Sequence[Any], missing: float = 0.0) -> Value:

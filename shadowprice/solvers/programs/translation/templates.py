@@ -31,8 +31,8 @@ from shadowprice.solvers.programs.translation.affine import (
     ZERO,
     Affine,
     Frame,
+    LinearTerm,
     Number,
-    Term,
     Value,
 )
 from shadowprice.solvers.programs.translation.index_sets import Column, Members, NotTraceable
@@ -126,7 +126,7 @@ class Walker:
 
     def _variable(self, variable: Any, position: NDArray[np.int64], frame: Frame) -> Affine:
         columns = position + self.first_column(variable)
-        return Affine((Term(frame, columns, ONE),), ZERO)
+        return Affine((LinearTerm(frame, columns, ONE),), ZERO)
 
     def first_column(self, variable: Any) -> int:
         """First column of a Var."""

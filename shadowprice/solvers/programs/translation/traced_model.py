@@ -23,7 +23,7 @@ from shadowprice.models.tracing import (
     why_not_traced,
 )
 from shadowprice.solvers.programs.linear_program import LinearProgram
-from shadowprice.solvers.programs.translation.affine import Affine, Frame, Term, Value
+from shadowprice.solvers.programs.translation.affine import Affine, Frame, LinearTerm, Value
 from shadowprice.solvers.programs.translation.columns import VarColumns, columns_of
 from shadowprice.solvers.programs.translation.index_sets import NotTraceable
 from shadowprice.solvers.programs.translation.model_data import INFINITY, shaped, stored
@@ -50,7 +50,7 @@ class _Block:
 
     first: int
     where: Any
-    terms: tuple[Term, ...]
+    terms: tuple[LinearTerm, ...]
     lower: Value | None
     upper: Value | None
 
