@@ -412,7 +412,7 @@ class Engine:
         del state.running[job]
         state.forget(job, end_s)
         if job in state.partner_of:
-            state.leave(job, pieces)
+            state.leave(job, pieces, state.partner_of[job])
             self._leave(job, end_s)
         else:
             state.release(job, pieces)

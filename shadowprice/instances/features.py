@@ -9,7 +9,7 @@ feature that is new is thereby refused everywhere until somebody has thought of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
@@ -144,174 +144,113 @@ _MEANINGS: Mapping[Feature, _Meaning] = MappingProxyType(
     }
 )
 
-_TWICE = "a graph says how long an iteration takes, and throughputs would say it again"
-_WHOLE_NODE = "a copy has its node to itself"
-_NO_MODEL = "jobs on cores train no model of which this could be measured"
-_EQUAL_QUOTA = "a quota counts GPUs that are worth the same wherever they are"
-
-APART: Mapping[frozenset[Feature], str] = MappingProxyType(
+_FACTS: Mapping[str, frozenset[Feature]] = MappingProxyType(
     {
-        frozenset(pair): reason
-        for *pair, reason in (
-            (Feature.GRAPHS, Feature.RATES, _TWICE),
-            (Feature.GRAPHS, Feature.TYPES, _TWICE),
-            (
-                Feature.GRAPHS,
-                Feature.SHARING,
-                "rates of pairs were measured in one place, and do not say how two jobs slow each other's network",
-            ),
-            (
-                Feature.GRAPHS,
-                Feature.PROFILES,
-                "an iteration waits for data or for the network, and profiles do not say how far both overlap",
-            ),
-            (
-                Feature.GRAPHS,
-                Feature.SPREAD,
-                "a graph says what a spread gang loses, and a slowdown would count it again",
-            ),
-            (
-                Feature.GRAPHS,
-                Feature.WIDTHS,
-                "a graph has one replica for each GPU of the gang, and none for more",
-            ),
-            (
-                Feature.PROFILES,
-                Feature.SHARING,
-                "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
-            ),
-            (
-                Feature.COPIES,
-                Feature.GRAPHS,
-                "copies are averaged between rounds, replicas of a graph in each iteration",
-            ),
-            (Feature.COPIES, Feature.SHARING, _WHOLE_NODE),
-            (Feature.COPIES, Feature.PARTS, _WHOLE_NODE),
-            (Feature.COPIES, Feature.PROFILES, "a copy has all CPUs and memory of its node"),
-            (Feature.COPIES, Feature.SPREAD, "a copy is on one node, and never spread"),
-            (
-                Feature.COPIES,
-                Feature.WIDTHS,
-                "a job grows by its copies, and widths would say again how fast it then is",
-            ),
-            (
-                Feature.COPIES,
-                Feature.CHARGES,
-                "copies have charges of their own (restart_s and aggregation_s), paid in each round",
-            ),
-            (
-                Feature.COPIES,
-                Feature.WINDOW,
-                "copies are averaged when a round ends, and a window ends the run within one",
-            ),
-            (
-                Feature.COPIES,
-                Feature.STOPPED,
-                "copies are averaged when a round ends, and the run was stopped within one",
-            ),
-            (
-                Feature.COPIES,
-                Feature.FAILURES,
-                "copies are averaged when a round ends, and nothing says what one keeps that fails before",
-            ),
-            (
-                Feature.COPIES,
-                Feature.QUOTAS,
-                "a copy holds its node whole, and a quota counts the GPUs that a gang uses",
-            ),
-            (
-                Feature.COPIES,
-                Feature.RESTART,
-                "copies are averaged when a round ends, and what was averaged is kept",
-            ),
-            (
-                Feature.COPIES,
-                Feature.CORES,
-                "jobs on cores train no model that could be averaged",
-            ),
-            (Feature.STOPPED, Feature.WINDOW, "both say when the run ends"),
-            (
-                Feature.FAILURES,
-                Feature.PROFILES,
-                "checkpoints are counted from the beginning of a run, and other CPUs begin another",
-            ),
-            (
-                Feature.RESTART,
-                Feature.SHARING,
-                "a partner that comes or goes begins another run, and nothing says whether it restarts",
-            ),
-            (
-                Feature.RESTART,
-                Feature.PROFILES,
-                "other CPUs begin another run, and nothing says whether it restarts",
-            ),
-            (
-                Feature.RESTART,
-                Feature.FAILURES,
-                "jobs that restart from nothing write no checkpoints",
-            ),
-            (
-                Feature.PARTS,
-                Feature.GRAPHS,
-                "a part of a GPU holds one replica, and a graph says what several exchange",
-            ),
-            (
-                Feature.PARTS,
-                Feature.SHARING,
-                "both say who may be on a GPU with whom",
-            ),
-            (
-                Feature.PARTS,
-                Feature.PROFILES,
-                "profiles give CPUs and memory to whole GPUs",
-            ),
-            (Feature.PARTS, Feature.SPREAD, "a part of a GPU is on one node, and never spread"),
-            (Feature.PARTS, Feature.WIDTHS, "a part of a GPU does not grow by whole ones"),
-            (Feature.CORES, Feature.GRAPHS, _NO_MODEL),
-            (Feature.CORES, Feature.SHARING, _NO_MODEL),
-            (Feature.CORES, Feature.PROFILES, _NO_MODEL),
-            (Feature.CORES, Feature.SPREAD, _NO_MODEL),
-            (Feature.CORES, Feature.WIDTHS, _NO_MODEL),
-            (Feature.CORES, Feature.QUOTAS, "a quota counts GPUs, and no cores"),
-            (Feature.QUOTAS, Feature.GRAPHS, _EQUAL_QUOTA),
-            (Feature.QUOTAS, Feature.PROFILES, _EQUAL_QUOTA),
-            (Feature.QUOTAS, Feature.SPREAD, _EQUAL_QUOTA),
-            (
-                Feature.QUOTAS,
-                Feature.SHARING,
-                "a quota does not say how much of it each of two jobs on one GPU holds",
-            ),
-            (
-                Feature.QUOTAS,
-                Feature.WIDTHS,
-                "a quota does not say whether GPUs beyond the gang count against it",
-            ),
-            (
-                Feature.AMOUNTS,
-                Feature.GRAPHS,
-                "amounts are divided by GPUs, and stages of a graph need unequal ones",
-            ),
-            (Feature.AMOUNTS, Feature.PROFILES, "both say what CPUs and memory a job holds"),
-            (
-                Feature.AMOUNTS,
-                Feature.WIDTHS,
-                "amounts are of the gang, and do not say what more GPUs need",
-            ),
-            (
-                Feature.AMOUNTS,
-                Feature.PARTS,
-                "amounts are divided by whole GPUs, and do not say what a part of one needs",
-            ),
-            (Feature.AMOUNTS, Feature.CORES, "both say how many cores a job holds"),
-            (
-                Feature.AMOUNTS,
-                Feature.QUOTAS,
-                "a quota counts GPUs, and does not say whom CPUs and memory belong to",
-            ),
-        )
+        "how fast a spread gang is": frozenset({Feature.SPREAD, Feature.GRAPHS, Feature.COPIES}),
+        "how fast a job is at a width": frozenset({Feature.WIDTHS, Feature.GRAPHS, Feature.COPIES}),
+        "how fast a job is on a GPU": frozenset({Feature.RATES, Feature.TYPES, Feature.GRAPHS}),
+        "what a beginning costs": frozenset({Feature.CHARGES, Feature.COPIES}),
     }
 )
-"""Pairs of features that no instance has together, each with what the world leaves open or says twice."""
+"""Facts about the world, and the features that state them: what two state would count twice."""
+
+_WHOLE_NODE = "a copy has its node to itself"
+
+_WORLD: Mapping[tuple[Feature, Feature], str] = MappingProxyType(
+    {
+        (Feature.COPIES, Feature.SHARING): _WHOLE_NODE,
+        (Feature.COPIES, Feature.PARTS): _WHOLE_NODE,
+        (Feature.COPIES, Feature.CORES): "jobs on cores train no model that could be averaged",
+        (Feature.RESTART, Feature.FAILURES): "jobs that restart from nothing write no checkpoints",
+    }
+)
+"""Other pairs that have no meaning, each for a reason about the world."""
+
+_NO_MODEL = "jobs on cores train no model of which this could be measured"
+
+_NOT_YET: Mapping[tuple[Feature, Feature], str] = MappingProxyType(
+    {
+        (
+            Feature.SHARING,
+            Feature.GRAPHS,
+        ): "rates of pairs were measured in one place, and do not say how two jobs slow each other's network",
+        (
+            Feature.GRAPHS,
+            Feature.PROFILES,
+        ): "an iteration waits for data or for the network, and profiles do not say how far both overlap",
+        (
+            Feature.SHARING,
+            Feature.PROFILES,
+        ): "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
+        (Feature.PROFILES, Feature.COPIES): "a copy has all CPUs and memory of its node",
+        (
+            Feature.COPIES,
+            Feature.WINDOW,
+        ): "copies are averaged when a round ends, and a window ends the run within one",
+        (
+            Feature.COPIES,
+            Feature.STOPPED,
+        ): "copies are averaged when a round ends, and the run was stopped within one",
+        (
+            Feature.COPIES,
+            Feature.FAILURES,
+        ): "copies are averaged when a round ends, and nothing says what one keeps that fails before",
+        (
+            Feature.COPIES,
+            Feature.QUOTAS,
+        ): "a copy holds its node whole, and a quota counts the GPUs that a gang uses",
+        (
+            Feature.COPIES,
+            Feature.RESTART,
+        ): "copies are averaged when a round ends, and what was averaged is kept",
+        (
+            Feature.PROFILES,
+            Feature.FAILURES,
+        ): "checkpoints are counted from the beginning of a run, and other CPUs begin another",
+        (
+            Feature.GRAPHS,
+            Feature.PARTS,
+        ): "a part of a GPU holds one replica, and a graph says what several exchange",
+        (
+            Feature.SHARING,
+            Feature.RESTART,
+        ): "a partner that comes or goes begins another run, and nothing says whether it restarts",
+        (
+            Feature.PROFILES,
+            Feature.RESTART,
+        ): "other CPUs begin another run, and nothing says whether it restarts",
+        (Feature.SHARING, Feature.PARTS): "both say who may be on a GPU with whom",
+        (Feature.PROFILES, Feature.PARTS): "profiles give CPUs and memory to whole GPUs",
+        (Feature.GRAPHS, Feature.CORES): _NO_MODEL,
+        (Feature.SHARING, Feature.CORES): _NO_MODEL,
+        (Feature.PROFILES, Feature.AMOUNTS): "both say what CPUs and memory a job holds",
+        (
+            Feature.PARTS,
+            Feature.AMOUNTS,
+        ): "amounts are divided by whole GPUs, and do not say what a part of one needs",
+        (Feature.CORES, Feature.AMOUNTS): "both say how many cores a job holds",
+        (Feature.WINDOW, Feature.STOPPED): "both say when the run ends",
+        (Feature.CORES, Feature.PROFILES): _NO_MODEL,
+        (Feature.CORES, Feature.SPREAD): _NO_MODEL,
+        (Feature.CORES, Feature.WIDTHS): _NO_MODEL,
+        (Feature.CORES, Feature.QUOTAS): "a quota counts GPUs, and no cores",
+    }
+)
+"""Pairs that would have a meaning, and what has to be said for it."""
+
+
+def _apart() -> Iterator[tuple[frozenset[Feature], str]]:
+    for fact, features in _FACTS.items():
+        for pair in combinations(sorted(features, key=list(Feature).index), 2):
+            # Types are told apart by rates.
+            if pair != (Feature.RATES, Feature.TYPES):
+                yield frozenset(pair), f"both say {fact}"
+    for pair, reason in (*_WORLD.items(), *_NOT_YET.items()):
+        yield frozenset(pair), reason
+
+
+APART: Mapping[frozenset[Feature], str] = MappingProxyType(dict(_apart()))
+"""Pairs of features that no instance has together, each with what it would say twice, or what the world leaves open."""
 
 
 class SaysMore(Protocol):

@@ -139,7 +139,11 @@ def choose_by_pool(state: State, jobs: list[int]) -> NDArray[np.bool_]:
 def choose_with_amounts(
     state: State, allocator: AmountsAllocator, jobs: list[int]
 ) -> NDArray[np.bool_]:
-    """The same where jobs hold CPUs and memory: a waiting job takes its first pool with room for all three."""
+    """The same where jobs hold CPUs and memory: a waiting job takes its first pool with room for all three.
+
+    What is rounded on each node may be less than what is rounded once for the pool: who fits into an empty pool
+    is not refused for that.
+    """
     held = {job: allocator.pool_of(pieces[0][0]) for job, pieces in state.running.items()}
     pools = {pool for job in jobs for pool in state.pools[job]} | set(held.values())
     room = {pool: (allocator.free_in(pool), *allocator.left_in(pool)) for pool in pools}
@@ -147,7 +151,7 @@ def choose_with_amounts(
     for job, pool in held.items():
         gpus, cpus, memory = room[pool]
         room[pool] = (gpus + state.gang[job], cpus + holds[job][0], memory + holds[job][1])
-    chosen = np.zeros(len(jobs), dtype=bool)
+    chosen, used = np.zeros(len(jobs), dtype=bool), set[int]()
     for position, job in enumerate(jobs):
         for pool in (held[job],) if job in held else state.pools[job]:
             amounts = holds[job] if job in held else allocator.needed(job, state.gang[job], pool)
@@ -155,9 +159,10 @@ def choose_with_amounts(
                 free - part
                 for free, part in zip(room[pool], (state.gang[job], *amounts), strict=True)
             )
-            if min(left) >= 0:
+            if min(left) >= 0 or (pool not in used and allocator.fits_in(job, pool)):
                 room[pool] = (left[0], left[1], left[2])
                 chosen[position] = True
+                used.add(pool)
                 break
     return chosen
 

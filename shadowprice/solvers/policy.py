@@ -136,8 +136,7 @@ class Decision:
         PolicyError
             If the job's tenant has a quota, which this would exceed.
         """
-        quotas = self._state.quotas
-        if quotas is not None and not quotas.admits(job, self._state.now_s):
+        if not self._admits(job, pieces):
             raise PolicyError(
                 f"job {job} is placed beyond its tenant's quota, expected a policy that asks `quotas` of the "
                 "state before, or leaves places to the placement"
@@ -171,7 +170,7 @@ class Decision:
         Returns
         -------
         bool
-            False, and no change, if they are not all free.
+            False, and no change, if they are not all free, or the quota of the job's tenant is used up.
 
         Raises
         ------
@@ -179,7 +178,7 @@ class Decision:
             If the instance has no graphs, or it is no mapping of the job's replicas.
         """
         mapping, pieces = self._checked(job, mapping)
-        if not self._take_exact(job, pieces):
+        if not self._admits(job, pieces) or not self._take_exact(job, pieces):
             return False
         self._begin(job, pieces)
         self._tell(job, Feature.GRAPHS, mapping)
@@ -194,8 +193,8 @@ class Decision:
         Returns
         -------
         bool
-            False, and no change, if the two cannot share there, the partner has one already, or the nodes
-            have not the job's CPUs and memory left.
+            False, and no change, if the two cannot share there, the partner has one already, the nodes
+            have not the job's CPUs and memory left, or the quota of its tenant is used up.
 
         Raises
         ------
@@ -208,10 +207,13 @@ class Decision:
             raise PolicyError(f"job {job} joins job {partner}, which holds no GPUs")
         if self.partner_of(partner) is not None or not state.can_share(job, partner, pieces):
             return False
+        quotas = state.quotas
+        if quotas is not None and not quotas.admits_beside(job, partner, state.now_s):
+            return False
         if state.counted is not None and not state.counted.join(job, pieces):
             return False
         self._share(job, partner)
-        self._begin(job, pieces)
+        self._note(job, pieces)
         return True
 
     def partner_of(self, job: int) -> int | None:
@@ -236,7 +238,7 @@ class Decision:
         if partner is None:
             self._state.release(job, pieces)
         else:
-            self._state.leave(job, pieces)
+            self._leave(job, pieces, partner)
             self._tell(job, Feature.SHARING, ALONE)
             self._tell(partner, Feature.SHARING, ALONE)
         self.stops.append(job)
@@ -255,16 +257,38 @@ class Decision:
             self._share(job, partner)
         elif not self._take_exact(job, state.running[job], again=True):
             return False
+        elif quotas is not None:
+            quotas.take(job, _width(state.running[job]))
         self.stops.remove(job)
-        if quotas is not None:
-            quotas.take(job)
         return True
 
     def _may_resume(self, job: int, quotas: QuotaLedger) -> bool:
         """True if a job may go on: a smaller quota stops nobody, but others of its tenant may have started."""
+        if not self._others_begin(job, quotas):
+            return True
+        state = self._state
+        partner = state.partner_of.get(job)
+        if partner is not None and partner not in self.stops:
+            return quotas.admits_beside(job, partner, state.now_s)
+        return quotas.admits(job, state.now_s, _width(state.running[job]))
+
+    def _others_begin(self, job: int, quotas: QuotaLedger) -> bool:
+        """True if jobs of the same tenant were started."""
         tenant = quotas.tenant_of(job)
-        others = any(quotas.tenant_of(each) == tenant for each in self.starts)
-        return not others or quotas.admits(job, self._state.now_s)
+        return any(quotas.tenant_of(each) == tenant for each in self.starts)
+
+    def _leave(self, job: int, pieces: Pieces, partner: int) -> None:
+        """Free what a job holds beside the GPUs that its partner has to itself from now on."""
+        state = self._state
+        state.leave(job, pieces, partner)
+        quotas = state.quotas
+        if quotas is None or not quotas.exceeded(partner, state.now_s):
+            return
+        if self._others_begin(partner, quotas):
+            raise PolicyError(
+                f"job {job} is stopped after others of the tenant of its partner, job {partner}, were started, "
+                "which now exceed its quota; expected stops before starts"
+            )
 
     def start_all(self) -> Decision:
         """Start every waiting job that fits, in the order they wait."""
@@ -311,17 +335,27 @@ class Decision:
             return self._allocator.take_exact(pieces)
         return holders.take_exact_for(job, pieces, again=again)
 
+    def _admits(self, job: int, pieces: Pieces) -> bool:
+        """True if the job's tenant, should it have a quota, may begin to hold these GPUs as well."""
+        quotas = self._state.quotas
+        return quotas is None or quotas.admits(job, self._state.now_s, _width(pieces))
+
     def _begin(self, job: int, pieces: Pieces) -> None:
+        self._note(job, pieces)
+        if self._state.quotas is not None:
+            self._state.quotas.take(job, _width(pieces))
+
+    def _note(self, job: int, pieces: Pieces) -> None:
         if job in self.starts:
             raise self._twice(job)
         self.starts[job] = pieces
-        if self._state.quotas is not None:
-            self._state.quotas.take(job)
 
     def _twice(self, job: int) -> PolicyError:
         return PolicyError(f"job {job} is started twice at {self._state.now_s} s")
 
     def _share(self, job: int, partner: int) -> None:
+        if self._state.quotas is not None:
+            self._state.quotas.share(job, partner)
         self._tell(job, Feature.SHARING, partner)
         self._tell(partner, Feature.SHARING, job)
 
@@ -353,3 +387,8 @@ class Decision:
         if job in self.starts:
             return self.starts[job]
         return None if job in self.stops else self._state.running.get(job)
+
+
+def _width(pieces: Pieces) -> int:
+    """GPUs of a run."""
+    return sum(gpus for _, gpus in pieces)

@@ -361,10 +361,10 @@ class State:
         return speed_up(float(self._jobs.column("efficiency")[job]), gang, width)
 
     def can_share(self, job: int, partner: int, pieces: Pieces) -> bool:
-        """True if two jobs of equal gang have rates for running together on these nodes."""
+        """True if two jobs of equal gang have rates for running together on these nodes, as many GPUs as that."""
         self.require_arrived(job, partner)
         rates = self.environment.pair_rates
-        if rates is None:
+        if rates is None or sum(gpus for _, gpus in pieces) != self.gang[job]:
             return False
         shared = self._jobs.shared_runs(rates)
         type_of_node = self.environment.cluster.type_of_node
@@ -412,8 +412,10 @@ class State:
         """Engine: what the placement has chosen for a job beside its nodes: the GPU that it holds a part of."""
         return NO_FIELDS if self.parts is None else {Feature.PARTS: self.parts.index_of(job)}
 
-    def leave(self, job: int, pieces: Pieces) -> None:
+    def leave(self, job: int, pieces: Pieces, partner: int) -> None:
         """Engine: a job leaves GPUs that its partner goes on holding; free what it holds beside them."""
+        if self.quotas is not None:
+            self.quotas.leave(job, partner)
         if self.counted is not None:
             self.counted.leave(job, pieces)
 
@@ -421,7 +423,7 @@ class State:
         """Engine: take what a running job holds once more, after it was released; False if it is not free."""
         pieces = self.running[job]
         if self.quotas is not None:
-            self.quotas.take(job)
+            self.quotas.take(job, sum(gpus for _, gpus in pieces))
         if self.holders is not None:
             return self.holders.take_exact_for(job, pieces, again=True)
         return self.allocator.take_exact(pieces)

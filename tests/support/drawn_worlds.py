@@ -238,13 +238,13 @@ def _more(
         job = replace(job, gang=1, milli=random.choice((100, 250, 500, 600)))
     if "cores" in draw and random.random() < 0.4:
         job = replace(job, on_cores=True)
-    if "amounts" in draw and random.random() < 0.7:
-        cpus, memory = random.choice((1, 2)) * job.gang, random.choice((0, 0, 8, 4)) * job.gang
-        job = replace(job, cpus=random.choice((0, cpus)), memory_gb=memory)
     if "graphs" in draw:
         graph = random.choice([g for g in GRAPHS if sum(s.replicas for s in g.stages) <= 2])
         gang = sum(stage.replicas for stage in graph.stages)
         job = replace(job, graph=graph, gang=gang, rates=None)
+    if "amounts" in draw and random.random() < 0.7:
+        cpus, memory = random.choice((1, 2)) * job.gang, random.choice((0, 0, 8, 4)) * job.gang
+        job = replace(job, cpus=random.choice((0, cpus)), memory_gb=memory)
     return job
 
 

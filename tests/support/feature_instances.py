@@ -110,7 +110,7 @@ def _fields(has: frozenset[Feature], cluster: Cluster, jobs: Workload) -> dict[s
         found["pair_throughputs"] = Throughputs(TYPES, {}, rates)
     if Feature.GRAPHS in has:
         found["graphs"] = _graphs(len(jobs))
-    conditions = _conditions(has, len(jobs))
+    conditions = _conditions(has, jobs)
     if conditions:
         found["conditions"] = Conditions(**conditions)
     if Feature.COPIES in has:
@@ -128,14 +128,15 @@ def _fields(has: frozenset[Feature], cluster: Cluster, jobs: Workload) -> dict[s
     return found
 
 
-def _conditions(has: frozenset[Feature], jobs: int) -> dict[str, Any]:
+def _conditions(has: frozenset[Feature], jobs: Workload) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if Feature.PROFILES in has:
-        found["sensitivity"] = Sensitivity((HUNGRY,), np.zeros(jobs, dtype=np.int64))
+        found["sensitivity"] = Sensitivity((HUNGRY,), np.zeros(len(jobs), dtype=np.int64))
     if Feature.SPREAD in has:
-        found["locality"] = Locality(np.full(jobs, 0.5))
+        found["locality"] = Locality(np.full(len(jobs), 0.5))
     if Feature.WIDTHS in has:
-        found["elasticity"] = Elasticity(np.full(jobs, 2), np.full(jobs, 0.75))
+        widest = np.where(jobs.fractional, 1, 2)
+        found["elasticity"] = Elasticity(widest, np.full(len(jobs), 0.75))
     return found
 
 

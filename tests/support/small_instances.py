@@ -98,7 +98,7 @@ def conditions_of(world: World) -> Conditions | None:
     if "spread" in features:
         locality = Locality(np.array([float(job.spread) for job in jobs]))
     if "widths" in features:
-        widest = np.array([max(job.widest, job.gang) for job in jobs])
+        widest = np.array([1 if job.milli < 1000 else max(job.widest, job.gang) for job in jobs])
         elasticity = Elasticity(widest, np.array([float(job.doubling) / 2 for job in jobs]))
     return Conditions(sensitivity, locality, elasticity)
 

@@ -260,6 +260,8 @@ class Search:
             if each is not None:
                 job = self._world.jobs[j]
                 mine = Fraction(sum(each.way.at) * job.milli, WHOLE)
+                if each.partner != NOBODY:
+                    mine /= 2
                 held[job.tenant] = held.get(job.tenant, Fraction(0)) + mine
                 on = None if jobs is None else jobs[j].on
                 if on is None or on.way.place != each.way.place:

@@ -104,9 +104,9 @@ def rate_at(world: World, job: SmallJob, at: Counts) -> Fraction:
 
 
 def widths(job: SmallJob) -> Iterator[tuple[int, Fraction]]:
-    """GPUs that a job may hold, doubled each time, and its speed with them."""
+    """GPUs that a job may hold, doubled each time, and its speed with them; a part of a GPU does not grow."""
     width, speed = job.gang, Fraction(1)
-    while width <= max(job.widest, job.gang):
+    while width <= (job.gang if job.milli < WHOLE else max(job.widest, job.gang)):
         yield width, speed
         width, speed = 2 * width, speed * job.doubling
 
@@ -134,7 +134,7 @@ def ways_of(world: World, job: SmallJob) -> list[Way]:
             spread = sum(map(bool, at)) > fewest(world, width)
             speed = wider * (job.spread if spread else 1)
             if job.graph is not None:
-                found += mapped(job, at)
+                found += mapped(job, at, asked(world, job, at))
                 continue
             alone = whole_ticks(job.work / rate)
             for cpus, memory, fed in amounts(job):
@@ -175,8 +175,8 @@ def asked(world: World, job: SmallJob, at: Counts) -> list[tuple[Fraction, ...]]
     return [tuple(cpus), tuple(memory)]
 
 
-def mapped(job: SmallJob, at: Counts) -> Iterator[Way]:
-    """All mappings of a job's replicas to its GPUs."""
+def mapped(job: SmallJob, at: Counts, given: Sequence[tuple[Fraction, ...]]) -> Iterator[Way]:
+    """All mappings of a job's replicas to its GPUs, with the CPUs and memory that it holds there."""
     graph = job.graph
     assert graph is not None
 
@@ -191,7 +191,8 @@ def mapped(job: SmallJob, at: Counts) -> Iterator[Way]:
 
     for stages in place(0, at):
         alpha = iteration_s(graph, stages)
-        yield Way(at, whole_ticks(job.work * alpha), stages=stages)
+        ticks = whole_ticks(job.work * alpha)
+        yield Way(at, ticks, NOBODY, given[0], given[1], stages)
 
 
 def iteration_s(graph: SmallGraph, stages: tuple[Counts, ...]) -> Fraction:

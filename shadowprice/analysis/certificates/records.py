@@ -274,8 +274,9 @@ def _spread(instance: Instance) -> FieldsOfJob:
     conditions = instance.conditions
     assert conditions is not None
     assert conditions.locality is not None
-    speed = conditions.locality.spread_speed
-    return lambda job: {"spread": text_of(speed[job])}
+    speed, alone = conditions.locality.spread_speed, instance.workload.fractional
+    # A part of a GPU is never spread.
+    return lambda job: {} if alone[job] else {"spread": text_of(speed[job])}
 
 
 def _profile(instance: Instance) -> FieldsOfJob:

@@ -96,10 +96,11 @@ class Growth:
         return found
 
     def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
-        """Widths of the jobs of a workload; O(n)."""
-        widest = min(self.widest, int(cluster.gpus_per_node.max()))
+        """Widths of the jobs of a workload, of which those with a part of a GPU do not grow; O(n)."""
+        within = min(self.widest, int(cluster.gpus_per_node.max()))
         every = np.full(len(workload), self.efficiency)
-        return Elasticity(np.maximum(workload.gpus, widest), every)
+        widest = np.where(workload.fractional, 1, np.maximum(workload.gpus, within))
+        return Elasticity(widest, every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +138,21 @@ class Elasticity:
             values.flags.writeable = False
             object.__setattr__(self, name, values)
 
-    def check(self, gpus: NDArray[np.int64]) -> None:
-        """Raise :class:`InputError` if a job's widest is less than its gang."""
-        bad = self.widest < gpus
+    def check(self, workload: Workload) -> None:
+        """Raise :class:`InputError` if a job's widest is less than its gang, or it grows from a part of a GPU."""
+        bad = self.widest < workload.gpus
         if bad.any():
             job = int(bad.argmax())
             raise InputError(
-                f"elasticity: job {job} has a gang of {gpus[job]} GPUs and may hold at most "
+                f"elasticity: job {job} has a gang of {workload.gpus[job]} GPUs and may hold at most "
                 f"{self.widest[job]}, expected no less than its gang"
+            )
+        bad = workload.fractional & (self.widest > workload.gpus)
+        if bad.any():
+            job = int(bad.argmax())
+            raise InputError(
+                f"elasticity: job {job} holds a part of a GPU and may hold {self.widest[job]} GPUs, expected at "
+                "most 1: a part does not grow by whole ones"
             )
 
     def speed(
@@ -214,7 +222,7 @@ class Conditions:
         if self.sensitivity is not None:
             self.sensitivity.check(cluster)
         if self.elasticity is not None:
-            self.elasticity.check(workload.gpus)
+            self.elasticity.check(workload)
 
     def best(self, workload: Workload) -> NDArray[np.float64]:
         """Speed of every job under the best of conditions, shape (n,)."""

@@ -68,7 +68,7 @@ class ModelGrowth:
         return cls(ByModel(models, default, source))
 
     def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
-        """Widths of the jobs of a workload, by their models; O(n).
+        """Widths of the jobs of a workload, by their models; those with a part of a GPU do not grow; O(n).
 
         Raises
         ------
@@ -76,10 +76,11 @@ class ModelGrowth:
             Naming the job and the model if that is not listed and there is no default.
         """
         each = self.table.of_jobs(workload)
-        widest = np.array([growth.widest for growth in each], dtype=np.int64)
-        within = np.minimum(widest, cluster.gpus_per_node.max())
+        most = np.array([growth.widest for growth in each], dtype=np.int64)
+        within = np.minimum(most, cluster.gpus_per_node.max())
         efficiency = np.array([growth.efficiency for growth in each])
-        return Elasticity(np.maximum(workload.gpus, within), efficiency)
+        widest = np.where(workload.fractional, 1, np.maximum(workload.gpus, within))
+        return Elasticity(widest, efficiency)
 
 
 def parse_growth(text: str) -> Growth | ModelGrowth:

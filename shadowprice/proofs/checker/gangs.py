@@ -86,18 +86,27 @@ class QuotaUse:
     def __init__(self, given: GivenInstance) -> None:
         self.given, self.held = given, [0] * len(given.quotas)
         self.ends: list[tuple[int, int, int]] = []
+        self.begun: set[int] = set()
 
-    def begin(self, j: int, run: Record, amount: int) -> None:
-        """Hold more until the run ends; no run begins beyond the quota of that moment."""
-        start, quota = run["start"], self.given.quota_of[j]
-        while self.ends and self.ends[0][0] <= start:
+    def hold(self, j: int, run: Record, amount: int, *, begins: bool) -> None:
+        """Hold more until the run ends, of a job that begins or goes on."""
+        quota = self.given.quota_of[j]
+        while self.ends and self.ends[0][0] <= run["start"]:
             _, other, before = heapq.heappop(self.ends)
             self.held[other] -= before
         self.held[quota] += amount
         heapq.heappush(self.ends, (run["end"], quota, amount))
-        starts, gpus = self.given.quotas[quota]
-        held, most = self.held[quota], WHOLE_GPU * gpus[bisect_right(starts, start) - 1]
-        need(held <= most, f"quota {quota}: {held} thousandths held at tick {start}, it has {most}")
+        if begins:
+            self.begun.add(quota)
+
+    def expect_within(self, start: int) -> None:
+        """Refuse quotas of which a run began at a tick, and with all that began or went on then there is too much."""
+        for quota in sorted(self.begun):
+            starts, gpus = self.given.quotas[quota]
+            held, most = self.held[quota], WHOLE_GPU * gpus[bisect_right(starts, start) - 1]
+            fine = held <= most
+            need(fine, f"quota {quota}: {held} thousandths held at tick {start}, it has {most}")
+        self.begun.clear()
 
 
 class GangSchedule:
@@ -133,9 +142,6 @@ class GangSchedule:
         need(end <= self.stopped, f"{which} goes on after it was stopped")
         need(start % self.round == 0, f"{which} does not begin with a round")
         self.latest = max(self.latest, end)
-        if given.quotas:
-            part = WHOLE_GPU if more is None else more.get("part", WHOLE_GPU)
-            self.quotas.begin(j, run, part * sum(gpus for _, gpus in held))
         if more is None:
             self.amounts.take(end, run["pieces"])
             need("partner" not in run, f"{which} has a partner")
@@ -143,7 +149,12 @@ class GangSchedule:
             self.hold(run, held, more)
         need(not self.ends[j], f"job {j} holds GPUs after the end of its work")
         job = self.begun.setdefault(j, Begun())
-        self.charge(j, job, run, held)
+        begins = not self.stays(j, job, run, held)
+        if given.quotas:
+            part = WHOLE_GPU if more is None else more.get("part", WHOLE_GPU)
+            whole_gpus = part * sum(gpus for _, gpus in held)
+            self.quotas.hold(j, run, whole_gpus // (1 + ("partner" in run)), begins=begins)
+        self.charge(j, job, run, held, begins=begins)
         job.pace = self.pace(j, run, more)
         self.progress(j, job, run)
         fine = end % self.round == 0 or self.ends[j]
@@ -153,6 +164,7 @@ class GangSchedule:
         """Go on to a later start."""
         need(start > self.start, f"a run from tick {start} is out of order")
         self.alone()
+        self.quotas.expect_within(self.start)
         self.amounts.until(start)
         self.start = start
 
@@ -202,14 +214,19 @@ class GangSchedule:
                 taken += [((node, "cpus"), gpus * cpus), ((node, "memory"), gpus * memory)]
         self.amounts.take(end, taken)
 
-    def charge(self, j: int, job: Begun, run: Record, held: Held) -> None:
+    def stays(self, j: int, job: Begun, run: Record, held: Held) -> bool:
+        """True if a job goes on, on GPUs that it held, while its partner or its CPUs change."""
+        before = job.changes
+        job.changes = "partner" in run or "profile" in self.given.more.get(j, ())
+        on = bool(job.end) and run["start"] == job.end and held == job.held
+        return on and (job.changes or before)
+
+    def charge(self, j: int, job: Begun, run: Record, held: Held, *, begins: bool) -> None:
         """One run at a time, whose overhead is paid first."""
         header, start = self.given.header, run["start"]
-        changes = "partner" in run or "profile" in self.given.more.get(j, ())
         if job.end and start < job.end:
             raise Rejected(f"job {j} runs twice at tick {start}")
-        stays = start == job.end and held == job.held and (changes or job.changes)
-        if not stays:
+        if begins:
             job.owed += header["start"]
             if job.end:
                 job.owed += self.restart_of(self.given.gang[j])
@@ -217,7 +234,7 @@ class GangSchedule:
         job.owed -= run["overhead"]
         fine = not job.owed or (job.owed > 0 and run["end"] - start == run["overhead"])
         need(fine, f"job {j} owes {job.owed} ticks of overhead")
-        job.end, job.held, job.changes = run["end"], held, changes
+        job.end, job.held = run["end"], held
 
     def restart_of(self, gang: int) -> int:
         """Ticks of overhead of a gang that begins again."""
@@ -295,6 +312,7 @@ class GangSchedule:
     def finish(self) -> list[int]:
         """Completion of every job, after the last run."""
         self.alone()
+        self.quotas.expect_within(self.start)
         if "stopped" in self.given.header:
             return self.ends
         rows = self.given.rows()

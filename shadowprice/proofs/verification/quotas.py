@@ -1,4 +1,8 @@
-"""GPUs that each tenant holds whenever a run of its jobs begins, against its quota of that day."""
+"""GPUs that each tenant holds whenever a run of its jobs begins, against its quota of that day.
+
+Jobs that share GPUs hold half of them each. Who goes on, on GPUs that are its own again or with other CPUs, does not
+begin.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from shadowprice.proofs.verification.speeds import Runs
 
 _WHOLE_GPU = 1000
+_ENDS, _GOES_ON, _BEGINS = 0, 1, 2
 
 Fault = tuple[NDArray[np.bool_], Callable[[int], str], NDArray[np.int64]]
 """Entries that break the rule, what to say of each, and their rows."""
@@ -30,12 +35,12 @@ def beyond_quotas(
     job, row = s.job[runs.row], runs.row
     tenant = np.array(of_job, dtype=np.int64)[job]
     yield tenant < 0, lambda k: "the job's tenant has no quota", row
-    held = runs.width(s) * jobs.gpu_milli[job]
-    begins = np.arange(2 * len(row)) >= len(row)
+    held = runs.width(s) * jobs.gpu_milli[job] // np.where(s.partner[row] >= 0, 2, 1)
+    # At one time GPUs are freed first, then held by those who go on, then by those who begin.
+    kind = np.concatenate((np.full(len(row), _ENDS), np.where(runs.goes_on(s), _GOES_ON, _BEGINS)))
     time = np.concatenate((s.end_s[row], s.start_s[row]))
     both = np.concatenate((tenant, tenant))
-    # At one time GPUs are freed before others are taken.
-    order = np.lexsort((begins, time, both))
+    order = np.lexsort((kind, time, both))
     total = np.cumsum(np.concatenate((-held, held))[order])
     period = np.searchsorted(np.array(quotas.start_s), time[order], side="right") - 1
     limit = np.array(quotas.gpus, dtype=np.int64)[period, both[order]]
@@ -43,5 +48,5 @@ def beyond_quotas(
     def say(k: int) -> str:
         return f"its tenant then holds {total[k] / _WHOLE_GPU:g} GPUs, its quota is {limit[k]}"
 
-    bad = begins[order] & (total > limit * _WHOLE_GPU)
+    bad = (kind[order] == _BEGINS) & (total > limit * _WHOLE_GPU)
     yield bad, say, np.concatenate((row, row))[order]

@@ -86,6 +86,17 @@ class Runs:
         moved[1:] |= pieces[1:] != pieces[:-1]
         return moved
 
+    def goes_on(self, schedule: Schedule) -> NDArray[np.bool_]:
+        """True for each run that is no beginning: the job keeps its GPUs while its partner, CPUs or memory change."""
+        s, row = schedule, self.row
+        changes = ((s.partner >= 0) | (s.cpus is not None))[row]
+        stays = np.zeros(len(row), dtype=bool)
+        stays[1:] = s.job[row[1:]] == s.job[row[:-1]]
+        stays &= ~self.moved(s)
+        stays[1:] &= changes[1:] | changes[:-1]
+        stays[1:] &= s.start_s[row[1:]] == s.end_s[row[:-1]]
+        return stays
+
 
 def owed_ticks(instance: Instance, schedule: Schedule, runs: Runs) -> NDArray[np.int64]:
     """Overhead that each run's job still owes at the end of the run [ticks]; negative if overpaid."""
@@ -95,15 +106,9 @@ def owed_ticks(instance: Instance, schedule: Schedule, runs: Runs) -> NDArray[np
     again[1:] = job[1:] == job[:-1]
     gangs, which = np.unique(instance.workload.gpus, return_inverse=True)
     by_gang = np.array([_restart_s(rules, int(gang)) for gang in gangs], dtype=np.float64)
-    moved = runs.moved(s)
-    resumed = by_gang[which[job]] + moved * rules.migration_s
+    resumed = by_gang[which[job]] + runs.moved(s) * rules.migration_s
     charge = rules.start_s + np.where(again, resumed, 0.0)
-    # Who keeps his GPUs while his partner, CPUs or memory change has not stopped.
-    changes = (s.partner >= 0) | (s.cpus is not None)
-    stays = again & ~moved & changes[row]
-    stays[1:] |= again[1:] & ~moved[1:] & changes[row[:-1]]
-    stays[1:] &= s.start_s[row[1:]] == s.end_s[row[:-1]]
-    charge[stays] = 0.0
+    charge[runs.goes_on(s)] = 0.0
     ticks = ticks_of(charge) - ticks_of(s.overhead_s[row])
     total = np.cumsum(ticks)
     before = (total - ticks)[~again][np.cumsum(~again) - 1] if len(row) else total
