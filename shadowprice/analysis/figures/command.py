@@ -89,9 +89,11 @@ def points_from(figure: Figure, settings: Any, first_seed: int | None) -> list[A
     Raises
     ------
     InputError
-        If the seed is negative, or the points have none to move.
+        If there are no points, the seed is negative, or the points have none to move.
     """
     points = list(figure.points(settings))
+    if not points:
+        raise InputError(f"figure {figure.name}: nothing to run with these settings")
     if first_seed is None:
         return points
     if first_seed < 0:
