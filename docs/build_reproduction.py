@@ -50,7 +50,7 @@ value for other quantities. The wide one is the shape: on the same side of no di
 - *in shape*: the whole interval is within the wide span.
 - *open*: neither that nor its contrary is shown, or there are fewer than {LEAST_SEEDS} seeds.
 - *not*: the whole interval is outside the wide span, or a certified limit of all schedulers, mean over the same
-  seeds, is below the number.
+  seeds, is below the number, however that was rounded.
 
 So less evidence is never better: a wider interval cannot make a number *reproduced*, and one that holds 'no difference'
 is no evidence for a published difference: it is *open*, or *not* where all of the wide span is outside. Where the paper

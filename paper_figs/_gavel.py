@@ -32,6 +32,9 @@ from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
 
 TYPES = ("v100", "p100", "k80")
+PAPER_SEEDS = (0, 1, 2)
+"""Seeds of the authors' runs (recalled)."""
+
 FAMILIES = {
     "ResNet-18": (17.995, 11.675, 1.807),
     "ResNet-50": (2.497, 1.584, 0.347),

@@ -239,7 +239,8 @@ def of_gandiva(table: pd.DataFrame, gpus: int, position: float | None) -> str:
     if not {EARLY_FIFO, EARLY} <= {*wide}:
         return ""
     found = estimate((wide[EARLY_FIFO] / wide[EARLY]).groupby("seed").mean())
-    return f"FIFO with the same stopping takes {found.text()} of Gandiva's time: the stopping gains, not the scheduler."
+    gains = ": the stopping gains, not the scheduler" if found.low <= 1 else ""
+    return f"FIFO with the same stopping takes {found.text()} of Gandiva's time{gains}."
 
 
 def published(

@@ -43,6 +43,7 @@ from shadowprice.analysis.figures import (
 )
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.plots.style import colour_of
+from shadowprice.analysis.wording import at_most
 
 SYSTEMS = {
     "YARN-like": YARN_LIKE,
@@ -194,7 +195,8 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
     most = best_possible(part, "mean")
     if most is not None:
         said += (
-            f" No scheduler whatever is more than {most:.2f} times better than the YARN-like one."
+            f" No scheduler whatever is more than {at_most(most)} better than the YARN-like one, on average over the "
+            "seeds."
         )
     by_jobs = {
         jobs: found.mean

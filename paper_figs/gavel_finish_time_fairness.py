@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _gavel import curves, over_window, published_curves
+from _gavel import PAPER_SEEDS, curves, over_window, published_curves
 from _measures import curve, measured, quantile_rows
 from matplotlib.figure import Figure as Picture
 
@@ -180,6 +180,7 @@ def beside(measure: str, value: float, place: str, cause: Cause, why: str) -> Pu
         why=why,
         claim=f"agnostic / Gavel under finish-time fairness, {what}",
         sampling=Sampling.SAME_SEEDS,
+        paper_seeds=PAPER_SEEDS,
         independence=Independence.REPLAYED,
         own_jobs=True,
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _gavel import curves, over_window, published_curves, servers, window_jobs
+from _gavel import PAPER_SEEDS, curves, over_window, published_curves, servers, window_jobs
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
@@ -220,6 +220,7 @@ AGAIN: dict[str, Any] = {
     "why": "The published generator and simulator, run again; of many optimal allocations our solver may return "
     "another. That the seeds are the authors' is recalled.",
     "sampling": Sampling.SAME_SEEDS,
+    "paper_seeds": PAPER_SEEDS,
     "independence": Independence.REPLAYED,
     "own_jobs": True,
 }

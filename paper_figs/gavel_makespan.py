@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from _gavel import curves, published_curves, rates, servers, verify_completed
+from _gavel import PAPER_SEEDS, curves, published_curves, rates, servers, verify_completed
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
@@ -181,6 +181,7 @@ def beside(than: str, jobs: int, value: float, place: str, cause: Cause, why: st
         why=why,
         claim=f"{than} / Gavel, makespan of {jobs} jobs",
         sampling=Sampling.SAME_SEEDS,
+        paper_seeds=PAPER_SEEDS,
         independence=Independence.REPLAYED,
         own_jobs=True,
     )

@@ -168,7 +168,7 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
 def caption(table: pd.DataFrame, settings: Settings) -> str:
     """What is drawn, what no scheduler exceeds, and what was idle."""
     lines = [
-        f"{settings.jobs} jobs at 0 on {3 * settings.gpus_per_type} GPUs, seeds from 0; rates: "
+        f"{settings.jobs} jobs at 0 on {3 * settings.gpus_per_type} GPUs, seeds from {table['seed'].min()}; rates: "
         f"{', '.join(dict.fromkeys(table['rates']))}. Bars: means with 95 % intervals. Dashed: published. "
         "Dotted red: the factor that no scheduler exceeds, certified, mean over the seeds; below by seed."
     ]

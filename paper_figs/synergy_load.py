@@ -49,6 +49,7 @@ from shadowprice.analysis.figures import (
     estimate,
     main,
 )
+from shadowprice.analysis.wording import at_most
 from shadowprice.instances.generators.synergy_published import PUBLISHED_SEED
 
 POLICIES = ("proportional", "tune")
@@ -172,7 +173,7 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
         possible = most_possible(rows[rows["jobs_per_hour"] == rate])
         said.append(
             f"{trace} {order.upper()}: {best.text()}x at {rate:g} jobs an hour (any scheduler: at most "
-            f"{possible:.3g}x)"
+            f"{at_most(possible)})"
         )
     return (
         f"Mean JCT of jobs {_window(settings.single_jobs)} of {settings.single_jobs:,} of one GPU "

@@ -45,6 +45,7 @@ from shadowprice.analysis.figures import (
     estimate,
     main,
 )
+from shadowprice.analysis.wording import at_most
 from shadowprice.instances.generators.synergy_published import PUBLISHED_SEED
 
 POLICIES = ("proportional", "tune")
@@ -134,7 +135,7 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
     """Factors by split."""
     said = [
         f"{split_name(str(split))} {each.text()}x (any scheduler: at most "
-        f"{most_possible(table[table['split'] == split]):.3g}x)"
+        f"{at_most(most_possible(table[table['split'] == split]))})"
         for split, each in factors_by(table, "split").items()
     ]
     return (

@@ -45,6 +45,7 @@ from shadowprice.analysis.figures import (
 )
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.plots.style import colour_of
+from shadowprice.analysis.wording import at_most
 
 THRESHOLD_GPU_S = 3200.0
 PUBLIC_SCHEDULERS = ("YARN-CS", "SRTF", "Gandiva", "Tiresias-G", "Tiresias-L")
@@ -233,7 +234,10 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
     )
     most = best_possible(table, "mean")
     if most is not None:
-        said += f" No scheduler whatever is more than {most:.2f} times better than YARN-CS on these jobs."
+        said += (
+            f" No scheduler whatever is more than {at_most(most)} better than YARN-CS on these jobs, on average over "
+            "the seeds."
+        )
     if own is not None:
         said += f" With the paper's threshold in our simulator it is {own.text()} times."
     return said
@@ -274,7 +278,7 @@ LONG = (
 HARDWARE = (Cause.TESTBED, "Measured on hardware, where preemption and placement cost time.")
 FITTED = (
     Cause.NOT_PUBLIC,
-    "The exponents of the long run times were chosen so that this makespan comes out.",
+    "The exponents of the long run times were fitted to the makespans under YARN-CS and Tiresias-L.",
 )
 DIGITISED = (
     Cause.NOT_PUBLIC,

@@ -71,6 +71,8 @@ class CertifiedUtility:
         SHA-256 of the lines that say what was given.
     tried : tuple of (str, float)
         Upper bounds that were found, in order: whose prices gave them, and their values.
+    failing : bool
+        Whether nodes failed in the run. The bound is that of nodes that never do: faults only restrict.
     """
 
     policy: str
@@ -81,12 +83,14 @@ class CertifiedUtility:
     of_class: str
     instance: str
     tried: tuple[tuple[str, float], ...]
+    failing: bool
 
     def sentence(self) -> str:
         """The claim in words."""
+        where = ", a bound of nodes that never fail" if self.failing else ""
         return (
             f"the best total utility of {self.of_class} is at most {at_most(self.ratio)} that of {self.policy} "
-            f"({self.utility} in rounds of {self.round_s!r} s, certified by {self.bound})"
+            f"({self.utility} in rounds of {self.round_s!r} s, certified by {self.bound}{where})"
         )
 
     def warning(self) -> str | None:
@@ -211,7 +215,8 @@ def _write(
     )
     tried = tuple((each.origin, rounded_up(each.value)) for each in found)
     shared = outcome.policy, utility, round_s, searched.kind
-    return CertifiedUtility(*shared, numbers["ratio"], of_class, digest, tried)
+    failing = instance.failures is not None
+    return CertifiedUtility(*shared, numbers["ratio"], of_class, digest, tried, failing)
 
 
 def _searched(outcome: VerifiedRun, market: RoundMarket) -> RoundMarket:

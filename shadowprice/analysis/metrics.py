@@ -144,7 +144,9 @@ def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> 
     for lengths, unit_s in ((whole, 1.0), (ticks, TICK_S)):
         until = np.concatenate(([0], np.cumsum(here[:-1] * lengths)))
         stay_s += (until[left] - until[arrived]) * unit_s
-    return stay_s / (end_s - arrival_s)
+    # Ends that are an arrival plus a duration in floats lie beside their ticks: the job itself is there all the same.
+    present: NDArray[np.float64] = np.maximum(stay_s / (end_s - arrival_s), 1.0)
+    return present
 
 
 def makespan_s(instance: Instance, schedule: Schedule) -> float:

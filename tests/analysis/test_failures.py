@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis import availability
 from shadowprice.analysis.certify import certify
+from shadowprice.analysis.certify_utility import certify_utility
 from shadowprice.analysis.guarantees.lookup import (
     UnmetHypotheses,
     described,
@@ -114,8 +115,11 @@ def test_theorems_are_not_about_nodes_that_fail_and_certificates_are() -> None:
     told = certify(outcome, budget_s=0).sentence()
     assert "on nodes that fail" in told
     assert told.endswith(", a bound of nodes that never fail)")
-    sound = certify(sp.simulate(jobs(), "4x4", "asrpt"), budget_s=0).sentence()
-    assert "fail" not in sound
+    utility = certify_utility(outcome, "effective_throughput", budget_s=0).sentence()
+    assert utility.endswith(", a bound of nodes that never fail)")
+    sound = sp.simulate(jobs(), "4x4", "asrpt")
+    assert "fail" not in certify(sound, budget_s=0).sentence()
+    assert "fail" not in certify_utility(sound, "effective_throughput", budget_s=0).sentence()
     seen = described(settle(jobs(), "4x4", "asrpt", failing()), Objective.COMPLETION)
     assert seen is not None
     stated = guarantee(outcome, seen)

@@ -46,6 +46,13 @@ def test_jobs_present_are_counted_second_by_second(stays: list[tuple[int, int]])
     assert found.tolist() == pytest.approx(counted(arrival, end), rel=1e-15)
 
 
+def test_a_job_is_present_itself_where_its_times_are_rounded() -> None:
+    arrival = np.array([16_527.63552853, 412_000.1, 912_755.57727772])
+    found = metrics.jobs_present(arrival, arrival + np.array([60_663.57797, 0.1, 81_585.3556563]))
+    assert (found >= 1).all()
+    assert found == pytest.approx([1, 1, 1])
+
+
 def test_jobs_present_are_exact_where_sums_of_floats_are_not() -> None:
     """A tick beside 3,000 jobs of 100 years: their sum needs 84 bits."""
     years = 2.0**31

@@ -83,7 +83,6 @@ class Page:
         by: str,
         order: Sequence[str],
         colours: Mapping[str, str] | None = None,
-        least: float = 0.0,
     ) -> None:
         """Mean over the rows of every ``x``, a line for every entry of ``by``, with intervals of 95 %.
 
@@ -93,14 +92,12 @@ class Page:
             Entries of ``by`` to draw; those without rows are left out.
         colours : mapping, optional
             Colour by entry; else by the place in ``order``.
-        least : float
-            Least that ``y`` can be, where intervals end: 1 of a cost over a lower bound.
         """
         for place, name in enumerate(order):
             rows = table[table[by] == name]
             if rows.empty:
                 continue
-            found = [(at, estimate(part, least=least)) for at, part in rows.groupby(x)[y]]
+            found = [(at, estimate(part)) for at, part in rows.groupby(x)[y]]
             mean = np.array([each.mean for _, each in found])
             self._errorbar(
                 axes,

@@ -92,7 +92,7 @@ class Others:
     def text(self) -> str:
         """``1.14 to 5 over 7 mixes``, or that no other was run."""
         if self.count == 1:
-            return f"no other {self.of} run"
+            return f"no other {self.of} were run"
         return f"{shown(self.low)} to {shown(self.high)} over {self.count} {self.of}"
 
 
@@ -128,6 +128,8 @@ class Published:
     relation : Relation
         What the paper says of it: that it is so much, at most or at least so much.
     sampling : Sampling
+    paper_seeds : tuple of int
+        Seeds of the paper, where these are compared; rows of other seeds are left out.
     independence : Independence
     own_jobs : bool
         True if the jobs are the paper's own, so that a limit below the number refutes it.
@@ -153,6 +155,7 @@ class Published:
     printed: str = ""
     relation: Relation = Relation.EQUAL
     sampling: Sampling = Sampling.SEEDS
+    paper_seeds: tuple[int, ...] = ()
     independence: Independence = Independence.TESTED
     own_jobs: bool = False
     limit: Callable[[pd.DataFrame], float | None] | None = None
@@ -162,6 +165,10 @@ class Published:
     def __post_init__(self) -> None:
         if self.unit in FACTORS and self.value == 1.0 and not self.printed:
             raise ValueError(f"{self.what!r}: 1 says 'no difference'; give it as it is printed")
+        if (self.sampling is Sampling.SAME_SEEDS) != bool(self.paper_seeds):
+            raise ValueError(
+                f"{self.what!r}: {Sampling.SAME_SEEDS} are given where they are compared"
+            )
 
     @property
     def claim_key(self) -> tuple[str, str]:
@@ -185,6 +192,8 @@ class Published:
 
     def compared(self, table: pd.DataFrame) -> Compared | None:
         """Our number from a table beside the published one; None where the table does not have it."""
+        if self.paper_seeds:
+            table = table[table["seed"].isin(self.paper_seeds)]
         ours = self.ours(table)
         if ours is None:
             return None

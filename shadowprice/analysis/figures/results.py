@@ -14,12 +14,12 @@ import json
 import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
 import shadowprice
-from shadowprice.analysis.figures.figure import Figure, Size
+from shadowprice.analysis.figures.figure_run import FigureRun
 from shadowprice.analysis.figures.settings import plain
 from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
 from shadowprice.analysis.points.kept import Kept
@@ -57,27 +57,7 @@ def table_of(kept: Iterable[Kept]) -> pd.DataFrame:
     return pd.DataFrame([row for each in kept for row in each.rows])
 
 
-class TableRun(Protocol):
-    """Run that gave a table, as its head tells it."""
-
-    @property
-    def figure(self) -> Figure:
-        """Figure."""
-
-    @property
-    def size(self) -> Size:
-        """Size."""
-
-    @property
-    def settings(self) -> Any:
-        """Settings."""
-
-    @property
-    def first_seed(self) -> int | None:
-        """Least seed, if not the figure's own."""
-
-
-def write_table(path: Path, table: pd.DataFrame, of: TableRun, kept: Sequence[Kept]) -> None:
+def write_table(path: Path, table: pd.DataFrame, of: FigureRun, kept: Sequence[Kept]) -> None:
     """Write a table as CSV, below lines that say with what it was made."""
     codes = pd.Series([each.code for each in kept]).value_counts(sort=False)
     seeds = "" if of.first_seed is None else f"; seeds from {of.first_seed}"

@@ -8,10 +8,10 @@ difference, and of a factor also from half to twice its distance from no differe
 
 The whole interval in the narrow span: *reproduced*. The whole interval in the wide span: *in shape*. No part of it in
 the wide span, or a certified limit below a published factor, whatever the seeds: *not*. Else, and of fewer than five
-seeds, *open*. That is two one-sided tests at 2.5 % each (Schuirmann 1987; recalled), so that a wider interval is never
-better. An interval that holds 'no difference' lies in neither span of a published difference that is no bound (of *at
-most* and *at least* both spans are what keeps it). Where the paper itself says 'no difference', the same is what is
-printed alike.
+seeds, *open*. That is two one-sided tests at 2.5 % each (Schuirmann 1987; recalled), so that a wider interval never
+makes a number agree. An interval that holds 'no difference' lies in neither span of a published difference that is no
+bound (of *at most* and *at least* both spans are what keeps it). Where the paper itself says 'no difference', the same
+is what is printed alike.
 """
 
 from __future__ import annotations
@@ -200,8 +200,10 @@ class Claim:
         return Span(self.value - self.rounding, self.value + self.rounding)
 
     def is_beyond(self, limit: float | None) -> bool:
-        """True if it is a factor that a certified limit of all schedulers excludes."""
-        return limit is not None and self.relation is Relation.EQUAL and limit < self.value
+        """True if it is a factor that a certified limit of all schedulers excludes, however it was rounded."""
+        if limit is None or self.relation is Relation.AT_MOST:
+            return False
+        return limit < self.value - self.rounding
 
 
 def numbers_verdict(

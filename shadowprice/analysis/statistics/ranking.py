@@ -30,6 +30,8 @@ class RankingAgreement:
         Share of the blocks in which the first of ``order`` has the lowest number.
     reversed_pairs : tuple of (str, str)
         Pairs whose later one in ``order`` has the lower number in some block.
+    ties : frozenset of str
+        Policies that have the number of the one before them in ``order`` in every block.
     """
 
     order: tuple[str, ...]
@@ -37,6 +39,7 @@ class RankingAgreement:
     concordance: float
     same_best: float
     reversed_pairs: tuple[tuple[str, str], ...]
+    ties: frozenset[str]
 
     @property
     def same(self) -> bool:
@@ -48,7 +51,8 @@ class RankingAgreement:
         if self.blocks < 2:
             return f"one block only: nothing is said of other {what}"
         if self.same:
-            return f"the same order in all {self.blocks} {what}: {', '.join(self.order)}"
+            after = [f"{' =' if name in self.ties else ','} {name}" for name in self.order[1:]]
+            return f"the same order in all {self.blocks} {what}: {self.order[0]}{''.join(after)}"
         pairs = "; ".join(f"{one} and {other}" for one, other in self.reversed_pairs[:4])
         more = f" and {len(self.reversed_pairs) - 4} more pairs" * (len(self.reversed_pairs) > 4)
         return (
@@ -88,6 +92,11 @@ def ranking_agreement(table: pd.DataFrame) -> RankingAgreement | None:
         _concordance(ranks),
         float((values[:, by_rank[0]] == best).mean()),
         swapped,
+        frozenset(
+            name
+            for k, name in enumerate(order)
+            if k and (sorted_values[:, k] == sorted_values[:, k - 1]).all()
+        ),
     )
 
 

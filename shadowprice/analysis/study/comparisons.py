@@ -105,13 +105,16 @@ def policy_rows(results: StudyResults, setting: StudySetting) -> list[PolicyRow]
     ratios = [name for name in runs.columns if name.startswith("ratio_")]
     skipped = {"jobs", "gpu_s", "growth"}
     columns = [name for name in groups.columns[8:] if name not in skipped]
+    slowdowns = [name for name in columns if name.startswith("slowdown_")]
     found = []
     for policy in policies_of(groups):
         mine = groups[groups["policy"] == policy]
-        values = {name: maybe_estimate(mine[name]) for name in columns}
         of_runs = runs[runs["policy"] == policy]
+        values = {name: maybe_estimate(mine[name]) for name in columns}
+        copies = "mean_copies" in of_runs and bool(of_runs["mean_copies"].notna().any())
+        if not copies:
+            values |= {name: _of_gangs(mine[name]) for name in slowdowns}
         values |= {name: maybe_estimate(of_runs[name], least=1.0) for name in ratios}
-        values["utilization"] = maybe_estimate(of_runs["utilization"])
         found.append(PolicyRow(policy, values, *_against(wide, policy, results.study.baseline)))
     return found
 
@@ -120,6 +123,15 @@ def maybe_estimate(values: pd.Series, *, least: float = 0.0) -> Estimate | None:
     """Estimate of values that are at least so large; None if one is missing, or there are none."""
     numbers = _whole(values)
     return None if numbers is None else estimate(numbers, least=least)
+
+
+def _of_gangs(slowdowns: pd.Series) -> Estimate | None:
+    """Estimate of slowdowns of jobs that run as one gang each: not below 1, or below the least where one is."""
+    numbers = _whole(slowdowns)
+    if numbers is None:
+        return None
+    # Rounding makes a job faster than alone, and so may a partner on its GPUs.
+    return estimate(numbers, least=min(1.0, float(numbers.min())))
 
 
 def _whole(values: pd.Series) -> NDArray[np.float64] | None:
@@ -298,7 +310,7 @@ class Placed:
 
 
 def places(results: StudyResults, setting: StudySetting) -> dict[str, Placed]:
-    """Policies in order of mean JCT, those that leave a class unserved last and without a place.
+    """Policies in order of place and mean JCT, those that leave a class unserved last and without a place.
 
     A mean is clearly smaller than another if the interval of 95 % of the difference on the same seeds leaves 0 out,
     each pair by itself; of a single seed no mean is.
@@ -311,12 +323,15 @@ def places(results: StudyResults, setting: StudySetting) -> dict[str, Placed]:
     means = rows.groupby("policy", sort=False)[MEAN_JCT].mean().sort_values(kind="stable")
     fair = [str(name) for name in means.index if name not in unserved]
     wide = rows.pivot(index="seed", columns="policy", values=MEAN_JCT)
+    ahead = {
+        name: sum(clearly_smaller(wide, each, name) for each in fair if each != name)
+        for name in fair
+    }
     found = {}
-    for name in fair:
-        others = [each for each in fair if each != name]
-        ahead = sum(clearly_smaller(wide, each, name) for each in others)
-        behind = sum(clearly_smaller(wide, name, each) for each in others)
-        found[name] = Placed(name, 1 + ahead, len(fair) - behind)
+    # Where runs are missing, a policy that is clearly behind may have the smaller mean, over fewer seeds.
+    for name in sorted(fair, key=ahead.__getitem__):
+        behind = sum(clearly_smaller(wide, name, each) for each in fair if each != name)
+        found[name] = Placed(name, 1 + ahead[name], len(fair) - behind)
     for name in means.index:
         if name in unserved:
             found[str(name)] = Placed(str(name), None, None, tuple(unserved[name]))

@@ -69,7 +69,7 @@ def _parts(instance: Instance) -> Iterator[bytes]:
     for feature, said in _SAID.items():
         if feature in instance.features:
             yield said(instance)
-    # Written also where there is neither, as ever.
+    # Digests that are kept have it where there is neither, too.
     yield repr((instance.copies, instance.until_complete)).encode()
 
 

@@ -30,7 +30,7 @@ from shadowprice.analysis.study.statements import (
     ranked_as,
     rules,
 )
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import at_most, counted
 
 HEADS = {
     MEAN_JCT: "mean JCT [s]",
@@ -129,7 +129,7 @@ def _settings(results: StudyResults, drawn: dict[str, Any]) -> Iterator[SettingP
 def _note(results: StudyResults, setting: StudySetting) -> str:
     runs = setting.rows(results.runs)
     seeds, jobs = runs["seed"].nunique(), runs["completed"].mean()
-    note = f"{seeds} seeds, {jobs:,.0f} jobs a run."
+    note = f"{counted(seeds, 'seed')}, {jobs:,.0f} jobs a run."
     within = runs["batches_independent"].dropna()
     if seeds < 2 and len(within):
         columns = ["policy", "steady_low_s", "steady_high_s", "batches_independent"]

@@ -64,7 +64,7 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     libraries, files : mapping of str to str
         Versions by name; digests by path of the files that runs read.
     notes : tuple of str
-        What the plan left out.
+        What the plan left out, and GPU types that jobs do not tell apart.
     runs : int
         Runs of the plan.
     failed : mapping of str to str

@@ -73,6 +73,8 @@ def _first(results: StudyResults, setting: StudySetting) -> str:
         words = f"{ranked[0]} alone serves every class, with a mean JCT of {best.text()} s"
     else:
         words = f"{ranked[0]} has a mean JCT of {best.text()} s, with nothing beside it"
+    if len({each.count for name in ranked if (each := rows[name].values[MEAN_JCT])}) > 1:
+        words += "; each mean is over the seeds that the policy has, and two are compared on those of both"
     faster = [
         name for name in unserved if (mean := rows[name].values[MEAN_JCT]) and mean.mean < best.mean
     ]
@@ -128,7 +130,7 @@ def rules(results: StudyResults) -> Iterator[str]:
     )
     yield (
         f"Policies meet the same jobs seed by seed; differences from {study.baseline} are of pairs, by Student's t, "
-        "and end at -100 %, and the seeds needed are those for an interval of 1 % of its mean to each side."
+        "and cut off at -100 %, and the seeds needed are those for an interval of 1 % of its mean to each side."
     )
     yield (
         "A policy is placed after those whose mean JCT is clearly smaller and before those whose is clearly larger: "
@@ -160,5 +162,5 @@ def rules(results: StudyResults) -> Iterator[str]:
                 f"{', or of all '.join(classes)} of the instance, in exact arithmetic "
                 f"({', '.join(sorted(kinds))}), and rounded up: what the policy lost, "
                 "and what the bound misses. They are upper bounds of the ratio to the optimum; over seeds their mean "
-                "has an interval, which ends at 1."
+                "has an interval, which is cut off at 1."
             )

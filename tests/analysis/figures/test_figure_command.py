@@ -177,6 +177,14 @@ def test_other_seeds_can_be_run(
     assert "--first-seed -1: expected 0 or more" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("moved", [(), ("--first-seed", "4")])
+def test_settings_without_a_point_are_refused(
+    folder: Path, moved: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert one(folder, "--seeds", "0", *moved) == 2
+    assert "error: figure toy: nothing to run with these settings" in capsys.readouterr().err
+
+
 def test_where_nothing_is_drawn_no_seed_can_be_moved(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -288,7 +288,7 @@ def entry(**fields: Any) -> Published:
 
 
 def compared(**fields: Any) -> Compared:
-    found = entry(**fields).compared(pd.DataFrame())
+    found = entry(**fields).compared(pd.DataFrame({"seed": range(10)}))
     assert found is not None
     return found
 
@@ -307,15 +307,37 @@ def test_what_a_limit_excludes_is_not_reproduced() -> None:
     own = compared(ours=wide, limit=lambda _: 2.25, own_jobs=True)
     assert (own.verdict, own.cause) == (NOT, Cause.IMPOSSIBLE)
     assert compared(limit=lambda _: 2.6, own_jobs=True).cause is Cause.RECALLED
+    # 2.5 may have been 2.45, and at least 2.5 is no less than 2.5.
+    assert compared(ours=wide, limit=lambda _: 2.46).verdict is REPRODUCED
+    bound = compared(ours=wide, limit=lambda _: 2.25, relation=Relation.AT_LEAST, own_jobs=True)
+    assert (bound.verdict, bound.cause) == (NOT, Cause.IMPOSSIBLE)
     # One seed is enough for that: the limit holds of every scheduler.
     assert compared(ours=lambda _: exact(1.1), limit=lambda _: 2.25).verdict is NOT
 
 
 def test_a_row_says_how_many_seeds_it_has() -> None:
     assert compared().seeds == "10"
-    assert compared(sampling=Sampling.SAME_SEEDS).seeds == "10, the paper's seeds"
+    own = compared(sampling=Sampling.SAME_SEEDS, paper_seeds=tuple(range(10)))
+    assert own.seeds == "10, the paper's seeds"
     assert compared(sampling=Sampling.NOTHING).seeds == "nothing drawn"
     assert "ours 1.3 [1.2, 1.4] (n = 10): not (recalled)." in compared().sentence()
+
+
+def test_other_seeds_are_not_called_the_papers() -> None:
+    """Of the paper's seeds those are compared that there are, and nothing where there are none."""
+    of_paper = entry(
+        ours=lambda table: estimate(table["seed"]) if len(table) else None,
+        sampling=Sampling.SAME_SEEDS,
+        paper_seeds=(0, 1, 2),
+    )
+    for seeds, count in ((range(3), 3), (range(10), 3), (range(2), 2)):
+        found = of_paper.compared(pd.DataFrame({"seed": seeds}))
+        assert found is not None
+        assert found.seeds == f"{count}, the paper's seeds"
+    assert of_paper.compared(pd.DataFrame({"seed": range(100, 103)})) is None
+    for wrong in ({"sampling": Sampling.SAME_SEEDS}, {"paper_seeds": (0,)}):
+        with pytest.raises(ValueError, match="'JCT': the paper's seeds are given where they are"):
+            entry(**wrong)
 
 
 def test_no_difference_is_given_as_it_is_printed() -> None:
@@ -333,7 +355,7 @@ def test_the_range_is_over_all_settings_that_were_run() -> None:
     assert found == Others(0.9, 5.0, 3, "mixes")
     assert found.text() == "0.9 to 5 over 3 mixes"
     assert Others.over([None], "mixes") is None
-    assert Others.over([2.0], "loads were").text() == "no other loads were run"
+    assert Others.over([2.0], "loads").text() == "no other loads were run"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_the_caption_of_load_follows_the_table(setting: ModuleType) -> None:
     settings = figure.sizes["default"].settings
     assert "2.98 [2.93, 3.03]x at 9 jobs" in figure.caption(load_table(10.0), settings)
     assert "FIFO: 1.5 [" in figure.caption(load_table(20.0), settings)
-    assert "at most 3.01x" in figure.caption(load_table(10.0), settings)
+    assert "at most 3.010x" in figure.caption(load_table(10.0), settings)
 
 
 def test_tune_over_opt_takes_the_worst_rate() -> None:

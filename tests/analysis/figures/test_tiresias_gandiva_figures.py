@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from types import ModuleType
@@ -81,6 +82,35 @@ def test_the_kept_table_has_every_published_number(name: str) -> None:
         changed[column] = table[column] * rng.uniform(1.5, 3.0, len(table))
     # A caption is computed from the table: with other numbers it says something else.
     assert found.caption(changed, found.sizes[Size.DEFAULT].settings) != caption
+
+
+def test_gandivas_row_is_of_the_workload_that_it_was_run_on() -> None:
+    """A quarter of the others' jobs and GPUs, at one of their loads."""
+    rows = {each.what.partition(" /")[0]: each for each in figure("tiresias_trace").published}
+    assert rows["SRTF"].settings.startswith("12,000 jobs, 512 GPUs")
+    assert rows["Gandiva"].settings.startswith("3,000 jobs, 128 GPUs")
+    assert rows["Gandiva"].why.endswith("picked among those of the other schedulers.")
+
+
+@pytest.mark.parametrize("name", ["gandiva_nine_days", "tiresias_testbed", "tiresias_trace"])
+def test_a_limit_in_a_caption_is_rounded_up(name: str) -> None:
+    found = figure(name)
+    table = read_table(FOLDER / "data" / f"{name}.csv")
+    caption = found.caption(table, found.sizes[Size.DEFAULT].settings)
+    (told,) = re.findall(r"No scheduler whatever is more than ([0-9.]+)x better", caption)
+    limits = [each.limit(table) for each in found.published if each.limit is not None]
+    assert any(limit is not None and 0 <= float(told) - limit < 1e-3 for limit in limits)
+
+
+def test_that_stopping_alone_gains_is_said_where_fifo_with_it_is_as_fast() -> None:
+    found = figure("gandiva_automl")
+    table = read_table(FOLDER / "data" / "gandiva_automl.csv")
+    for each in found.published:
+        if each.remark is not None:
+            remark = each.remark(table)
+            interval = re.search(r"takes [0-9.]+ \[([0-9.]+),", remark)
+            assert interval is not None
+            assert ("the stopping gains" in remark) == (float(interval[1]) <= 1.0)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -97,6 +97,14 @@ def test_concordance_is_that_of_friedmans_test(rows: list[list[float]]) -> None:
     assert found.same == all(row == rows[0] for row in rows)
 
 
+def test_policies_with_equal_numbers_are_in_no_order() -> None:
+    found = ranking_agreement(
+        pd.DataFrame({"easy": [2.0, 5.0], "fifo": [2.0, 5.0], "las": [3.0, 5.0]})
+    )
+    assert found is not None
+    assert found.sentence("seeds") == "the same order in all 2 seeds: easy = fifo, las"
+
+
 def test_a_ranking_names_who_changes_places() -> None:
     table = pd.DataFrame({"fifo": [3.0, 3.0], "easy": [2.0, 1.0], "srtf": [1.0, 2.0]})
     found = ranking_agreement(table)

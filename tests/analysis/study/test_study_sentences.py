@@ -117,6 +117,22 @@ def test_one_seed_tells_nothing_apart(found: StudyResults) -> None:
     assert told(results) == expected
 
 
+def test_policies_are_compared_on_the_seeds_of_both_where_runs_are_missing(
+    found: StudyResults,
+) -> None:
+    """A policy that lacks the hardest seeds has the smallest mean and is behind on all others."""
+    results = with_means(
+        found, {"fifo": [s + 50 for s in SEEDS], "easy": [s + 99 for s in SEEDS], "srtf": SEEDS}
+    )
+    lacks = (results.groups["policy"] == "fifo") & (results.groups["seed"] == 3)
+    results = replace(results, groups=results.groups[~lacks])
+    (setting,) = settings_of(results)
+    assert ranked_as(results, setting) == {"srtf": "1", "fifo": "2", "easy": "3"}
+    words = told(results)
+    assert words.startswith("srtf has the smallest mean JCT, 875 [")
+    assert "; each mean is over the seeds that the policy has" in words
+
+
 def test_no_interval_of_a_study_reaches_below_what_is_possible(found: StudyResults) -> None:
     wild = with_means(
         found, {"fifo": (1.0, 4000.0, 3.0, 2.0), "easy": (1.0, 1.0, 9000.0, 1.0), "srtf": SEEDS}
@@ -125,10 +141,12 @@ def test_no_interval_of_a_study_reaches_below_what_is_possible(found: StudyResul
         wild, runs=wild.runs.assign(ratio_flow=wild.runs["seed"].map({0: 1.0, 1: 1.1, 2: 1, 3: 9}))
     )
     (setting,) = settings_of(wild)
+    slowdown = wild.groups["seed"].map({0: 1.0, 1: 1.1, 2: 30.0, 3: 2.0})
+    wild = replace(wild, groups=wild.groups.assign(slowdown_mean=slowdown))
     for row in policy_rows(wild, setting):
         for name, value in row.values.items():
             assert value is not None, name
-            least = 1.0 if name.startswith("ratio_") else 0.0
+            least = 1.0 if name.startswith(("ratio_", "slowdown_")) else 0.0
             assert least <= value.low <= value.mean <= value.high, name
         assert row.relative is None or row.relative.low >= -1.0
     assert any(
