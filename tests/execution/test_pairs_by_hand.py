@@ -1,0 +1,216 @@
+"""Two jobs under two features at once, worked out by hand: so the engine runs them, and just that the verifier takes.
+
+The meanings are those of ``docs/semantics.md``. Each example says what the rows have to be, in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from shadowprice.execution.engine import run
+from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.clusters.quotas import Quotas
+from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
+from shadowprice.instances.graphs.network import Network
+from shadowprice.instances.graphs.workload_graphs import JobGraphs
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.workload import Workload
+from shadowprice.proofs.certificate import Violation, verify
+from shadowprice.solvers.policy import Decision, Knowledge, State
+
+Step = Callable[[Decision], object]
+Row = tuple[int, int, int, float, float]
+"""Job, node, GPUs, begin and end [s]."""
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """Does what is written down for a time, and starts whoever fits."""
+
+    steps: Mapping[float, Step] = field(default_factory=dict)
+    name: str = "scripted"
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+    preemptive: ClassVar[bool] = True
+
+    def decide(self, state: State) -> Decision:
+        decision = Decision(state)
+        step = self.steps.get(state.now_s)
+        if step is not None:
+            step(decision)
+        for job in [job for job in state.waiting if job not in decision.starts]:
+            decision.start(job)
+        for at_s in self.steps:
+            if at_s > state.now_s:
+                decision.wake_at(at_s)
+        return decision
+
+
+def jobs(**columns: object) -> Workload:
+    """Two jobs that are there from 0."""
+    return Workload.from_columns(**{"arrival_s": [0, 0], "gpus": 1, "work": 4, **columns})
+
+
+def quotas(*periods: tuple[float, int]) -> Quotas:
+    """Of the one tenant: GPUs from a time on [s]."""
+    return Quotas(("x",), tuple(at for at, _ in periods), tuple((gpus,) for _, gpus in periods))
+
+
+def both(tenant: str = "x") -> dict[str, object]:
+    return {"tenant": [tenant, tenant]}
+
+
+HALF_AS_FAST = Conditions(locality=Locality(np.array([0.5, 0.5])))
+WIDER = Conditions(elasticity=Elasticity(np.array([2, 1]), np.ones(2)))
+FED = Profile(np.array([1.0, 2.0]), np.array([1.0]), np.array([[0.5], [1.0]]))
+PAIRS = Throughputs(("any",), {}, {("any", ("", 1), ("", 1)): (0.5, 0.5)})
+TWO_STAGES = JobGraph(
+    "two stages",
+    (Stage("a", 1, 0.25, 0.25, 0), Stage("b", 1, 0.25, 0.25, 0)),
+    (Link(0, 1, 2**27),),
+)
+GRAPHS = JobGraphs((TWO_STAGES,), np.zeros(2, dtype=np.int64), Network(2**30, 2**28, 2))
+
+
+@dataclass(frozen=True)
+class Example:
+    """An instance, what is done, and the rows that come of it."""
+
+    why: str
+    instance: Instance
+    rows: tuple[Row, ...]
+    steps: Mapping[float, Step] = field(default_factory=dict)
+
+
+EXAMPLES = {
+    "quotas and spread": Example(
+        "Both are of one tenant with 2 GPUs: while job 0 is spread, at half speed, job 1 may not begin on node 0.",
+        Instance(
+            Cluster((Node(2), Node(1), Node(1)), quotas=quotas((0.0, 2))),
+            jobs(gpus=2, **both()),
+            conditions=HALF_AS_FAST,
+        ),
+        ((0, 1, 1, 0, 8), (0, 2, 1, 0, 8), (1, 0, 2, 8, 12)),
+        {
+            0.0: lambda decision: decision.start_at(0, ((1, 1), (2, 1))),
+            8.0: lambda decision: decision.start_at(1, ((0, 2),)),
+        },
+    ),
+    "quotas and profiles": Example(
+        "The quota falls to none at 1; job 0, given half the CPUs at 2, goes on: it does not begin. Two of its four "
+        "seconds of work are left, at half speed. Job 1 begins with the quota of 7.",
+        Instance(
+            Cluster(
+                (Node(1, cpus=2.0, memory_gb=1.0),), quotas=quotas((0.0, 1), (1.0, 0), (7.0, 1))
+            ),
+            jobs(**both()),
+            conditions=Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64))),
+        ),
+        ((0, 0, 1, 0, 2), (0, 0, 1, 2, 6), (1, 0, 1, 7, 11)),
+        {2.0: lambda decision: decision.adjust(0, ((1.0, 1.0),))},
+    ),
+    "quotas and graphs": Example(
+        "An iteration takes 0.5 s of each stage and 2 x 128 MiB over 1 GiB/s between them, 0.75 s: four take 3 s. "
+        "The second job waits for the quota, not for GPUs.",
+        Instance(
+            Cluster((Node(2), Node(2)), quotas=quotas((0.0, 2))),
+            jobs(gpus=2, **both()),
+            graphs=GRAPHS,
+        ),
+        ((0, 0, 2, 0, 3), (1, 0, 2, 3, 6)),
+    ),
+    "quotas and amounts": Example(
+        "Job 1 waits for the quota until 2, and then for the CPUs of job 0.",
+        Instance(
+            Cluster((Node(2, cpus=3.0, memory_gb=8.0),), quotas=quotas((0.0, 1), (2.0, 2))),
+            jobs(cpus=[2.0, 2.0], **both()),
+        ),
+        ((0, 0, 1, 0, 4), (1, 0, 1, 4, 8)),
+    ),
+    "quotas and widths": Example(
+        "On two GPUs job 0 is twice as fast and holds all of the quota, beyond its gang of one.",
+        Instance(Cluster((Node(3),), quotas=quotas((0.0, 2))), jobs(**both()), conditions=WIDER),
+        ((0, 0, 2, 0, 2), (1, 0, 1, 2, 6)),
+        {0.0: lambda decision: decision.start_at(0, ((0, 2),))},
+    ),
+    "quotas and sharing": Example(
+        "Each holds half of the one GPU that the quota is. At half speed job 1 ends at 4; job 0 has done two "
+        "seconds by then and has the GPU to itself, which is no beginning though the quota has gone at 1.",
+        Instance(
+            Cluster((Node(2, gpu_type="any"),), quotas=quotas((0.0, 1), (1.0, 0))),
+            jobs(work=[4.0, 2.0], **both()),
+            pair_throughputs=PAIRS,
+        ),
+        ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4), (0, 0, 1, 4, 6)),
+        {0.0: lambda decision: (decision.start(0), decision.join(1, 0))},
+    ),
+    "amounts and widths": Example(
+        "Job 0 asks for 2 CPUs on its gang of one and holds 4 on two GPUs, all that there are.",
+        Instance(
+            Cluster((Node(3, cpus=4.0, memory_gb=8.0),)),
+            jobs(cpus=[2.0, 1.0]),
+            conditions=WIDER,
+        ),
+        ((0, 0, 2, 0, 2), (1, 0, 1, 2, 6)),
+        {0.0: lambda decision: decision.start_at(0, ((0, 2),))},
+    ),
+    "amounts and graphs": Example(
+        "Two replicas hold 3 CPUs, of 4 that each node has: there are GPUs for both jobs on node 0, and CPUs for one.",
+        Instance(
+            Cluster((Node(4, cpus=4.0, memory_gb=8.0), Node(2, cpus=4.0, memory_gb=8.0))),
+            jobs(gpus=2, cpus=[3.0, 3.0]),
+            graphs=JobGraphs((TWO_STAGES,), np.zeros(2, dtype=np.int64), Network(2**30, 2**28, 4)),
+        ),
+        ((0, 0, 2, 0, 3), (1, 1, 2, 0, 3)),
+    ),
+    "parts and spread": Example(
+        "A part of a GPU is never spread: half of one GPU for 4 s, and a gang of two over two nodes at half speed.",
+        Instance(
+            Cluster((Node(2), Node(2))),
+            jobs(gpus=[1, 2], gpu_milli=[500, 1000]),
+            conditions=HALF_AS_FAST,
+        ),
+        ((0, 0, 1, 0, 4), (1, 0, 1, 0, 8), (1, 1, 1, 0, 8)),
+        {0.0: lambda decision: (decision.start(0), decision.start_at(1, ((0, 1), (1, 1))))},
+    ),
+    "parts and widths": Example(
+        "Who holds a part of a GPU does not grow; the other, on two GPUs, is twice as fast.",
+        Instance(
+            Cluster((Node(3),)),
+            jobs(gpu_milli=[1000, 500]),
+            conditions=WIDER,
+        ),
+        ((0, 0, 2, 0, 2), (1, 0, 1, 0, 4)),
+        {0.0: lambda decision: (decision.start_at(0, ((0, 2),)), decision.start(1))},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_engine_and_verifier_agree_with_the_hand(name: str) -> None:
+    example = EXAMPLES[name]
+    done = run(example.instance, Scripted(example.steps))
+    s = done.schedule
+    rows = zip(
+        s.job.tolist(),
+        s.node.tolist(),
+        s.gpus.tolist(),
+        s.start_s.tolist(),
+        s.end_s.tolist(),
+        strict=True,
+    )
+    assert sorted(rows) == sorted(example.rows), example.why
+    verify(done.instance, s)
+    last = int(s.end_s.argmax())
+    for by_s in (-(2.0**-20), 2.0**-20):
+        end_s = s.end_s.copy()
+        end_s[(s.job == s.job[last]) & (s.end_s == s.end_s[last])] += by_s
+        with pytest.raises(Violation):
+            verify(done.instance, replace(s, end_s=end_s))
