@@ -224,10 +224,6 @@ _NOT_YET: Mapping[tuple[Feature, Feature], str] = MappingProxyType(
         (Feature.GRAPHS, Feature.CORES): _NO_MODEL,
         (Feature.SHARING, Feature.CORES): _NO_MODEL,
         (Feature.PROFILES, Feature.AMOUNTS): "both say what CPUs and memory a job holds",
-        (
-            Feature.PARTS,
-            Feature.AMOUNTS,
-        ): "amounts are divided by whole GPUs, and do not say what a part of one needs",
         (Feature.CORES, Feature.AMOUNTS): "both say how many cores a job holds",
         (Feature.WINDOW, Feature.STOPPED): "both say when the run ends",
         (Feature.CORES, Feature.PROFILES): _NO_MODEL,

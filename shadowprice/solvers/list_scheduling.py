@@ -146,18 +146,21 @@ def choose_with_amounts(
     """
     held = {job: allocator.pool_of(pieces[0][0]) for job, pieces in state.running.items()}
     pools = {pool for job in jobs for pool in state.pools[job]} | set(held.values())
-    room = {pool: (allocator.free_in(pool), *allocator.left_in(pool)) for pool in pools}
+    free, size = allocator.free_in, dict(zip(jobs, state.columns(jobs).gpus.tolist(), strict=True))
+    if allocator.parts is not None:
+        columns, free = state.columns(jobs), allocator.parts.free_milli_in
+        size = dict(zip(jobs, (columns.gpus * columns.gpu_milli).tolist(), strict=True))
+    room = {pool: (free(pool), *allocator.left_in(pool)) for pool in pools}
     holds = {job: allocator.held_by(job, pieces) for job, pieces in state.running.items()}
     for job, pool in held.items():
         gpus, cpus, memory = room[pool]
-        room[pool] = (gpus + state.gang[job], cpus + holds[job][0], memory + holds[job][1])
+        room[pool] = (gpus + size[job], cpus + holds[job][0], memory + holds[job][1])
     chosen, used = np.zeros(len(jobs), dtype=bool), set[int]()
     for position, job in enumerate(jobs):
         for pool in (held[job],) if job in held else state.pools[job]:
             amounts = holds[job] if job in held else allocator.needed(job, state.gang[job], pool)
             left = tuple(
-                free - part
-                for free, part in zip(room[pool], (state.gang[job], *amounts), strict=True)
+                now - part for now, part in zip(room[pool], (size[job], *amounts), strict=True)
             )
             if min(left) >= 0 or (pool not in used and allocator.fits_in(job, pool)):
                 room[pool] = (left[0], left[1], left[2])

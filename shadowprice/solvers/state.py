@@ -142,8 +142,10 @@ class State:
         self.allocator = allocator
         self.job_allocator = allocator if isinstance(allocator, JobAllocator) else None
         self.holders = allocator if isinstance(allocator, HolderAllocator) else None
-        self.parts = allocator if isinstance(allocator, PartsAllocator) else None
         self.counted = allocator if isinstance(allocator, AmountsAllocator) else None
+        self.parts = allocator if isinstance(allocator, PartsAllocator) else None
+        if self.counted is not None:
+            self.parts = self.counted.parts
         quotas = environment.cluster.quotas
         self.quotas = None if quotas is None else QuotaLedger(quotas)
         self.now_s = 0.0

@@ -330,8 +330,10 @@ def test_what_does_not_know_amounts_says_so() -> None:
     with pytest.raises(InputError, match="node 0 gives out whole CPUs and has 2 for 4 GPUs"):
         simulate(jobs, few, "fifo")
     parts = replace(jobs, gpu_milli=np.array([500, 1000]))
-    with pytest.raises(InputError, match="a part of a GPU and jobs that ask for CPUs or memory"):
-        simulate(parts, cluster, "fifo")
+    with pytest.raises(
+        InputError, match=r"jobs that ask for CPUs or memory \(as '0'\), not known to"
+    ):
+        simulate(parts, cluster, "oasis")
 
 
 def test_copies_hold_whole_nodes_with_all_that_these_have() -> None:

@@ -170,6 +170,22 @@ EXAMPLES = {
         ),
         ((0, 0, 2, 0, 3), (1, 1, 2, 0, 3)),
     ),
+    "parts and amounts": Example(
+        "Half of the GPU is free beside job 0, and one CPU: job 1, who asks for none, holds half of a share of two.",
+        Instance(
+            Cluster((Node(2, cpus=4.0, memory_gb=8.0),)),
+            jobs(gpu_milli=[500, 500], cpus=[3.0, 0.0]),
+        ),
+        ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4)),
+    ),
+    "parts that wait for amounts": Example(
+        "There is room on the GPU for both, and not the CPUs.",
+        Instance(
+            Cluster((Node(2, cpus=4.0, memory_gb=8.0),)),
+            jobs(gpu_milli=[500, 500], cpus=[3.0, 2.0]),
+        ),
+        ((0, 0, 1, 0, 4), (1, 0, 1, 4, 8)),
+    ),
     "parts and spread": Example(
         "A part of a GPU is never spread: half of one GPU for 4 s, and a gang of two over two nodes at half speed.",
         Instance(

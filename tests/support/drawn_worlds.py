@@ -174,7 +174,8 @@ def _jobs(draw: _Draw, nodes: tuple[SmallNode, ...]) -> tuple[SmallJob, ...]:
         for k, job in enumerate(jobs):
             jobs[k] = _onto_cores(draw, job, nodes) if k in some else replace(job, on_cores=False)
     if "parts" in draw and all(job.milli == 1000 for job in jobs):
-        jobs[0] = replace(jobs[0], gang=1, milli=random.choice((100, 250, 500)))
+        asked = {"cpus": min(jobs[0].cpus, 1), "memory_gb": min(jobs[0].memory_gb, 4)}
+        jobs[0] = replace(jobs[0], gang=1, milli=random.choice((100, 250, 500)), **asked)
     if "copies" in draw:
         least = min(node.cpus for node in nodes), min(node.memory_gb for node in nodes)
         jobs = [

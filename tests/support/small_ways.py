@@ -160,7 +160,7 @@ def asked(world: World, job: SmallJob, at: Counts) -> list[tuple[Fraction, ...]]
     """CPUs and memory that a job holds on every node, as soon as one of them asks for any."""
     if not any(each.cpus or each.memory_gb for each in world.jobs):
         return [(), ()]
-    share = 0 if world.pairs else 1
+    share = Fraction(0 if world.pairs else job.milli, WHOLE)
     rows = list(zip(world.nodes, at, strict=True))
     cpus = [
         Fraction(job.cpus * n, job.gang) if job.cpus else Fraction(share * node.cpus * n, node.gpus)

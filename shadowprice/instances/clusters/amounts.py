@@ -1,11 +1,11 @@
 """Fixed amounts of CPUs and memory that jobs ask for, and what nodes have of both.
 
 A job that says how many CPUs or how much memory its gang needs holds of each on a node in proportion to
-its GPUs there; one that does not say holds the share of its GPUs, what the node has over its GPUs. Shares
-of all GPUs of a node always fit, so that nothing changes where no job says anything. Where two jobs share
-GPUs each holds what it asks for, and who does not say holds nothing: a share of the same GPUs for both
-would be twice what there is. No job is faster for it: where speeds depend on amounts, profiles say how. Derived,
-not of a paper.
+its GPUs there; one that does not say holds the share of its GPUs, what the node has over its GPUs, or that part
+of it where it holds a part of one. Shares of all GPUs of a node always fit, so that nothing changes where no job
+says anything. Where two jobs share GPUs each holds what it asks for, and who does not say holds nothing: a share
+of the same GPUs for both would be twice what there is. No job is faster for it: where speeds depend on amounts,
+profiles say how. Derived, not of a paper.
 
 Amounts are whole numbers, thousandths of a CPU and MiB: sums are exact, and so is what is left.
 """
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.workload import Workload
+from shadowprice.instances.workload import WHOLE_GPU, Workload
 
 CPU_MILLI = 1000
 """Thousandths of a CPU core."""
@@ -45,12 +45,15 @@ class AmountsDemand:
         CPU cores and memory [GB] of the whole gang; 0 where it does not say.
     by_share : bool
         Whether it holds the share of its GPUs where it does not say; else nothing.
+    milli : int
+        Thousandths of each of its GPUs that it holds.
     """
 
     gpus: int
     cpus: float = 0.0
     memory_gb: float = 0.0
     by_share: bool = True
+    milli: int = WHOLE_GPU
 
     @property
     def says(self) -> bool:
@@ -96,11 +99,12 @@ class NodeCapacity:
         asked = math.ceil(demand.cpus * CPU_MILLI * part - _NOISE)
         # Down, so that a job may have all memory of a node.
         memory = math.floor(demand.memory_gb * MIB_PER_GB * part + _NOISE)
-        share = self.cpu_milli * gpus // self.gpus
+        held, of = gpus * demand.milli, self.gpus * WHOLE_GPU
+        share = self.cpu_milli * held // of
         if self.whole_cpus:
             asked = -(-asked // CPU_MILLI) * CPU_MILLI
             share = max(share // CPU_MILLI, 1) * CPU_MILLI
-        memory_share = self.memory_mib * gpus // self.gpus
+        memory_share = self.memory_mib * held // of
         if not demand.by_share:
             share = memory_share = 0
         return (
@@ -183,9 +187,10 @@ class FixedAmounts:
             workload.gpus.tolist(),
             workload.cpus.tolist(),
             workload.memory_gb.tolist(),
+            workload.gpu_milli.tolist(),
             strict=True,
         )
-        demands = (AmountsDemand(*row, by_share=not shared) for row in rows)
+        demands = (AmountsDemand(*row[:3], not shared, row[3]) for row in rows)
         return cls(capacities(cluster), tuple(demands))
 
 
@@ -269,9 +274,8 @@ def expect_whole_nodes(cluster: Cluster, workload: Workload) -> None:
 
 def demand_of_row(workload: Workload, job: int) -> AmountsDemand:
     """CPUs and memory that a job of a workload asks for."""
-    return AmountsDemand(
-        int(workload.gpus[job]), float(workload.cpus[job]), float(workload.memory_gb[job])
-    )
+    asked = float(workload.cpus[job]), float(workload.memory_gb[job])
+    return AmountsDemand(int(workload.gpus[job]), *asked, milli=int(workload.gpu_milli[job]))
 
 
 def _pools(cluster: Cluster, workload: Workload) -> list[list[int]]:

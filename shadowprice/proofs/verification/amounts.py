@@ -2,8 +2,8 @@
 
 Computed from columns of the workload and of the nodes, and not by the code that gives amounts out. A job holds of
 what it asks for the part of its GPUs that are on the node, CPUs rounded up to thousandths and memory down to MiB; of
-what it does not ask for the share of these GPUs, rounded down; nothing if jobs may share GPUs. Nodes that give out
-whole CPUs round both accordingly.
+what it does not ask for the share of these GPUs, or of its part of one, rounded down; nothing if jobs may share GPUs.
+Nodes that give out whole CPUs round both accordingly.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ class RowAmounts:
         by_share = instance.pair_throughputs is None
         asked = np.ceil(jobs.cpus[s.job] * _MILLI * part - _NOISE).astype(np.int64)
         asked = np.where(whole, -(-asked // _MILLI) * _MILLI, asked)
-        share = self.node_cpus[s.node] * s.gpus // size
+        held, of = s.gpus * jobs.gpu_milli[s.job], size * _MILLI
+        share = self.node_cpus[s.node] * held // of
         share = np.where(whole, np.maximum(share // _MILLI, 1) * _MILLI, share)
         self.cpus: Whole = np.where(jobs.cpus[s.job] > 0, asked, share * by_share)
         asked = _down(jobs.memory_gb[s.job] * _MIB_PER_GB * part)
-        share = self.node_memory[s.node] * s.gpus // size
+        share = self.node_memory[s.node] * held // of
         self.memory: Whole = np.where(jobs.memory_gb[s.job] > 0, asked, share * by_share)
 
 

@@ -14,6 +14,7 @@ from shadowprice.instances.clusters.amounts import (
     NodeCapacity,
     no_room,
 )
+from shadowprice.solvers.placement.parts import PartsAllocator
 from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
 
 
@@ -90,6 +91,11 @@ class AmountsAllocator:
         In the order of the cluster.
     demands : sequence of AmountsDemand
         Of each job by its number; more may be added before they arrive.
+
+    Attributes
+    ----------
+    parts : PartsAllocator or None
+        The allocator of GPUs if jobs hold parts of them.
     """
 
     def __init__(
@@ -100,6 +106,7 @@ class AmountsAllocator:
     ) -> None:
         self._gpus = gpus
         self._of_jobs = gpus if isinstance(gpus, JobAllocator) else None
+        self.parts = gpus if isinstance(gpus, PartsAllocator) else None
         self._nodes, self._demands = nodes, demands
         self._used = [(0, 0)] * len(nodes)
         self._aside = [(0, 0)] * len(nodes)
@@ -239,6 +246,14 @@ class AmountsAllocator:
         return pieces
 
     def _take_gpus(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
+        if self.parts is not None and self.parts.holds_part(job) and self._says:
+            demand = self._demands[job]
+            closed = {
+                node
+                for node, capacity in enumerate(self._nodes)
+                if not capacity.most_gpus(demand, self.left(node), 1)
+            }
+            return self.parts.take_for(job, gpus, pools, closed)
         if self._of_jobs is not None:
             return self._of_jobs.take_for(job, gpus, pools)
         return self._gpus.take(gpus, pools)
@@ -263,10 +278,13 @@ class AmountsAllocator:
         for node, gpus in pieces if self._says else ():
             if self._nodes[node].most_gpus(demand, self.left(node), gpus) < gpus:
                 return False
-        if not self._gpus.take_exact(pieces):
-            return False
-        self._use(job, pieces, 1)
-        return True
+        if self.parts is None:
+            taken = self._gpus.take_exact(pieces)
+        else:
+            taken = self.parts.take_exact_for(job, pieces, again=again)
+        if taken:
+            self._use(job, pieces, 1)
+        return taken
 
     def join(self, job: int, pieces: Pieces) -> bool:
         """Take the amounts of a job on GPUs that another holds; False, and no change, if there are none left."""
@@ -288,7 +306,10 @@ class AmountsAllocator:
 
     def give_back_of(self, job: int, pieces: Pieces) -> None:
         """Free the GPUs of a job, and its amounts."""
-        self._gpus.give_back(pieces)
+        if self.parts is None:
+            self._gpus.give_back(pieces)
+        else:
+            self.parts.give_back_of(job, pieces)
         self._use(job, pieces, -1)
 
     def _use(self, job: int, pieces: Pieces, sign: int) -> None:

@@ -7,7 +7,7 @@ then on. It is free again when the last of its jobs leaves. Best fit is derived,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import WHOLE_GPU
@@ -84,15 +84,28 @@ class PartsAllocator:
         """Take whole GPUs."""
         return self._whole.take(gpus, pools)
 
-    def take_for(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
-        """Take whole GPUs for a job, or the part of one that it holds."""
+    def holds_part(self, job: int) -> bool:
+        """True if a job holds a part of a GPU."""
+        return self._milli[job] < WHOLE_GPU
+
+    def take_for(
+        self, job: int, gpus: int, pools: Sequence[int], closed: Collection[int] = ()
+    ) -> Pieces | None:
+        """Take whole GPUs for a job, or the part of one that it holds.
+
+        Parameters
+        ----------
+        closed : collection of int
+            Nodes on which it gets no part of a GPU that others hold.
+        """
         milli = self._milli[job]
         if milli == WHOLE_GPU:
             return self._take_whole(job, gpus, pools)
         for pool in pools:
             for gpus_with in self._with_room.get(pool, ())[milli:]:
-                if gpus_with:
-                    return self._hold(job, next(iter(gpus_with)))
+                gpu = next((each for each in gpus_with if each[0] not in closed), None)
+                if gpu is not None:
+                    return self._hold(job, gpu)
         pieces = self._take_whole(job, 1, pools)
         return None if pieces is None else self._hold(job, self._share(pieces[0][0]))
 
