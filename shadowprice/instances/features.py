@@ -156,83 +156,91 @@ _FACTS: Mapping[str, frozenset[Feature]] = MappingProxyType(
 
 _WHOLE_NODE = "a copy has its node to itself"
 
-_WORLD: Mapping[tuple[Feature, Feature], str] = MappingProxyType(
-    {
-        (Feature.COPIES, Feature.SHARING): _WHOLE_NODE,
-        (Feature.COPIES, Feature.PARTS): _WHOLE_NODE,
-        (Feature.COPIES, Feature.CORES): "jobs on cores train no model that could be averaged",
-        (Feature.RESTART, Feature.FAILURES): "jobs that restart from nothing write no checkpoints",
-    }
+_WORLD = (
+    (Feature.SHARING, Feature.COPIES, _WHOLE_NODE),
+    (Feature.COPIES, Feature.PARTS, _WHOLE_NODE),
+    (Feature.COPIES, Feature.CORES, "jobs on cores train no model that could be averaged"),
+    (Feature.FAILURES, Feature.RESTART, "jobs that restart from nothing write no checkpoints"),
 )
 """Other pairs that have no meaning, each for a reason about the world."""
 
 _NO_MODEL = "jobs on cores train no model of which this could be measured"
 
-_NOT_YET: Mapping[tuple[Feature, Feature], str] = MappingProxyType(
-    {
-        (
-            Feature.SHARING,
-            Feature.GRAPHS,
-        ): "rates of pairs were measured in one place, and do not say how two jobs slow each other's network",
-        (
-            Feature.GRAPHS,
-            Feature.PROFILES,
-        ): "an iteration waits for data or for the network, and profiles do not say how far both overlap",
-        (
-            Feature.SHARING,
-            Feature.PROFILES,
-        ): "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
-        (Feature.PROFILES, Feature.COPIES): "a copy has all CPUs and memory of its node",
-        (
-            Feature.COPIES,
-            Feature.WINDOW,
-        ): "copies are averaged when a round ends, and a window ends the run within one",
-        (
-            Feature.COPIES,
-            Feature.STOPPED,
-        ): "copies are averaged when a round ends, and the run was stopped within one",
-        (
-            Feature.COPIES,
-            Feature.FAILURES,
-        ): "copies are averaged when a round ends, and nothing says what one keeps that fails before",
-        (
-            Feature.COPIES,
-            Feature.QUOTAS,
-        ): "a copy holds its node whole, and a quota counts the GPUs that a gang uses",
-        (
-            Feature.COPIES,
-            Feature.RESTART,
-        ): "copies are averaged when a round ends, and what was averaged is kept",
-        (
-            Feature.PROFILES,
-            Feature.FAILURES,
-        ): "checkpoints are counted from the beginning of a run, and other CPUs begin another",
-        (
-            Feature.GRAPHS,
-            Feature.PARTS,
-        ): "a part of a GPU holds one replica, and a graph says what several exchange",
-        (
-            Feature.SHARING,
-            Feature.RESTART,
-        ): "a partner that comes or goes begins another run, and nothing says whether it restarts",
-        (
-            Feature.PROFILES,
-            Feature.RESTART,
-        ): "other CPUs begin another run, and nothing says whether it restarts",
-        (Feature.SHARING, Feature.PARTS): "both say who may be on a GPU with whom",
-        (Feature.PROFILES, Feature.PARTS): "profiles give CPUs and memory to whole GPUs",
-        (Feature.GRAPHS, Feature.CORES): _NO_MODEL,
-        (Feature.SHARING, Feature.CORES): _NO_MODEL,
-        (Feature.PROFILES, Feature.AMOUNTS): "both say what CPUs and memory a job holds",
-        (Feature.CORES, Feature.AMOUNTS): "both say how many cores a job holds",
-        (Feature.WINDOW, Feature.STOPPED): "both say when the run ends",
-        (Feature.CORES, Feature.PROFILES): _NO_MODEL,
-        (Feature.CORES, Feature.SPREAD): _NO_MODEL,
-        (Feature.CORES, Feature.WIDTHS): _NO_MODEL,
-        (Feature.CORES, Feature.QUOTAS): "a quota counts GPUs, and no cores",
-    }
+_NOT_YET = (
+    (
+        Feature.SHARING,
+        Feature.GRAPHS,
+        "rates of pairs were measured in one place, and do not say how two jobs slow each other's network",
+    ),
+    (
+        Feature.SHARING,
+        Feature.PROFILES,
+        "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
+    ),
+    (Feature.SHARING, Feature.PARTS, "both say who may be on a GPU with whom"),
+    (Feature.SHARING, Feature.CORES, _NO_MODEL),
+    (
+        Feature.SHARING,
+        Feature.RESTART,
+        "a partner that comes or goes begins another run, and nothing says whether it restarts",
+    ),
+    (
+        Feature.GRAPHS,
+        Feature.PROFILES,
+        "an iteration waits for data or for the network, and profiles do not say how far both overlap",
+    ),
+    (
+        Feature.GRAPHS,
+        Feature.PARTS,
+        "a part of a GPU holds one replica, and a graph says what several exchange",
+    ),
+    (Feature.GRAPHS, Feature.CORES, _NO_MODEL),
+    (Feature.PROFILES, Feature.COPIES, "a copy has all CPUs and memory of its node"),
+    (
+        Feature.PROFILES,
+        Feature.FAILURES,
+        "checkpoints are counted from the beginning of a run, and other CPUs begin another",
+    ),
+    (Feature.PROFILES, Feature.PARTS, "profiles give CPUs and memory to whole GPUs"),
+    (Feature.PROFILES, Feature.CORES, _NO_MODEL),
+    (Feature.PROFILES, Feature.AMOUNTS, "both say what CPUs and memory a job holds"),
+    (
+        Feature.PROFILES,
+        Feature.RESTART,
+        "other CPUs begin another run, and nothing says whether it restarts",
+    ),
+    (Feature.SPREAD, Feature.CORES, _NO_MODEL),
+    (Feature.WIDTHS, Feature.CORES, _NO_MODEL),
+    (
+        Feature.COPIES,
+        Feature.FAILURES,
+        "copies are averaged when a round ends, and nothing says what one keeps that fails before",
+    ),
+    (
+        Feature.COPIES,
+        Feature.QUOTAS,
+        "a copy holds its node whole, and a quota counts the GPUs that a gang uses",
+    ),
+    (
+        Feature.COPIES,
+        Feature.WINDOW,
+        "copies are averaged when a round ends, and a window ends the run within one",
+    ),
+    (
+        Feature.COPIES,
+        Feature.STOPPED,
+        "copies are averaged when a round ends, and the run was stopped within one",
+    ),
+    (
+        Feature.COPIES,
+        Feature.RESTART,
+        "copies are averaged when a round ends, and what was averaged is kept",
+    ),
+    (Feature.QUOTAS, Feature.CORES, "a quota counts GPUs, and no cores"),
+    (Feature.CORES, Feature.AMOUNTS, "both say how many cores a job holds"),
+    (Feature.WINDOW, Feature.STOPPED, "both say when the run ends"),
 )
-"""Pairs that would have a meaning, and what has to be said for it."""
+"""Pairs that would have a meaning, and what would have to be said for it."""
 
 
 def _apart() -> Iterator[tuple[frozenset[Feature], str]]:
@@ -241,8 +249,8 @@ def _apart() -> Iterator[tuple[frozenset[Feature], str]]:
             # Types are told apart by rates.
             if pair != (Feature.RATES, Feature.TYPES):
                 yield frozenset(pair), f"both say {fact}"
-    for pair, reason in (*_WORLD.items(), *_NOT_YET.items()):
-        yield frozenset(pair), reason
+    for one, other, reason in (*_WORLD, *_NOT_YET):
+        yield frozenset((one, other)), reason
 
 
 APART: Mapping[frozenset[Feature], str] = MappingProxyType(dict(_apart()))
