@@ -84,6 +84,7 @@ def read_given(
         where = replace(where, quotas=quotas_of(options.quotas, imported.origin_s, trace))
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
+    _report_unused(imported.workload, table)
     _report_equal_types(imported.workload, where)
     cleaning = imported.document()
     return RunInputs(imported.workload, where, semantics, options.drop_infeasible, cleaning)
@@ -163,6 +164,26 @@ def _report_unprofiled(profiles: Profiles, workload: Workload) -> None:
             markup=False,
             highlight=False,
         )
+
+
+def _report_unused(workload: Workload, table: Throughputs | None) -> None:
+    """Say that jobs which count seconds have no use for rates in iterations; refuse such rates of pairs.
+
+    Raises
+    ------
+    InputError
+        If the table has rates of pairs, which would be taken for seconds of work a second.
+    """
+    if table is None or not table.alone or workload.throughput is not None:
+        return
+    if table.pairs:
+        raise InputError(
+            f"{table.source}: has rates of pairs in iterations a second, and the jobs of {workload.source} count "
+            "seconds; expected jobs with columns iterations and model"
+        )
+    note(
+        f"{table.source}: rates are not used, the jobs of {workload.source} count seconds and no iterations"
+    )
 
 
 def _report_equal_types(workload: Workload | EndlessWorkload, cluster: Cluster) -> None:

@@ -69,6 +69,22 @@ def test_types_that_jobs_do_not_tell_apart_are_named_once(
         assert "equally fast" not in quiet.stderr
 
 
+def test_rates_that_jobs_in_seconds_have_no_use_for(
+    shadowprice: CommandLine, tmp_path: Path
+) -> None:
+    path, rates = tmp_path / "jobs.csv", tmp_path / "rates.json"
+    path.write_text("id,arrival_s,gpus,work,model\na,0,1,10,m\n")
+    words = ("simulate", path, "--cluster", "1x4:v100", "--policy", "fifo", "--throughputs", rates)
+    rates.write_text(json.dumps({"v100": {"('m', 1)": {"null": 2.0}}}))
+    done = shadowprice(*words)
+    assert done.returncode == 0
+    assert "rates are not used" in done.stderr
+    rates.write_text(json.dumps({"v100": {"('m', 1)": {"null": 2.0, "('m', 1)": [1.0, 1.0]}}}))
+    refused = shadowprice(*words)
+    assert refused.returncode == 2
+    assert "has rates of pairs in iterations a second" in refused.stderr
+
+
 def test_simulate_verify_and_the_jobs_file(trace: Path, tmp_path: Path) -> None:
     done = process(
         "simulate",
