@@ -67,3 +67,8 @@ def test_a_rule_of_preemption_may_be_given_by_name():
     assert named.features == {Feature.RESTART}
     with pytest.raises(InputError, match="preemption is 'anew', expected resume or restart"):
         Instance(plain.cluster, plain.workload, preemption="anew")
+
+
+def test_fewer_pairs_are_apart_than_before() -> None:
+    """Of 136 pairs; the number only falls."""
+    assert len(APART) <= 36
