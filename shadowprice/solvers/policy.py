@@ -235,6 +235,9 @@ class Decision:
         if pieces is None:
             raise PolicyError(f"job {job} is stopped, but does not run")
         partner = self.partner_of(job)
+        if self.fields is not None:
+            # CPUs and memory that it was given for the nodes on which it no longer runs.
+            self.fields.get(job, {}).pop(Feature.PROFILES, None)
         if partner is None:
             self._state.release(job, pieces)
         else:

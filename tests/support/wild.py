@@ -30,6 +30,7 @@ class Wild:
     def decide(self, state: State) -> Decision:
         draw = state.notes(random.Random, lambda: random.Random(self.seed))
         decision, stops = Decision(state), state.notes(Stops)
+        self._adjust(draw, state, decision)
         for job in list(state.running):
             if stops.left and draw.random() < 0.3:
                 stops.left -= 1
