@@ -209,8 +209,6 @@ _NOT_YET = (
         Feature.RESTART,
         "other CPUs begin another run, and nothing says whether it restarts",
     ),
-    (Feature.SPREAD, Feature.CORES, _NO_MODEL),
-    (Feature.WIDTHS, Feature.CORES, _NO_MODEL),
     (
         Feature.COPIES,
         Feature.FAILURES,
@@ -236,7 +234,6 @@ _NOT_YET = (
         Feature.RESTART,
         "copies are averaged when a round ends, and what was averaged is kept",
     ),
-    (Feature.QUOTAS, Feature.CORES, "a quota counts GPUs, and no cores"),
     (Feature.CORES, Feature.AMOUNTS, "both say how many cores a job holds"),
     (Feature.WINDOW, Feature.STOPPED, "both say when the run ends"),
 )

@@ -276,7 +276,8 @@ class Instance:
             terms.append(ProfilesTerm(parts.sensitivity, proportional_share(self.cluster)))
         if parts is not None and parts.locality is not None:
             fewest = fewest_nodes(self.cluster).tolist()
-            terms.append(SpreadTerm(parts.locality.spread_speed.tolist(), fewest))
+            speeds = parts.locality.spread_speed.tolist()
+            terms.append(SpreadTerm(speeds, fewest, jobs.on_cores.tolist()))
         if parts is not None and parts.elasticity is not None:
             terms.append(WidthsTerm(parts.elasticity, jobs.gpus.tolist()))
         if Feature.PARTS in self.features:
@@ -409,14 +410,14 @@ _HAS: Mapping[Feature, Callable[[Instance], bool]] = MappingProxyType(
 
 
 def _within_quotas(quotas: Quotas, workload: Workload) -> NDArray[np.bool_]:
-    """True for jobs that fit into some quota of their tenants on the day they arrive or later."""
+    """True for jobs that fit into some quota of their tenants on the day they arrive or later, or hold cores."""
     gpus = np.array(quotas.gpus, dtype=np.int64)
     later = np.maximum.accumulate(gpus[::-1], axis=0)[::-1]
     period = np.searchsorted(quotas.start_s, workload.arrival_s, side="right") - 1
     place = {name: k for k, name in enumerate(quotas.tenants)}
     tenant = np.array([place.get(name, -1) for name in workload.tenant.tolist()], dtype=np.int64)
     able: NDArray[np.bool_] = (tenant >= 0) & (workload.held_gpus <= later[period, tenant])
-    return able
+    return able | workload.on_cores
 
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:

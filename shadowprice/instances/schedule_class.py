@@ -111,7 +111,14 @@ class ScheduleClass:
         held = np.bincount(np.cumsum(first) - 1, s.gpus[order]) if len(order) else np.zeros(0)
         wide = bool((held > jobs.gpus[job[first]]).any())
         nodes = np.bincount(np.cumsum(first) - 1) if len(order) else np.zeros(0)
-        few = bool((nodes <= fewest_nodes(instance.cluster)[held.astype(np.int64)]).all())
+        on_cores = jobs.on_cores[job[first]]
+        few = all(
+            (
+                nodes[mine]
+                <= fewest_nodes(instance.cluster, cores=cores)[held[mine].astype(np.int64)]
+            ).all()
+            for cores, mine in ((False, ~on_cores), (True, on_cores))
+        )
         sharing = bool((s.partner >= 0).any())
         return cls(again, sharing, wide, few, ample_types=instance.has_small_types)
 

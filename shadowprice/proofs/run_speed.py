@@ -170,8 +170,9 @@ def profile_speed(
 
 
 def fewest_nodes(cluster: Cluster, width: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Fewest nodes that hold so many GPUs, at most all of the cluster's."""
-    sizes = sorted((node.gpus for node in cluster.nodes), reverse=True)
+    """Fewest nodes that hold so many GPUs, at most all of the cluster's; nodes of cores hold none."""
+    nodes = [node for node in cluster.nodes if node.gpu_type != _CORES]
+    sizes = sorted((node.gpus for node in nodes), reverse=True)
     return np.searchsorted(np.cumsum(sizes), width, side="left") + 1
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.cluster import CORES
 from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
@@ -147,7 +148,9 @@ class State:
         if self.counted is not None:
             self.parts = self.counted.parts
         quotas = environment.cluster.quotas
-        self.quotas = None if quotas is None else QuotaLedger(quotas)
+        names = environment.pools.names
+        cores = names.index(CORES) if CORES in names else -1
+        self.quotas = None if quotas is None else QuotaLedger(quotas, cores)
         self.now_s = 0.0
         self.waiting: OrderedDict[int, None] = OrderedDict()
         self.waiting_gpus = 0

@@ -196,6 +196,34 @@ EXAMPLES = {
         ((0, 0, 1, 0, 4), (1, 0, 1, 0, 8), (1, 1, 1, 0, 8)),
         {0.0: lambda decision: (decision.start(0), decision.start_at(1, ((0, 1), (1, 1))))},
     ),
+    "cores and quotas": Example(
+        "The quota of one GPU is that of job 0; three cores are nobody's GPUs, and job 1 begins at once.",
+        Instance(
+            Cluster((Node(2), Node(4, gpu_type="cores")), quotas=quotas((0.0, 1))),
+            jobs(gpus=[1, 3], allowed_types=["", "cores"], **both()),
+        ),
+        ((0, 0, 1, 0, 4), (1, 1, 3, 0, 4)),
+    ),
+    "cores and spread": Example(
+        "Cores are never spread; and two GPUs on two nodes are not, since only the node of cores could hold two.",
+        Instance(
+            Cluster((Node(1), Node(1), Node(2, gpu_type="cores"), Node(1, gpu_type="cores"))),
+            jobs(gpus=[2, 2], allowed_types=["", "cores"]),
+            conditions=HALF_AS_FAST,
+        ),
+        ((0, 0, 1, 0, 4), (0, 1, 1, 0, 4), (1, 2, 1, 0, 4), (1, 3, 1, 0, 4)),
+        {0.0: lambda decision: decision.start_at(1, ((2, 1), (3, 1)))},
+    ),
+    "cores and widths": Example(
+        "The job on a GPU grows; cores do not.",
+        Instance(
+            Cluster((Node(2), Node(4, gpu_type="cores"))),
+            jobs(allowed_types=["", "cores"]),
+            conditions=WIDER,
+        ),
+        ((0, 0, 2, 0, 2), (1, 1, 1, 0, 4)),
+        {0.0: lambda decision: decision.start_at(0, ((0, 2),))},
+    ),
     "parts and widths": Example(
         "Who holds a part of a GPU does not grow; the other, on two GPUs, is twice as fast.",
         Instance(

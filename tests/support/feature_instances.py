@@ -135,7 +135,7 @@ def _conditions(has: frozenset[Feature], jobs: Workload) -> dict[str, Any]:
     if Feature.SPREAD in has:
         found["locality"] = Locality(np.full(len(jobs), 0.5))
     if Feature.WIDTHS in has:
-        widest = np.where(jobs.fractional, 1, 2)
+        widest = np.where(jobs.fractional | jobs.on_cores, jobs.gpus, 2)
         found["elasticity"] = Elasticity(widest, np.full(len(jobs), 0.75))
     return found
 

@@ -98,8 +98,14 @@ def conditions_of(world: World) -> Conditions | None:
     if "spread" in features:
         locality = Locality(np.array([float(job.spread) for job in jobs]))
     if "widths" in features:
-        widest = np.array([1 if job.milli < 1000 else max(job.widest, job.gang) for job in jobs])
-        elasticity = Elasticity(widest, np.array([float(job.doubling) / 2 for job in jobs]))
+        grows = [job.milli == 1000 and not job.on_cores for job in jobs]
+        widest = [
+            max(job.widest, job.gang) if may else job.gang
+            for job, may in zip(jobs, grows, strict=True)
+        ]
+        elasticity = Elasticity(
+            np.array(widest), np.array([float(job.doubling) / 2 for job in jobs])
+        )
     return Conditions(sensitivity, locality, elasticity)
 
 

@@ -262,6 +262,8 @@ class Search:
                 mine = Fraction(sum(each.way.at) * job.milli, WHOLE)
                 if each.partner != NOBODY:
                     mine /= 2
+                if job.on_cores:
+                    continue
                 held[job.tenant] = held.get(job.tenant, Fraction(0)) + mine
                 on = None if jobs is None else jobs[j].on
                 if on is None or on.way.place != each.way.place:

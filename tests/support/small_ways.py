@@ -77,10 +77,11 @@ def counts(sizes: Sequence[int], total: int) -> Iterator[Counts]:
             yield (here, *rest)
 
 
-def fewest(world: World, gpus: int) -> int:
-    """Fewest nodes of the cluster, its largest, that hold so many GPUs."""
+def fewest(world: World, gpus: int, *, cores: bool = False) -> int:
+    """Fewest nodes of the cluster, its largest, that hold so many GPUs, or cores."""
     held, nodes = 0, 0
-    for size in sorted((node.gpus for node in world.nodes), reverse=True):
+    mine = [node.gpus for node in world.nodes if (node.kind == CORES) == cores]
+    for size in sorted(mine, reverse=True):
         if held >= gpus:
             break
         held, nodes = held + size, nodes + 1
@@ -104,9 +105,9 @@ def rate_at(world: World, job: SmallJob, at: Counts) -> Fraction:
 
 
 def widths(job: SmallJob) -> Iterator[tuple[int, Fraction]]:
-    """GPUs that a job may hold, doubled each time, and its speed with them; a part of a GPU does not grow."""
-    width, speed = job.gang, Fraction(1)
-    while width <= (job.gang if job.milli < WHOLE else max(job.widest, job.gang)):
+    """GPUs that a job may hold, doubled each time, and its speed; neither parts of a GPU nor cores grow."""
+    width, speed, grows = job.gang, Fraction(1), job.milli == WHOLE and not job.on_cores
+    while width <= (max(job.widest, job.gang) if grows else job.gang):
         yield width, speed
         width, speed = 2 * width, speed * job.doubling
 
@@ -131,7 +132,7 @@ def ways_of(world: World, job: SmallJob) -> list[Way]:
             rate = rate_at(world, job, at)
             if not rate:
                 continue
-            spread = sum(map(bool, at)) > fewest(world, width)
+            spread = not job.on_cores and sum(map(bool, at)) > fewest(world, width)
             speed = wider * (job.spread if spread else 1)
             if job.graph is not None:
                 found += mapped(job, at, asked(world, job, at))
@@ -341,6 +342,10 @@ def ways_in(world: World, klass: Klass) -> list[list[Way]]:
         if not klass.elastic:
             mine = [way for way in mine if sum(way.at) == job.gang]
         if klass.consolidated:
-            mine = [way for way in mine if sum(map(bool, way.at)) <= fewest(world, sum(way.at))]
+            mine = [
+                way
+                for way in mine
+                if sum(map(bool, way.at)) <= fewest(world, sum(way.at), cores=job.on_cores)
+            ]
         found.append(mine)
     return found

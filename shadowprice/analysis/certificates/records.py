@@ -267,16 +267,18 @@ def _quota(instance: Instance) -> FieldsOfJob:
     quotas, tenant = instance.cluster.quotas, instance.workload.tenant
     assert quotas is not None
     number = {name: k for k, name in enumerate(quotas.tenants)}
-    return lambda job: {"quota": number[tenant[job]]}
+    on_cores = instance.workload.on_cores
+    return lambda job: {} if on_cores[job] else {"quota": number[tenant[job]]}
 
 
 def _spread(instance: Instance) -> FieldsOfJob:
     conditions = instance.conditions
     assert conditions is not None
     assert conditions.locality is not None
-    speed, alone = conditions.locality.spread_speed, instance.workload.fractional
-    # A part of a GPU is never spread.
-    return lambda job: {} if alone[job] else {"spread": text_of(speed[job])}
+    jobs, speed = instance.workload, conditions.locality.spread_speed
+    # A part of a GPU is never spread, nor are cores.
+    never = jobs.fractional | jobs.on_cores
+    return lambda job: {} if never[job] else {"spread": text_of(speed[job])}
 
 
 def _profile(instance: Instance) -> FieldsOfJob:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.cluster import CORES, Cluster
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.workload import Workload
 
@@ -51,9 +51,10 @@ class Locality:
         return Locality(self.spread_speed[keep])
 
 
-def fewest_nodes(cluster: Cluster) -> NDArray[np.int64]:
-    """Fewest nodes that hold k GPUs, for k from 0 to all of the cluster's."""
-    size = np.sort(cluster.gpus_per_node)[::-1]
+def fewest_nodes(cluster: Cluster, *, cores: bool = False) -> NDArray[np.int64]:
+    """Fewest nodes that hold k GPUs, or k cores, for k from 0 to all of the cluster's."""
+    mine = [node.gpus for node in cluster.nodes if (node.gpu_type == CORES) == cores]
+    size = np.sort(np.array(mine, dtype=np.int64))[::-1]
     return np.searchsorted(np.cumsum(size), np.arange(size.sum() + 1)).astype(np.int64) + (
         np.arange(size.sum() + 1) > 0
     )
@@ -96,11 +97,16 @@ class Growth:
         return found
 
     def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
-        """Widths of the jobs of a workload, of which those with a part of a GPU do not grow; O(n)."""
+        """Widths of the jobs of a workload; those with a part of a GPU, or on cores, do not grow; O(n)."""
         within = min(self.widest, int(cluster.gpus_per_node.max()))
         every = np.full(len(workload), self.efficiency)
-        widest = np.where(workload.fractional, 1, np.maximum(workload.gpus, within))
-        return Elasticity(widest, every)
+        widest = np.maximum(workload.gpus, within)
+        return Elasticity(np.where(may_grow(workload), widest, workload.gpus), every)
+
+
+def may_grow(workload: Workload) -> NDArray[np.bool_]:
+    """True for jobs that hold whole GPUs."""
+    return ~workload.fractional & ~workload.on_cores
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,12 +153,13 @@ class Elasticity:
                 f"elasticity: job {job} has a gang of {workload.gpus[job]} GPUs and may hold at most "
                 f"{self.widest[job]}, expected no less than its gang"
             )
-        bad = workload.fractional & (self.widest > workload.gpus)
+        bad = ~may_grow(workload) & (self.widest > workload.gpus)
         if bad.any():
             job = int(bad.argmax())
+            holds = "cores" if workload.on_cores[job] else "a part of a GPU"
             raise InputError(
-                f"elasticity: job {job} holds a part of a GPU and may hold {self.widest[job]} GPUs, expected at "
-                "most 1: a part does not grow by whole ones"
+                f"elasticity: job {job} holds {holds} and may hold {self.widest[job]}, expected at most "
+                f"{workload.gpus[job]}: it does not grow by GPUs"
             )
 
     def speed(

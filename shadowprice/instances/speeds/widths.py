@@ -16,7 +16,7 @@ import numpy as np
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.speeds.by_model import ByModel, read_table
-from shadowprice.instances.speeds.conditions import Elasticity, Growth
+from shadowprice.instances.speeds.conditions import Elasticity, Growth, may_grow
 from shadowprice.instances.workload import Workload
 
 GROWTH_FILES = (".json", ".toml")
@@ -68,7 +68,9 @@ class ModelGrowth:
         return cls(ByModel(models, default, source))
 
     def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
-        """Widths of the jobs of a workload, by their models; those with a part of a GPU do not grow; O(n).
+        """Widths of the jobs of a workload, by their models; O(n).
+
+        Jobs that hold a part of a GPU, or cores, do not grow.
 
         Raises
         ------
@@ -79,8 +81,8 @@ class ModelGrowth:
         most = np.array([growth.widest for growth in each], dtype=np.int64)
         within = np.minimum(most, cluster.gpus_per_node.max())
         efficiency = np.array([growth.efficiency for growth in each])
-        widest = np.where(workload.fractional, 1, np.maximum(workload.gpus, within))
-        return Elasticity(widest, efficiency)
+        widest = np.maximum(workload.gpus, within)
+        return Elasticity(np.where(may_grow(workload), widest, workload.gpus), efficiency)
 
 
 def parse_growth(text: str) -> Growth | ModelGrowth:

@@ -90,7 +90,9 @@ class QuotaUse:
 
     def hold(self, j: int, run: Record, amount: int, *, begins: bool) -> None:
         """Hold more until the run ends, of a job that begins or goes on."""
-        quota = self.given.quota_of[j]
+        quota = self.given.quota_of.get(j)
+        if quota is None:  # Cores are nobody's GPUs.
+            return
         while self.ends and self.ends[0][0] <= run["start"]:
             _, other, before = heapq.heappop(self.ends)
             self.held[other] -= before
@@ -185,7 +187,7 @@ class GangSchedule:
         gang = self.given.gang[j]
         widest = gang if more is None or "widths" not in more else self.given.widest(j)
         need(gang <= width <= widest, f"{which} holds {width} GPUs, not its gang")
-        if self.consolidated and len(pieces) > self.given.fewest(width):
+        if self.consolidated and len(pieces) > self.given.fewest(j, width):
             raise Rejected(f"{which} is on {len(pieces)} nodes, which are more than need be")
         return tuple((piece[0], piece[1]) for piece in pieces)
 
@@ -263,7 +265,7 @@ class GangSchedule:
         if "profile" in more:
             cells = given.cells[more["profile"]]
             speeds[0] = min(cells[piece[2]][2] for piece in pieces)
-        if "spread" in more and len(pieces) > given.fewest(width):
+        if "spread" in more and len(pieces) > given.fewest(j, width):
             speeds[1] = more["spread"]
         if "widths" in more:
             speeds[2] = given.speeds[more["widths"]][width - given.gang[j]]

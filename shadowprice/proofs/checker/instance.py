@@ -32,6 +32,8 @@ from .form import (
 from .limits import MOST_GPUS, MOST_JOBS, MOST_SPEEDS, MOST_TYPES, STEPS_OF_A_JOB, Effort
 from .speeds import Graph, slower
 
+CORES = "cores"
+"""Type of nodes that have cores instead of GPUs, for jobs that run nowhere else."""
 OF_WHOLE_TIMES = {"part", "graph", "work", "steps", "rate"}
 """Fields of jobs whose run times no speed divides."""
 
@@ -52,7 +54,7 @@ class GivenInstance:
         self.amounts: dict[tuple[int, str], int] = {}
         self.faults: dict[int, tuple[list[int], list[int]]] = {}
         self.quotas: list[tuple[list[int], list[int]]] = []
-        self.quota_of: list[int] = []
+        self.quota_of: dict[int, int] = {}
         self.speeds: list[list[float]] = []
         self.cells: list[list[tuple[int, int, float]]] = []
         self.best_of: list[float] = []
@@ -71,7 +73,7 @@ class GivenInstance:
         self.area: list[int] = []
         self.more: dict[int, Record] = {}
         self.shares: dict[tuple[str, int, int], Fraction] = {}
-        self.largest: list[int] = []
+        self.largest: dict[bool, list[int]] = {}
         self.effort, self.graph_effort = (
             Effort("speeds of jobs", 0, MOST_SPEEDS),
             Effort("runs of job graphs"),
@@ -227,13 +229,12 @@ class GivenInstance:
             whole(ticks, f"run time of job {j}", 1)
         times = tuple(run.get(kind, 0) for kind in self.types)
         self.times.append(self.known_times.setdefault(times, times))
-        need(
-            ("quota" in job) == bool(self.quotas), f"job {j} has a quota that is not there, or none"
-        )
-        if self.quotas:
+        counts = bool(self.quotas) and not self.on_cores(j)
+        need(("quota" in job) == counts, f"job {j} has a quota that is not there, or none")
+        if counts:
             quota = whole(job["quota"], f"quota of job {j}")
             need(quota < len(self.quotas), f"job {j} has a quota that is not there")
-            self.quota_of.append(quota)
+            self.quota_of[j] = quota
         more = {field: job[field] for field in (FIELDS["job"][1] - OF_ALL_JOBS) & job.keys()}
         if more:
             self.more[j] = self.checked(j, more)
@@ -300,11 +301,19 @@ class GivenInstance:
         """Most GPUs of a job that may grow."""
         return self.gang[j] + len(self.speeds[self.more[j]["widths"]]) - 1
 
-    def fewest(self, width: int) -> int:
-        """Fewest nodes that hold so many GPUs."""
-        if not self.largest:
-            self.largest = list(accumulate(sorted(self.size, reverse=True)))
-        return bisect_left(self.largest, width) + 1
+    def on_cores(self, j: int) -> bool:
+        """True if a job runs on cores alone."""
+        cores, times = self.types.get(CORES), self.times[j]
+        return cores is not None and times[cores] > 0 and sum(map(bool, times)) == 1
+
+    def fewest(self, j: int, width: int) -> int:
+        """Fewest nodes that hold so many GPUs, or so many cores for a job on these."""
+        cores, which = self.types.get(CORES), self.on_cores(j)
+        if which not in self.largest:
+            sizes = zip(self.size, self.type_of, strict=True)
+            mine = [size for size, kind in sizes if (kind == cores) == which]
+            self.largest[which] = list(accumulate(sorted(mine, reverse=True)))
+        return bisect_left(self.largest[which], width) + 1
 
     def cut_short(self, j: int, run: Record) -> bool:
         """True if a run ends when one of its nodes goes down; none may be down before."""

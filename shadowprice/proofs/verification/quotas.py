@@ -1,7 +1,7 @@
 """GPUs that each tenant holds whenever a run of its jobs begins, against its quota of that day.
 
-Jobs that share GPUs hold half of them each. Who goes on, on GPUs that are its own again or with other CPUs, does not
-begin.
+Jobs that share GPUs hold half of them each, jobs on cores none. Who goes on, on GPUs that are its own again or with
+other CPUs, does not begin.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ def beyond_quotas(
     of_job = [place.get(name, -1) for name in jobs.tenant.tolist()]
     job, row = s.job[runs.row], runs.row
     tenant = np.array(of_job, dtype=np.int64)[job]
-    yield tenant < 0, lambda k: "the job's tenant has no quota", row
+    on_cores = jobs.on_cores[job]
+    yield (tenant < 0) & ~on_cores, lambda k: "the job's tenant has no quota", row
     held = runs.width(s) * jobs.gpu_milli[job] // np.where(s.partner[row] >= 0, 2, 1)
+    held[on_cores] = 0
     # At one time GPUs are freed first, then held by those who go on, then by those who begin.
-    kind = np.concatenate((np.full(len(row), _ENDS), np.where(runs.goes_on(s), _GOES_ON, _BEGINS)))
+    begins = np.where(runs.goes_on(s) | on_cores, _GOES_ON, _BEGINS)
+    kind = np.concatenate((np.full(len(row), _ENDS), begins))
     time = np.concatenate((s.end_s[row], s.start_s[row]))
     both = np.concatenate((tenant, tenant))
     order = np.lexsort((kind, time, both))

@@ -153,6 +153,7 @@ class ConditionedRuns:
         rows = np.bincount(runs.piece, minlength=len(runs.row))
         if conditions.locality is not None:
             spread = rows > run_speed.fewest_nodes(instance.cluster, width)
+            spread &= ~instance.workload.on_cores[job]
             self.speed *= np.where(spread, conditions.locality.spread_speed[job], 1.0)
         if conditions.elasticity is not None:
             gang = instance.workload.gpus[job]

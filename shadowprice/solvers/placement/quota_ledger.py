@@ -10,18 +10,20 @@ from shadowprice.solvers.job_table import JobTable
 class QuotaLedger:
     """Holdings of tenants, of jobs numbered in order of arrival; every operation is O(log days).
 
-    A job counts the GPUs that it holds, also beyond its gang, and half of those that it shares.
+    A job counts the GPUs that it holds, also beyond its gang, and half of those that it shares; one on cores none.
 
     Parameters
     ----------
     quotas : Quotas
         GPUs that they may hold.
+    cores : int
+        Pool of cores, -1 if there is none.
     """
 
-    __slots__ = ("_held", "_held_by", "_milli", "_of", "_place", "_size", "quotas")
+    __slots__ = ("_cores", "_held", "_held_by", "_milli", "_of", "_place", "_size", "quotas")
 
-    def __init__(self, quotas: Quotas) -> None:
-        self.quotas = quotas
+    def __init__(self, quotas: Quotas, cores: int = -1) -> None:
+        self.quotas, self._cores = quotas, cores
         self._place = {name: place for place, name in enumerate(quotas.tenants)}
         self._held = [0] * len(quotas.tenants)
         self._held_by: dict[int, int] = {}
@@ -31,15 +33,17 @@ class QuotaLedger:
 
     def arrive(self, jobs: JobTable, rows: range) -> None:
         """Take note of jobs that arrive: their tenants, and thousandths of GPUs that they hold."""
-        milli = jobs.counts("gpu_milli")[rows.start : rows.stop]
-        self._milli += milli.tolist()
-        self._size += (milli * jobs.counts("gpus")[rows.start : rows.stop]).tolist()
-        self._of += [self._place[name] for name in jobs.text("tenant", rows).tolist()]
+        milli = jobs.counts("gpu_milli")
+        for job, name in zip(rows, jobs.text("tenant", rows).tolist(), strict=True):
+            on_cores = jobs.pools[job][0] == self._cores
+            self._milli.append(0 if on_cores else int(milli[job]))
+            self._size.append(self._milli[-1] * jobs.gang[job])
+            self._of.append(self._place.get(name, 0) if on_cores else self._place[name])
 
     def admits(self, job: int, now_s: float, gpus: int | None = None) -> bool:
         """True if a job may begin to run now, on as many GPUs as it asks for, or on so many."""
-        tenant = self._of[job]
-        return self._held[tenant] + self._sized(job, gpus) <= self._limit(tenant, now_s)
+        tenant, more = self._of[job], self._sized(job, gpus)
+        return not more or self._held[tenant] + more <= self._limit(tenant, now_s)
 
     def exceeded(self, job: int, now_s: float) -> bool:
         """True if a job's tenant holds more than it may begin to hold now."""

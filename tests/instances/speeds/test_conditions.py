@@ -155,7 +155,7 @@ def test_more_cpus_in_place_are_no_restart():
 
 def test_spread_gangs_are_slower():
     assert fewest_nodes(Cluster.parse("1x4,2x2")).tolist() == [0, 1, 1, 1, 1, 2, 2, 3, 3]
-    term = SpreadTerm([0.5], fewest_nodes(CLUSTER).tolist())
+    term = SpreadTerm([0.5], fewest_nodes(CLUSTER).tolist(), [False])
     assert term.speed(0, ((0, 4),), NO_FIELDS) == 1.0
     assert term.speed(0, ((0, 2), (1, 2)), NO_FIELDS) == 0.5
 
