@@ -33,6 +33,7 @@ from shadowprice.errors import SolverError
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.objective import Objective
+from shadowprice.instances.speeds.conditions import fits_a_node
 from shadowprice.proofs import run_speed
 from shadowprice.solvers.offline.modes.amounts import MOST_POINTS
 from shadowprice.solvers.offline.modes.families import AMOUNTS, NODES, PAIRS
@@ -274,7 +275,7 @@ def _times_on_nodes(
 ) -> NDArray[np.int64]:
     """Ticks within a node of each type and size, then across nodes of each type; 0 where there are none."""
     jobs, parts, graphs = instance.workload, instance.conditions, instance.graphs
-    largest = int(instance.cluster.gpus_per_node.max())
+    fits = fits_a_node(instance.cluster, jobs)
     alone = run_speed.alone_ticks(instance)
     near = far = np.zeros((len(jobs), types), dtype=np.int64)
     if graphs is not None:
@@ -286,18 +287,15 @@ def _times_on_nodes(
         slow = (
             np.ones(len(jobs))
             if parts is None or parts.locality is None
-            else parts.locality.spread_speed
+            else np.where(jobs.on_cores, 1.0, parts.locality.spread_speed)
         )
         near, far = np.zeros_like(alone), np.zeros_like(alone)
         for t in range(types):
             here = alone[:, t] > 0
             near[here, t] = run_speed.slower_ticks(alone[here, t], best[here])
             far[here, t] = run_speed.slower_ticks(alone[here, t], best[here] * slow[here])
-        wide = jobs.gpus > largest
-        far[wide] = near[wide]
-    far = np.where(
-        (jobs.gpus == 1)[:, None] | (consolidated & (jobs.gpus <= largest))[:, None], 0, far
-    )
+        far[~fits] = near[~fits]
+    far = np.where((jobs.gpus == 1)[:, None] | (consolidated & fits)[:, None], 0, far)
     columns = [np.where(jobs.gpus <= size, near[:, t], 0) for t, size in nodes]
     return np.column_stack([*columns, far])
 

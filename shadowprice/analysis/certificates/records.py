@@ -23,6 +23,7 @@ from shadowprice.analysis.certificates.demands import (
 from shadowprice.instances.copies import total_steps
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import to_ticks
+from shadowprice.instances.speeds.conditions import on_whole_gpus
 from shadowprice.proofs import run_speed
 
 if TYPE_CHECKING:
@@ -275,10 +276,9 @@ def _spread(instance: Instance) -> FieldsOfJob:
     conditions = instance.conditions
     assert conditions is not None
     assert conditions.locality is not None
-    jobs, speed = instance.workload, conditions.locality.spread_speed
+    speed, whole = conditions.locality.spread_speed, on_whole_gpus(instance.workload)
     # A part of a GPU is never spread, nor are cores.
-    never = jobs.fractional | jobs.on_cores
-    return lambda job: {} if never[job] else {"spread": text_of(speed[job])}
+    return lambda job: {"spread": text_of(speed[job])} if whole[job] else {}
 
 
 def _profile(instance: Instance) -> FieldsOfJob:

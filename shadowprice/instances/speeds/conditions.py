@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import CORES, Cluster
+from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.workload import Workload
 
@@ -60,6 +60,16 @@ def fewest_nodes(cluster: Cluster, *, cores: bool = False) -> NDArray[np.int64]:
     )
 
 
+def fits_a_node(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
+    """True for gangs that one node holds: of GPUs, or of cores for jobs on these; shape (n,)."""
+    largest = {CORES: 0, ANY_TYPE: 0}
+    for node in cluster.nodes:
+        kind = CORES if node.gpu_type == CORES else ANY_TYPE
+        largest[kind] = max(largest[kind], node.gpus)
+    most = np.where(workload.on_cores, largest[CORES], largest[ANY_TYPE])
+    return np.asarray(workload.gpus <= most)
+
+
 # Jobs that can use more GPUs than they asked for. Gandiva (OSDI'18), grow-shrink.
 
 
@@ -101,10 +111,10 @@ class Growth:
         within = min(self.widest, int(cluster.gpus_per_node.max()))
         every = np.full(len(workload), self.efficiency)
         widest = np.maximum(workload.gpus, within)
-        return Elasticity(np.where(may_grow(workload), widest, workload.gpus), every)
+        return Elasticity(np.where(on_whole_gpus(workload), widest, workload.gpus), every)
 
 
-def may_grow(workload: Workload) -> NDArray[np.bool_]:
+def on_whole_gpus(workload: Workload) -> NDArray[np.bool_]:
     """True for jobs that hold whole GPUs."""
     return ~workload.fractional & ~workload.on_cores
 
@@ -153,7 +163,7 @@ class Elasticity:
                 f"elasticity: job {job} has a gang of {workload.gpus[job]} GPUs and may hold at most "
                 f"{self.widest[job]}, expected no less than its gang"
             )
-        bad = ~may_grow(workload) & (self.widest > workload.gpus)
+        bad = ~on_whole_gpus(workload) & (self.widest > workload.gpus)
         if bad.any():
             job = int(bad.argmax())
             holds = "cores" if workload.on_cores[job] else "a part of a GPU"

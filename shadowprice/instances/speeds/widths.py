@@ -16,7 +16,7 @@ import numpy as np
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.speeds.by_model import ByModel, read_table
-from shadowprice.instances.speeds.conditions import Elasticity, Growth, may_grow
+from shadowprice.instances.speeds.conditions import Elasticity, Growth, on_whole_gpus
 from shadowprice.instances.workload import Workload
 
 GROWTH_FILES = (".json", ".toml")
@@ -82,7 +82,7 @@ class ModelGrowth:
         within = np.minimum(most, cluster.gpus_per_node.max())
         efficiency = np.array([growth.efficiency for growth in each])
         widest = np.maximum(workload.gpus, within)
-        return Elasticity(np.where(may_grow(workload), widest, workload.gpus), efficiency)
+        return Elasticity(np.where(on_whole_gpus(workload), widest, workload.gpus), efficiency)
 
 
 def parse_growth(text: str) -> Growth | ModelGrowth:

@@ -95,7 +95,6 @@ def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
     across nodes: gangs and GPUs that fit on the node use no more than all of it.
     """
     need(jobs.gangs and not given.speeds, "nodes: jobs share GPUs, may grow, or hold parts of them")
-    most = max(given.size)
     nodes = list(given.alike)
     place = {node: m for m, node in enumerate(nodes)}
     sizes: dict[int, int] = {}
@@ -129,7 +128,7 @@ def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
         for k, g in enumerate(gangs):
             use[k][m].append((q, weight.get(g, 0)))
             use[k][len(nodes) + t].append((q, g * one))
-    time = [(*within(given, j, nodes), *across(given, j, most)) for j in range(len(jobs.gang))]
+    time = [(*within(given, j, nodes), *across(given, j)) for j in range(len(jobs.gang))]
     need(all(map(any, time)), "a job can run nowhere")
     return RunModes(kind, time, use, capacity)
 
@@ -149,15 +148,16 @@ def within(given: GivenInstance, j: int, nodes: list[tuple[int, int]]) -> Iterat
             yield ticks and given.fastest(j, ticks)
 
 
-def across(given: GivenInstance, j: int, most: int) -> Iterator[int]:
+def across(given: GivenInstance, j: int) -> Iterator[int]:
     """Ticks of a job across nodes of each type, at least; 0 where it is on one."""
     more, gang = given.more.get(j, {}), given.gang[j]
+    fits = given.fewest(j, gang) == 1
     for ticks in given.times[j]:
-        if gang == 1 or (gang <= most and "placement" in given.header):
+        if gang == 1 or (fits and "placement" in given.header):
             yield 0
         elif "graph" in more:
             yield given.graphs[more["graph"]].spread_ticks(more["work"])
-        elif ticks and gang <= most and "spread" in more:
+        elif ticks and fits and "spread" in more:
             best = given.best_of[more["profile"]] if "profile" in more else 1.0
             yield slower(ticks, best, more["spread"])
         else:

@@ -152,12 +152,18 @@ class ConditionedRuns:
         job, width = schedule.job[runs.row], runs.width(schedule)
         rows = np.bincount(runs.piece, minlength=len(runs.row))
         if conditions.locality is not None:
-            spread = rows > run_speed.fewest_nodes(instance.cluster, width)
-            spread &= ~instance.workload.on_cores[job]
+            spread = self._spread(job, width, rows)
             self.speed *= np.where(spread, conditions.locality.spread_speed[job], 1.0)
         if conditions.elasticity is not None:
             gang = instance.workload.gpus[job]
             self.speed *= run_speed.width_speed(conditions.elasticity, job, gang, width)
+
+    def _spread(
+        self, job: NDArray[np.int64], width: NDArray[np.int64], nodes: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """True for each run on more nodes than it needs; cores are never spread."""
+        few = run_speed.fewest_nodes(self._instance.cluster, width)
+        return np.asarray((nodes > few) & ~self._instance.workload.on_cores[job])
 
     def _counted(self, sensitivity: Sensitivity) -> Fault | None:
         """Speed by CPUs and memory; the first row that has too little for any speed."""

@@ -28,6 +28,7 @@ from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import to_ticks, up_to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.instances.speeds.conditions import fits_a_node
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
 from shadowprice.solvers.programs import gate
 from shadowprice.solvers.programs.linear_program import LinearProgram
@@ -95,9 +96,8 @@ def node_modes(instance: Instance, *, consolidated: bool) -> JobModes | None:
     require(instance, KNOWS, "modes of nodes")
     parts, jobs = instance.conditions, instance.workload
     slower = instance.graphs is not None or (parts is not None and parts.locality is not None)
-    largest = int(instance.cluster.gpus_per_node.max())
     gangs = jobs.gpus
-    within = (gangs > 1) & (gangs <= largest)
+    within = (gangs > 1) & fits_a_node(instance.cluster, jobs)
     if not (slower or consolidated) or not within.any() or SharingGain.of(instance) is not None:
         return None
     pools = 1 if jobs.throughput is None else len(instance.cluster.gpu_types)
@@ -166,6 +166,7 @@ def _spread_ticks(
     elif parts is not None and parts.locality is not None:
         plain = instance.plain_processing_s[:, : alone.shape[1]]
         speed = (parts.best(jobs) * parts.locality.spread_speed)[:, None]
+        within = within & ~jobs.on_cores  # Cores are never spread.
         times = np.where(within[:, None], np.maximum(up_to_grid(plain / speed), alone), alone)
     return to_ticks(np.where(np.isfinite(times), times, 0.0))
 
