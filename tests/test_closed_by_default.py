@@ -108,6 +108,7 @@ SAYS = {
 """Attributes by which code asks an instance for a feature without naming it."""
 
 BUILDERS = {
+    "analysis/certificates/modes.py: _times_on_nodes": "run times of gangs within nodes and across",
     "analysis/run_directory/directory.py: _instance": "an instance from its files",
     "analysis/settle.py: settle": "an instance from the options of a run",
     "execution/engine.py: __init__": "the parts of an engine",
@@ -118,6 +119,7 @@ BUILDERS = {
     "solvers/job_table.py: of": "the columns of what a policy sees",
     "solvers/job_table.py: _given": "the same",
     "solvers/offline/modes/nodes.py: node_modes": "the ways in which a gang can lie on nodes",
+    "solvers/offline/modes/nodes.py: _spread_ticks": "the same, across nodes",
 }
 """Functions that read four features or more of an instance and refuse none: what they make of them."""
 

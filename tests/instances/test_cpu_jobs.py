@@ -189,11 +189,6 @@ def test_what_cannot_go_with_jobs_on_cores() -> None:
             sp.simulate(jobs, cluster, "fifo")
     left = sp.simulate(jobs, "1x4", "fifo", drop_infeasible=True)
     assert left.jobs["id"].tolist() == ["1"]
-    quotas = Quotas(("",), (0.0,), ((4,),))
-    with pytest.raises(
-        InputError, match="quotas of tenants and jobs that hold cores instead of GPUs"
-    ):
-        Instance(replace(Cluster.parse("1x4,1x4:cores"), quotas=quotas), jobs)
     with pytest.raises(InputError, match="or cores alone"):
         Workload.from_columns(arrival_s=[0], gpus=[1], work=[1], allowed_types=["v100|cores"])
     with pytest.raises(InputError, match="gpu_milli"):
@@ -204,6 +199,15 @@ def test_what_cannot_go_with_jobs_on_cores() -> None:
         fit(jobs)
     with pytest.raises(InputError, match="no job holds GPUs"):
         at_load(jobs.select(jobs.on_cores), 0.5, 4)
+
+
+@pytest.mark.parametrize("tenants", [("",), ("others",)])
+def test_jobs_on_cores_hold_no_gpus_of_a_quota(tenants: tuple[str, ...]) -> None:
+    jobs = jobs_of([(0, 3, 5, True), (0, 4, 5, True)])
+    quotas = Quotas(tenants, (0.0,), ((1,),))
+    cluster = replace(Cluster.parse("1x4,1x7:cores"), quotas=quotas)
+    for policy in ("fifo", "srtf"):
+        assert sp.simulate(jobs, cluster, policy).end_s.tolist() == [5.0, 5.0]
 
 
 def test_jobs_with_rates_run_on_a_cluster_with_cores_too() -> None:

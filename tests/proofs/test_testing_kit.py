@@ -119,9 +119,9 @@ class Seer(Greedy):
 
     def order(self, state: State) -> list[int]:
         frame = sys._getframe()
-        while not hasattr(engine := frame.f_locals.get("self"), "events"):
+        while not hasattr(engine := frame.f_locals.get("self"), "outages"):
             frame = frame.f_back
-        return list(state.waiting)[:: 1 if len(engine.events.failures) % 2 else -1]
+        return list(state.waiting)[:: 1 if len(engine.outages.failures) % 2 else -1]
 
 
 class Contradicting(Greedy):
