@@ -368,3 +368,10 @@ def test_values_of_tables_have_no_space_around(
     table = read_table(path)
     assert table["x"].tolist() == [row[0].strip() for row in rows]
     assert table["y"].tolist() == [row[1].strip() for row in rows]
+
+
+def test_who_asks_for_an_amount() -> None:
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0, 0], gpus=1, work=1, cpus=[0.5, 0, 0], memory_gb=[0, 0.5, 0]
+    )
+    assert jobs.asking.tolist() == [True, True, False]

@@ -18,6 +18,7 @@ from shadowprice.analysis.guarantees.lookup import (
     known_bound,
 )
 from shadowprice.analysis.settle import settle
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.classic.relevant_work import bound, check, least_flow, more_jobs
 
@@ -48,7 +49,8 @@ def test_the_worked_bound() -> None:
     assert least_flow(outcome.instance) == 4
     two = 2 * (2 + np.log(2.0))
     assert float(more_jobs(outcome.instance)) == pytest.approx(two)
-    assert float(bound(outcome.instance)) == pytest.approx(4 + two * 3 + 4, abs=1e-5)
+    tick = Fraction(1, TICKS_PER_S)
+    assert bound(outcome.instance) == 4 + 3 * more_jobs(outcome.instance) + 4 + tick
 
 
 def test_greedy_srpt_breaks_it() -> None:
