@@ -414,7 +414,7 @@ def test_instances_it_cannot_run_are_refused() -> None:
     with pytest.raises(InfeasibleJobError, match="job '0': no step fits a round"):
         in_copies(Instance(cluster, slow))
     costly = Instance(cluster, half, Overheads(restart_s=3.0))
-    with pytest.raises(InputError, match="copies have charges of their own"):
+    with pytest.raises(InputError, match="both say what a beginning costs"):
         in_copies(costly)
     conditions = Conditions(locality=Locality(np.array([0.5])))
     with pytest.raises(
