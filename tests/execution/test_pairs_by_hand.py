@@ -71,6 +71,14 @@ HALF_AS_FAST = Conditions(locality=Locality(np.array([0.5, 0.5])))
 WIDER = Conditions(elasticity=Elasticity(np.array([2, 1]), np.ones(2)))
 FED = Profile(np.array([1.0, 2.0]), np.array([1.0]), np.array([[0.5], [1.0]]))
 PAIRS = Throughputs(("any",), {}, {("any", ("", 1), ("", 1)): (0.5, 0.5)})
+SLOWER_ON_K80 = Throughputs(
+    ("v100", "k80"),
+    {},
+    {
+        ("v100", ("", 2), ("", 2)): (0.5, 0.5),
+        ("k80", ("", 2), ("", 2)): (0.25, 0.25),
+    },
+)
 TWO_STAGES = JobGraph(
     "two stages",
     (Stage("a", 1, 0.25, 0.25, 0), Stage("b", 1, 0.25, 0.25, 0)),
@@ -150,6 +158,16 @@ EXAMPLES = {
         ),
         ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4), (0, 0, 1, 4, 6)),
         {0.0: lambda decision: (decision.start(0), decision.join(1, 0))},
+    ),
+    "sharing and types": Example(
+        "Gangs of two on a GPU of each type: beside each other they do 1/2 a second on one type, and 1/4 on the other.",
+        Instance(
+            Cluster((Node(2, gpu_type="v100"), Node(2, gpu_type="k80"))),
+            jobs(gpus=2, throughput=[[1.0, 1.0]] * 2, gpu_types=("v100", "k80")),
+            pair_throughputs=SLOWER_ON_K80,
+        ),
+        ((0, 0, 1, 0, 16), (0, 1, 1, 0, 16), (1, 0, 1, 0, 16), (1, 1, 1, 0, 16)),
+        {0.0: lambda decision: (decision.start_at(0, ((0, 1), (1, 1))), decision.join(1, 0))},
     ),
     "amounts and widths": Example(
         "Job 0 asks for 2 CPUs on its gang of one and holds 4 on two GPUs, all that there are.",
