@@ -56,6 +56,7 @@ from shadowprice.proofs.asrpt import early as asrpt_early
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.checker import Rejected, check
 from shadowprice.proofs.described_run import DescribedRun
+from shadowprice.proofs.tiresias import las as tiresias_las
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans, strongest
 from shadowprice.solvers.offline import non_preemptive as offline
@@ -312,6 +313,18 @@ def test_a_factor_of_an_adversary_is_none_of_other_runs(
     assert known(TWO, sp.Semantics(**switches)) is None
     heavy = replace(TWO, weight=np.array([1.0, 9.0]))
     assert known(heavy, sp.Semantics()) is None
+
+
+def test_the_factor_of_las2d_is_its_bound_over_the_least() -> None:
+    """One queue up to 2 GPU-s: jobs of 3 and 1 on one GPU may end at 4 each; the least total is 1 + 4."""
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=[3, 1])
+    settled = settle(jobs, "1x1", "las2d:thresholds_gpu_s=2")
+    seen = described(settled, COMPLETION)
+    assert seen is not None
+    known = known_bound(carry_out_gangs(settled), seen)
+    assert known is not None
+    assert known.factor == tiresias_las.bound(settled.instance, (2.0,)) / 5
+    assert known.factor >= 1
 
 
 def test_rounds_break_the_factor_and_it_is_not_printed(
