@@ -468,7 +468,9 @@ class Engine:
     def _fields(self, job: int, pieces: Pieces, decision: Decision) -> Fields:
         """Fields of a run that begins: as policy and placement chose them, else as terms fill them in."""
         state = self.state
-        fields = {**state.placed(job), **(decision.fields or {}).get(job, NO_FIELDS)}
+        fields = state.placed(job)
+        if decision.fields is not None and job in decision.fields:
+            fields.update(decision.fields[job])
         for term in self.fielded:
             term.complete(job, pieces, fields)
         if Feature.PROFILES in fields:

@@ -146,7 +146,8 @@ def choose_with_amounts(
     """
     held = {job: allocator.pool_of(pieces[0][0]) for job, pieces in state.running.items()}
     pools = {pool for job in jobs for pool in state.pools[job]} | set(held.values())
-    free, size = allocator.free_in, dict(zip(jobs, state.columns(jobs).gpus.tolist(), strict=True))
+    free = allocator.free_in
+    size: Mapping[int, int] | list[int] = state.gang
     if allocator.parts is not None:
         columns, free = state.columns(jobs), allocator.parts.free_milli_in
         size = dict(zip(jobs, (columns.gpus * columns.gpu_milli).tolist(), strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.instance import Pools
 from shadowprice.instances.speeds.conditions import speed_up
 from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
-from shadowprice.instances.terms.term import NO_FIELDS, Fields
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.knowledge import Knowledge
@@ -413,9 +412,9 @@ class State:
             return self.holders.give_back_of(job, pieces)
         return self.allocator.give_back(pieces)
 
-    def placed(self, job: int) -> Fields:
+    def placed(self, job: int) -> dict[Feature, Any]:
         """Engine: what the placement has chosen for a job beside its nodes: the GPU that it holds a part of."""
-        return NO_FIELDS if self.parts is None else {Feature.PARTS: self.parts.index_of(job)}
+        return {} if self.parts is None else {Feature.PARTS: self.parts.index_of(job)}
 
     def leave(self, job: int, pieces: Pieces, partner: int) -> None:
         """Engine: a job leaves GPUs that its partner goes on holding; free what it holds beside them."""

@@ -103,9 +103,9 @@ class PartsAllocator:
             return self._take_whole(job, gpus, pools)
         for pool in pools:
             for gpus_with in self._with_room.get(pool, ())[milli:]:
-                gpu = next((each for each in gpus_with if each[0] not in closed), None)
-                if gpu is not None:
-                    return self._hold(job, gpu)
+                for gpu in gpus_with:
+                    if gpu[0] not in closed:
+                        return self._hold(job, gpu)
         pieces = self._take_whole(job, 1, pools)
         return None if pieces is None else self._hold(job, self._share(pieces[0][0]))
 
