@@ -31,7 +31,7 @@ from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
-from shadowprice.instances.terms.term import NO_FIELDS, Fields, Term
+from shadowprice.instances.terms.term import NO_FIELDS, Fields, fielded
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.amounts import AmountsAllocator
 from shadowprice.solvers.placement.count import Count
@@ -160,11 +160,6 @@ def _with_amounts(allocator: Allocator, instance: Instance) -> Allocator:
     return AmountsAllocator(allocator, amounts.nodes, amounts.demands)
 
 
-def fielded(instance: Instance) -> tuple[Term, ...]:
-    """Terms that have to be told more of a run than its GPUs."""
-    return tuple(each for each in instance.terms if type(each).columns is not Term.columns)
-
-
 def answered(points: Generator[State, Decision, None], decision: Decision) -> State | None:
     """State of the next decision that is due after one; None if the run is over."""
     try:
@@ -211,7 +206,7 @@ class Engine:
         pools = [0] * len(types) if alike else types.tolist()
         self.policy = policy
         self.rounds = rounds
-        self.fielded = fielded(instance)
+        self.fielded = fielded(instance.terms)
         self.quotas = instance.cluster.quotas
         faults = instance.failures
         self.outages = None if faults is None else NodeEvents(faults)

@@ -28,6 +28,7 @@ from shadowprice.instances.terms.term import (
     SpeedFactor,
     Term,
     Told,
+    fielded,
 )
 
 _NEVER = (math.nan, NO_FIELDS)
@@ -55,16 +56,16 @@ class SimulatedHosts:
         self._shortest = instance.shortest_s.tolist()
         self._left = list(self._shortest)
         self._types: list[int] = instance.cluster.type_of_node.tolist()
-        self._terms = instance.terms
-        self._rates = tuple(each for each in self._terms if isinstance(each, Rate))
-        self._factors = tuple(each for each in self._terms if isinstance(each, SpeedFactor))
+        terms = instance.terms
+        self._rates = tuple(each for each in terms if isinstance(each, Rate))
+        self._factors = tuple(each for each in terms if isinstance(each, SpeedFactor))
         self._mixed = instance.workload.throughput is not None or bool(self._rates or self._factors)
         self._processing: list[list[float]] = (
             instance.plain_processing_s.tolist() if self._mixed else []
         )
-        self._shown = tuple(each for each in self._terms if type(each).columns is not Term.columns)
+        self._shown = fielded(terms)
         self._in_place = tuple(
-            each for each in self._terms if type(each).carries_on is not Term.carries_on
+            each for each in terms if type(each).carries_on is not Term.carries_on
         )
         failures = instance.failures
         self._checkpoints = None if failures is None else failures.checkpoints

@@ -123,7 +123,7 @@ def choose_by_pool(state: State, jobs: list[int]) -> NDArray[np.bool_]:
     quotas = state.quotas
     left = [] if quotas is None else quotas.room(state.now_s)
     for position, job in enumerate(jobs):
-        if quotas is not None and 0 < quotas.size_of(job) > left[quotas.tenant_of(job)]:
+        if quotas is not None and quotas.size_of(job) > max(left[quotas.tenant_of(job)], 0):
             continue
         wanted = (held[job],) if job in held else state.pools[job]
         for pool in wanted:

@@ -13,13 +13,13 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, repeat
 from typing import ClassVar
 
-from shadowprice.execution.engine import Engine, Rounds, fielded
+from shadowprice.execution.engine import Engine, Rounds
 from shadowprice.execution.real.real_hosts import RealHosts
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.terms.term import NO_FIELDS, Fields
+from shadowprice.instances.terms.term import NO_FIELDS, Fields, fielded
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.protocol import Pieces, Placement
 from shadowprice.solvers.policy import Decision, Policy, State
@@ -88,7 +88,7 @@ class RealEngine(Engine):
         """Better estimates of throughputs, and further jobs, for those who have arrived and those to come."""
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
-        self.fielded = fielded(instance)
+        self.fielded = fielded(instance.terms)
         self.state.learn(environment, self.jobs)
         self.arrivals, self.ids = instance.workload.arrival_s.tolist(), instance.workload.id
 

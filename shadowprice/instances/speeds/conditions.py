@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
+from shadowprice.instances.cluster import CORES, Cluster
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.workload import Workload
 
@@ -53,8 +53,7 @@ class Locality:
 
 def fewest_nodes(cluster: Cluster, *, cores: bool = False) -> NDArray[np.int64]:
     """Fewest nodes that hold k GPUs, or k cores, for k from 0 to all of the cluster's."""
-    mine = [node.gpus for node in cluster.nodes if (node.gpu_type == CORES) == cores]
-    size = np.sort(np.array(mine, dtype=np.int64))[::-1]
+    size = np.sort(_sizes(cluster, cores=cores))[::-1]
     return np.searchsorted(np.cumsum(size), np.arange(size.sum() + 1)).astype(np.int64) + (
         np.arange(size.sum() + 1) > 0
     )
@@ -62,12 +61,14 @@ def fewest_nodes(cluster: Cluster, *, cores: bool = False) -> NDArray[np.int64]:
 
 def fits_a_node(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
     """True for gangs that one node holds: of GPUs, or of cores for jobs on these; shape (n,)."""
-    largest = {CORES: 0, ANY_TYPE: 0}
-    for node in cluster.nodes:
-        kind = CORES if node.gpu_type == CORES else ANY_TYPE
-        largest[kind] = max(largest[kind], node.gpus)
-    most = np.where(workload.on_cores, largest[CORES], largest[ANY_TYPE])
-    return np.asarray(workload.gpus <= most)
+    gpus, cores = (_sizes(cluster, cores=which).max(initial=0) for which in (False, True))
+    return np.asarray(workload.gpus <= np.where(workload.on_cores, cores, gpus))
+
+
+def _sizes(cluster: Cluster, *, cores: bool) -> NDArray[np.int64]:
+    """GPUs of the nodes that have some, or cores of those that have these instead."""
+    mine = [node.gpus for node in cluster.nodes if (node.gpu_type == CORES) == cores]
+    return np.array(mine, dtype=np.int64)
 
 
 # Jobs that can use more GPUs than they asked for. Gandiva (OSDI'18), grow-shrink.

@@ -10,7 +10,8 @@ take there, then it is divided by the product of all *factors*, multiplied in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -54,20 +55,25 @@ class Term:
         return {}
 
 
-class Rate(Term):
+class Rate(Term, ABC):
     """Run time of the whole job, by what a run holds. At most one rate speaks of a run."""
 
+    @abstractmethod
     def whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float | None:
         """Run time of the whole job in such a run [s]; None if this rate is not about it."""
-        raise NotImplementedError
 
 
-class SpeedFactor(Term):
+class SpeedFactor(Term, ABC):
     """Factor on the speed of a run; those of several terms are multiplied."""
 
+    @abstractmethod
     def speed(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Speed of such a run against the rate; 0 if it makes no progress."""
-        raise NotImplementedError
+
+
+def fielded(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """Terms with a field: those that have to be told more of a run than its GPUs, and show it in the schedule."""
+    return tuple(each for each in terms if type(each).columns is not Term.columns)
 
 
 def filled(rows: int, empty: int, told: Sequence[Told], feature: Feature) -> NDArray[np.int64]:
