@@ -49,6 +49,7 @@ from shadowprice.cli.show import (
     stderr,
 )
 from shadowprice.cli.study import study
+from shadowprice.cli.terms import terms_command
 from shadowprice.cli.trace import trace
 from shadowprice.errors import ShadowpriceError
 from shadowprice.user_code import in_user_code
@@ -103,6 +104,7 @@ app.command("drain", **shown("drain"))(drain_command)
 app.command("report", **shown("report"))(report_command)
 app.command("laws", **shown("laws"))(laws_command)
 app.command("policies", **shown("policies"))(policies_command)
+app.command("terms", **shown("terms"))(terms_command)
 app.command("doctor", **shown("doctor"))(doctor_command)
 app.command("generators", **shown("generators"))(generators_command)
 app.command("traces", **shown("traces"))(traces_command)

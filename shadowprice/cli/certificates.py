@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shadowprice.analysis.wording import amount_at_most, at_most
+from shadowprice.cli.given import terms_given
 from shadowprice.cli.options import (
     UTILITY,
     DropOption,
     FormatOption,
     JsonOption,
     ObjectiveOption,
-    QuotasOption,
+    TermsOption,
     ThroughputsOption,
     UtilityOption,
 )
@@ -26,6 +27,7 @@ from shadowprice.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
+    from shadowprice.analysis.terms.written_term import WrittenTerm
 
 
 def certify_command(
@@ -108,7 +110,7 @@ def check_command(
     ] = None,
     trace_format: FormatOption = None,
     throughputs: ThroughputsOption = None,
-    quotas: QuotasOption = None,
+    terms: TermsOption = None,
     drop_infeasible: DropOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -117,8 +119,9 @@ def check_command(
 
     if (trace is None) != (cluster is None):
         raise InputError("check: --instance and --cluster go together, expected both or none")
-    if quotas is not None and trace is None:
-        raise InputError(f"--quotas {quotas}: goes with --instance and --cluster")
+    of_cluster = _terms_of_cluster(terms)
+    if of_cluster and trace is None:
+        raise InputError(f"--with {of_cluster[0]}: goes with --instance and --cluster")
     try:
         with certificate.open(encoding="ascii", newline="\n") as lines:
             claim = check_lines(lines)
@@ -128,12 +131,12 @@ def check_command(
         reason = error.strerror or error
         raise InputError(f"{certificate}: cannot be read: {reason}") from error
     if trace is not None and cluster is not None:
-        if claim["quotas"] and quotas is None:
+        if claim["quotas"] and not of_cluster:
             raise InputError(
                 f"{certificate}: is about a cluster whose tenants have quotas, which --cluster does not say, "
-                "expected --quotas"
+                "expected --with quotas"
             )
-        given = _Given(trace, cluster, trace_format, throughputs, quotas, drop_infeasible)
+        given = _Given(trace, cluster, trace_format, throughputs, of_cluster, drop_infeasible)
         expected = _digest(given, claim)
         if claim["instance"] != expected:
             raise VerificationError(
@@ -147,6 +150,24 @@ def check_command(
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def _terms_of_cluster(texts: list[str] | None) -> tuple[WrittenTerm, ...]:
+    """Terms that say something of the cluster, which a certificate has.
+
+    Raises
+    ------
+    InputError
+        If another one is given.
+    """
+    found = terms_given(texts)
+    for term in found:
+        if term.sets:
+            raise InputError(
+                f"--with {term.feature}: is about a run, and certificates are compared with a trace on a cluster, "
+                "expected terms of the cluster alone, such as quotas"
+            )
+    return found
+
+
 @dataclass(frozen=True)
 class _Given:
     """Files and options that make an instance; as of the command."""
@@ -155,7 +176,7 @@ class _Given:
     cluster: str
     trace_format: str | None
     throughputs: Path | None
-    quotas: str | None
+    terms: tuple[WrittenTerm, ...]
     drop_infeasible: bool
 
 
@@ -166,8 +187,7 @@ def _digest(given: _Given, claim: dict[str, Any]) -> str:
     from shadowprice.analysis.certificates.certificate_file import instance_digest
     from shadowprice.analysis.certificates.job_utilities import JobUtilities
     from shadowprice.analysis.settle import kept_jobs
-    from shadowprice.cli.given import quotas_of
-    from shadowprice.instances.cluster import Cluster
+    from shadowprice.analysis.switches import WrittenSwitches
     from shadowprice.instances.grid import TICKS_PER_S
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.speeds.throughputs import load_throughputs
@@ -176,11 +196,9 @@ def _digest(given: _Given, claim: dict[str, Any]) -> str:
     table = None if given.throughputs is None else load_throughputs(given.throughputs)
     with warnings_told(BrokenImporter):
         imported = load_trace(given.trace, format=given.trace_format, throughputs=table)
-    where = Cluster.load(given.cluster)
-    if given.quotas is not None:
-        quotas = quotas_of(given.quotas, imported.origin_s, given.trace)
-        where = replace(where, quotas=quotas)
-    where, jobs, _ = kept_jobs(imported.workload, where, given.drop_infeasible)
+    switches = WrittenSwitches(terms=given.terms)
+    run = switches.read(given.cluster, jobs=str(given.trace), origin_s=imported.origin_s)
+    where, jobs, _ = kept_jobs(imported.workload, run.cluster, given.drop_infeasible)
     if claim["window"]:
         jobs = jobs.select(np.arange(min(claim["jobs"], len(jobs))))
     instance, utilities = Instance(where, jobs), None

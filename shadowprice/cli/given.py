@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,8 +15,9 @@ from shadowprice.solvers.registry import require_policy
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
     from shadowprice.analysis.semantics import Semantics
+    from shadowprice.analysis.switches import WrittenSwitches
+    from shadowprice.analysis.terms.written_term import WrittenTerm
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.clusters.quotas import Quotas
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.steady_state.endless import EndlessWorkload
@@ -73,15 +73,15 @@ def read_given(
     # The trace first: a message about a missing file loads little.
     from shadowprice.instances.traces import BrokenImporter, load_trace
 
+    switched = written(options)
     table = _table(options)
     with warnings_told(BrokenImporter):
         imported = load_trace(trace, format=options.trace_format, throughputs=table)
     if imported.report or imported.notes:
         for line in imported.lines():
             stderr.print(line, style="yellow", markup=False, highlight=False)
-    where, semantics = options.written.read(cluster, table, **switches)
-    if options.quotas is not None:
-        where = replace(where, quotas=quotas_of(options.quotas, imported.origin_s, trace))
+    run = switched.read(cluster, table, jobs=str(trace), origin_s=imported.origin_s, **switches)
+    where, semantics = run.cluster, run.semantics
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
     _report_unused(imported.workload, table)
@@ -111,38 +111,49 @@ def read_endless(
 
     if options.trace_format is not None:
         raise InputError("--format is about a trace, and --endless is given")
-    if options.quotas is not None:
-        raise InputError("--quotas is about the days of a trace, and --endless is given")
+    switched = written(options)
     table = _table(options)
     workload = endless_named(generator, {} if table is None else {"throughputs": table})
-    where, semantics = options.written.read(cluster, table, **switches)
-    _report_equal_types(workload, where)
-    return RunInputs(workload, where, semantics, options.drop_infeasible)
+    run = switched.read(cluster, table, jobs=workload.source, endless=True, **switches)
+    _report_equal_types(workload, run.cluster)
+    return RunInputs(workload, run.cluster, run.semantics, options.drop_infeasible)
 
 
-def quotas_of(text: str, origin_s: float | None, trace: Path) -> Quotas:
-    """Quotas of what ``--quotas`` names, from time 0 of the trace on.
+def written(options: RunOptions) -> WrittenSwitches:
+    """The switches among options, terms read but not their files.
 
     Raises
     ------
     InputError
-        If the date is none, or neither the option nor the trace has one; or the file is not as expected.
+        If a term is not as expected.
     """
-    from shadowprice.instances.clusters.quotas import read_quotas
+    from shadowprice.analysis.switches import WrittenSwitches
 
-    file, at, date = text.partition("@")
-    if at:
-        try:
-            origin_s = datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp()
-        except ValueError:
-            raise InputError(
-                f"--quotas: date {date!r}, expected one as 2020-04-01T00:00:00"
-            ) from None
-    if origin_s is None:
-        raise InputError(
-            f"{trace}: does not say the date of its time 0, expected --quotas {file}@2020-04-01T00:00:00"
-        )
-    return read_quotas(file, origin_s)
+    return WrittenSwitches(
+        preset=options.preset,
+        placement=options.placement,
+        round_s=options.round_s,
+        first_round_s=options.first_round_s,
+        predictor=options.predictor,
+        samples=options.samples,
+        seed=options.seed,
+        terms=terms_given(options.terms),
+    )
+
+
+def terms_given(texts: Sequence[str] | None) -> tuple[WrittenTerm, ...]:
+    """Terms of ``--with``; without any, nothing is loaded.
+
+    Raises
+    ------
+    InputError
+        If one is not as expected.
+    """
+    if not texts:
+        return ()
+    from shadowprice.analysis.terms.reading import terms_of_options
+
+    return terms_of_options(texts)
 
 
 def _table(options: RunOptions) -> Throughputs | None:

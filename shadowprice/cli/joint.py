@@ -47,7 +47,7 @@ def joint_command(
     as_json: JsonOption = False,
 ) -> None:
     """Place a few job graphs and choose when each runs: least total completion time without preemption."""
-    from shadowprice.analysis.switches import network_of
+    from shadowprice.analysis.terms.graphs import network_of
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.graphs.graph_file import load_job_graph
     from shadowprice.models.asrpt_joint import Jobs

@@ -290,4 +290,13 @@ def _switch_lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 def _named(switches: Iterable[str]) -> list[str]:
     """Options that set some switches; some only a program can set."""
-    return [OPTION_OF[name] for name in switches if name in OPTION_OF]
+    from shadowprice.analysis.terms.registry import term_setting
+
+    found = []
+    for name in switches:
+        term = term_setting(name)
+        if term is not None:
+            found.append(f"--with {term}")
+        elif name in OPTION_OF:
+            found.append(OPTION_OF[name])
+    return list(dict.fromkeys(found))

@@ -11,8 +11,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from shadowprice.analysis.switches import WrittenSwitches
-
 RUNS_IT = "or FILE.py:NAME, which runs that file with all your rights"
 """Part of the help of every option that runs code of the user's own."""
 POLICY_HELP = f"Name[:parameter=value,...], see `policies`; {RUNS_IT}."
@@ -47,13 +45,12 @@ SeedOption = Annotated[int, typer.Option("--seed", help="Seed of random draws.")
 DropOption = Annotated[
     bool, typer.Option("--drop-infeasible", help="Leave out jobs that can never run.")
 ]
-QuotasOption = Annotated[
-    str | None,
+TermsOption = Annotated[
+    list[str] | None,
     typer.Option(
-        "--quotas",
-        metavar="FILE[@DATE]",
-        help="GPUs that each tenant may hold by day (Helios' cluster_gpu_number.csv), and the date of time 0, "
-        "2020-04-01T00:00:00, where the trace does not say it.",
+        "--with",
+        metavar="NAME[:key=value,...]",
+        help="A term, as often as there are terms: charges, quotas, failures, ...; see `terms`.",
     ),
 ]
 UTILITY = "utility"
@@ -82,16 +79,6 @@ OPTION_OF = {
     "placement": "--placement",
     "round_s": "--round",
     "first_round_s": "--first-round",
-    "overheads": "--start-cost, --restart-cost, --migration-cost",
-    "network": "--network",
-    "graphs": "--job-graphs",
-    "profiles": "--profiles",
-    "skews": "--spread",
-    "growth": "--grow",
-    "interference": "--interference",
-    "until_complete": "--until-complete",
-    "failures": "--failures",
-    "preemption": "--preemption",
     "predictor": "--predictor",
     "graph_placement": "--placement of job graphs",
     "prices": "--prices-out, --prices-plot",
@@ -99,7 +86,7 @@ OPTION_OF = {
     "samples": "--service-samples",
     "seed": "--seed",
 }
-"""Options that set the switches of a run, by the names of these."""
+"""Options that set the switches of a run, by the names of these; others are set by terms (``--with``)."""
 
 
 # The options that ``simulate`` and ``compare`` share: one record, and what turns it into options.
@@ -117,7 +104,7 @@ class RunOptions:
         str | None,
         typer.Option(
             "--placement",
-            help="count, consolidate, pack, skew; heavy-edge, first-fit, exact, ... with --network; "
+            help="count, consolidate, pack, skew; heavy-edge, first-fit, exact, ... with job graphs; "
             f"{RUNS_IT}.",
         ),
     ] = None
@@ -126,15 +113,6 @@ class RunOptions:
     ] = None
     first_round_s: Annotated[
         float | None, typer.Option("--first-round", help="Time of the first round, in seconds.")
-    ] = None
-    start_s: Annotated[
-        float | None, typer.Option("--start-cost", help="Seconds lost on every start.")
-    ] = None
-    restart_s: Annotated[
-        float | None, typer.Option("--restart-cost", help="Seconds lost on every resume.")
-    ] = None
-    migration_s: Annotated[
-        float | None, typer.Option("--migration-cost", help="More seconds if it moves.")
     ] = None
     samples: Annotated[
         Path | None, typer.Option("--service-samples", help="Sample of services, in GPU-seconds.")
@@ -148,81 +126,9 @@ class RunOptions:
             help=f"forest, median, last, oracle, noisy:MU, ... for policies that predict; {RUNS_IT}.",
         ),
     ] = None
-    network: Annotated[
-        str | None,
-        typer.Option(
-            "--network",
-            help="INTRA:NIC[:SHARING] in GB/s: jobs get the graphs of their models, work counts iterations.",
-        ),
-    ] = None
-    job_graphs: Annotated[
-        Path | None,
-        typer.Option(
-            "--job-graphs",
-            help="Graphs of jobs by their names, a file (YAML, JSON); with --network.",
-        ),
-    ] = None
-    profiles: Annotated[
-        str | None,
-        typer.Option(
-            "--profiles", help="Speeds by CPUs and memory: published, or a JSON file of models."
-        ),
-    ] = None
-    spread: Annotated[
-        str | None,
-        typer.Option(
-            "--spread", help="Slowdown of spread gangs by model: published, or a JSON or TOML file."
-        ),
-    ] = None
-    grow: Annotated[
-        str | None,
-        typer.Option(
-            "--grow",
-            help="WIDEST[:EFFICIENCY]: GPUs up to which jobs may grow in a node; or a JSON or TOML file of models.",
-        ),
-    ] = None
-    interference: Annotated[
-        str | None,
-        typer.Option(
-            "--interference",
-            help="Let jobs share GPUs, slowed by the utilisation of their models: published, or JSON.",
-        ),
-    ] = None
-    quotas: QuotasOption = None
-    failures: Annotated[
-        str | None,
-        typer.Option(
-            "--failures",
-            help="Nodes that fail: exponential:mtbf_s=S,repair_s=S,seed=N; weibull:... with shape=K; a CSV of "
-            "downtimes; FAULTS.json:nodes=N[,seed=N]; none.",
-        ),
-    ] = None
-    checkpoint_interval_s: Annotated[
-        float | None,
-        typer.Option(
-            "--checkpoint-interval",
-            help="Seconds of progress between checkpoints, with --failures.",
-        ),
-    ] = None
-    checkpoint_cost_s: Annotated[
-        float | None,
-        typer.Option("--checkpoint-cost", help="Seconds that a checkpoint takes."),
-    ] = None
-    preemption: Annotated[
-        str,
-        typer.Option(
-            "--preemption",
-            help="resume: a preempted job keeps its work; restart: it starts from nothing.",
-        ),
-    ] = "resume"
+    terms: TermsOption = None
     trace_format: FormatOption = None
     drop_infeasible: DropOption = False
-
-    @property
-    def written(self) -> WrittenSwitches:
-        """The switches among them."""
-        names = (each.name for each in fields(WrittenSwitches))
-        return WrittenSwitches(**{name: getattr(self, name) for name in names})
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

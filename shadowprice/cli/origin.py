@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -118,7 +117,8 @@ def _told(value: object) -> object:
 
 
 def _files(value: object) -> Iterator[Path]:
-    """Files that an option names: by itself, or before a colon or an ``@`` (``FILE.py:NAME``, ``FILE@DATE``).
+    """Files that an option names: by itself, or before a colon (``FILE.py:NAME``) or after an
+    equals sign (``NAME:file=FILE``).
 
     Of a directory, those that say what is in it.
     """
@@ -133,7 +133,7 @@ def _files(value: object) -> Iterator[Path]:
         yield from (path for path in described if _is_file(path))
         return
     for piece in [str(value)] if isinstance(value, Path) else value.split(","):
-        for name in dict.fromkeys((piece, re.split("[:@]", piece, maxsplit=1)[0])):
+        for name in dict.fromkeys((piece, piece.partition(":")[0], piece.partition("=")[2])):
             if name and _is_file(name):
                 yield Path(name)
                 break

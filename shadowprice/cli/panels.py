@@ -6,13 +6,14 @@ they stand here, in an empty folder; those that need more say what.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from shadowprice.cli.origin import running
+from shadowprice.errors import InputError
 
 PANELS: Mapping[str, tuple[str, ...]] = {
     "Simulate and compare": (
@@ -25,7 +26,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "joint",
         "servers",
     ),
-    "Models and policies": ("models", "policies", "laws"),
+    "Models and policies": ("models", "policies", "terms", "laws"),
     "Real hosts": ("execute", "status", "cancel", "drain", "report", "serve", "queue", "profile"),
     "Proofs": ("verify", "certify", "check", "adversary"),
     "Data": ("generate", "generators", "traces", "trace", "data"),
@@ -69,7 +70,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "A published simulator's policy and semantics.",
         ),
         Example(
-            "simulate sensitive.csv --cluster 4x8+24cpu+500gb --profiles published --policy synergy-tune:srtf",
+            "simulate sensitive.csv --cluster 4x8+24cpu+500gb --policy synergy-tune:srtf --with profiles",
             "CPUs and memory handed out beside GPUs.",
         ),
     ),
@@ -120,6 +121,11 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example("policies", "All of them."),
         Example("policies las2d", "One of them, with its parameters."),
         Example("policies --json", "The same for programs."),
+    ),
+    "terms": (
+        Example("terms", "What an instance may say beyond nodes and jobs."),
+        Example("terms failures", "Settings of one, and what it does not go together with."),
+        Example("terms --json", "The same for programs."),
     ),
     "laws": (
         Example("laws srtf", "All laws on one of ours."),
@@ -274,7 +280,16 @@ class PanelGroup(TyperGroup):
 
 
 class ShownCommand(TyperCommand):
-    """A command whose help ends with its examples, as they are typed: never wrapped; its outputs say what made them."""
+    """A command whose help ends with its examples, as they are typed: never wrapped; its outputs say what made them.
+
+    One that takes terms answers to an option that became one with its new word.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line."""
+        if any("--with" in each.opts for each in self.params):
+            _refuse_retired(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
@@ -287,6 +302,22 @@ class ShownCommand(TyperCommand):
         examples = EXAMPLES.get(_words(ctx), ())
         if examples:
             typer.echo(" Examples\n" + "".join(example.text() for example in examples))
+
+
+def _refuse_retired(words: Sequence[str]) -> None:
+    """Refuse options that were.
+
+    Raises
+    ------
+    InputError
+        With the words that are in their place.
+    """
+    from shadowprice.analysis.terms.retired import retired_option
+
+    for word in words[: words.index("--")] if "--" in words else words:
+        was = retired_option(word.partition("=")[0])
+        if was is not None:
+            raise InputError(was.sentence)
 
 
 def _words(context: Any) -> str:

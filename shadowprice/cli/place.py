@@ -41,7 +41,7 @@ def place_command(
 ) -> None:
     """Say which node hosts which replicas of a job, and how long an iteration takes there."""
     expect_outputs(force, plot)
-    from shadowprice.analysis.switches import network_of
+    from shadowprice.analysis.terms.graphs import network_of
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.graphs.graph_file import load_job_graph
     from shadowprice.solvers.graph_placement.protocol import graph_placement

@@ -72,16 +72,7 @@ def simulate_command(
         typer.Option(
             "--endless",
             metavar="GENERATOR[:parameter=value,...]",
-            help="Instead of a trace, jobs that never stop to arrive, with --until-complete: gavel-published.",
-        ),
-    ] = None,
-    until_complete: Annotated[
-        str | None,
-        typer.Option(
-            "--until-complete",
-            metavar="FIRST:LAST[:LATEST]",
-            help="End when these jobs, in order of arrival from 0, are complete (4000:5000), and measure them "
-            "alone; give up at LATEST seconds.",
+            help="Instead of a trace, jobs that never stop to arrive, with a window: gavel-published.",
         ),
     ] = None,
     local_sgd: Annotated[
@@ -112,10 +103,6 @@ def simulate_command(
     expect_run_directory(force, run_directory)
     priced = prices_out is not None or prices_plot is not None
     switches: dict[str, object] = {"local_sgd": local_sgd, "prices": priced}
-    if until_complete is not None:
-        from shadowprice.instances.steady_state.job_window import JobWindow
-
-        switches["until_complete"] = JobWindow.parse(until_complete)
     given: RunInputs[Workload] | RunInputs[EndlessWorkload]
     if trace is not None and endless is None:
         given = read_given(trace, cluster, options, **switches)

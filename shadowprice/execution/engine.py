@@ -489,7 +489,7 @@ class Engine:
             raise PolicyError(
                 f"{self.policy.name} at {state.now_s} s: stopped jobs {self.restarts} times since one arrived or "
                 f"ended, of {live} that are there, and who is stopped starts from nothing; expected a policy that "
-                "lets runs grow, such as b-scaling, or --preemption resume"
+                "lets runs grow, such as b-scaling, or jobs that resume"
             )
 
     def _starved(self) -> None:

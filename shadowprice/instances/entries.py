@@ -51,7 +51,9 @@ def known_keys(
         if key not in known:
             name = str(key)[:100]
             near = [meant[name]] if name in meant else difflib.get_close_matches(name, known, 1)
-            guess = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
+            guess = (
+                f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known) or 'none'}"
+            )
             raise InputError(f"{where}: unknown key {shown(key)}; {guess}")
     for key in required:
         if key not in entry:

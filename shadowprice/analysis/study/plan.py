@@ -28,14 +28,14 @@ from shadowprice.analysis.study.study_file import (
     WorkloadEntry,
     named,
 )
-from shadowprice.analysis.switches import PUBLISHED
+from shadowprice.analysis.terms.reading import terms_of_mapping
+from shadowprice.analysis.terms.written_term import files_of, within
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import known_keys
 from shadowprice.instances.generators import generators
-from shadowprice.instances.speeds.widths import GROWTH_FILES
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.features import Feature
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
 
@@ -44,9 +44,6 @@ AXES = ("workload", "load", "cluster", "conditions", "policy", "seed")
 
 CLUSTER_FILES = (".toml", ".csv")
 """Suffixes of files of clusters; other words are their short notation."""
-
-FAULT_FILES = (".csv", ".json")
-"""Suffixes of files of faults; other words of ``failures`` are laws."""
 
 MOST_RUNS = 1_000_000
 ANY_POLICY = "fifo"
@@ -204,11 +201,9 @@ def _check_names(
             placement = conditions[name].get("placement")
             if placement is not None and placement not in graph_placements():
                 registry.placement(placement)
-        if entry.until_complete is not None:
-            JobWindow.parse(entry.until_complete)
-        elif endless:
+        if endless and Feature.WINDOW not in entry.with_:
             raise InputError(
-                f"conditions[{name!r}]: has no until_complete, which workload {endless[0]!r} needs: it is endless"
+                f"conditions[{name!r}]: with has no {Feature.WINDOW}, which workload {endless[0]!r} needs: it is endless"
             )
 
 
@@ -259,12 +254,10 @@ def _paths(settings: dict[str, Any]) -> Iterator[str]:
             yield entry[name]
     if settings["cluster"].endswith(CLUSTER_FILES):
         yield settings["cluster"]
-    for name in ("profiles", "spread", "interference", "samples"):
-        if conditions.get(name, PUBLISHED) != PUBLISHED:
-            yield conditions[name]
-    if conditions.get("grow", "").endswith(GROWTH_FILES):
-        yield conditions["grow"]
-    yield from _fault_file(conditions.get("failures", ""))
+    if "samples" in conditions:
+        yield conditions["samples"]
+    for term in terms_of_mapping(conditions.get("with", {}), "with"):
+        yield from files_of(term).values()
     for text in (settings["policy"], *(conditions.get(n, "") for n in ("placement", "predictor"))):
         yield from _CODE.findall(text)
 
@@ -317,24 +310,15 @@ def plain_value(value: Any) -> Any:
 
 def _conditions(name: str, entry: ConditionEntry, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(entry)
-    for each in ("profiles", "spread", "interference", "samples"):
-        if found.get(each, PUBLISHED) != PUBLISHED:
-            found[each] = _path(found[each], folder)
-    if found.get("grow", "").endswith(GROWTH_FILES):
-        found["grow"] = _path(found["grow"], folder)
+    if "samples" in found:
+        found["samples"] = _path(found["samples"], folder)
     for each in ("placement", "predictor"):
         if each in found:
             found[each] = _code_paths(found[each], folder)
-    for path in _fault_file(found.get("failures", "")):
-        found["failures"] = found["failures"].replace(path, _path(path, folder), 1)
+    if entry.with_:
+        terms = terms_of_mapping(entry.with_, f"conditions[{name!r}]: with")
+        found["with"] = {term.feature.value: within(term, folder).settings for term in terms}
     return found
-
-
-def _fault_file(text: str) -> Iterator[str]:
-    """Path of the file of faults that a switch names, if it names one."""
-    name = text.partition(":")[0]
-    if Path(name).suffix in FAULT_FILES:
-        yield name
 
 
 def _cluster(text: str, folder: Path) -> str:

@@ -24,16 +24,15 @@ from shadowprice.analysis.study.plan import RunTask
 from shadowprice.analysis.study.run_rows import rows_of_run
 from shadowprice.analysis.study.study_file import TraceArrivals
 from shadowprice.analysis.switches import WrittenSwitches
+from shadowprice.analysis.terms.reading import terms_of_mapping
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.failures.failures import LAWS
 from shadowprice.instances.generators import endless, generate, generators
 from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.steady_state.endless import EndlessWorkload
-from shadowprice.instances.steady_state.job_window import JobWindow
-from shadowprice.instances.traces import load_trace
+from shadowprice.instances.traces import Imported, load_trace
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.strongest import repeatable_bounds
 
@@ -132,9 +131,7 @@ def _bounds(settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Certified bounds of an instance, for preemptive schedules."""
     given = read_run(settings)
     if isinstance(given.workload, EndlessWorkload) or given.semantics.until_complete is not None:
-        raise InputError(
-            "bounds: are of runs in which all jobs complete, and until_complete is given"
-        )
+        raise InputError("bounds: are of runs in which all jobs complete, and a window is given")
     run = settle(
         given.workload,
         given.cluster,
@@ -170,29 +167,27 @@ def read_run(settings: dict[str, Any]) -> RunGiven:
     """
     entry, conditions = settings["workload"], dict(settings["conditions"])
     table = None if "throughputs" not in entry else _throughputs(entry["throughputs"])
-    cluster = Cluster.load(settings["cluster"])
+    cluster, seed = Cluster.load(settings["cluster"]), settings["seed"]
     drop = conditions.pop("drop_infeasible", False)
-    window = conditions.pop("until_complete", None)
-    switches: dict[str, Any] = {}
-    if window is not None:
-        switches["until_complete"] = JobWindow.parse(window)
+    terms = terms_of_mapping(conditions.pop("with", {}), "with")
     if "samples" in conditions:
         conditions["samples"] = Path(conditions["samples"])
-    if "failures" in conditions:
-        conditions["failures"] = _drawn_by(conditions["failures"], settings["seed"])
-    written = WrittenSwitches(**conditions, seed=settings["seed"])
-    _, semantics = written.read(cluster, table, **switches)
-    jobs = _jobs(entry, cluster, settings["load"], settings["seed"], table)
-    return RunGiven(jobs, cluster, settings["policy"], semantics, drop)
+    # Every policy meets the same draws of a seed, those of failures among them.
+    run = WrittenSwitches(**conditions, seed=seed, terms=terms).read(
+        cluster,
+        table,
+        jobs=entry.get("trace", entry.get("generator")),
+        origin_s=_origin_s(entry),
+        endless=entry.get("endless", False),
+        drawn_by=seed,
+    )
+    jobs = _jobs(entry, cluster, settings["load"], seed, table)
+    return RunGiven(jobs, run.cluster, settings["policy"], run.semantics, drop)
 
 
-def _drawn_by(failures: str, seed: int) -> str:
-    """A switch of failures whose draws are the seed's, unless it says another: every policy meets the same faults."""
-    name, colon, parameters = failures.partition(":")
-    drawn = name in LAWS or name.endswith(".json")
-    if not drawn or not colon or "seed=" in parameters:
-        return failures
-    return f"{failures},seed={seed}"
+def _origin_s(entry: dict[str, Any]) -> float | None:
+    """Time 0 of a trace's jobs in seconds since 1970, None if it does not say it or jobs are generated."""
+    return _imported(entry).origin_s if "trace" in entry else None
 
 
 def _jobs(
@@ -255,8 +250,7 @@ def _number(text: str) -> Any:
 
 
 def _traced(entry: dict[str, Any]) -> Workload:
-    path = Path(entry["trace"])
-    jobs = _read_trace(path, file_digest(path), entry.get("format"), entry.get("throughputs"))
+    path, jobs = Path(entry["trace"]), _imported(entry).workload
     first = entry.get("jobs")
     if first is None:
         return jobs
@@ -265,12 +259,15 @@ def _traced(entry: dict[str, Any]) -> Workload:
     return jobs.select(np.arange(first))
 
 
+def _imported(entry: dict[str, Any]) -> Imported:
+    path = Path(entry["trace"])
+    return _read_trace(path, file_digest(path), entry.get("format"), entry.get("throughputs"))
+
+
 @lru_cache(_TRACES_KEPT)
-def _read_trace(path: Path, _digest: str, name: str | None, table: str | None) -> Workload:
-    """Jobs of a trace, kept while a process runs for the tasks that follow."""
-    return load_trace(
-        path, format=name, throughputs=None if table is None else _throughputs(table)
-    ).workload
+def _read_trace(path: Path, _digest: str, name: str | None, table: str | None) -> Imported:
+    """A trace, kept while a process runs for the tasks that follow."""
+    return load_trace(path, format=name, throughputs=None if table is None else _throughputs(table))
 
 
 @lru_cache(_TRACES_KEPT)

@@ -12,6 +12,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from shadowprice.analysis.terms.reading import terms_of_mapping
+from shadowprice.analysis.terms.retired import retired_key
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_yaml import parse, read_small
 from shadowprice.instances.documents.schema import Name, decode
@@ -59,7 +61,7 @@ class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     parameters : mapping
         Of the generator.
     endless : bool
-        Whether jobs come without end; conditions then say ``until_complete``.
+        Whether jobs come without end; conditions then have a window.
     trace, format, throughputs : str, optional
         Path of a trace, its importer, and the path of a throughput table.
     jobs : int, optional
@@ -95,27 +97,21 @@ class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Switches of a run, as options of ``simulate`` are; see :class:`WrittenSwitches`."""
+    """Switches of a run, as options of ``simulate`` are; see :class:`WrittenSwitches`.
+
+    Parameters
+    ----------
+    with_ : mapping of str to mapping
+        Settings of terms by the names of these, the key ``with`` of a file.
+    """
 
     preset: Name | None = None
     placement: Name | None = None
     round_s: Seconds | None = None
     first_round_s: Seconds | None = None
-    start_s: Seconds | None = None
-    restart_s: Seconds | None = None
-    migration_s: Seconds | None = None
     predictor: Name | None = None
-    network: Name | None = None
-    profiles: Name | None = None
-    spread: Name | None = None
-    grow: Name | None = None
-    interference: Name | None = None
     samples: Name | None = None
-    failures: Name | None = None
-    checkpoint_interval_s: Positive | None = None
-    checkpoint_cost_s: Seconds | None = None
-    preemption: Name = "resume"
-    until_complete: Name | None = None
+    with_: dict[Name, Any] = msgspec.field(default_factory=dict, name="with")
     drop_infeasible: bool = False
 
 
@@ -250,11 +246,42 @@ def study_of(data: object, source: str) -> StudyFile:
     InputError
         Naming place, value and what was expected.
     """
+    if isinstance(data, dict):
+        _refuse_retired(data.get("conditions"), source)
     if isinstance(data, dict) and isinstance(data.get("workloads"), list):
         raise InputError(
             f"{source}: workloads is {shown(data['workloads'])}, expected a mapping of names to entries"
         )
-    return decode(StudyFile, data, source, numbers_as_text=True)
+    study = decode(StudyFile, data, source, numbers_as_text=True)
+    conditions = {
+        name: _with_read_terms(entry, f"{source}: conditions[{name!r}]: with")
+        for name, entry in study.conditions.items()
+    }
+    return msgspec.structs.replace(study, conditions=conditions)
+
+
+def _with_read_terms(entry: ConditionEntry, where: str) -> ConditionEntry:
+    """The same conditions, settings of terms as numbers where they are some."""
+    terms = terms_of_mapping(entry.with_, where)
+    settings = {term.feature.value: term.settings for term in terms}
+    return msgspec.structs.replace(entry, with_=settings)
+
+
+def _refuse_retired(conditions: object, source: str) -> None:
+    """Refuse keys of conditions that were.
+
+    Raises
+    ------
+    InputError
+        With the words that are in their place.
+    """
+    if not isinstance(conditions, dict):
+        return
+    for name, entry in conditions.items():
+        for key in entry if isinstance(entry, dict) else ():
+            was = retired_key(key)
+            if was is not None:
+                raise InputError(f"{source}: conditions[{shown(name)}]: {was.key_sentence}")
 
 
 __all__ = [

@@ -36,6 +36,7 @@ from shadowprice.execution.real.graphs.measured_mappings import (
 from shadowprice.execution.real.job_file import cluster_of
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.documents.named_settings import joined_settings
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
 from shadowprice.instances.instance import Overheads
 from shadowprice.instances.speeds.profiles import Profiles, table_entry
@@ -412,18 +413,22 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
         profiles = directory / "profiles.json"
         entries = [table_entry(*kind, each) for kind, each in run.profiles.tables.items()]
         profiles.write_text(json.dumps({"profiles": entries}, indent=1) + "\n", encoding="utf-8")
-        words += ["--profiles", str(profiles)]
+        words += ["--with", joined_settings("profiles", {"file": profiles})]
     if run.mapped is not None:
         run.mapped.graphs.save(directory / "graphs.json")
         network = run.mapped.network
-        bandwidths = (network.intra_bytes_per_s / 1e9, network.nic_bytes_per_s / 1e9)
-        words += ["--network", ":".join([*map(repr, bandwidths), network.sharing])]
-        words += ["--job-graphs", str(directory / "graphs.json")]
+        graphs = {
+            "intra_gb_per_s": network.intra_bytes_per_s / 1e9,
+            "nic_gb_per_s": network.nic_bytes_per_s / 1e9,
+            "nic_sharing": network.sharing,
+            "file": directory / "graphs.json",
+        }
+        words += ["--with", joined_settings("graphs", graphs)]
         return shlex.join(words)
     speeds = spread_speeds(run.observations)
     if speeds.models and "--placement" in words:
         write_spread(speeds, directory / "spread.json")
-        words += ["--spread", str(directory / "spread.json")]
+        words += ["--with", joined_settings("spread", {"file": directory / "spread.json"})]
     return shlex.join(words)
 
 
@@ -432,6 +437,7 @@ def _switches(run: MeasuredRun) -> list[str]:
     copies = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
     if copies is not None:
         return ["--policy", copies]
+    charges = {"start_s": run.overheads.start_s, "restart_s": run.overheads.restart_s}
     return [
         "--policy",
         run.policy,
@@ -439,10 +445,8 @@ def _switches(run: MeasuredRun) -> list[str]:
         repr(run.round_s),
         "--placement",
         run.placement,
-        "--start-cost",
-        repr(run.overheads.start_s),
-        "--restart-cost",
-        repr(run.overheads.restart_s),
+        "--with",
+        joined_settings("charges", charges),
     ]
 
 

@@ -42,6 +42,14 @@ Line: TypeAlias = Annotated[str, Meta(pattern=rf"\A{_LETTER}*\Z", description=ON
 Name: TypeAlias = Annotated[
     str, Meta(pattern=rf"\A{_LETTER}+\Z", description=f"a name that is not empty, {ONE_LINE}")
 ]
+FileName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A{_LETTER}+\Z",
+        description=f"the path of a file, {ONE_LINE}",
+        extra={"file": True},
+    ),
+]
 Number: TypeAlias = Annotated[float, Meta(ge=-LARGEST, le=LARGEST, description="a number")]
 Amount: TypeAlias = Annotated[float, Meta(ge=0, le=LARGEST, description="a number >= 0")]
 Whole: TypeAlias = Annotated[
@@ -273,16 +281,18 @@ def _explained(part: _Part) -> str:
     notes = get_args(part.kind)[1:] if get_origin(part.kind) is Annotated else ()
     secret = any(note.extra == SECRET for note in notes)
     found = "not shown here" if secret else shown(part.value)
-    return f"{part.where} is {found}, expected {_expected(part.kind)}"
+    return f"{part.where} is {found}, expected {expectation(part.kind)}"
 
 
-def _expected(kind: Any) -> str:
-    """A type as a message says it."""
+def expectation(kind: Any) -> str:
+    """A type as a message says it: ``a number >= 0``."""
     if get_origin(kind) is Annotated:
         bare, *notes = get_args(kind)
-        return next((str(note.description) for note in notes if note.description), _expected(bare))
+        return next(
+            (str(note.description) for note in notes if note.description), expectation(bare)
+        )
     if get_origin(kind) in (Union, UnionType):
-        shown_members = (_expected(each) for each in get_args(kind) if each is not UnsetType)
+        shown_members = (expectation(each) for each in get_args(kind) if each is not UnsetType)
         return " or ".join(dict.fromkeys(shown_members))
     if _is_record(kind):
         return f"a mapping with {', '.join(_required(kind) or _fields(kind))}"
@@ -290,7 +300,7 @@ def _expected(kind: Any) -> str:
         return f"one of {', '.join(str(each.value) for each in kind)}"
     inner = get_args(kind)
     if get_origin(kind) is tuple and inner[-1] is not Ellipsis:
-        return f"a list of {len(inner)}: {', '.join(map(_expected, inner))}"
+        return f"a list of {len(inner)}: {', '.join(map(expectation, inner))}"
     if get_origin(kind) in (list, tuple) and _is_record(inner[0]):
         return "a list of objects"
     return _EXPECTED.get(get_origin(kind) or kind, "something else")

@@ -89,24 +89,6 @@ class Growth:
     widest: int
     efficiency: float = 0.9
 
-    @classmethod
-    def parse(cls, text: str) -> Growth:
-        """Read ``WIDEST[:EFFICIENCY]``.
-
-        Raises
-        ------
-        InputError
-            If it is not of this form.
-        """
-        widest, _, efficiency = text.partition(":")
-        try:
-            found = cls(int(widest), float(efficiency) if efficiency else cls.efficiency)
-        except ValueError:
-            found = cls(0)
-        if found.widest < 1:
-            raise InputError(f"growth {text!r}: expected WIDEST[:EFFICIENCY], such as 4:0.9")
-        return found
-
     def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
         """Widths of the jobs of a workload; those with a part of a GPU, or on cores, do not grow; O(n)."""
         within = min(self.widest, int(cluster.gpus_per_node.max()))

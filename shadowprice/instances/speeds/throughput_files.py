@@ -191,7 +191,7 @@ def measured_throughputs(
 
 
 def spread_speeds(observations: Iterable[Observation]) -> ModelSkews:
-    """Speed of every model on more nodes, against that on the fewest measured; for ``--spread``.
+    """Speed of every model on more nodes, against that on the fewest measured; for ``--with spread``.
 
     Pairs are left out, and so is who was never measured on different numbers of nodes: speed 1 by
     default. A speed above 1 is taken for noise. Skews are those that the relation of
@@ -234,7 +234,7 @@ def write_throughputs(table: Throughputs, path: str | Path) -> None:
 
 
 def write_spread(skews: ModelSkews, path: str | Path) -> None:
-    """Write speeds of spread gangs as ``ModelSkews.load`` and ``--spread`` read them.
+    """Write speeds of spread gangs as ``ModelSkews.load`` and ``--with spread`` read them.
 
     Raises
     ------

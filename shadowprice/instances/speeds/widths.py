@@ -19,9 +19,6 @@ from shadowprice.instances.speeds.by_model import ByModel, read_table
 from shadowprice.instances.speeds.conditions import Elasticity, Growth, on_whole_gpus
 from shadowprice.instances.workload import Workload
 
-GROWTH_FILES = (".json", ".toml")
-"""Endings of files of widths."""
-
 _Width = Annotated[int, msgspec.Meta(ge=1, le=2**31, description="a number of GPUs from 1")]
 _Efficiency = Annotated[float, msgspec.Meta(gt=0.5, le=1.0, description="1/2 < e <= 1")]
 
@@ -83,14 +80,3 @@ class ModelGrowth:
         efficiency = np.array([growth.efficiency for growth in each])
         widest = np.maximum(workload.gpus, within)
         return Elasticity(np.where(on_whole_gpus(workload), widest, workload.gpus), efficiency)
-
-
-def parse_growth(text: str) -> Growth | ModelGrowth:
-    """Read ``WIDEST[:EFFICIENCY]``, or the JSON or TOML file of models that is named.
-
-    Raises
-    ------
-    InputError
-        If it is neither.
-    """
-    return ModelGrowth.load(text) if text.endswith(GROWTH_FILES) else Growth.parse(text)

@@ -1,6 +1,6 @@
 r"""KR-scale: jobs of unknown length, tried anew and for longer, cost at most 1 + 2 b^(3/2) / (b - 1) times the optimum.
 
-Statement. Who is stopped starts from the beginning (``--preemption restart``).
+Statement. Who is stopped starts from the beginning (``--with restart``).
 
 (a) For any jobs, gangs and release dates: the least cost of schedules that stop jobs in this way is that of schedules
 that stop nobody.
@@ -153,7 +153,7 @@ def _not_restarted_one_by_one(instance: Instance) -> Iterator[str]:
     """Preempted jobs that keep their work, jobs that arrive one after another, and gangs of which two fit at once."""
     jobs, gpus = instance.workload, instance.cluster.total_gpus
     if not instance.restarts:
-        yield "preempted jobs that keep their work (expected --preemption restart)"
+        yield "preempted jobs that keep their work (expected --with restart)"
     if (jobs.arrival_s != jobs.arrival_s[:1]).any():
         yield "jobs that arrive one after another"
     if 2 * int(jobs.gpus.min(initial=gpus)) <= gpus:

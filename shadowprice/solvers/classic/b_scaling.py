@@ -2,7 +2,7 @@
 
 Source: Jäger, Sagnol, Schmidt genannt Waldschmidt, Warode: Competitive kill-and-restart and preemptive strategies
 for non-clairvoyant scheduling, IPCO 2023 (recalled); for one machine where a job that is stopped loses its work
-(``--preemption restart``). Ours: with gangs whatever fits starts, in the same order; a job is stopped only where
+(``--with restart``). Ours: with gangs whatever fits starts, in the same order; a job is stopped only where
 another waits for GPUs, and goes on where nobody takes its own.
 
 Guarantee: on one machine, jobs released together, total flow time at most 1 + 3 sqrt(3) times the optimum for b = 3,

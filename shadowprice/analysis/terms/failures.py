@@ -1,0 +1,149 @@
+"""Nodes that fail, and checkpoints, as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from msgspec import UNSET, Meta, UnsetType
+
+from shadowprice.analysis.terms.written_term import (
+    PositiveSeconds,
+    Seconds,
+    WrittenRun,
+    WrittenTerm,
+)
+from shadowprice.errors import InputError
+from shadowprice.instances.failures.checkpointing import Checkpointing
+from shadowprice.instances.failures.failures import NONE, Failures, FaultSource, SeededFaults
+from shadowprice.instances.failures.fault_file import FaultTable, load
+from shadowprice.instances.failures.fault_law import FaultLaw
+from shadowprice.instances.documents.schema import FileName
+from shadowprice.instances.features import Feature
+
+_Shape = Annotated[float, Meta(ge=0.05, le=100, description="a number from 0.05 to 100")]
+_Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number from 0")]
+_Nodes = Annotated[int, Meta(ge=1, lt=2**31, description="a number of nodes from 1")]
+_Day = Annotated[float, Meta(ge=0, le=1e9, description="a day >= 0", extra={"unit": "days"})]
+
+
+class Law(StrEnum):
+    """Law of the times between faults and of repairs."""
+
+    EXPONENTIAL = "exponential"
+    WEIBULL = "weibull"
+    NONE = "none"
+    """Nodes never fail; checkpoints cost what they cost."""
+
+
+_OF_LAWS = {
+    Law.EXPONENTIAL: ("mtbf_s", "repair_s", "seed"),
+    Law.WEIBULL: ("mtbf_s", "repair_s", "shape", "repair_shape", "seed"),
+    Law.NONE: (),
+}
+"""Settings that say what a law draws."""
+_OF_FILES = ("file", "nodes", "from_day", "seed")
+_OF_ALL = ("interval_s", "cost_s")
+
+
+@dataclass(frozen=True)
+class FailuresSettings(WrittenTerm):
+    """When nodes go down and come up, by a law or from a file; and what jobs save of their work.
+
+    Parameters
+    ----------
+    law : str
+        Law of faults and repairs of each node; exponential if neither it nor a file is given, none for nodes that
+        never fail, where checkpoints cost what they cost.
+    mtbf_s : float
+        Mean time from a repair to the next fault of a node; of a law.
+    repair_s : float
+        Mean time of a repair; of a law.
+    shape : float
+        Weibull's shape of the times up: below 1 faults come early after a repair.
+    repair_shape : float
+        Weibull's shape of the times of repair; 1 if left out.
+    file : str
+        Table of downtimes (CSV: node, down_s, up_s) or log of faults (JSON of InfiniteHBD), instead of a law.
+    nodes : int
+        Nodes of the cluster that a log is of; the simulated ones are drawn from them.
+    from_day : float
+        Day of a log at which the run begins; 0 if left out.
+    seed : int
+        Seed of a law, or of the draw of nodes of a log; 0 if left out, in a study that of the run.
+    interval_s : float
+        Progress between two checkpoints of a run; never if left out, so that a failure costs the whole run.
+    cost_s : float
+        Time of a checkpoint, in which the run holds its GPUs.
+    """
+
+    feature: ClassVar[Feature] = Feature.FAILURES
+    sets: ClassVar[tuple[str, ...]] = ("failures",)
+    example: ClassVar[str] = (
+        "simulate jobs.csv --cluster 4x4 --policy srtf "
+        "--with failures:mtbf_s=864000,repair_s=3600,seed=1,interval_s=1800,cost_s=30"
+    )
+
+    law: Law | UnsetType = UNSET
+    mtbf_s: PositiveSeconds | UnsetType = UNSET
+    repair_s: PositiveSeconds | UnsetType = UNSET
+    shape: _Shape | UnsetType = UNSET
+    repair_shape: _Shape | UnsetType = UNSET
+    file: FileName | UnsetType = UNSET
+    nodes: _Nodes | UnsetType = UNSET
+    from_day: _Day | UnsetType = UNSET
+    seed: _Seed | UnsetType = UNSET
+    interval_s: PositiveSeconds | UnsetType = UNSET
+    cost_s: Seconds = 0.0
+
+    def __post_init__(self) -> None:
+        self._checkpoints()
+        if self.file is UNSET:
+            self._by_law(0)
+        else:
+            self._expect_only(_OF_FILES, "a file of faults")
+
+    def on(self, run: WrittenRun) -> WrittenRun:
+        """The run on nodes that fail."""
+        return run.switched(failures=Failures(self._faults(run.seed), self._checkpoints()))
+
+    def _faults(self, seed: int) -> FaultSource:
+        """Faults, drawn by a seed where they are drawn and no other is given."""
+        if self.file is UNSET:
+            return self._by_law(seed)
+        choices = ",".join(f"{name}={value}" for name, value in self._given(_OF_FILES[1:]).items())
+        found = load(Path(self.file), choices)
+        if isinstance(found, SeededFaults) and self.seed is UNSET:
+            return found.seeded(seed)
+        return found
+
+    def _by_law(self, seed: int) -> FaultSource:
+        law = Law.EXPONENTIAL if self.law is UNSET else self.law
+        known = _OF_LAWS[law]
+        self._expect_only(("law", *known), f"law {law}")
+        if law is Law.NONE:
+            return FaultTable(NONE)
+        given = {"seed": seed, **self._given(known)}
+        needed = ("mtbf_s", "repair_s", *(("shape",) if law is Law.WEIBULL else ()))
+        missing = [name for name in needed if name not in given]
+        if missing:
+            raise InputError(f"law {law} has no {missing[0]}, expected {', '.join(needed)}")
+        return FaultLaw(**given)
+
+    def _checkpoints(self) -> Checkpointing:
+        if self.interval_s is UNSET:
+            return Checkpointing(cost_s=self.cost_s)
+        return Checkpointing(self.interval_s, self.cost_s)
+
+    def _given(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: value for name, value in self.settings.items() if name in names}
+
+    def _expect_only(self, names: Iterable[str], what: str) -> None:
+        """Refuse settings that say nothing beside others."""
+        taken = (*names, *_OF_ALL)
+        other = [name for name in self.settings if name not in taken]
+        if other:
+            raise InputError(f"{other[0]} says nothing of {what}, expected {', '.join(taken)}")

@@ -1,0 +1,181 @@
+"""A term as it is written: a record of settings, and what a run has with it.
+
+The fields of the record are the settings: their annotations say what is expected and in which unit, their defaults
+what is taken where nothing is said, the docstring what they mean. ``UNSET`` is the default of a setting that may be
+left out and has no value of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta
+
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.documents.named_settings import joined_settings
+from shadowprice.instances.documents.schema import expectation
+from shadowprice.instances.entries import LARGEST
+from shadowprice.instances.features import Feature
+from shadowprice.solvers.about import described_parameters
+
+_S = {"unit": "s"}
+_GB_PER_S = {"unit": "GB/s"}
+
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=LARGEST, description="seconds >= 0", extra=_S)]
+PositiveSeconds: TypeAlias = Annotated[
+    float, Meta(gt=0, le=LARGEST, description="seconds > 0", extra=_S)
+]
+Bandwidth: TypeAlias = Annotated[
+    float, Meta(gt=0, le=LARGEST, description="GB/s > 0", extra=_GB_PER_S)
+]
+
+
+@dataclass(frozen=True)
+class WrittenRun:
+    """Cluster and switches of a run, as far as they were read, and where its jobs are from.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    semantics : Semantics
+    jobs : str
+        Trace or generator, for messages.
+    origin_s : float or None
+        Time 0 of the jobs, in seconds since 1970, if the trace says it.
+    endless : bool
+        Whether jobs come without end.
+    seed : int
+        Seed of draws that say no other.
+    """
+
+    cluster: Cluster
+    semantics: Semantics
+    jobs: str
+    origin_s: float | None = None
+    endless: bool = False
+    seed: int = 0
+
+    def switched(self, **switches: Any) -> WrittenRun:
+        """The same run with other values of some of its switches."""
+        return replace(self, semantics=replace(self.semantics, **switches))
+
+
+class WrittenTerm(ABC):
+    """Settings of a term: a frozen dataclass.
+
+    Attributes
+    ----------
+    feature : Feature
+        What it brings, and its name.
+    sets : tuple of str
+        Switches of :class:`Semantics` that it sets; none of a term of the cluster.
+    example : str
+        Command line that has it.
+    """
+
+    feature: ClassVar[Feature]
+    sets: ClassVar[tuple[str, ...]] = ()
+    example: ClassVar[str]
+
+    @abstractmethod
+    def on(self, run: WrittenRun) -> WrittenRun:
+        """The run with the term, files read.
+
+        Raises
+        ------
+        InputError
+            If a file is not as expected, or the term says nothing of such a cluster or such jobs.
+        """
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings that are not as usual, as plain data."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        usual = {each.name: each.default for each in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in plain.items() if value != usual[name]}
+
+    def __str__(self) -> str:
+        """The term as an option has it."""
+        return joined_settings(self.feature.value, self.settings)
+
+
+AnyTerm = TypeVar("AnyTerm", bound=WrittenTerm)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a term, as its page shows it.
+
+    Parameters
+    ----------
+    name, expected : str
+    default : object
+        None where there is none.
+    required : bool
+    unit : str
+        Empty of what has none.
+    says : str
+    """
+
+    name: str
+    expected: str
+    default: object
+    required: bool
+    unit: str
+    says: str
+
+
+@cache
+def settings_of(term: type[WrittenTerm]) -> tuple[Setting, ...]:
+    """All settings of a term, in order."""
+    told = described_parameters(term.__doc__)
+    found = []
+    for each in fields(term):  # type: ignore[arg-type]
+        default = None if each.default in (MISSING, UNSET) else each.default
+        found.append(
+            Setting(
+                each.name,
+                expectation(_kinds(term)[each.name]),
+                default,
+                each.default is MISSING,
+                str(_extra(term, each.name).get("unit", "")),
+                told[each.name][1],
+            )
+        )
+    return tuple(found)
+
+
+def files_of(term: WrittenTerm) -> dict[str, str]:
+    """Paths of the files that a term names, by setting."""
+    given = term.settings
+    return {name: given[name] for name in given if _extra(type(term), name).get("file")}
+
+
+def within(term: AnyTerm, folder: Path) -> AnyTerm:
+    """The same term, whose paths are relative to a folder, with absolute ones."""
+    found = {
+        name: str((folder / Path(path).expanduser()).absolute())
+        for name, path in files_of(term).items()
+    }
+    return replace(term, **found)  # type: ignore[type-var]
+
+
+@cache
+def _kinds(term: type[WrittenTerm]) -> dict[str, Any]:
+    return get_type_hints(term, include_extras=True)
+
+
+def _extra(term: type[WrittenTerm], setting: str) -> dict[str, Any]:
+    """What the annotation of a setting says beside what is expected."""
+    kind = _kinds(term)[setting]
+    for each in (kind, *get_args(kind)):
+        for note in getattr(each, "__metadata__", ()):
+            if isinstance(note, Meta) and note.extra is not None:
+                return dict(note.extra)
+    return {}
