@@ -117,8 +117,7 @@ def _told(value: object) -> object:
 
 
 def _files(value: object) -> Iterator[Path]:
-    """Files that an option names: by itself, or before a colon (``FILE.py:NAME``) or after an
-    equals sign (``NAME:file=FILE``).
+    """Files that an option names: by itself, before a colon (``FILE.py:NAME``), or as a value (``NAME:file=FILE``).
 
     Of a directory, those that say what is in it.
     """

@@ -302,15 +302,19 @@ def test_the_command_line(tmp_path: Path) -> None:
     trace = tmp_path / "jobs.csv"
     jobs().to_frame().to_csv(trace, index=False)
     base = ["simulate", str(trace), "--cluster", "4x4", "--policy", "srtf", "--json"]
-    more = ["--failures", LAW, "--checkpoint-interval", "100", "--checkpoint-cost", "5"]
+    law = f"failures:{LAW.partition(':')[2]}"
+    more = ["--with", f"{law},interval_s=100,cost_s=5"]
     found = json.loads(CliRunner().invoke(app, base + more).stdout)
     expected = sp.simulate(jobs(), "4x4", "srtf", failing()).summary()
     expected = {key: value for key, value in expected.items() if key != "cpu_s"}
     assert {key: found[key] for key in expected} == expected
     for wrong, message in (
-        (["--checkpoint-cost", "5"], "--checkpoint-cost: is about nodes that fail"),
-        (["--failures", "weekly"], "failures 'weekly': no such file"),
-        (["--failures", LAW, "--checkpoint-cost", "5"], "without an interval"),
+        (["--with", "failures:interval_s=5"], "law exponential has no mtbf_s"),
+        (
+            ["--with", "failures:law=weekly"],
+            "law is 'weekly', expected one of exponential, weibull",
+        ),
+        (["--with", f"{law},cost_s=5"], "without an interval"),
     ):
         refused = CliRunner().invoke(app, base + wrong)
         assert isinstance(refused.exception, InputError)

@@ -220,7 +220,7 @@ def test_bounds_are_of_complete_runs() -> None:
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    words = ["--cluster", "2x8", "--policy", "srtf", "--until-complete", "10:20"]
+    words = ["--cluster", "2x8", "--policy", "srtf", "--with", "window:first=10,last=20"]
     endless = ["--endless", "gavel-published:seed=1,jobs_per_hour=0.4"]
     jobs = sp.endless("gavel-published", seed=1, jobs_per_hour=0.4)
     until = sp.Semantics(until_complete=sp.JobWindow(10, 20))

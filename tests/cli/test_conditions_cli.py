@@ -43,7 +43,7 @@ def trace(tmp_path):
 
 def test_profiles_are_kept_with_the_run(capsys, trace, tmp_path):
     path = trace(["AlexNet", "gnmt", "unheard-of"])
-    words = ("simulate", path, "--cluster", "2x4+12cpu+250gb", "--profiles", "published")
+    words = ("simulate", path, "--cluster", "2x4+12cpu+250gb", "--with", "profiles")
     printed = call(
         capsys, *words, "--policy", "synergy-tune:srtf", "-o", tmp_path / "run", "--json"
     )
@@ -57,14 +57,14 @@ def test_profiles_are_kept_with_the_run(capsys, trace, tmp_path):
 @pytest.mark.parametrize(
     ("options", "models", "cluster", "faster"),
     [
-        (("--spread", "published", "--policy", "fifo"), ["VGG19", "resnet50"], "3x2", False),
+        (("--with", "spread", "--policy", "fifo"), ["VGG19", "resnet50"], "3x2", False),
         (
-            ("--interference", "published", "--policy", "gandiva"),
+            ("--with", "sharing", "--policy", "gandiva"),
             ["VAE", "res-net-50"],
             "3x2",
             True,
         ),
-        (("--grow", "4:0.9", "--policy", "gandiva"), ["VAE"], "12x4", True),
+        (("--with", "widths:widest=4", "--policy", "gandiva"), ["VAE"], "12x4", True),
     ],
 )
 def test_conditions_change_the_run(capsys, trace, options, models, cluster, faster):
@@ -79,13 +79,13 @@ def test_conditions_change_the_run(capsys, trace, options, models, cluster, fast
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--profiles", "published"), "need both"),
-        (("--profiles", "none.json"), "no such file"),
-        (("--spread", "table.txt"), "expected .json or .toml"),
-        (("--grow", "wide"), "expected WIDEST"),
-        (("--grow", "none.json"), "none.json: no such file"),
-        (("--interference", "none.json"), "none.json"),
-        (("--interference", "published"), "has model 'gnmt' of unknown utilisation"),
+        (("--with", "profiles"), "need both"),
+        (("--with", "profiles:file=none.json"), "no such file"),
+        (("--with", "spread:file=table.txt"), "expected .json or .toml"),
+        (("--with", "widths:widest=wide"), "expected a number of GPUs from 1"),
+        (("--with", "widths:file=none.json"), "none.json: no such file"),
+        (("--with", "sharing:file=none.json"), "none.json"),
+        (("--with", "sharing"), "has model 'gnmt' of unknown utilisation"),
     ],
 )
 def test_what_is_wrong_is_named(trace, options, says):
@@ -100,10 +100,10 @@ def test_a_file_of_utilisations(capsys, trace, tmp_path):
     file = tmp_path / "busy.json"
     file.write_text('{"gnmt": 0.3}')
     words = ("simulate", trace(["GNMT"]), "--cluster", "3x2", "--policy", "gandiva", "--json")
-    assert json.loads(call(capsys, *words, "--interference", file).out)["verified"]
+    assert json.loads(call(capsys, *words, "--with", f"sharing:file={file}").out)["verified"]
     file.write_text('{"gnmt": "much"}')
     with pytest.raises(InputError, match=r"busy.json\['gnmt'\] is 'much', expected a number"):
-        call(capsys, *words, "--interference", file)
+        call(capsys, *words, "--with", f"sharing:file={file}")
 
 
 def jobs(models):

@@ -214,10 +214,10 @@ def test_the_new_metrics_of_every_summary_by_hand() -> None:
         (("--placement", "pack"), "does not take the switch 'placement'"),
         (("--preset", "gavel"), "does not take the switch 'preset'"),
         (("--predictor", "forest"), "does not take the switch 'predictor'"),
-        (("--network", "300:12.5"), "expected one: job graphs"),
+        (("--with", "graphs:intra_gb_per_s=300,nic_gb_per_s=12.5"), "expected one: job graphs"),
         (("--round", "5"), "round_s is 5.0"),
         (("--first-round", "60"), "does not take the switch 'first_round_s'"),
-        (("--restart-cost", "60"), "does not take the switch 'overheads'"),
+        (("--with", "charges:restart_s=60"), "does not take the switch 'overheads'"),
         (("--prices-out", "p.csv"), "does not take the switch 'prices'"),
     ],
 )

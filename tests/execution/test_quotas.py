@@ -175,22 +175,22 @@ def test_quotas_of_a_log_on_the_command_line(tmp_path: Path) -> None:
         "--jobs-out",
     ]
     out, runner = tmp_path / "jobs.csv", CliRunner()
-    done = runner.invoke(app, [*command, str(out), "--quotas", str(table)])
+    done = runner.invoke(app, [*command, str(out), "--with", f"quotas:file={table}"])
     assert done.exit_code == 0, done.output
     assert "time 0 is 2020-04-01 23:59:00" in " ".join(done.stderr.split())
     starts = [float(line.split(",")[2]) for line in out.read_text().splitlines()[1:]]
     assert starts == [0.0, 50.0]
-    later = f"{table}@2020-04-01T23:59:30"
-    assert runner.invoke(app, [*command, str(out), "--quotas", later]).exit_code == 0
+    later = f"quotas:file={table},date=2020-04-01T23:59:30"
+    assert runner.invoke(app, [*command, str(out), "--with", later]).exit_code == 0
     starts = [float(line.split(",")[2]) for line in out.read_text().splitlines()[1:]]
     assert starts == [0.0, 30.0]
-    wrong = runner.invoke(app, [*command, str(out), "--quotas", f"{table}@today"])
-    assert "date 'today', expected one as 2020-04-01T00:00:00" in str(wrong.exception)
+    wrong = runner.invoke(app, [*command, str(out), "--with", f"quotas:file={table},date=today"])
+    assert "date is 'today', expected one as 2020-04-01T00:00:00" in str(wrong.exception)
     plain = tmp_path / "plain.csv"
     plain.write_text("id,gpus,submit,duration,vc\n1,1,0,10,vcA\n")
     command[1] = str(plain)
-    undated = runner.invoke(app, [*command, str(out), "--quotas", str(table)])
-    assert "does not say the date of its time 0, expected --quotas" in str(undated.exception)
+    undated = runner.invoke(app, [*command, str(out), "--with", f"quotas:file={table}"])
+    assert "does not say the date of its time 0, expected that of quotas" in str(undated.exception)
 
 
 def test_the_table_of_helios(tmp_path: Path) -> None:

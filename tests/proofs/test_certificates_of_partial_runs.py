@@ -316,10 +316,11 @@ def test_a_certificate_of_quotas_is_bound_to_its_files(tmp_path):
     rows = [f"{k},{k},1,90000,{'ab'[k % 2]}" for k in range(4)]
     trace.write_text("\n".join(["job_id,arrival_s,gpus,duration_s,tenant", *rows]))
     table.write_text("date,a,b,total\n2020-04-01,1,2,3\n2020-04-02,2,2,4\n")
-    dated, call = f"{table}@2020-04-01T12:00:00", CliRunner().invoke
+    quotas, call = f"quotas:file={table}", CliRunner().invoke
+    dated = f"{quotas},date=2020-04-01T12:00:00"
     given = [str(trace), "--cluster", "1x4"]
     done = call(
-        app, ["simulate", *given, "--policy", "las", "--quotas", dated, "-o", str(tmp_path / "run")]
+        app, ["simulate", *given, "--policy", "las", "--with", dated, "-o", str(tmp_path / "run")]
     )
     assert done.exit_code == 0, done.output
     asked = ["certify", str(tmp_path / "run"), "-o", str(cert), "--budget", "0", "--force"]
@@ -327,19 +328,19 @@ def test_a_certificate_of_quotas_is_bound_to_its_files(tmp_path):
     for more in ([], ["--objective", "utility", "--utility", "completion_time"]):
         made = call(app, [*asked, *more])
         assert made.exit_code == 0, made.output
-        told = call(app, [*bound_to, "--quotas", dated])
+        told = call(app, [*bound_to, "--with", dated])
         assert told.exit_code == 0, told.output
         assert "within quotas of tenants" in told.output
-        early = call(app, [*bound_to, "--quotas", f"{table}@2020-04-01T00:00:00"])
+        early = call(app, [*bound_to, "--with", f"{quotas},date=2020-04-01T00:00:00"])
         assert isinstance(early.exception, VerificationError)
         assert "is about another instance" in str(early.exception)
     without = call(app, bound_to)
     assert isinstance(without.exception, InputError)
-    assert "expected --quotas" in str(without.exception)
-    undated = call(app, [*bound_to, "--quotas", str(table)])
+    assert "expected --with quotas" in str(without.exception)
+    undated = call(app, [*bound_to, "--with", quotas])
     assert "does not say the date of its time 0" in str(undated.exception)
-    alone = call(app, ["check", str(cert), "--quotas", dated])
+    alone = call(app, ["check", str(cert), "--with", dated])
     assert "goes with --instance and --cluster" in str(alone.exception)
     table.write_text("date,a,b,total\n2020-04-01,1,3,4\n2020-04-02,2,2,4\n")
-    other = call(app, [*bound_to, "--quotas", dated])
+    other = call(app, [*bound_to, "--with", dated])
     assert isinstance(other.exception, VerificationError)

@@ -34,8 +34,8 @@ from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import known_keys
-from shadowprice.instances.generators import generators
 from shadowprice.instances.features import Feature
+from shadowprice.instances.generators import generators
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
 
@@ -203,7 +203,8 @@ def _check_names(
                 registry.placement(placement)
         if endless and Feature.WINDOW not in entry.with_:
             raise InputError(
-                f"conditions[{name!r}]: with has no {Feature.WINDOW}, which workload {endless[0]!r} needs: it is endless"
+                f"conditions[{name!r}]: with has no {Feature.WINDOW}, needed by workload {endless[0]!r}, which is "
+                "endless"
             )
 
 

@@ -17,11 +17,11 @@ from shadowprice.analysis.terms.written_term import (
     WrittenTerm,
 )
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.failures import NONE, Failures, FaultSource, SeededFaults
 from shadowprice.instances.failures.fault_file import FaultTable, load
 from shadowprice.instances.failures.fault_law import FaultLaw
-from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.features import Feature
 
 _Shape = Annotated[float, Meta(ge=0.05, le=100, description="a number from 0.05 to 100")]

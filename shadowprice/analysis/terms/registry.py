@@ -41,7 +41,7 @@ TERMS: Mapping[str, type[WrittenTerm]] = MappingProxyType(
 
 OTHERWISE: Mapping[Feature, str] = MappingProxyType(
     {
-        Feature.RATES: "columns iterations and model of the trace with --throughputs, or a column throughput:TYPE a GPU type",
+        Feature.RATES: "columns iterations and model with --throughputs, or columns throughput:TYPE, of the trace",
         Feature.TYPES: "nodes of several GPU types in --cluster, and --throughputs or allowed_types of jobs",
         Feature.SHARING: "--throughputs with rates of pairs of jobs",
         Feature.COPIES: "--policy hadare",

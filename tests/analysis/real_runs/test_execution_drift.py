@@ -263,7 +263,7 @@ def test_spread_runs_are_simulated_as_slow_as_they_were(ledger: RunLedger, tmp_p
     ledger.observe(key | {"nodes": 2}, 1000, 1000 / 4.0)
     run = measured_run(ledger)
     command = write_measured(run, tmp_path / "measured")
-    assert "--spread" in command
+    assert "--with spread:file=" in command
     result = CliRunner().invoke(app, [*shlex.split(command)[1:], "--json"])
     assert result.exit_code == 0, result.output
     assert len(replay(run).frame) == 3

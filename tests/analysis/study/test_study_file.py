@@ -19,7 +19,7 @@ clusters: [4x4]
 policies: [fifo, srtf, easy]
 conditions:
   ideal: {}
-  charged: {restart_s: 30, round_s: 60}
+  charged: {round_s: 60, with: {charges: {restart_s: 30}}}
 seeds: 3
 bounds: {objectives: [flow]}
 statistics: {warm_up: mser5, baseline: easy}
@@ -44,15 +44,32 @@ MISTAKES = [
     (
         "restart_s: 30",
         "restart_s: x",
-        "conditions['charged']: restart_s is 'x', expected seconds >= 0",
+        "conditions['charged']: with: charges: restart_s is 'x', expected seconds >= 0",
     ),
     ("[flow]", "[flo]", "objectives[0] is 'flo', expected one of completion, flow, makespan"),
     ("baseline: easy", "baseline: ease", "baseline is 'ease', expected one of fifo, srtf, easy"),
     ("mser5", "mser", "warm_up is 'mser', expected one of none, mser5 or an integer"),
     ("[4x4]", "[4y4]", "4y4"),
     ("ideal: {}", "ideal: {samples: none.txt}", "none.txt: No such file"),
-    ("ideal: {}", "ideal: {grow: none.toml}", "none.toml: No such file"),
-    ("ideal: {}", "ideal: {until_complete: x}", "x"),
+    ("ideal: {}", "ideal: {with: {widths: {file: none.toml}}}", "none.toml: No such file"),
+    (
+        "ideal: {}",
+        "ideal: {with: {window: {last: x}}}",
+        "with: window: last is 'x', expected a whole",
+    ),
+    (
+        "ideal: {}",
+        "ideal: {with: {winow: {}}}",
+        "with: winow: no such term, did you mean 'window'?",
+    ),
+    ("ideal: {}", "ideal: {with: {charges: {strat_s: 1}}}", "'strat_s'; did you mean 'start_s'?"),
+    (
+        "ideal: {}",
+        "ideal: {with: {restart: }}",
+        "with: restart: is None, expected a mapping of settings",
+    ),
+    ("ideal: {}", "ideal: {with: [restart]}", "with is ['restart'], expected a mapping"),
+    ("ideal: {}", "ideal: {grow: 4}", "grow is now with: {widths: {widest: WIDEST"),
     ("ideal: {}", "ideal: {placement: nowhere}", "placement 'nowhere': expected one of"),
     ("warm_up: m", "groups: [gangg], warm_up: m", "groups has 'gangg', expected columns of jobs"),
     ("workloads:\n  heavy: {", "workloads:\n - {", "expected a mapping of names to entries"),
@@ -107,7 +124,7 @@ def test_a_file_of_widths_is_in_the_key(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "widths.toml").write_text(f"[models]\n[default]\nwidest = {widest}\n")
         file = tmp_path / folder / "study.yaml"
-        file.write_text(TEXT.replace("ideal: {}", "ideal: {grow: widths.toml}"))
+        file.write_text(TEXT.replace("ideal: {}", "ideal: {with: {widths: {file: widths.toml}}}"))
         keys.append([run.task.key for run in plan_study(read_study(file), file.parent).runs])
     assert keys[0] == keys[1]
     changed = [before != after for before, after in zip(keys[0], keys[2], strict=True)]

@@ -200,8 +200,9 @@ def test_a_run_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
 
 
 def test_policies_meet_the_same_faults_and_lose_work_by_them() -> None:
-    law = {"failures": "exponential:mtbf_s=20000,repair_s=600", "checkpoint_interval_s": 900}
-    given = {**SMALL, "conditions": {"sound": {}, "failing": law}, "loads": [0.7]}
+    law = {"mtbf_s": 20000, "repair_s": 600, "interval_s": 900}
+    failing = {"with": {"failures": law}}
+    given = {**SMALL, "conditions": {"sound": {}, "failing": failing}, "loads": [0.7]}
     del given["bounds"]
     found = study(given)
     assert found.record.failed == {}
@@ -211,7 +212,7 @@ def test_policies_meet_the_same_faults_and_lose_work_by_them() -> None:
     worse = runs.loc["failing", "avg_jct_s"] - runs.loc["sound", "avg_jct_s"]
     assert (worse > 0).any()
     jobs = sp.generate("lognormal", jobs=40, seed=1, load=0.7, gpus_total=8)
-    failures = sp.Failures.parse(law["failures"] + ",seed=1", 900.0)
+    failures = sp.Failures.parse("exponential:mtbf_s=20000,repair_s=600,seed=1", 900.0)
     alone = sp.simulate(jobs, "2x4", "fifo", sp.Semantics(seed=1, failures=failures))
     assert runs.loc[("failing", "fifo", 1), "avg_jct_s"] == alone.summary()["avg_jct_s"]
 

@@ -73,7 +73,7 @@ def test_the_policy_gives_cpus_out(tmp_path: Path) -> None:
     assert measured_run(ledger).table.rates("hungry", 1) == pytest.approx((10.0,), rel=0.1)
     ledger.close()
     found = results(tmp_path / "run/state")
-    assert "--profiles" in found.command
+    assert "--with profiles:file=" in found.command
     assert found.drift is not None
     assert found.drift.relative_error == pytest.approx(0.0, abs=0.05)
     written = Profiles.load(tmp_path / "run/state/measured/profiles.json")

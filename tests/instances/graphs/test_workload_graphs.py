@@ -121,7 +121,8 @@ def test_the_command_line_takes_predictors_networks_and_placements(
 ) -> None:
     trace, command = tmp_path / "jobs.csv", CommandLine(capfd)
     assert command("generate", "recurrent", "-o", str(trace), "--jobs", "30").returncode == 0
-    options = ("--cluster", "8x8", "--network", "300:12.5", "--placement", "heavy-edge")
+    network = "graphs:intra_gb_per_s=300,nic_gb_per_s=12.5"
+    options = ("--cluster", "8x8", "--with", network, "--placement", "heavy-edge")
     done = command(
         "simulate", str(trace), "--policy", "asrpt", "--predictor", "noisy:2", *options, "--json"
     )
@@ -142,9 +143,10 @@ def test_the_command_line_takes_predictors_networks_and_placements(
     )
     assert "by ASRPT-sharper" in compared.stdout.replace("\n", " ")
     wrong = command(
-        "simulate", str(trace), "--policy", "asrpt", "--cluster", "8x8", "--network", "300"
+        "simulate", str(trace), "--policy", "asrpt", "--cluster", "8x8", "--with", "graphs"
     )
-    assert (wrong.returncode, "expected INTRA:NIC" in wrong.stderr.replace("\n", " ")) == (2, True)
+    assert wrong.returncode == 2
+    assert "does not say its bandwidth; give intra_gb_per_s" in wrong.stderr.replace("\n", " ")
 
 
 def test_loads_count_real_seconds_where_kinds_are_given() -> None:

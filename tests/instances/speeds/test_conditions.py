@@ -231,12 +231,7 @@ def test_other_conditions_are_refused(text):
         from_json(text, path="file")
 
 
-def test_growth_is_the_widest_and_an_efficiency() -> None:
-    assert Growth.parse("4") == Growth(4)
-    assert Growth.parse("4:0.8") == Growth(4, 0.8)
-    for text in ("0", "-1:0.9", "", "wide", "4:much"):
-        with pytest.raises(InputError, match=r"expected WIDEST\[:EFFICIENCY\]"):
-            Growth.parse(text)
+def test_growth_is_up_to_the_widest_and_within_a_node() -> None:
     jobs = Workload.from_columns(arrival_s=[0, 0, 0], gpus=[1, 4, 8], work=[1, 1, 1])
     assert Growth(4).of(jobs, Cluster.parse("2x8")).widest.tolist() == [4, 4, 8]
     assert Growth(16).of(jobs, Cluster.parse("2x8")).widest.tolist() == [8, 8, 8]

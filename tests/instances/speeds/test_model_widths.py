@@ -8,8 +8,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.conditions import Growth
-from shadowprice.instances.speeds.widths import ModelGrowth, parse_growth
+from shadowprice.instances.speeds.widths import ModelGrowth
 
 JSON = '{"models": {"ResNet-50": {"widest": 16, "efficiency": 0.95}, "bert": {"widest": 2}}}'
 TOML = "[models]\nbert = {widest = 2}\n[default]\nwidest = 1\nefficiency = 1\n"
@@ -29,9 +28,7 @@ def jobs(*models: str) -> sp.Workload:
 def test_each_job_has_the_widths_of_its_model(tmp_path: Path) -> None:
     file = tmp_path / "widths.json"
     file.write_text(JSON)
-    found = parse_growth(str(file)).of(
-        jobs("bert", "resnet50", "BERT"), sp.Cluster.parse("1x4,2x8")
-    )
+    found = ModelGrowth.load(file).of(jobs("bert", "resnet50", "BERT"), sp.Cluster.parse("1x4,2x8"))
     # No less than the gang, no more than a node has.
     assert found.widest.tolist() == [3, 8, 2]
     assert found.efficiency.tolist() == [0.9, 0.95, 0.9]
@@ -43,7 +40,6 @@ def test_a_default_is_for_the_others(tmp_path: Path) -> None:
     found = ModelGrowth.load(file).of(jobs("bert", "other", "bert"), sp.Cluster.parse("1x4"))
     assert found.widest.tolist() == [3, 1, 2]
     assert found.efficiency.tolist() == [0.9, 1.0, 0.9]
-    assert parse_growth("4:0.8") == Growth(4, 0.8)
 
 
 @pytest.mark.parametrize(

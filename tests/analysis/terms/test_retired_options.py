@@ -1,0 +1,127 @@
+"""Options that are terms now: each answers with its new word, and the new word works."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from shadowprice.analysis.run_directory.directory import load
+from shadowprice.analysis.study.plan import plan_study
+from shadowprice.analysis.study.study_file import study_of
+from shadowprice.analysis.terms.retired import RETIRED, RetiredOption
+from shadowprice.cli import app
+from shadowprice.errors import InputError
+from support.command_line import CommandLine
+
+FILES = {
+    "graphs": "graphs.json",
+    "profiles": "profiles.json",
+    "spread": "spread.json",
+    "widths": "widths.json",
+    "sharing": "busy.json",
+    "quotas": "quotas.csv",
+    "failures": "faults.csv",
+}
+GRAPH = {"name": "g", "model": {"name": "resnet-50", "data": 1, "batch": 16, "flop_per_s": 1e14}}
+PROFILE = {
+    "model": "resnet-50",
+    "gpus": 1,
+    "cpus_per_gpu": [1, 3],
+    "memory_gb_per_gpu": [62.5],
+    "speed": [[0.5], [1.0]],
+}
+TEXTS = {
+    "graphs.json": json.dumps({"graphs": [GRAPH], "jobs": {f"j{k}": 0 for k in range(20)}}),
+    "profiles.json": json.dumps({"profiles": [PROFILE]}),
+    "spread.json": json.dumps(
+        {"models": {}, "default": {"skew": 0.1, "spread_speed": 0.5}},
+    ),
+    "widths.json": json.dumps({"models": {}, "default": {"widest": 2}}),
+    "busy.json": json.dumps({"resnet-50": 0.4}),
+    "quotas.csv": "date,a,total\n2020-04-01,4,4\n",
+    "faults.csv": "node,down_s,up_s\n0,30,60\n",
+    "jobs.csv": "id,arrival_s,gpus,work,model,tenant\n"
+    + "".join(f"j{k},{10 * k},1,100,resnet-50,a\n" for k in range(20)),
+}
+WORDS = {
+    "SECONDS": "64",
+    "INTRA": "300",
+    "NIC": "12.5",
+    "SHARING": "per-job",
+    "WIDEST": "2",
+    "EFFICIENCY": "0.75",
+    "FIRST": "0",
+    "LAST": "3",
+    "LATEST": "100000",
+    "LAW": "exponential",
+    "DATE": "2020-04-01T00:00:00",
+}
+CLUSTER = "2x4+12cpu+250gb"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def filled(text: str, term: str) -> str:
+    """A new word with values for what it leaves open."""
+    for word, value in {**WORDS, "FILE": FILES.get(term, "")}.items():
+        text = text.replace(word, value)
+    return text
+
+
+@pytest.mark.parametrize("row", RETIRED, ids=lambda row: row.option)
+def test_an_old_option_answers_with_a_new_word_that_works(
+    row: RetiredOption, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    simulate = ["simulate", "jobs.csv", "--cluster", CLUSTER, "--policy", "fifo"]
+    for given in ([row.option, row.value], [f"{row.option}={row.value}"]):
+        told = CommandLine(capfd)(*simulate, *given)
+        assert told.returncode == 2
+        assert told.stderr.splitlines() == [f"error: {row.sentence}"]
+    assert row.now
+    for k, words in enumerate(row.now):
+        assert f"--with {words}" in row.sentence
+        name = words.partition(":")[0]
+        given = ["--with", filled(words, name), "-o", f"run{k}"]
+        done = CliRunner().invoke(app, [*simulate, *given])
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert name in load(f"run{k}").instance.features
+
+
+@pytest.mark.parametrize("row", [row for row in RETIRED if row.key], ids=lambda row: row.key)
+def test_an_old_key_answers_with_a_new_one_that_works(row: RetiredOption, folder: Path) -> None:
+    study = {
+        "study": "s",
+        "workloads": {"w": {"trace": "jobs.csv"}},
+        "clusters": [CLUSTER],
+        "policies": ["fifo"],
+    }
+    with pytest.raises(InputError) as caught:
+        study_of({**study, "conditions": {"c": {row.key: "1"}}}, "study.yaml")
+    assert str(caught.value) == f"study.yaml: conditions['c']: {row.key_sentence}"
+    after = row.key_sentence.partition(f"{row.key} is now with: ")[2]
+    for words in after.split(" or "):
+        (name,) = yaml.safe_load(words)
+        given = yaml.safe_load(filled(words, name))
+        plan_study(study_of({**study, "conditions": {"c": {"with": given}}}, "study"), folder)
+
+
+def test_old_options_are_told_where_terms_are_taken_alone(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    line = CommandLine(capfd)
+    assert "No such option" in line("verify", "run", "--quotas", "x").stderr
+    assert "is now --with" in line("compare", "jobs.csv", "4x4", "--grow", "4").stderr
+    assert "is now --with" in line("check", "cert.jsonl", "--quotas", "x").stderr
+    for command in ("simulate", "compare", "check"):
+        told = line(command, "--help").stdout
+        assert not [row.option for row in RETIRED if row.option in told]
