@@ -176,13 +176,13 @@ GENERATED = {
 SETTINGS = {
     "untyped": "lognormal.csv --cluster 4x4",
     "rounds": "lognormal.csv --cluster 4x4 --round 300 --first-round 60 --placement consolidate"
-    " --start-cost 5 --restart-cost 20 --migration-cost 7",
+    " --with charges:start_s=5,restart_s=20,migration_s=7",
     "typed": "gavel.trace --throughputs ../inputs/throughputs.json --cluster 1x4:v100,2x4:p100,1x4:k80"
-    " --round 360 --restart-cost 10",
-    "profiles": "synergy.csv --cluster 2x4+12cpu+250gb --profiles published --round 300",
-    "sharing": "gandiva.csv --cluster 2x4 --interference published --round 60",
-    "grow": "automl.csv --cluster 2x4 --grow 4:0.9 --spread published --placement skew --round 60",
-    "graphs": "recurrent.csv --cluster 2x8 --network 300:12.5",
+    " --round 360 --with charges:restart_s=10",
+    "profiles": "synergy.csv --cluster 2x4+12cpu+250gb --with profiles --round 300",
+    "sharing": "gandiva.csv --cluster 2x4 --with sharing --round 60",
+    "grow": "automl.csv --cluster 2x4 --with widths:widest=4,efficiency=0.9 --with spread --placement skew --round 60",
+    "graphs": "recurrent.csv --cluster 2x8 --with graphs:intra_gb_per_s=300,nic_gb_per_s=12.5",
 }
 """Under each of them every policy that ``shadowprice policies`` lists is simulated."""
 
@@ -219,7 +219,7 @@ PRESETS = {
     "helios": ("lognormal.csv --cluster 4x4", ("fifo", "sjf", "srtf")),
     "pai": ("lognormal.csv --cluster 4x4", ("FIFO", "SJF")),
     "synergy": (
-        "synergy.csv --cluster 2x4+12cpu+250gb --profiles published",
+        "synergy.csv --cluster 2x4+12cpu+250gb --with profiles",
         ("DRF+fair", "DRF+tune", "FIFO+tune", "FTF+tune", "LAS+fair", "SRTF+tune", "TETRIS+tune"),
     ),
     "tiresias": (
@@ -306,7 +306,8 @@ ITEMS: dict[str, tuple[str, ...]] = {
     **{
         f"simulate-graphs-{placement}": (
             RUN.format(
-                trace="recurrent.csv --cluster 2x8 --network 300:12.5:per-job",
+                trace="recurrent.csv --cluster 2x8"
+                " --with graphs:intra_gb_per_s=300,nic_gb_per_s=12.5,nic_sharing=per-job",
                 policy=f"asrpt --placement {placement}",
             ),
             "verify run --json",
@@ -315,7 +316,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
     },
     "simulate-tiresias": (
         RUN.format(
-            trace="tiresias.csv --cluster 15x4 --spread published --placement skew",
+            trace="tiresias.csv --cluster 15x4 --with spread --placement skew",
             policy="gittins2d:learned=online",
         ),
         "verify run",
@@ -357,11 +358,11 @@ ITEMS: dict[str, tuple[str, ...]] = {
         f" --cluster 1x4:v100,2x4:p100,1x4:k80 --policies srtf,gavel,hadar --json {BUDGET}",
     ),
     "compare-sharing": (
-        "compare ../inputs/gandiva.csv --cluster 2x4 --interference published --policies gandiva,srtf"
+        "compare ../inputs/gandiva.csv --cluster 2x4 --with sharing --policies gandiva,srtf"
         f" --json {BUDGET}",
     ),
     "compare-graphs": (
-        "compare ../inputs/recurrent.csv --cluster 2x8 --network 300:12.5"
+        "compare ../inputs/recurrent.csv --cluster 2x8 --with graphs:intra_gb_per_s=300,nic_gb_per_s=12.5"
         f" --policies srtf,las2d --json {BUDGET}",
     ),
     **{

@@ -23,7 +23,13 @@ from shadowprice.cli.data import data
 from shadowprice.cli.doctor import doctor_command
 from shadowprice.cli.joint import joint_command
 from shadowprice.cli.laws import laws_command
-from shadowprice.cli.listed import GENERATORS, generators_command, policies_command, traces_command
+from shadowprice.cli.listed import (
+    GENERATORS,
+    generators_command,
+    policies_command,
+    terms_command,
+    traces_command,
+)
 from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_picture, write_table
@@ -49,7 +55,6 @@ from shadowprice.cli.show import (
     stderr,
 )
 from shadowprice.cli.study import study
-from shadowprice.cli.terms import terms_command
 from shadowprice.cli.trace import trace
 from shadowprice.errors import ShadowpriceError
 from shadowprice.user_code import in_user_code

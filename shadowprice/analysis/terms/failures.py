@@ -30,7 +30,7 @@ _Nodes = Annotated[int, Meta(ge=1, lt=2**31, description="a number of nodes from
 _Day = Annotated[float, Meta(ge=0, le=1e9, description="a day >= 0", extra={"unit": "days"})]
 
 
-class Law(StrEnum):
+class FailureLaw(StrEnum):
     """Law of the times between faults and of repairs."""
 
     EXPONENTIAL = "exponential"
@@ -40,9 +40,9 @@ class Law(StrEnum):
 
 
 _OF_LAWS = {
-    Law.EXPONENTIAL: ("mtbf_s", "repair_s", "seed"),
-    Law.WEIBULL: ("mtbf_s", "repair_s", "shape", "repair_shape", "seed"),
-    Law.NONE: (),
+    FailureLaw.EXPONENTIAL: ("mtbf_s", "repair_s", "seed"),
+    FailureLaw.WEIBULL: ("mtbf_s", "repair_s", "shape", "repair_shape", "seed"),
+    FailureLaw.NONE: (),
 }
 """Settings that say what a law draws."""
 _OF_FILES = ("file", "nodes", "from_day", "seed")
@@ -51,7 +51,7 @@ _OF_ALL = ("interval_s", "cost_s")
 
 @dataclass(frozen=True)
 class FailuresSettings(WrittenTerm):
-    """When nodes go down and come up, by a law or from a file; and what jobs save of their work.
+    """Times at which nodes go down and come up, by a law or from a file; and what jobs save of their work.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class FailuresSettings(WrittenTerm):
         "--with failures:mtbf_s=864000,repair_s=3600,seed=1,interval_s=1800,cost_s=30"
     )
 
-    law: Law | UnsetType = UNSET
+    law: FailureLaw | UnsetType = UNSET
     mtbf_s: PositiveSeconds | UnsetType = UNSET
     repair_s: PositiveSeconds | UnsetType = UNSET
     shape: _Shape | UnsetType = UNSET
@@ -121,13 +121,13 @@ class FailuresSettings(WrittenTerm):
         return found
 
     def _by_law(self, seed: int) -> FaultSource:
-        law = Law.EXPONENTIAL if self.law is UNSET else self.law
+        law = FailureLaw.EXPONENTIAL if self.law is UNSET else self.law
         known = _OF_LAWS[law]
         self._expect_only(("law", *known), f"law {law}")
-        if law is Law.NONE:
+        if law is FailureLaw.NONE:
             return FaultTable(NONE)
         given = {"seed": seed, **self._given(known)}
-        needed = ("mtbf_s", "repair_s", *(("shape",) if law is Law.WEIBULL else ()))
+        needed = ("mtbf_s", "repair_s", *(("shape",) if law is FailureLaw.WEIBULL else ()))
         missing = [name for name in needed if name not in given]
         if missing:
             raise InputError(f"law {law} has no {missing[0]}, expected {', '.join(needed)}")

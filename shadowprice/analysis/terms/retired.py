@@ -96,10 +96,10 @@ RETIRED = (
 
 
 def retired_option(option: str) -> RetiredOption | None:
-    """What was an option of this name, None if nothing was."""
+    """The retired option of this name, None if there is none."""
     return next((each for each in RETIRED if each.option == option), None)
 
 
 def retired_key(key: object) -> RetiredOption | None:
-    """What was a key of conditions of this name, None if nothing was."""
+    """The retired key of conditions of this name, None if there is none."""
     return next((each for each in RETIRED if each.key and each.key == key), None)

@@ -109,7 +109,7 @@ AnyTerm = TypeVar("AnyTerm", bound=WrittenTerm)
 
 
 @dataclass(frozen=True)
-class Setting:
+class TermSetting:
     """One setting of a term, as its page shows it.
 
     Parameters
@@ -132,14 +132,14 @@ class Setting:
 
 
 @cache
-def settings_of(term: type[WrittenTerm]) -> tuple[Setting, ...]:
+def settings_of(term: type[WrittenTerm]) -> tuple[TermSetting, ...]:
     """All settings of a term, in order."""
     told = described_parameters(term.__doc__)
     found = []
     for each in fields(term):  # type: ignore[arg-type]
         default = None if each.default in (MISSING, UNSET) else each.default
         found.append(
-            Setting(
+            TermSetting(
                 each.name,
                 expectation(_kinds(term)[each.name]),
                 default,
@@ -172,7 +172,7 @@ def _kinds(term: type[WrittenTerm]) -> dict[str, Any]:
 
 
 def _extra(term: type[WrittenTerm], setting: str) -> dict[str, Any]:
-    """What the annotation of a setting says beside what is expected."""
+    """Notes of the annotation of a setting beside what is expected: its unit, whether it is a file."""
     kind = _kinds(term)[setting]
     for each in (kind, *get_args(kind)):
         for note in getattr(each, "__metadata__", ()):

@@ -40,4 +40,4 @@ def test_every_key_is_explained() -> None:
         study_file.StatisticsEntry,
     ):
         for field in msgspec.structs.fields(record):
-            assert f"`{field.name}`" in PAGE, field.name
+            assert f"`{field.encode_name}`" in PAGE, field.encode_name
