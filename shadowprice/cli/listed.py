@@ -390,11 +390,11 @@ def _switch_lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 def _named(switches: Iterable[str]) -> list[str]:
     """Options that set some switches; some only a program can set."""
-    from shadowprice.analysis.terms.registry import term_setting
+    from shadowprice.analysis.terms.registry import term_of_switch
 
     found = []
     for name in switches:
-        term = term_setting(name)
+        term = term_of_switch(name)
         if term is not None:
             found.append(f"--with {term}")
         elif name in OPTION_OF:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shadowprice.analysis.terms.registry import TERMS
+from shadowprice.analysis.terms.registry import OTHERWISE, TERMS
 from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.named_settings import split_settings
@@ -27,6 +27,11 @@ def term_of(name: str, settings: object, where: str) -> WrittenTerm:
     InputError
         If there is no such term or setting, or a value is not as expected.
     """
+    otherwise = {feature.value: brought for feature, brought in OTHERWISE.items()}
+    if name not in TERMS and name in otherwise:
+        raise InputError(
+            f"{where} {name}: is no term that is written, but given by {otherwise[name]}"
+        )
     if name not in TERMS:
         known = expected_name(name, TERMS)
         raise InputError(f"{where} {shown(name)[1:-1]}: no such term, {known}")

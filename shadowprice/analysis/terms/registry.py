@@ -54,6 +54,6 @@ OTHERWISE: Mapping[Feature, str] = MappingProxyType(
 """Origin of features in words, where it is not, or not only, a term that is written."""
 
 
-def term_setting(switch: str) -> str | None:
+def term_of_switch(switch: str) -> str | None:
     """Name of the term that sets a switch of :class:`Semantics`, None if none does."""
     return next((name for name, term in TERMS.items() if switch in term.sets), None)

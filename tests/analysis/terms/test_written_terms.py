@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shadowprice.analysis.semantics import OF_THE_ENGINE, Semantics
 from shadowprice.analysis.terms.charges import ChargesSettings
 from shadowprice.analysis.terms.reading import terms_of_mapping, terms_of_options
-from shadowprice.analysis.terms.registry import OTHERWISE, TERMS, WRITTEN, term_setting
+from shadowprice.analysis.terms.registry import OTHERWISE, TERMS, WRITTEN, term_of_switch
 from shadowprice.analysis.terms.spread import SpreadSettings
 from shadowprice.analysis.terms.written_term import settings_of
 from shadowprice.cli.options import OPTION_OF, RunOptions
@@ -94,6 +94,7 @@ def test_the_order_in_which_terms_are_written_does_not_matter(names: list[str]) 
     [
         (["fialures"], "--with fialures: no such term, did you mean 'failures'"),
         (["charges:strat_s=3"], "--with charges: unknown key 'strat_s'; did you mean 'start_s'?"),
+        (["copies"], "--with copies: is no term that is written, but given by --policy hadare"),
         (["restart:now=1"], "--with restart: unknown key 'now'; expected none"),
         (["charges:start_s=x"], "--with charges: start_s is 'x', expected seconds >= 0"),
         (["charges:start_s=-1"], "--with charges: start_s is -1.0, expected seconds >= 0"),
@@ -148,7 +149,7 @@ def test_a_switch_is_set_by_one_term_or_one_option() -> None:
     assert {each.name for each in fields(Semantics)} > set(switches)
     assert not OPTION_OF.keys() & set(switches)
     # What the models are trained with only a program can set.
-    written = {name for name in OF_THE_ENGINE if term_setting(name) or name in OPTION_OF}
+    written = {name for name in OF_THE_ENGINE if term_of_switch(name) or name in OPTION_OF}
     assert set(OF_THE_ENGINE) - written == {"training"}
 
 
