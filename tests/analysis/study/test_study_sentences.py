@@ -170,7 +170,8 @@ def test_ratios_are_called_upper_bounds_and_that_of_one_seed_is_rounded_up(
 
 
 def test_ratios_where_nodes_fail_are_of_nodes_that_never_do() -> None:
-    failing = {"failing": {"failures": "exponential:mtbf_s=20000,repair_s=600"}, "plain": {}}
+    law = {"mtbf_s": 20000, "repair_s": 600}
+    failing = {"failing": {"with": {"failures": law}}, "plain": {}}
     results = study({**GIVEN, "seeds": 1, "policies": ["fifo"], "conditions": failing})
     assert results.record.failed == {}
     (told_of,) = [each for each in rules(results) if each.startswith("Ratios")]

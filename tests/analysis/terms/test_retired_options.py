@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.study.plan import plan_study
 from shadowprice.analysis.study.study_file import study_of
+from shadowprice.analysis.terms.reading import terms_of_options
 from shadowprice.analysis.terms.retired import RETIRED, RetiredOption
 from shadowprice.cli import app
 from shadowprice.errors import InputError
@@ -60,6 +61,33 @@ WORDS = {
     "LAW": "exponential",
     "DATE": "2020-04-01T00:00:00",
 }
+LAW = {"law": "exponential", "mtbf_s": 64.0, "repair_s": 64.0}
+MEANT: dict[str, tuple[dict[str, dict[str, object]], ...]] = {
+    "--start-cost": ({"charges": {"start_s": 64.0}},),
+    "--restart-cost": ({"charges": {"restart_s": 64.0}},),
+    "--migration-cost": ({"charges": {"migration_s": 64.0}},),
+    "--network": (
+        {"graphs": {"intra_gb_per_s": 300.0, "nic_gb_per_s": 12.5, "nic_sharing": "per-job"}},
+    ),
+    "--job-graphs": (
+        {"graphs": {"intra_gb_per_s": 300.0, "nic_gb_per_s": 12.5, "file": "graphs.json"}},
+    ),
+    "--profiles": ({"profiles": {}}, {"profiles": {"file": "profiles.json"}}),
+    "--spread": ({"spread": {}}, {"spread": {"file": "spread.json"}}),
+    "--grow": (
+        {"widths": {"widest": 2, "efficiency": 0.75}},
+        {"widths": {"file": "widths.json"}},
+    ),
+    "--interference": ({"sharing": {}}, {"sharing": {"file": "busy.json"}}),
+    "--quotas": ({"quotas": {"file": "quotas.csv", "date": "2020-04-01T00:00:00"}},),
+    "--failures": ({"failures": LAW}, {"failures": {"file": "faults.csv"}}),
+    "--checkpoint-interval": ({"failures": {**LAW, "interval_s": 64.0}},),
+    "--checkpoint-cost": ({"failures": {**LAW, "interval_s": 64.0, "cost_s": 64.0}},),
+    "--preemption": ({"restart": {}},),
+    "--until-complete": ({"window": {"last": 3, "latest_s": 100000.0}},),
+}
+"""Terms and settings of each option, as its value has them where :data:`WORDS` are filled in."""
+
 CLUSTER = "2x4+12cpu+250gb"
 
 
@@ -87,10 +115,11 @@ def test_an_old_option_answers_with_a_new_word_that_works(
         told = CommandLine(capfd)(*simulate, *given)
         assert told.returncode == 2
         assert told.stderr.splitlines() == [f"error: {row.sentence}"]
-    assert row.now
-    for k, words in enumerate(row.now):
+    for k, (words, meant) in enumerate(zip(row.now, MEANT[row.option], strict=True)):
         assert f"--with {words}" in row.sentence
         name = words.partition(":")[0]
+        (term,) = terms_of_options([filled(words, name)])
+        assert {term.feature.value: term.settings} == meant
         given = ["--with", filled(words, name), "-o", f"run{k}"]
         done = CliRunner().invoke(app, [*simulate, *given])
         assert done.exit_code == 0, (done.output, done.exception)
