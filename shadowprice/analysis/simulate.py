@@ -95,8 +95,8 @@ def simulate(
         return _until_complete(workload, cluster, policy, semantics, window, drop_infeasible)
     if isinstance(workload, EndlessWorkload):
         raise InputError(
-            f"{workload.source}: never ends, expected a window of jobs whose completion ends the run: "
-            "until_complete"
+            f"{workload.source}: never ends, expected a window of jobs whose completion ends the run "
+            "(--with window; until_complete of Semantics)"
         )
     run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
     return carry_out(run, watch)
