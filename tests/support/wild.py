@@ -78,7 +78,7 @@ class Wild:
         if state.mapped:
             return decision.start_mapped(job, self._mapping(draw, state, job, pieces))
         width = sum(gpus for _, gpus in pieces)
-        if state.quotas is not None and not state.quotas.admits(job, state.now_s, width):
+        if not state.allocator.admits(job, width):
             return False
         amounts = self._amounts(draw, state, job, pieces) if state.profiled else None
         return decision.start_at(job, pieces, amounts)
