@@ -37,7 +37,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 ROOT = Path(__file__).resolve().parent.parent
-PROCESSES = 2
+PROCESSES = 1
 SECONDS = 120
 """After which a command is killed; all of them end long before on an idle machine."""
 PACKAGES = ("highspy", "matplotlib", "numpy", "ortools", "pandas", "pyarrow", "pyomo", "scipy")

@@ -228,7 +228,7 @@ def _pool_of_type(instance: Instance, pools: int) -> list[int]:
 
 def _best_speed(instance: Instance, job: int) -> float:
     parts = instance.conditions
-    if parts is None or parts.sensitivity is None:
+    if parts is None or parts.sensitivity is None or instance.workload.on_cores[job]:
         return 1.0
     return parts.sensitivity.profile_of(job).best
 
@@ -278,12 +278,17 @@ def _times_on_nodes(
     fits = fits_a_node(instance.cluster, jobs)
     alone = run_speed.alone_ticks(instance)
     near = far = np.zeros((len(jobs), types), dtype=np.int64)
+    best = np.array([_best_speed(instance, j) for j in range(len(jobs))])
     if graphs is not None:
         ones = np.ones((1, types), dtype=np.int64)
-        near = np.array(on_one_node_ticks(graphs, jobs.work))[:, None] * ones
-        far = np.array(spread_ticks(graphs, jobs.work))[:, None] * ones
+        near, far = (
+            np.where(ticks > 0, run_speed.slower_ticks(ticks, best), 0)[:, None] * ones
+            for ticks in map(
+                np.array,
+                (on_one_node_ticks(graphs, jobs.work), spread_ticks(graphs, jobs.work)),
+            )
+        )
     else:
-        best = np.array([_best_speed(instance, j) for j in range(len(jobs))])
         slow = (
             np.ones(len(jobs))
             if parts is None or parts.locality is None
@@ -325,7 +330,7 @@ def _of_pairs(instance: Instance, proposed: JobModes) -> WrittenModes:
     ]
     type_names, _ = run_speed.gpu_types(cluster)
     per_type = _gpus_by_type(instance)
-    gangs = np.array([gang for _, gang in names])
+    gangs = np.array([gang for _, gang, _ in names])
     kind = np.array(of, dtype=np.int64)
     rows: list[list[Any]] = []
     source, capacity, uses = [], [], []
