@@ -168,12 +168,12 @@ def _jobs(draw: _Draw, nodes: tuple[SmallNode, ...]) -> tuple[SmallJob, ...]:
             job = _fitted(draw, job, room)
         jobs.append(_more(draw, job, model, gpus, spread, doubling, profiles))
     jobs.sort(key=lambda job: job.release)
-    if "amounts" in draw and not any(job.cpus or job.memory_gb for job in jobs):
-        jobs[0] = replace(jobs[0], cpus=1)
     if "cores" in draw:
         some = [k for k in range(1, len(jobs)) if jobs[k].on_cores] or [len(jobs) - 1]
         for k, job in enumerate(jobs):
             jobs[k] = _onto_cores(draw, job, nodes) if k in some else replace(job, on_cores=False)
+    if "amounts" in draw and not any(job.cpus or job.memory_gb for job in jobs):
+        jobs[0] = replace(jobs[0], cpus=1)
     if "parts" in draw and all(job.milli == 1000 for job in jobs):
         asked = {"cpus": min(jobs[0].cpus, 1), "memory_gb": min(jobs[0].memory_gb, 4)}
         graph = {} if jobs[0].graph is None else {"graph": GRAPHS[0]}

@@ -429,7 +429,8 @@ def _class(instance: Instance, pairs: bool) -> str:
         return f"schedules in which a job is at most {instance.copies.max_copies} copies on whole nodes"
     share = "at most two jobs share a GPU" if pairs else "no two jobs share a GPU"
     if Feature.PARTS in instance.features:
-        share = "no GPU is held by more than all of it"
+        more = f"{share} or no more than all of it is held in parts"
+        share = more if pairs else "no GPU is held by more than all of it"
     grow = " and gangs may grow" if bool(may_grow(instance).any()) else ""
     where = "".join(words for each, words in _UNDER.items() if each in instance.features)
     lose = ", jobs restart when preempted" if instance.restarts else ""

@@ -133,7 +133,9 @@ def written_modes(instance: Instance, *, pairs: bool, consolidated: bool) -> Ite
             yield _of_pairs(instance, found)
         return
     alone = replace(instance, pair_throughputs=None)
-    if Feature.PROFILES in alone.features or may_grow(alone).any():
+    # Of graphs run times depend on more than a type.
+    by_amounts = Feature.PROFILES in alone.features and Feature.GRAPHS not in alone.features
+    if by_amounts or may_grow(alone).any():
         yield _of_amounts(alone)
     if missing(alone, NODE_KNOWS):
         return
@@ -363,11 +365,13 @@ def _of_amounts(instance: Instance) -> WrittenModes:
     kind = np.zeros(len(jobs), dtype=np.int64)
     for j, gang in enumerate(jobs.gpus.tolist()):
         speeds = speeds_by_width(instance, j)
-        profile = -1 if profiles is None else int(profiles.of[j])
+        profile = -1 if profiles is None or jobs.on_cores[j] else int(profiles.of[j])
         key = gang, profile, *speeds
         if key not in number:
             number[key] = len(points)
-            cells = [(0, 0, 1.0)] if profiles is None else profile_cells(profiles.profiles[profile])
+            cells = [(0, 0, 1.0)]
+            if profiles is not None and profile >= 0:
+                cells = profile_cells(profiles.profiles[profile])
             points.append(_best_points(gang, speeds, cells))
         kind[j] = number[key]
     modes = _modes_of_points(instance, points, kind)

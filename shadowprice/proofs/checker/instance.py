@@ -480,6 +480,8 @@ class GivenInstance:
         more = {field for each in self.more.values() for field in each}
         if "beside" in more:
             share = "at most two jobs share a GPU"
+            if "part" in more:
+                share += " or no more than all of it is held in parts"
         elif "part" in more:
             share = "no GPU is held by more than all of it"
         else:
