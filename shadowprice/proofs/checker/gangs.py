@@ -85,10 +85,10 @@ class Amounts:
             if not (before and now):  # Whoever holds a part, the GPU counts once.
                 self.move(what[0], 1 if now else -1)
         else:
-            # Of thousandths, those that a thousandth of a GPU holds.
-            most = self.given.amounts.get(what, 0) * WHOLE_GPU
-            fine = now <= most
-            need(fine, f"node {what[0]}: {now} millionths of {what[1]} held, it has {most}")
+            # In thousandths of what a node says, for a part of a GPU holds such.
+            most, held = self.given.amounts.get(what, 0), -(-now // WHOLE_GPU)
+            fine = held <= most
+            need(fine, f"node {what[0]}: {held} thousandths of {what[1]} held, it has {most}")
 
 
 class QuotaUse:
