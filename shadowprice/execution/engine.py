@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -33,9 +33,8 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.instances.terms.term import NO_FIELDS, Fields, fielded
 from shadowprice.solvers.job_table import Environment, JobTable
-from shadowprice.solvers.placement.amounts import AmountsAllocator
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.parts import PartsAllocator
+from shadowprice.solvers.placement.ledger import ledger_of
 from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
 from shadowprice.solvers.policy import ChoosesNodes, Decision, Knowledge, Policy, State
 from shadowprice.solvers.policy_checks import decide
@@ -152,14 +151,6 @@ def run(
     return engine.result(time.process_time() - began)
 
 
-def _with_amounts(allocator: Allocator, instance: Instance) -> Allocator:
-    """The same allocator, which gives out GPUs only with the CPUs and memory that jobs ask for, if any does."""
-    amounts = instance.fixed_amounts
-    if amounts is None:
-        return allocator
-    return AmountsAllocator(allocator, amounts.nodes, amounts.demands)
-
-
 def answered(points: Generator[State, Decision, None], decision: Decision) -> State | None:
     """State of the next decision that is due after one; None if the run is over."""
     try:
@@ -207,7 +198,6 @@ class Engine:
         self.policy = policy
         self.rounds = rounds
         self.fielded = fielded(instance.terms)
-        self.quotas = instance.cluster.quotas
         faults = instance.failures
         self.outages = None if faults is None else NodeEvents(faults)
         self.hosts: Hosts = hosts or SimulatedHosts(instance)
@@ -223,12 +213,8 @@ class Engine:
                     f"{window}; expected a policy that is not told, or a sample of services"
                 )
             service_gpu_s = np.sort(instance.workload.gpus * instance.shortest_s)
-        allocator = placement.allocator(instance.cluster, pools)
-        if Feature.PARTS in instance.features:
-            allocator = PartsAllocator(allocator, instance.cluster)
-        if hosts is None:
-            # Real runs count those of their leases.
-            allocator = _with_amounts(allocator, instance)
+        allocator = self._ledger(placement.allocator(instance.cluster, pools), pools)
+        self.changing = allocator if allocator.changes else None
         self.state = State(environment, policy.knows, allocator, service_gpu_s)
         self.arrivals: list[float] = instance.workload.arrival_s.tolist()
         self.ids = instance.workload.id
@@ -240,6 +226,10 @@ class Engine:
         self.restarts = 0
         self.watch: Watch | None = None
         self.stopped = False
+
+    def _ledger(self, gpus: Allocator, pool_of_node: Sequence[int]) -> Allocator:
+        """Who holds what of the cluster, GPUs by a placement."""
+        return ledger_of(self.instance, gpus, pool_of_node)
 
     def loop(self) -> None:
         """Go from decision to decision of the policy."""
@@ -265,6 +255,8 @@ class Engine:
             if event_s == math.inf:
                 break
             state.now_s = now_s = self._due_s(event_s)
+            if self.changing is not None:
+                self.changing.at(now_s)
             self._sense(now_s)
             if self.window is not None and self._window_complete(self.window):
                 return
@@ -306,8 +298,8 @@ class Engine:
     def _await(self, wake_s: float) -> float:
         """Time of the next event [s], at the latest the one the policy asked for; infinity for none."""
         self.next_end_s = self.hosts.next_end_s
-        if self.quotas is not None and self.state.waiting:
-            wake_s = min(wake_s, self.quotas.next_change_s(self.state.now_s))
+        if self.changing is not None and self.state.waiting:
+            wake_s = min(wake_s, self.changing.next_change_s)
         event_s = min(self.next_end_s, self.next_arrival_s, wake_s)
         return event_s if self.outages is None else self._before(self.outages, event_s)
 
@@ -363,7 +355,7 @@ class Engine:
         for job in lost:
             pieces = state.running[job]
             state.fail(job, at_s, *self.hosts.fail(job, at_s))
-            state.release(job, pieces)
+            state.allocator.release(job, pieces)
         taken = state.allocator.take_exact(everything)
         assert taken, "a node that goes down is held by a run"
         state.down_nodes.add(node)
@@ -407,10 +399,10 @@ class Engine:
         del state.running[job]
         state.forget(job, end_s)
         if job in state.partner_of:
-            state.leave(job, pieces, state.partner_of[job])
+            state.allocator.leave(job, state.partner_of[job], pieces)
             self._leave(job, end_s)
         else:
-            state.release(job, pieces)
+            state.allocator.release(job, pieces)
         state.finished.append(job)
 
     def _leave(self, job: int, at_s: float) -> None:
@@ -463,7 +455,7 @@ class Engine:
     def _fields(self, job: int, pieces: Pieces, decision: Decision) -> Fields:
         """Fields of a run that begins: as policy and placement chose them, else as terms fill them in."""
         state = self.state
-        fields = state.placed(job)
+        fields = state.allocator.fields_of(job)
         if decision.fields is not None and job in decision.fields:
             fields.update(decision.fields[job])
         for term in self.fielded:

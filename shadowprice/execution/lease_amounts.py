@@ -17,8 +17,8 @@ from shadowprice.instances.clusters.amounts import (
     no_room,
 )
 from shadowprice.instances.speeds.sensitivity import Amounts
-from shadowprice.solvers.placement.amounts import AmountsAllocator
-from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
+from shadowprice.solvers.placement.amounts import CpusAndMemory
+from shadowprice.solvers.placement.protocol import Pieces
 
 IN_PAIRS = "a pair on the same GPUs has the CPUs and memory of the lease that came first there"
 """Reason that jobs which may share GPUs cannot ask for amounts, on some hosts."""
@@ -82,12 +82,11 @@ class LeaseAmounts:
         """Know one more job, in the next row."""
         self.demands.append(replace(demand_of(job), by_share=not self.shared))
 
-    def over(self, placement: Placement) -> Placement:
-        """A placement that looks at CPUs and memory as well."""
+    def resource(self, pool_of_node: Sequence[int]) -> CpusAndMemory | None:
+        """What the placement looks at beside GPUs; None where it does not."""
         if not self.counted or self.by_policy:
-            return placement
-        capacities = [capacity_of(node) for node in self.nodes]
-        return _CountedPlacement(placement, capacities, self.demands)
+            return None
+        return CpusAndMemory([capacity_of(node) for node in self.nodes], self.demands, pool_of_node)
 
     def of(self, row: int, pieces: Pieces, given: Amounts | None) -> GrantedAmounts:
         """Amounts that a lease holds.
@@ -108,21 +107,6 @@ class LeaseAmounts:
                 else capacity.given(*given[k])
             )
         return GrantedAmounts(held, given)
-
-
-@dataclass(frozen=True)
-class _CountedPlacement:
-    placement: Placement
-    nodes: Sequence[NodeCapacity]
-    demands: Sequence[AmountsDemand]
-
-    @property
-    def name(self) -> str:
-        return self.placement.name
-
-    def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> Allocator:
-        gpus = self.placement.allocator(cluster, pool_of_node)
-        return AmountsAllocator(gpus, self.nodes, self.demands)
 
 
 def expect_room(

@@ -148,11 +148,15 @@ _FACTS: Mapping[str, frozenset[Feature]] = MappingProxyType(
     {
         "how fast a spread gang is": frozenset({Feature.SPREAD, Feature.GRAPHS, Feature.COPIES}),
         "how fast a job is at a width": frozenset({Feature.WIDTHS, Feature.GRAPHS, Feature.COPIES}),
-        "how fast a job is on a GPU": frozenset({Feature.RATES, Feature.TYPES, Feature.GRAPHS}),
+        "how fast a job is on a GPU": frozenset(
+            {Feature.RATES, Feature.TYPES, Feature.CORES, Feature.GRAPHS}
+        ),
         "what a beginning costs": frozenset({Feature.CHARGES, Feature.COPIES}),
     }
 )
 """Facts about the world, and the features that state them: what two state would count twice."""
+
+_BY_RATES = frozenset({Feature.RATES, Feature.TYPES, Feature.CORES})
 
 _WHOLE_NODE = "a copy has its node to itself"
 
@@ -163,8 +167,6 @@ _WORLD = (
     (Feature.FAILURES, Feature.RESTART, "jobs that restart from nothing write no checkpoints"),
 )
 """Other pairs that have no meaning, each for a reason about the world."""
-
-_NO_MODEL = "jobs on cores train no model of which this could be measured"
 
 _NOT_YET = (
     (
@@ -177,32 +179,17 @@ _NOT_YET = (
         Feature.PROFILES,
         "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
     ),
-    (Feature.SHARING, Feature.PARTS, "both say who may be on a GPU with whom"),
-    (Feature.SHARING, Feature.CORES, _NO_MODEL),
     (
         Feature.SHARING,
         Feature.RESTART,
         "a partner that comes or goes begins another run, and nothing says whether it restarts",
     ),
-    (
-        Feature.GRAPHS,
-        Feature.PROFILES,
-        "an iteration waits for data or for the network, and profiles do not say how far both overlap",
-    ),
-    (
-        Feature.GRAPHS,
-        Feature.PARTS,
-        "a part of a GPU holds one replica, and a graph says what several exchange",
-    ),
-    (Feature.GRAPHS, Feature.CORES, _NO_MODEL),
     (Feature.PROFILES, Feature.COPIES, "a copy has all CPUs and memory of its node"),
     (
         Feature.PROFILES,
         Feature.FAILURES,
         "checkpoints are counted from the beginning of a run, and other CPUs begin another",
     ),
-    (Feature.PROFILES, Feature.PARTS, "profiles give CPUs and memory to whole GPUs"),
-    (Feature.PROFILES, Feature.CORES, _NO_MODEL),
     (Feature.PROFILES, Feature.AMOUNTS, "both say what CPUs and memory a job holds"),
     (
         Feature.PROFILES,
@@ -234,7 +221,6 @@ _NOT_YET = (
         Feature.RESTART,
         "copies are averaged when a round ends, and what was averaged is kept",
     ),
-    (Feature.CORES, Feature.AMOUNTS, "both say how many cores a job holds"),
     (Feature.WINDOW, Feature.STOPPED, "both say when the run ends"),
 )
 """Pairs that would have a meaning, and what would have to be said for it."""
@@ -243,8 +229,8 @@ _NOT_YET = (
 def _apart() -> Iterator[tuple[frozenset[Feature], str]]:
     for fact, features in _FACTS.items():
         for pair in combinations(sorted(features, key=list(Feature).index), 2):
-            # Types are told apart by rates.
-            if pair != (Feature.RATES, Feature.TYPES):
+            # Types are told apart by rates, and cores from GPUs by types.
+            if not _BY_RATES.issuperset(pair):
                 yield frozenset(pair), f"both say {fact}"
     for one, other, reason in (*_WORLD, *_NOT_YET):
         yield frozenset((one, other)), reason

@@ -26,7 +26,7 @@ from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import Feature, expect_together
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
-from shadowprice.instances.speeds.conditions import Conditions, fewest_nodes
+from shadowprice.instances.speeds.conditions import Conditions, fewest_nodes, on_whole_gpus
 from shadowprice.instances.speeds.sensitivity import proportional_share
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -273,7 +273,9 @@ class Instance:
             terms.append(SharingTerm(self.shared_s, types))
         parts = self.conditions
         if parts is not None and parts.sensitivity is not None:
-            terms.append(ProfilesTerm(parts.sensitivity, proportional_share(self.cluster)))
+            share = proportional_share(self.cluster)
+            part = (jobs.held_gpus / jobs.gpus).tolist()
+            terms.append(ProfilesTerm(parts.sensitivity, share, part))
         if parts is not None and parts.locality is not None:
             fewest = fewest_nodes(self.cluster).tolist()
             speeds = parts.locality.spread_speed.tolist()
@@ -304,14 +306,13 @@ class Instance:
         With job graphs, of every job if each iteration took alpha_min; with conditions, under the
         best.
         """
-        if self.conditions is not None:
-            best = self.conditions.best(self.workload)[:, None]
-            times = np.maximum(up_to_grid(self.plain_processing_s / best), TICK_S)
-        elif self.graphs is None:
-            times = self.plain_processing_s
-        else:
+        times = self.plain_processing_s
+        if self.graphs is not None:
             shortest = self.graphs.shortest_s(self.workload)
             times = np.repeat(shortest[:, None], len(self.cluster.gpu_types), axis=1)
+        if self.conditions is not None:
+            best = self.conditions.best(self.workload)[:, None]
+            times = np.maximum(up_to_grid(times / best), TICK_S)
         times.flags.writeable = False
         return times
 
@@ -375,7 +376,8 @@ class Instance:
     def shared_runs(self) -> SharedRuns:
         """Run times of jobs that share GPUs."""
         jobs, rates = self.workload, self.pair_rates
-        kind = rates.rows(jobs.model, jobs.gpus)
+        # Parts of GPUs and cores are shared otherwise than by a pair.
+        kind = np.where(on_whole_gpus(jobs), rates.rows(jobs.model, jobs.gpus), 0)
         return SharedRuns(rates, kind, jobs.gpus, jobs.work, self.processing_s)
 
     @cached_property

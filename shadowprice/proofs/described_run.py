@@ -15,8 +15,9 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.hypotheses import Hypotheses
 from shadowprice.solvers.asrpt.asrpt import Asrpt
+from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.protocol import JobAllocator, Placement
+from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Policy
 
 
@@ -51,9 +52,9 @@ class DescribedRun:
         types = instance.cluster.type_of_node
         pools = [0] * len(types) if instance.workload.throughput is None else types.tolist()
         allocator = self.placement.allocator(instance.cluster, pools)
-        if isinstance(allocator, JobAllocator):
-            for model in instance.workload.model.tolist():
-                allocator.arrive(model)
+        if allocator.told_of_jobs:
+            jobs = JobTable.of(instance, Environment.of(instance))
+            allocator.arrive(jobs, range(len(instance.workload)))
         return allocator.anywhere
 
 

@@ -43,6 +43,8 @@ _NO_TYPE = "gpu"
 _CORES = "cores"
 """GPU type of nodes that have cores of CPUs instead of GPUs, for jobs that ask for these."""
 LONGEST_TICKS = 2**52
+WHOLE_MILLI = 1000
+"""Thousandths of a whole GPU."""
 _REACHED = 1 + 1e-9
 """What CPUs and memory are multiplied with before they are compared with a profile's grid."""
 _DIGITS = Context(prec=60)
@@ -106,8 +108,8 @@ def beside_ticks(
 ) -> Ticks:
     """Whole jobs beside partners on GPUs of a type, row by row.
 
-    Two can share if they are different jobs of equal gang, each can run there alone, and the table
-    has a rate for both. The rate of the first kind beside the second is that of the entry (first,
+    Two can share if they are different jobs of equal gang on whole GPUs, each can run there alone, and the
+    table has a rate for both. The rate of the first kind beside the second is that of the entry (first,
     second), or else of the entry (second, first).
     """
     jobs = instance.workload
@@ -131,6 +133,8 @@ def beside_ticks(
         rates.append(known[key])
     able = (job != partner) & (jobs.gpus[job] == jobs.gpus[partner])
     able &= (alone[job, gpu_type] > 0) & (alone[partner, gpu_type] > 0)
+    whole_gpus = (jobs.gpu_milli == WHOLE_MILLI) & (jobs.allowed_types != _CORES)
+    able &= whole_gpus[job] & whole_gpus[partner]
     with np.errstate(divide="ignore", over="ignore"):
         whole = _up(jobs.work[job] / np.array(rates, dtype=np.float64))
     return np.where(able, whole, 0)
@@ -145,13 +149,18 @@ def slower_ticks(whole: Ticks, speed: NDArray[np.float64]) -> Ticks:
 def profile_speed(
     sensitivity: Sensitivity,
     job: NDArray[np.int64],
-    gpus: NDArray[np.int64],
+    gpus: NDArray[np.float64],
     cpus: NDArray[np.float64],
     memory_gb: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Speed of every row by its CPUs and memory, 0 with less than the profile's least.
 
     That of the largest measured amounts which what is held for each GPU reaches.
+
+    Parameters
+    ----------
+    gpus : ndarray, shape (R,)
+        GPUs of every row; of one in parts the part.
     """
     speed = np.zeros(len(job))
     of = sensitivity.of[job]

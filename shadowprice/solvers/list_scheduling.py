@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.workload import WHOLE_GPU
-from shadowprice.solvers.placement.amounts import AmountsAllocator
 from shadowprice.solvers.policy import Decision, JobColumns, State
 
 Priority = Callable[[JobColumns], NDArray[np.int64]]
@@ -58,11 +57,11 @@ def widest_of_prefix_first(
 def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Decision:
     """Give GPUs in this order, by count for each pool; then place, then fill what is left over."""
     jobs, running = live.jobs[order], live.running[order]
-    if state.quotas is not None:
+    if state.allocator.limits_starts:
         chosen = choose_by_pool(state, jobs.tolist())
-    elif state.counted is not None and not state.counted.by_count:
-        chosen = choose_with_amounts(state, state.counted, jobs.tolist())
-    elif state.parts is not None and state.one_pool:
+    elif state.allocator.beside.says:
+        chosen = choose_with_amounts(state, jobs.tolist())
+    elif state.allocator.in_parts and state.one_pool:
         held = live.gpus * live.gpu_milli
         chosen = choose_by_count(held[order], state.up_gpus * WHOLE_GPU)
     elif state.allocator.anywhere or state.one_pool:
@@ -107,63 +106,65 @@ def choose_by_count(gpus: NDArray[np.int64], capacity: int) -> NDArray[np.bool_]
 
 def choose_by_pool(state: State, jobs: list[int]) -> NDArray[np.bool_]:
     """The same over several pools: a running job keeps its pool, a waiting one takes its first with room."""
-    allocator, parts = state.allocator, state.parts
-    size: Mapping[int, int] | list[int] = state.gang
-    pools = {pool for job in jobs for pool in state.pools[job]}
-    room = {pool: allocator.free_in(pool) for pool in pools}
-    if parts is not None:
-        columns = state.columns(jobs)
-        held_milli = (columns.gpus * columns.gpu_milli).tolist()
-        size = dict(zip(jobs, held_milli, strict=True))
-        room = {pool: parts.free_milli_in(pool) for pool in pools}
-    held = {job: allocator.pool_of(pieces[0][0]) for job, pieces in state.running.items()}
+    allocator, size = state.allocator, _sizes(state, jobs)
+    free = allocator.free_milli_in if allocator.in_parts else allocator.free_in
+    room = {pool: free(pool) for pool in {pool for job in jobs for pool in state.pools[job]}}
+    held = _pools_held(state)
     for job, pool in held.items():
         room[pool] += size[job]
     chosen = np.zeros(len(jobs), dtype=bool)
-    quotas = state.quotas
-    left = [] if quotas is None else quotas.room(state.now_s)
+    limited, starts = allocator.limits_starts, allocator.planned_starts()
     for position, job in enumerate(jobs):
-        if quotas is not None and quotas.size_of(job) > max(left[quotas.tenant_of(job)], 0):
-            continue
         wanted = (held[job],) if job in held else state.pools[job]
         for pool in wanted:
             if room[pool] >= size[job]:
-                room[pool] -= size[job]
-                chosen[position] = True
-                if quotas is not None:
-                    left[quotas.tenant_of(job)] -= quotas.size_of(job)
+                if not limited or starts.take(job, state.gang[job]):
+                    room[pool] -= size[job]
+                    chosen[position] = True
                 break
     return chosen
 
 
-def choose_with_amounts(
-    state: State, allocator: AmountsAllocator, jobs: list[int]
-) -> NDArray[np.bool_]:
+def _pools_held(state: State) -> dict[int, int]:
+    """Pool that each running job is on."""
+    if state.one_pool:
+        return dict.fromkeys(state.running, 0)
+    pool_of = state.allocator.pool_of
+    return {job: pool_of(pieces[0][0]) for job, pieces in state.running.items()}
+
+
+def _sizes(state: State, jobs: list[int]) -> Mapping[int, int] | list[int]:
+    """GPUs of each job, in thousandths where jobs hold parts of them."""
+    if not state.allocator.in_parts:
+        return state.gang
+    columns = state.columns(jobs)
+    return dict(zip(jobs, (columns.gpus * columns.gpu_milli).tolist(), strict=True))
+
+
+def choose_with_amounts(state: State, jobs: list[int]) -> NDArray[np.bool_]:
     """The same where jobs hold CPUs and memory: a waiting job takes its first pool with room for all three.
 
     What is rounded on each node may be less than what is rounded once for the pool: who fits into an empty pool
     is not refused for that.
     """
-    held = {job: allocator.pool_of(pieces[0][0]) for job, pieces in state.running.items()}
+    allocator, size = state.allocator, _sizes(state, jobs)
+    beside = allocator.beside
+    held = _pools_held(state)
     pools = {pool for job in jobs for pool in state.pools[job]} | set(held.values())
-    free = allocator.free_in
-    size: Mapping[int, int] | list[int] = state.gang
-    if allocator.parts is not None:
-        columns, free = state.columns(jobs), allocator.parts.free_milli_in
-        size = dict(zip(jobs, (columns.gpus * columns.gpu_milli).tolist(), strict=True))
-    room = {pool: (free(pool), *allocator.left_in(pool)) for pool in pools}
-    holds = {job: allocator.held_by(job, pieces) for job, pieces in state.running.items()}
+    free = allocator.free_milli_in if allocator.in_parts else allocator.free_in
+    room = {pool: (free(pool), *beside.left_in(pool)) for pool in pools}
+    holds = {job: beside.held_by(job, pieces) for job, pieces in state.running.items()}
     for job, pool in held.items():
         gpus, cpus, memory = room[pool]
         room[pool] = (gpus + size[job], cpus + holds[job][0], memory + holds[job][1])
     chosen, used = np.zeros(len(jobs), dtype=bool), set[int]()
     for position, job in enumerate(jobs):
         for pool in (held[job],) if job in held else state.pools[job]:
-            amounts = holds[job] if job in held else allocator.needed(job, state.gang[job], pool)
+            amounts = holds[job] if job in held else beside.needed(job, state.gang[job], pool)
             left = tuple(
                 now - part for now, part in zip(room[pool], (size[job], *amounts), strict=True)
             )
-            if min(left) >= 0 or (pool not in used and allocator.fits_in(job, pool)):
+            if min(left) >= 0 or (pool not in used and beside.fits_in(job, pool)):
                 room[pool] = (left[0], left[1], left[2])
                 chosen[position] = True
                 used.add(pool)

@@ -17,7 +17,6 @@ from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.placement.quota_ledger import QuotaLedger
 from shadowprice.solvers.state import State
 
 __all__ = ["Decision", "JobColumns", "Knowledge", "Policy", "State"]
@@ -136,14 +135,14 @@ class Decision:
         PolicyError
             If the job's tenant has a quota, which this would exceed.
         """
-        if not self._admits(job, pieces):
+        if not self._allocator.admits(job, _width(pieces)):
             raise PolicyError(
-                f"job {job} is placed beyond its tenant's quota, expected a policy that asks `quotas` of the "
-                "state before, or leaves places to the placement"
+                f"job {job} is placed beyond its tenant's quota, expected a policy that asks `admits` of the "
+                "allocator before, or leaves places to the placement"
             )
-        if not self._take_exact(job, pieces):
+        if not self._allocator.hold(job, pieces):
             return False
-        self._begin(job, pieces)
+        self._note(job, pieces)
         if amounts is not None:
             self._tell(job, Feature.PROFILES, amounts)
         return True
@@ -178,9 +177,10 @@ class Decision:
             If the instance has no graphs, or it is no mapping of the job's replicas.
         """
         mapping, pieces = self._checked(job, mapping)
-        if not self._admits(job, pieces) or not self._take_exact(job, pieces):
+        allocator = self._allocator
+        if not allocator.admits(job, _width(pieces)) or not allocator.hold(job, pieces):
             return False
-        self._begin(job, pieces)
+        self._note(job, pieces)
         self._tell(job, Feature.GRAPHS, mapping)
         return True
 
@@ -207,10 +207,7 @@ class Decision:
             raise PolicyError(f"job {job} joins job {partner}, which holds no GPUs")
         if self.partner_of(partner) is not None or not state.can_share(job, partner, pieces):
             return False
-        quotas = state.quotas
-        if quotas is not None and not quotas.admits_beside(job, partner, state.now_s):
-            return False
-        if state.counted is not None and not state.counted.join(job, pieces):
+        if not self._allocator.join(job, partner, pieces):
             return False
         self._share(job, partner)
         self._note(job, pieces)
@@ -239,7 +236,7 @@ class Decision:
             # CPUs and memory that it was given for the nodes on which it no longer runs.
             self.fields.get(job, {}).pop(Feature.PROFILES, None)
         if partner is None:
-            self._state.release(job, pieces)
+            self._allocator.release(job, pieces)
         else:
             self._leave(job, pieces, partner)
             self._tell(job, Feature.SHARING, ALONE)
@@ -249,45 +246,23 @@ class Decision:
     def resume_in_place(self, job: int) -> bool:
         """Take a stop back if the very same GPUs are still free, or its partner is still alone."""
         state = self._state
-        partner, quotas = state.partner_of.get(job), state.quotas
-        if quotas is not None and not self._may_resume(job, quotas):
+        partner = state.partner_of.get(job)
+        if partner is not None:
+            if partner in self.stops:
+                partner = None
+            elif self.partner_of(partner) is not None:
+                return False
+        if not self._allocator.resume(job, state.running[job], partner, self.starts):
             return False
-        if partner is not None and partner not in self.stops:
-            if self.partner_of(partner) is not None:
-                return False
-            if state.counted is not None and not state.counted.join(job, state.running[job]):
-                return False
+        if partner is not None:
             self._share(job, partner)
-        elif not self._take_exact(job, state.running[job], again=True):
-            return False
-        elif quotas is not None:
-            quotas.take(job, _width(state.running[job]))
         self.stops.remove(job)
         return True
 
-    def _may_resume(self, job: int, quotas: QuotaLedger) -> bool:
-        """True if a job may go on: a smaller quota stops nobody, but others of its tenant may have started."""
-        if not self._others_begin(job, quotas):
-            return True
-        state = self._state
-        partner = state.partner_of.get(job)
-        if partner is not None and partner not in self.stops:
-            return quotas.admits_beside(job, partner, state.now_s)
-        return quotas.admits(job, state.now_s, _width(state.running[job]))
-
-    def _others_begin(self, job: int, quotas: QuotaLedger) -> bool:
-        """True if jobs of the same tenant were started."""
-        tenant = quotas.tenant_of(job)
-        return any(quotas.tenant_of(each) == tenant for each in self.starts)
-
     def _leave(self, job: int, pieces: Pieces, partner: int) -> None:
         """Free what a job holds beside the GPUs that its partner has to itself from now on."""
-        state = self._state
-        state.leave(job, pieces, partner)
-        quotas = state.quotas
-        if quotas is None or not quotas.exceeded(partner, state.now_s):
-            return
-        if self._others_begin(partner, quotas):
+        self._allocator.leave(job, partner, pieces)
+        if self._allocator.crowded(partner, pieces, self.starts):
             raise PolicyError(
                 f"job {job} is stopped after others of the tenant of its partner, job {partner}, were started, "
                 "which now exceed its quota; expected stops before starts"
@@ -315,38 +290,14 @@ class Decision:
             if pool not in pools:
                 return False
             pools = (pool,)
-        if state.quotas is not None and not state.quotas.admits(job, state.now_s):
-            return False
-        if state.job_allocator is None:
-            pieces = self._allocator.take(state.gang[job], pools)
-        else:
-            pieces = state.job_allocator.take_for(job, state.gang[job], pools)
+        pieces = self._allocator.take(job, state.gang[job], pools)
         if pieces is None:
             return False
-        # As in _begin, whose call would be a hundredth of a run's time.
+        # As in _note, whose call would be a hundredth of a run's time.
         if job in self.starts:
             raise self._twice(job)
         self.starts[job] = pieces
-        if state.quotas is not None:
-            state.quotas.take(job)
         return True
-
-    def _take_exact(self, job: int, pieces: Pieces, *, again: bool = False) -> bool:
-        """Reserve what a job holds on exactly these GPUs; False, and no change, if it is not free."""
-        holders = self._state.holders
-        if holders is None:
-            return self._allocator.take_exact(pieces)
-        return holders.take_exact_for(job, pieces, again=again)
-
-    def _admits(self, job: int, pieces: Pieces) -> bool:
-        """True if the job's tenant, should it have a quota, may begin to hold these GPUs as well."""
-        quotas = self._state.quotas
-        return quotas is None or quotas.admits(job, self._state.now_s, _width(pieces))
-
-    def _begin(self, job: int, pieces: Pieces) -> None:
-        self._note(job, pieces)
-        if self._state.quotas is not None:
-            self._state.quotas.take(job, _width(pieces))
 
     def _note(self, job: int, pieces: Pieces) -> None:
         if job in self.starts:
@@ -357,8 +308,6 @@ class Decision:
         return PolicyError(f"job {job} is started twice at {self._state.now_s} s")
 
     def _share(self, job: int, partner: int) -> None:
-        if self._state.quotas is not None:
-            self._state.quotas.share(job, partner)
         self._tell(job, Feature.SHARING, partner)
         self._tell(partner, Feature.SHARING, job)
 

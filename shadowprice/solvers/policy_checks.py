@@ -135,7 +135,7 @@ def _check_starts(policy: Policy, state: State, decision: Decision, free: int) -
                     f"one GPU of a node from 0 to {nodes - 1}",
                 )
             free -= gpus
-    if state.sharing or state.parts is not None:
+    if state.sharing or state.allocator.in_parts:
         # Who joins others on a GPU takes none, and who leaves them gives none back.
         return
     for job in decision.stops:

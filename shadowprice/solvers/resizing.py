@@ -10,7 +10,7 @@ from shadowprice.solvers.policy import Decision, State
 
 def can_grow(state: State) -> bool:
     """True where jobs may hold more than their gang, on GPUs that are all alike."""
-    plain = state.one_pool and state.parts is None and state.quotas is None
+    plain = state.one_pool and not (state.allocator.in_parts or state.allocator.limits_starts)
     alone = not (state.profiled or state.sharing or state.mapped)
     return state.environment.elastic and plain and alone
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.cluster import CORES
-from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import shape_of
@@ -21,15 +19,7 @@ from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportio
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.knowledge import Knowledge
-from shadowprice.solvers.placement.amounts import AmountsAllocator
-from shadowprice.solvers.placement.parts import PartsAllocator
-from shadowprice.solvers.placement.protocol import (
-    Allocator,
-    HolderAllocator,
-    JobAllocator,
-    Pieces,
-)
-from shadowprice.solvers.placement.quota_ledger import QuotaLedger
+from shadowprice.solvers.placement.protocol import Allocator, Pieces
 
 Notes = TypeVar("Notes")
 
@@ -74,17 +64,8 @@ class State:
     one_pool : bool
         Whether all GPUs are alike to the jobs.
     allocator : Allocator
-        Free GPUs, and where the next gang would go.
-    job_allocator : JobAllocator or None
-        The same if it treats jobs differently.
-    holders : HolderAllocator or None
-        The same if it knows who holds what.
-    parts : PartsAllocator or None
-        The same where some jobs hold a part of a GPU.
-    counted : AmountsAllocator or None
-        The same where jobs may ask for CPUs and memory, which are then given out with their GPUs.
-    quotas : QuotaLedger or None
-        GPUs that tenants hold, where they have quotas; starts that exceed them do not fit.
+        Free GPUs, where the next gang would go, and what else jobs hold: parts of GPUs, CPUs and memory that they
+        ask for, the quotas of their tenants. What has no room for all of it does not fit.
     arrived, finished : list of int
         Jobs that arrived or finished since the last decision. A job that lost a node has finished, and
         arrives again with the work that it had not saved.
@@ -101,23 +82,19 @@ class State:
         "_live",
         "_notes",
         "_service_gpu_s",
+        "_told_of_jobs",
         "allocator",
         "amounts",
         "arrived",
-        "counted",
         "down_nodes",
         "environment",
         "failed",
         "finished",
         "gang",
-        "holders",
-        "job_allocator",
         "now_s",
         "one_pool",
         "partner_of",
-        "parts",
         "pools",
-        "quotas",
         "running",
         "waiting",
         "waiting_gpus",
@@ -140,16 +117,7 @@ class State:
         self.pools = self._jobs.pools
         self.one_pool = len(environment.pools.names) == 1
         self.allocator = allocator
-        self.job_allocator = allocator if isinstance(allocator, JobAllocator) else None
-        self.holders = allocator if isinstance(allocator, HolderAllocator) else None
-        self.counted = allocator if isinstance(allocator, AmountsAllocator) else None
-        self.parts = allocator if isinstance(allocator, PartsAllocator) else None
-        if self.counted is not None:
-            self.parts = self.counted.parts
-        quotas = environment.cluster.quotas
-        names = environment.pools.names
-        cores = names.index(CORES) if CORES in names else -1
-        self.quotas = None if quotas is None else QuotaLedger(quotas, cores)
+        self._told_of_jobs = allocator.told_of_jobs
         self.now_s = 0.0
         self.waiting: OrderedDict[int, None] = OrderedDict()
         self.waiting_gpus = 0
@@ -254,18 +222,19 @@ class State:
     @property
     def everything_fits(self) -> bool:
         """True if all waiting jobs can start beside the running ones, wherever the GPUs are."""
+        allocator = self.allocator
         return (
-            self.quotas is None
-            and self.allocator.anywhere
-            and self.waiting_gpus <= self.allocator.free_gpus
+            allocator.anywhere
+            and self.waiting_gpus <= allocator.free_gpus
+            and not allocator.limits_starts
         )
 
     @property
     def fits_by_count(self) -> bool:
         """True if as many GPUs are free as all waiting jobs need, though perhaps badly spread."""
-        amounts = self.counted is None or self.counted.by_count
-        plain = self.parts is None and amounts and self.quotas is None and self.one_pool
-        return plain and self.waiting_gpus <= self.allocator.free_gpus
+        allocator = self.allocator
+        fits = self.one_pool and self.waiting_gpus <= allocator.free_gpus
+        return fits and allocator.by_count
 
     def free_gpus_by_node(self) -> list[int]:
         """Free GPUs of every node, what the decision so far reserves left out; O(nodes)."""
@@ -396,41 +365,8 @@ class State:
             live[job] = waiting[job] = None
             self.waiting_gpus += gang[job]
             arrived.append(job)
-        if self.job_allocator is not None:
-            for model in self._jobs.text("model", range(first, end)).tolist():
-                self.job_allocator.arrive(model)
-        if self.parts is not None:
-            self.parts.holds(self._jobs.counts("gpu_milli")[first:end].tolist())
-        if self.quotas is not None:
-            self.quotas.arrive(self._jobs, range(first, end))
-
-    def release(self, job: int, pieces: Pieces) -> None:
-        """Engine: free the GPUs of a job, or the part of one that it holds."""
-        if self.quotas is not None:
-            self.quotas.give_back(job)
-        if self.holders is not None:
-            return self.holders.give_back_of(job, pieces)
-        return self.allocator.give_back(pieces)
-
-    def placed(self, job: int) -> dict[Feature, Any]:
-        """Engine: what the placement has chosen for a job beside its nodes: the GPU that it holds a part of."""
-        return {} if self.parts is None else {Feature.PARTS: self.parts.index_of(job)}
-
-    def leave(self, job: int, pieces: Pieces, partner: int) -> None:
-        """Engine: a job leaves GPUs that its partner goes on holding; free what it holds beside them."""
-        if self.quotas is not None:
-            self.quotas.leave(job, partner)
-        if self.counted is not None:
-            self.counted.leave(job, pieces)
-
-    def take_again(self, job: int) -> bool:
-        """Engine: take what a running job holds once more, after it was released; False if it is not free."""
-        pieces = self.running[job]
-        if self.quotas is not None:
-            self.quotas.take(job, sum(gpus for _, gpus in pieces))
-        if self.holders is not None:
-            return self.holders.take_exact_for(job, pieces, again=True)
-        return self.allocator.take_exact(pieces)
+        if self._told_of_jobs:
+            self.allocator.arrive(self._jobs, range(first, end))
 
     def readmit(self, job: int, left_s: float) -> None:
         """Engine: a job that had to leave before its end arrives again with so much work left."""

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
@@ -252,6 +253,83 @@ EXAMPLES = {
         ((0, 0, 2, 0, 2), (1, 0, 1, 0, 4)),
         {0.0: lambda decision: (decision.start_at(0, ((0, 2),)), decision.start(1))},
     ),
+    "sharing and parts": Example(
+        "Who holds a part of a GPU pairs with nobody, whatever the rates say: job 1 waits for a whole one.",
+        Instance(
+            Cluster((Node(1, gpu_type="any"),)),
+            jobs(gpu_milli=[500, 1000]),
+            pair_throughputs=PAIRS,
+        ),
+        ((0, 0, 1, 0, 4), (1, 0, 1, 4, 8)),
+        {0.0: lambda decision: (decision.start(0), decision.join(1, 0))},
+    ),
+    "sharing and cores": Example(
+        "Cores are nobody's to share, though the table has rates for nodes of that name.",
+        Instance(
+            Cluster((Node(1, gpu_type="any"), Node(1, gpu_type="cores"))),
+            jobs(allowed_types=["cores", "cores"]),
+            pair_throughputs=Throughputs(("cores",), {}, {("cores", ("", 1), ("", 1)): (0.5, 0.5)}),
+        ),
+        ((0, 1, 1, 0, 4), (1, 1, 1, 4, 8)),
+        {0.0: lambda decision: (decision.start(0), decision.join(1, 0))},
+    ),
+    "cores and amounts": Example(
+        "There are cores for both, and of 8 GB of memory 5 for one.",
+        Instance(
+            Cluster((Node(1), Node(2, gpu_type="cores", memory_gb=8.0))),
+            jobs(allowed_types=["cores", "cores"], memory_gb=[5.0, 5.0]),
+        ),
+        ((0, 1, 1, 0, 4), (1, 1, 1, 4, 8)),
+    ),
+    "graphs and profiles": Example(
+        "Four iterations take 3 s, as above, and with one CPU for each GPU of two twice that.",
+        Instance(
+            Cluster((Node(4, cpus=8.0, memory_gb=4.0),)),
+            jobs(gpus=2),
+            graphs=JobGraphs((TWO_STAGES,), np.zeros(2, dtype=np.int64), Network(2**30, 2**28, 4)),
+            conditions=Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64))),
+        ),
+        ((0, 0, 2, 0, 6), (1, 0, 2, 0, 3)),
+        {0.0: lambda decision: decision.start_at(0, ((0, 2),), ((2.0, 2.0),))},
+    ),
+    "graphs and parts": Example(
+        "One replica on half a GPU takes 0.5 s an iteration; two of them are on the one GPU at once.",
+        Instance(
+            Cluster((Node(1),)),
+            jobs(gpu_milli=[500, 500]),
+            graphs=JobGraphs(
+                (JobGraph("one stage", (Stage("a", 1, 0.25, 0.25, 0),), ()),),
+                np.zeros(2, dtype=np.int64),
+                Network(2**30, 2**28, 2),
+            ),
+        ),
+        ((0, 0, 1, 0, 2), (1, 0, 1, 0, 2)),
+    ),
+    "profiles and parts": Example(
+        "Half a GPU has half of its share, one CPU, which is two for a whole one: speed 1. Job 1 was given half of that.",
+        Instance(
+            Cluster((Node(1, cpus=2.0, memory_gb=1.0),)),
+            jobs(gpu_milli=[500, 500]),
+            conditions=Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64))),
+        ),
+        ((0, 0, 1, 0, 4), (1, 0, 1, 0, 8)),
+        {
+            0.0: lambda decision: (
+                decision.start(0),
+                decision.start_at(1, ((0, 1),), ((0.5, 0.5),)),
+            )
+        },
+    ),
+    "profiles and cores": Example(
+        "Cores run at speed 1 and hold no CPUs beside them; job 0 has half of its CPUs.",
+        Instance(
+            Cluster((Node(1, cpus=2.0, memory_gb=1.0), Node(2, gpu_type="cores"))),
+            jobs(allowed_types=["", "cores"]),
+            conditions=Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64))),
+        ),
+        ((0, 0, 1, 0, 8), (1, 1, 1, 0, 4)),
+        {0.0: lambda decision: decision.start_at(0, ((0, 1),), ((1.0, 1.0),))},
+    ),
 }
 
 
@@ -276,3 +354,21 @@ def test_engine_and_verifier_agree_with_the_hand(name: str) -> None:
         end_s[(s.job == s.job[last]) & (s.end_s == s.end_s[last])] += by_s
         with pytest.raises(Violation):
             verify(done.instance, replace(s, end_s=end_s))
+
+
+def test_cores_are_given_no_cpus() -> None:
+    example = EXAMPLES["profiles and cores"]
+    given = Scripted({0.0: lambda decision: decision.start_at(1, ((1, 1),), ((1.0, 0.0),))})
+    with pytest.raises(InputError, match="job 1: holds cores and is given CPUs and memory"):
+        run(example.instance, given)
+    done = run(example.instance, Scripted(example.steps)).schedule
+    assert done.cpus is not None
+    cpus = np.where(done.job == 1, 1.0, done.cpus)
+    with pytest.raises(Violation, match="holds cores and 1 CPUs beside them, expected none"):
+        verify(example.instance, replace(done, cpus=cpus))
+
+
+def test_cores_ask_for_no_cpus() -> None:
+    cluster = Cluster((Node(1), Node(2, gpu_type="cores", cpus=8.0)))
+    with pytest.raises(InputError, match="holds 1 cores and asks for 2 CPUs beside them"):
+        Instance(cluster, jobs(allowed_types=["", "cores"], cpus=[0.0, 2.0]))

@@ -417,7 +417,7 @@ def test_nobody_joins_a_job_that_is_stopped() -> None:
     jobs = Workload.from_columns(arrival_s=[0] * 2, gpus=[1] * 2, work=[9.0] * 2, model=["a"] * 2)
     together = table({("a", "a"): (0.5, 0.5)}, ("gpu",))
     state = state_of(Instance(Cluster.parse("1x1"), jobs, pair_throughputs=together))
-    assert state.allocator.take(1, (0,)) == ((0, 1),)
+    assert state.allocator.take(0, 1, (0,)) == ((0, 1),)
     state.started(0, ((0, 1),), 0.0, 1.0)
     decision = Decision(state)
     decision.stop(0)
@@ -431,7 +431,7 @@ def test_a_stop_of_one_of_two_is_taken_back_while_the_other_is_still_alone() -> 
         Cluster.parse("1x1"), jobs, pair_throughputs=table({("a", "a"): (0.5, 0.5)}, ("gpu",))
     )
     state = state_of(instance)
-    assert state.allocator.take(1, (0,)) == ((0, 1),)
+    assert state.allocator.take(0, 1, (0,)) == ((0, 1),)
     for job in (0, 1):
         state.started(job, ((0, 1),), 0.0, 0.5)
     state.partner_of.update({0: 1, 1: 0})

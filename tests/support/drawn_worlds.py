@@ -125,7 +125,8 @@ def _nodes(draw: _Draw) -> tuple[SmallNode, ...]:
         each = random.choice((2, 3, 4))
         nodes = [replace(node, cpus=each * node.gpus, memory_gb=8 * node.gpus) for node in nodes]
     if "cores" in draw:
-        nodes.append(SmallNode(random.randint(1, 3), CORES))
+        room = 8 if "amounts" in draw else 0
+        nodes.append(SmallNode(random.randint(1, 3), CORES, memory_gb=room))
     return tuple(nodes)
 
 
@@ -167,15 +168,17 @@ def _jobs(draw: _Draw, nodes: tuple[SmallNode, ...]) -> tuple[SmallJob, ...]:
             job = _fitted(draw, job, room)
         jobs.append(_more(draw, job, model, gpus, spread, doubling, profiles))
     jobs.sort(key=lambda job: job.release)
-    if "amounts" in draw and not any(job.cpus or job.memory_gb for job in jobs):
-        jobs[0] = replace(jobs[0], cpus=1)
     if "cores" in draw:
         some = [k for k in range(1, len(jobs)) if jobs[k].on_cores] or [len(jobs) - 1]
         for k, job in enumerate(jobs):
             jobs[k] = _onto_cores(draw, job, nodes) if k in some else replace(job, on_cores=False)
+    if "amounts" in draw and not any(job.cpus or job.memory_gb for job in jobs):
+        jobs[0] = replace(jobs[0], cpus=1)
     if "parts" in draw and all(job.milli == 1000 for job in jobs):
         asked = {"cpus": min(jobs[0].cpus, 1), "memory_gb": min(jobs[0].memory_gb, 4)}
-        jobs[0] = replace(jobs[0], gang=1, milli=random.choice((100, 250, 500)), **asked)
+        graph = {} if jobs[0].graph is None else {"graph": GRAPHS[0]}
+        milli = random.choice((100, 250, 500))
+        jobs[0] = replace(jobs[0], gang=1, milli=milli, **asked, **graph)
     if "copies" in draw:
         least = min(node.cpus for node in nodes), min(node.memory_gb for node in nodes)
         jobs = [
@@ -189,7 +192,17 @@ def _onto_cores(draw: _Draw, job: SmallJob, nodes: tuple[SmallNode, ...]) -> Sma
     room = sum(node.gpus for node in nodes if node.kind == CORES)
     rates = None if job.rates is None else {**job.rates, CORES: ONE}
     gang = draw.random.randint(1, room)
-    return replace(job, on_cores=True, gang=gang, milli=1000, rates=rates, widest=0)
+    memory = min(job.memory_gb, min(node.memory_gb for node in nodes if node.kind == CORES))
+    return replace(
+        job,
+        on_cores=True,
+        gang=gang,
+        milli=1000,
+        rates=rates,
+        widest=0,
+        cpus=0,
+        memory_gb=memory,
+    )
 
 
 def _rates(draw: _Draw, nodes: tuple[SmallNode, ...]) -> Mapping[str, Fraction] | None:
@@ -240,7 +253,8 @@ def _more(
     if "cores" in draw and random.random() < 0.4:
         job = replace(job, on_cores=True)
     if "graphs" in draw:
-        graph = random.choice([g for g in GRAPHS if sum(s.replicas for s in g.stages) <= 2])
+        most = 2 if job.milli == 1000 else 1
+        graph = random.choice([g for g in GRAPHS if sum(s.replicas for s in g.stages) <= most])
         gang = sum(stage.replicas for stage in graph.stages)
         job = replace(job, graph=graph, gang=gang, rates=None)
     if "amounts" in draw and random.random() < 0.7:
@@ -257,7 +271,7 @@ def _pairs(
     kinds = list(dict.fromkeys(node.kind for node in nodes))
     random.shuffle(kinds)
     found = {}
-    for kind in kinds:
+    for kind in [each for each in kinds if each != CORES]:
         shares = random.choice(((ONE,), (EIGHTH,), (HALF, Fraction(3, 4), ONE, Fraction(5, 4))))
         for gang in sorted({job.gang for job in jobs}):
             by_model = {job.model: job for job in jobs if job.gang == gang}

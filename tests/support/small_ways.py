@@ -114,7 +114,7 @@ def widths(job: SmallJob) -> Iterator[tuple[int, Fraction]]:
 
 def amounts(job: SmallJob) -> Iterator[tuple[int, int, Fraction]]:
     """CPUs and memory for each GPU that a job may be given, and its speed with them."""
-    if job.profile is None:
+    if job.profile is None or job.on_cores:
         yield 0, 0, Fraction(1)
         return
     for i, cpus in enumerate(job.profile.cpus):
@@ -134,19 +134,17 @@ def ways_of(world: World, job: SmallJob) -> list[Way]:
                 continue
             spread = not job.on_cores and sum(map(bool, at)) > fewest(world, width)
             speed = wider * (job.spread if spread else 1)
-            if job.graph is not None:
-                found += mapped(job, at, asked(world, job, at))
-                continue
-            alone = whole_ticks(job.work / rate)
             for cpus, memory, fed in amounts(job):
-                ticks = slower(alone, speed * fed)
                 if job.profile is not None:
-                    given = [tuple(Fraction(each * n) for n in at) for each in (cpus, memory)]
+                    part = Fraction(job.milli, WHOLE)
+                    given = [tuple(each * part * n for n in at) for each in (cpus, memory)]
                 else:
                     given = asked(world, job, at)
-                found += [
-                    Way(at, ticks, part, given[0], given[1]) for part in parts(world, job, at)
-                ]
+                if job.graph is not None:
+                    found += mapped(world, job, at, given, fed)
+                    continue
+                ticks = slower(whole_ticks(job.work / rate), speed * fed)
+                found += [Way(at, ticks, gpu, given[0], given[1]) for gpu in parts(world, job, at)]
     return found
 
 
@@ -176,8 +174,10 @@ def asked(world: World, job: SmallJob, at: Counts) -> list[tuple[Fraction, ...]]
     return [tuple(cpus), tuple(memory)]
 
 
-def mapped(job: SmallJob, at: Counts, given: Sequence[tuple[Fraction, ...]]) -> Iterator[Way]:
-    """All mappings of a job's replicas to its GPUs, with the CPUs and memory that it holds there."""
+def mapped(
+    world: World, job: SmallJob, at: Counts, given: Sequence[tuple[Fraction, ...]], fed: Fraction
+) -> Iterator[Way]:
+    """All mappings of a job's replicas to its GPUs, with the CPUs and memory that it holds there, and its speed."""
     graph = job.graph
     assert graph is not None
 
@@ -192,8 +192,9 @@ def mapped(job: SmallJob, at: Counts, given: Sequence[tuple[Fraction, ...]]) -> 
 
     for stages in place(0, at):
         alpha = iteration_s(graph, stages)
-        ticks = whole_ticks(job.work * alpha)
-        yield Way(at, ticks, NOBODY, given[0], given[1], stages)
+        ticks = slower(whole_ticks(job.work * alpha), fed)
+        for gpu in parts(world, job, at):
+            yield Way(at, ticks, gpu, given[0], given[1], stages)
 
 
 def iteration_s(graph: SmallGraph, stages: tuple[Counts, ...]) -> Fraction:
@@ -225,6 +226,8 @@ def iteration_s(graph: SmallGraph, stages: tuple[Counts, ...]) -> Fraction:
 def shared_ticks(world: World, job: SmallJob, partner: SmallJob, way: Way) -> int:
     """Whole run of a job beside another on these GPUs [ticks]; 0 where the two may not share them."""
     if not world.pairs or job.gang != partner.gang or sum(way.at) != job.gang:
+        return 0
+    if min(job.milli, partner.milli) < WHOLE or job.on_cores or partner.on_cores:
         return 0
     kinds = {node.kind for node, n in zip(world.nodes, way.at, strict=True) if n}
     times = []

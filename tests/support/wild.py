@@ -78,7 +78,7 @@ class Wild:
         if state.mapped:
             return decision.start_mapped(job, self._mapping(draw, state, job, pieces))
         width = sum(gpus for _, gpus in pieces)
-        if state.quotas is not None and not state.quotas.admits(job, state.now_s, width):
+        if not state.allocator.admits(job, width):
             return False
         amounts = self._amounts(draw, state, job, pieces) if state.profiled else None
         return decision.start_at(job, pieces, amounts)
@@ -103,12 +103,15 @@ class Wild:
     ) -> tuple[tuple[float, float], ...]:
         """A share of CPUs and memory, or half the CPUs where the job runs with these."""
         cpus, memory_gb = state.share_per_gpu
+        part = float(state.columns((job,)).gpu_milli[0]) / 1000
+        if state.pools_of_gpus.names[state.pools[job][0]] == "cores":
+            part = 0.0
         given = []
         for _, gpus in pieces:
             factor = draw.choice((1.0, 0.5))
             if not state.profile_of(job).at(cpus * factor, memory_gb):
                 factor = 1.0
-            given.append((cpus * gpus * factor, memory_gb * gpus))
+            given.append((cpus * gpus * factor * part, memory_gb * gpus * part))
         return tuple(given)
 
     @staticmethod

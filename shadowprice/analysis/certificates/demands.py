@@ -31,6 +31,7 @@ from shadowprice.instances.copies import total_steps
 from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.schedule_class import AMPLE_TYPES
+from shadowprice.instances.speeds.conditions import on_whole_gpus
 from shadowprice.proofs import graph_time, run_speed
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 
@@ -83,8 +84,8 @@ GAIN_UNIT = 2**20
 _MULTIPLE = 1000
 """Parts of a GPU in which areas are searched for prices, where jobs do not hold their gangs all the time."""
 
-Sort = tuple[str, int]
-"""Model and gang of a job, of which the speed of pairs depends."""
+Sort = tuple[str, int, bool]
+"""Model and gang of a job, of which the speed of pairs depends, and whether it holds whole GPUs."""
 
 
 @dataclass(frozen=True)
@@ -214,9 +215,10 @@ def speeds_by_width(instance: Instance, job: int) -> list[float]:
 
 
 def sorts(instance: Instance) -> tuple[list[Sort], list[int]]:
-    """Sorts of jobs in order of appearance, and that of every job."""
+    """Sorts of jobs in order of appearance, and that of every job; who holds a part or cores shares with nobody."""
     jobs = instance.workload
-    every = list(zip(jobs.model.tolist(), jobs.gpus.tolist(), strict=True))
+    columns = jobs.model, jobs.gpus, on_whole_gpus(jobs)
+    every = list(zip(*(column.tolist() for column in columns), strict=True))
     place = {sort: k for k, sort in enumerate(dict.fromkeys(every))}
     return list(place), [place[sort] for sort in every]
 
@@ -264,7 +266,8 @@ def widths_and_ticks(instance: Instance, job: int, ticks: int) -> Iterator[tuple
     """Widths of a job, and ticks of all of it at each, not spread and with the best of CPUs and memory."""
     conditions = instance.conditions
     speed = 1.0
-    if conditions is not None and conditions.sensitivity is not None:
+    fed = conditions is not None and not instance.workload.on_cores[job]
+    if fed and conditions is not None and conditions.sensitivity is not None:
         speed = conditions.sensitivity.profile_of(job).best
     by_width = speeds_by_width(instance, job)
     for width, more in enumerate(by_width, int(instance.workload.gpus[job])):
@@ -319,7 +322,12 @@ def _of_graphs(instance: Instance, graphs: JobGraphs) -> list[int]:
     """Ticks of every job if no traffic disturbed another and all went at the greatest bandwidth."""
     least = np.array([_unhindered_s(graph, graphs.network) for graph in graphs.graph])
     ticks = run_speed.iterations_ticks(instance.workload.work, least[graphs.of])
-    return [int(each) for each in ticks]
+    if instance.conditions is None:
+        return [int(each) for each in ticks]
+    return [
+        min(each for _, each in widths_and_ticks(instance, job, int(plain)))
+        for job, plain in enumerate(ticks)
+    ]
 
 
 def spread_ticks(graphs: JobGraphs, work: NDArray[np.float64]) -> list[int]:
@@ -421,7 +429,8 @@ def _class(instance: Instance, pairs: bool) -> str:
         return f"schedules in which a job is at most {instance.copies.max_copies} copies on whole nodes"
     share = "at most two jobs share a GPU" if pairs else "no two jobs share a GPU"
     if Feature.PARTS in instance.features:
-        share = "no GPU is held by more than all of it"
+        more = f"{share} or no more than all of it is held in parts"
+        share = more if pairs else "no GPU is held by more than all of it"
     grow = " and gangs may grow" if bool(may_grow(instance).any()) else ""
     where = "".join(words for each, words in _UNDER.items() if each in instance.features)
     lose = ", jobs restart when preempted" if instance.restarts else ""

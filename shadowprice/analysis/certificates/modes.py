@@ -133,7 +133,9 @@ def written_modes(instance: Instance, *, pairs: bool, consolidated: bool) -> Ite
             yield _of_pairs(instance, found)
         return
     alone = replace(instance, pair_throughputs=None)
-    if Feature.PROFILES in alone.features or may_grow(alone).any():
+    # Of graphs run times depend on more than a type.
+    by_amounts = Feature.PROFILES in alone.features and Feature.GRAPHS not in alone.features
+    if by_amounts or may_grow(alone).any():
         yield _of_amounts(alone)
     if missing(alone, NODE_KNOWS):
         return
@@ -228,7 +230,7 @@ def _pool_of_type(instance: Instance, pools: int) -> list[int]:
 
 def _best_speed(instance: Instance, job: int) -> float:
     parts = instance.conditions
-    if parts is None or parts.sensitivity is None:
+    if parts is None or parts.sensitivity is None or instance.workload.on_cores[job]:
         return 1.0
     return parts.sensitivity.profile_of(job).best
 
@@ -278,12 +280,17 @@ def _times_on_nodes(
     fits = fits_a_node(instance.cluster, jobs)
     alone = run_speed.alone_ticks(instance)
     near = far = np.zeros((len(jobs), types), dtype=np.int64)
+    best = np.array([_best_speed(instance, j) for j in range(len(jobs))])
     if graphs is not None:
         ones = np.ones((1, types), dtype=np.int64)
-        near = np.array(on_one_node_ticks(graphs, jobs.work))[:, None] * ones
-        far = np.array(spread_ticks(graphs, jobs.work))[:, None] * ones
+        near, far = (
+            np.where(ticks > 0, run_speed.slower_ticks(ticks, best), 0)[:, None] * ones
+            for ticks in map(
+                np.array,
+                (on_one_node_ticks(graphs, jobs.work), spread_ticks(graphs, jobs.work)),
+            )
+        )
     else:
-        best = np.array([_best_speed(instance, j) for j in range(len(jobs))])
         slow = (
             np.ones(len(jobs))
             if parts is None or parts.locality is None
@@ -325,7 +332,7 @@ def _of_pairs(instance: Instance, proposed: JobModes) -> WrittenModes:
     ]
     type_names, _ = run_speed.gpu_types(cluster)
     per_type = _gpus_by_type(instance)
-    gangs = np.array([gang for _, gang in names])
+    gangs = np.array([gang for _, gang, _ in names])
     kind = np.array(of, dtype=np.int64)
     rows: list[list[Any]] = []
     source, capacity, uses = [], [], []
@@ -358,11 +365,13 @@ def _of_amounts(instance: Instance) -> WrittenModes:
     kind = np.zeros(len(jobs), dtype=np.int64)
     for j, gang in enumerate(jobs.gpus.tolist()):
         speeds = speeds_by_width(instance, j)
-        profile = -1 if profiles is None else int(profiles.of[j])
+        profile = -1 if profiles is None or jobs.on_cores[j] else int(profiles.of[j])
         key = gang, profile, *speeds
         if key not in number:
             number[key] = len(points)
-            cells = [(0, 0, 1.0)] if profiles is None else profile_cells(profiles.profiles[profile])
+            cells = [(0, 0, 1.0)]
+            if profiles is not None and profile >= 0:
+                cells = profile_cells(profiles.profiles[profile])
             points.append(_best_points(gang, speeds, cells))
         kind[j] = number[key]
     modes = _modes_of_points(instance, points, kind)

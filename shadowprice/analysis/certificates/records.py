@@ -282,8 +282,8 @@ def _spread(instance: Instance) -> FieldsOfJob:
 
 
 def _profile(instance: Instance) -> FieldsOfJob:
-    of = _sensitivity(instance).of
-    return lambda job: {"profile": int(of[job])}
+    of, on_cores = _sensitivity(instance).of, instance.workload.on_cores
+    return lambda job: {} if on_cores[job] else {"profile": int(of[job])}
 
 
 def _graph(instance: Instance) -> FieldsOfJob:
@@ -432,11 +432,11 @@ def _rows(schedule: Schedule, order: NDArray[np.int64]) -> Iterator[tuple[int, R
 
 
 class _PieceFields:
-    """Third entry of pieces of runs: a GPU held in part, a row of a profile, or replicas of stages."""
+    """Further entries of pieces of runs: a GPU held in part, a row of a profile, replicas of stages."""
 
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
         self._schedule = schedule
-        self._milli = instance.workload.gpu_milli
+        self._milli, self._on_cores = instance.workload.gpu_milli, instance.workload.on_cores
         conditions = instance.conditions
         self._cell: NDArray[np.int64] | None = None
         if conditions is not None and conditions.sensitivity is not None:
@@ -452,8 +452,9 @@ class _PieceFields:
         assert s.cpus is not None
         assert s.memory_gb is not None
         axes = (profile.cpus_per_gpu, s.cpus), (profile.memory_gb_per_gpu, s.memory_gb)
+        gpus = s.gpus[rows] * self._milli[s.job[rows]] / WHOLE_GPU
         at = [
-            np.searchsorted(axis, held[rows] / s.gpus[rows] * _REACHED, side="right") - 1
+            np.searchsorted(axis, held[rows] / gpus * _REACHED, side="right") - 1
             for axis, held in axes
         ]
         number = np.cumsum(profile.speed.ravel() > 0) - 1
@@ -463,10 +464,11 @@ class _PieceFields:
     def of(self, row: int) -> list[Any]:
         """Entries of a row beyond its node and GPUs."""
         s = self._schedule
-        if s.stages is not None:
-            return [[int(count) for count in s.stages[row]]]
-        if self._cell is not None:
-            return [int(self._cell[row])]
+        found: list[Any] = []
         if s.shared_gpu is not None and self._milli[s.job[row]] < WHOLE_GPU:
-            return [int(s.shared_gpu[row])]
-        return []
+            found.append(int(s.shared_gpu[row]))
+        if self._cell is not None and not self._on_cores[s.job[row]]:
+            found.append(int(self._cell[row]))
+        if s.stages is not None:
+            found.append([int(count) for count in s.stages[row]])
+        return found

@@ -21,7 +21,9 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.terms.term import NO_FIELDS, Fields, fielded
 from shadowprice.solvers.job_table import Environment, JobTable
-from shadowprice.solvers.placement.protocol import Pieces, Placement
+from shadowprice.solvers.placement.amounts import CpusAndMemory
+from shadowprice.solvers.placement.ledger import with_resources
+from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
 from shadowprice.solvers.policy import Decision, Policy, State
 
 KNOWS = frozenset(
@@ -48,9 +50,14 @@ class RealEngine(Engine):
         require(run.measuring.instance, self.knows, self.called)
         self.run = run
         self.real = RealHosts(run)
-        counted = run.amounts.over(placement)
-        super().__init__(run.measuring.instance, policy, counted, rounds, self.real)
+        self.amounts: CpusAndMemory | None = None
+        super().__init__(run.measuring.instance, policy, placement, rounds, self.real)
         self._quarantined = [0] * len(run.devices.nodes)
+
+    def _ledger(self, gpus: Allocator, pool_of_node: Sequence[int]) -> Allocator:
+        """Who holds what, with the CPUs and memory of leases as hosts have them."""
+        self.amounts = self.run.amounts.resource(pool_of_node)
+        return with_resources(gpus, self.instance, self.amounts)
 
     def _await(self, wake_s: float) -> float:
         return self.real.await_event(min(wake_s, self.next_arrival_s))
@@ -176,9 +183,9 @@ class RealEngine(Engine):
         """
         state = self.state
         for job, pieces in starts.items():
-            state.release(job, pieces)
+            state.allocator.release(job, pieces)
         for job in stops:
-            taken = state.take_again(job)
+            taken = state.allocator.resume(job, state.running[job], None, {})
             assert taken, "the GPUs of a job that runs were given to another"
 
     def _withdraw(self, job: int) -> None:
@@ -192,8 +199,8 @@ class RealEngine(Engine):
 
     def _quarantine(self) -> None:
         """Let nobody have the GPUs of lost nodes, nor what may not be free."""
-        if self.state.counted is not None:
-            self.state.counted.set_aside(self.run.devices.amounts_aside())
+        if self.amounts is not None:
+            self.amounts.set_aside(self.run.devices.amounts_aside())
         for node, count in enumerate(self.run.devices.quarantined()):
             more = count - self._quarantined[node]
             if more > 0:

@@ -233,6 +233,13 @@ def expect_amounts(cluster: Cluster, workload: Workload) -> None:
     InputError
         Naming a node that gives out whole CPUs and has fewer of them than GPUs.
     """
+    twice = workload.on_cores & (workload.cpus > 0)
+    if twice.any():
+        job = int(twice.argmax())
+        raise InputError(
+            f"{workload.source}: job {workload.id[job]!r} holds {workload.gpus[job]} cores and asks for "
+            f"{workload.cpus[job]:g} CPUs beside them, expected none: the cores are its CPUs"
+        )
     able = has_room(cluster, workload)
     if not able.all():
         job = int((~able).argmax())

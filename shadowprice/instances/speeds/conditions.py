@@ -228,7 +228,7 @@ class Conditions:
         """Speed of every job under the best of conditions, shape (n,)."""
         speed = np.ones(len(workload))
         if self.sensitivity is not None:
-            speed = speed * self.sensitivity.best
+            speed = speed * np.where(workload.on_cores, 1.0, self.sensitivity.best)
         if self.elasticity is not None:
             rows = np.arange(len(workload))
             speed = speed * self.elasticity.speed(rows, workload.gpus, self.elasticity.widest)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.cluster import CORES, Cluster, Node
 
 # The speed of a job by the CPUs and the memory it has for each of its GPUs.
 
@@ -134,9 +134,11 @@ class Sensitivity:
         object.__setattr__(self, "of", of)
 
     def check(self, cluster: Cluster) -> None:
-        """Raise :class:`InputError` unless all nodes have as many CPUs and as much memory for a GPU."""
-        shares = {(node.cpus / node.gpus, node.memory_gb / node.gpus) for node in cluster.nodes}
-        if len(shares) > 1 or min(min(share) for share in shares) <= 0:
+        """Raise :class:`InputError` unless all nodes with GPUs have as many CPUs and as much memory for each."""
+        shares = {
+            (node.cpus / node.gpus, node.memory_gb / node.gpus) for node in _with_gpus(cluster)
+        }
+        if len(shares) != 1 or min(min(share) for share in shares) <= 0:
             found = ", ".join(f"{cpus:g} and {memory:g} GB" for cpus, memory in sorted(shares))
             raise InputError(
                 f"cluster {cluster}: CPUs and memory for each GPU of a node are {found}; profiles "
@@ -165,7 +167,12 @@ class Sensitivity:
         return Sensitivity(self.profiles, self.of[keep])
 
 
+def _with_gpus(cluster: Cluster) -> list[Node]:
+    """Nodes that have GPUs, not cores instead."""
+    return [node for node in cluster.nodes if node.gpu_type != CORES]
+
+
 def proportional_share(cluster: Cluster) -> tuple[float, float]:
     """CPUs and memory [GB] for each GPU when both are divided by GPUs; of checked clusters."""
-    node = cluster.nodes[0]
+    node = _with_gpus(cluster)[0]
     return node.cpus / node.gpus, node.memory_gb / node.gpus

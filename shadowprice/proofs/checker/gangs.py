@@ -41,6 +41,15 @@ class Begun:
         return -((self.done - self.all) * self.pace // self.all)
 
 
+OF_PIECES = ("part", "profile", "graph")
+"""Fields of jobs of whose runs each piece has an entry, after its node and GPUs, in this order."""
+
+
+def entry(more: Record, field: str) -> int:
+    """Place of the entry of a field in the pieces of a job's runs."""
+    return 2 + sum(each in more for each in OF_PIECES[: OF_PIECES.index(field)])
+
+
 class Amounts:
     """Amounts held of all that there is so much of, at the start of the last run."""
 
@@ -76,8 +85,10 @@ class Amounts:
             if not (before and now):  # Whoever holds a part, the GPU counts once.
                 self.move(what[0], 1 if now else -1)
         else:
-            most = self.given.amounts.get(what, 0)
-            need(now <= most, f"node {what[0]}: {now} thousandths of {what[1]} held, it has {most}")
+            # In thousandths of what a node says, for a part of a GPU holds such.
+            most, held = self.given.amounts.get(what, 0), -(-now // WHOLE_GPU)
+            fine = held <= most
+            need(fine, f"node {what[0]}: {held} thousandths of {what[1]} held, it has {most}")
 
 
 class QuotaUse:
@@ -177,7 +188,7 @@ class GangSchedule:
 
     def pieces(self, j: int, which: str, pieces: list[list[Any]], more: Record | None) -> Held:
         """Nodes and GPUs of a run, which are the job's."""
-        size = 2 if more is None or not more.keys() & {"part", "profile", "graph"} else 3
+        size = 2 if more is None else 2 + len(more.keys() & set(OF_PIECES))
         last, width = -1, 0
         for piece in pieces:
             need(len(piece) == size, f"{which}: a piece has {len(piece)} entries, not {size}")
@@ -206,14 +217,16 @@ class GangSchedule:
             self.waiting[j, other] = here
         taken: list[tuple[Any, int]] = list(held)
         if "part" in more:
-            number = whole(pieces[0][2], "GPU")
+            number = whole(pieces[0][entry(more, "part")], "GPU")
             need(number < self.given.size[pieces[0][0]], f"job {j} holds GPU {number} of a node")
             taken = [((pieces[0][0], number), more["part"])]
         if "profile" in more:
-            cells = self.given.cells[more["profile"]]
-            for node, gpus, cell in pieces:
-                cpus, memory, _ = cells[whole(cell, "row of a profile")]
-                taken += [((node, "cpus"), gpus * cpus), ((node, "memory"), gpus * memory)]
+            cells, at = self.given.cells[more["profile"]], entry(more, "profile")
+            part = more.get("part", WHOLE_GPU)
+            for piece in pieces:
+                cpus, memory, _ = cells[whole(piece[at], "row of a profile")]
+                node, milli = piece[0], piece[1] * part
+                taken += [((node, "cpus"), milli * cpus), ((node, "memory"), milli * memory)]
         self.amounts.take(end, taken)
 
     def stays(self, j: int, job: Begun, run: Record, held: Held) -> bool:
@@ -247,10 +260,12 @@ class GangSchedule:
         """Ticks that all of the job would take as a run goes."""
         given, pieces = self.given, run["pieces"]
         if more is not None and "graph" in more:
-            rows = tuple(sorted(tuple(whole(n, "replicas") for n in piece[2]) for piece in pieces))
-            fine = all(sum(piece[2]) == piece[1] for piece in pieces)
+            at = entry(more, "graph")
+            rows = tuple(sorted(tuple(whole(n, "replicas") for n in piece[at]) for piece in pieces))
+            fine = all(sum(piece[at]) == piece[1] for piece in pieces)
             need(fine, f"job {j} has not a replica on each of its GPUs")
-            return given.graphs[more["graph"]].ticks(more["work"], rows)
+            ticks = given.graphs[more["graph"]].ticks(more["work"], rows)
+            return slower(ticks, self.fed(pieces, more)) if "profile" in more else ticks
         kinds = {given.type_of[piece[0]] for piece in pieces}
         times: list[int] = [given.times[j][kind] for kind in kinds]
         need(all(times), f"job {j} cannot run on node {pieces[0][0]} or another of its nodes")
@@ -263,13 +278,18 @@ class GangSchedule:
         width = sum(piece[1] for piece in pieces)
         speeds = [1.0, 1.0, 1.0]
         if "profile" in more:
-            cells = given.cells[more["profile"]]
-            speeds[0] = min(cells[piece[2]][2] for piece in pieces)
+            speeds[0] = self.fed(pieces, more)
         if "spread" in more and len(pieces) > given.fewest(j, width):
             speeds[1] = more["spread"]
         if "widths" in more:
             speeds[2] = given.speeds[more["widths"]][width - given.gang[j]]
         return slower(max(times), *speeds)
+
+    def fed(self, pieces: list[list[Any]], more: Record) -> float:
+        """Speed of a run by the row of its job's profile on each of its nodes."""
+        cells, at = self.given.cells[more["profile"]], entry(more, "profile")
+        slowest: float = min(cells[whole(piece[at], "row of a profile")][2] for piece in pieces)
+        return slowest
 
     def beside(self, j: int, partner: int, kinds: set[int]) -> list[int]:
         """Ticks of a job beside another, on types of GPUs."""

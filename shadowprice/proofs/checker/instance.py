@@ -260,7 +260,8 @@ class GivenInstance:
             exact_run(ticks, which)
         if "part" in more:
             part = whole(more["part"], f"part of {which}", 1)
-            fine = self.gang[j] == 1 and part < WHOLE_GPU and len(more) == 1
+            alone = not more.get("beside") and not more.keys() & {"spread", "widths", "steps"}
+            fine = self.gang[j] == 1 and part < WHOLE_GPU and alone
             need(fine, f"{which} holds a part of something else than a GPU")
         if "spread" in more:
             more["spread"] = double(more["spread"], f"speed of {which}")
@@ -286,7 +287,7 @@ class GivenInstance:
         )
         if "graph" in more:
             more["work"] = double(more["work"], f"work of {which}")
-            fine = more.keys() == {"graph", "work"} and not any(self.times[j])
+            fine = more.keys() <= {"graph", "work", "profile", "part"} and not any(self.times[j])
             need(fine, f"{which} has a graph and other speeds")
         if self.copies or "steps" in more or "rate" in more:
             whole(more["steps"], f"steps of {which}", 1)
@@ -331,12 +332,12 @@ class GivenInstance:
     def least(self, j: int) -> tuple[int, int]:
         """Ticks of a job at its best speed, and GPU ticks that it takes at least."""
         more, gang, times = self.more.get(j), self.gang[j], self.times[j]
-        if more is None or "part" in more:
+        if more is None:
             need(any(times), f"job {j} can run nowhere")
             shortest = min(ticks for ticks in times if ticks)
             return shortest, gang * shortest
         if "graph" in more:
-            shortest = self.graphs[more["graph"]].ticks(more["work"], ())
+            shortest = self.fastest(j, self.graphs[more["graph"]].ticks(more["work"], ()))
             return shortest, gang * shortest
         if "steps" in more:
             return self.least_of_copies(more)
@@ -479,6 +480,8 @@ class GivenInstance:
         more = {field for each in self.more.values() for field in each}
         if "beside" in more:
             share = "at most two jobs share a GPU"
+            if "part" in more:
+                share += " or no more than all of it is held in parts"
         elif "part" in more:
             share = "no GPU is held by more than all of it"
         else:

@@ -142,7 +142,8 @@ def within(given: GivenInstance, j: int, nodes: list[tuple[int, int]]) -> Iterat
         elif "graph" in more:
             graph = given.graphs[more["graph"]]
             fits = gang <= graph.network["gpus"]
-            yield graph.ticks(more["work"], (tuple(graph.replicas),)) if fits else 0
+            ticks = graph.ticks(more["work"], (tuple(graph.replicas),)) if fits else 0
+            yield ticks and given.fastest(j, ticks)
         else:
             ticks = given.times[j][kind]
             yield ticks and given.fastest(j, ticks)
@@ -156,7 +157,7 @@ def across(given: GivenInstance, j: int) -> Iterator[int]:
         if gang == 1 or (fits and "placement" in given.header):
             yield 0
         elif "graph" in more:
-            yield given.graphs[more["graph"]].spread_ticks(more["work"])
+            yield given.fastest(j, given.graphs[more["graph"]].spread_ticks(more["work"]))
         elif ticks and fits and "spread" in more:
             best = given.best_of[more["profile"]] if "profile" in more else 1.0
             yield slower(ticks, best, more["spread"])
@@ -180,6 +181,8 @@ def pair_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
     """
     alike = all("sort" in given.more.get(j, ()) for j in range(len(jobs.gang)))
     need(alike, "pairs: no two jobs may share GPUs")
+    parts = any("part" in more for more in given.more.values())
+    need(not parts, "pairs: jobs hold parts of GPUs")
     names, shares, time = list(given.types), PairShares(), []
     for j, times in enumerate(given.times):
         beside = given.more[j]["beside"]

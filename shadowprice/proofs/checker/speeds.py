@@ -15,6 +15,11 @@ def slower(ticks: int, *speeds: float) -> int:
     speed = 1.0
     for each in speeds:
         speed *= each
+    if speed == 1.0:
+        return ticks
+    need(
+        ticks <= 2**53, f"a run time of {ticks} is divided by a speed, and is no double up to 2^53"
+    )
     return max(ceil(ticks / speed), 1)
 
 

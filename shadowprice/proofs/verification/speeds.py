@@ -175,7 +175,14 @@ class ConditionedRuns:
             if bad.any():
                 row = int(bad.argmax())
                 return row, f"{name} is {held[row]}, expected a number >= 0"
-        speed = run_speed.profile_speed(sensitivity, s.job, s.gpus, s.cpus, s.memory_gb)
+        jobs = self._instance.workload
+        beside = jobs.on_cores[s.job] & ((s.cpus != 0) | (s.memory_gb != 0))
+        if beside.any():
+            row = int(beside.argmax())
+            return row, f"holds cores and {s.cpus[row]:g} CPUs beside them, expected none"
+        gpus = s.gpus * jobs.gpu_milli[s.job] / run_speed.WHOLE_MILLI
+        speed = run_speed.profile_speed(sensitivity, s.job, gpus, s.cpus, s.memory_gb)
+        speed = np.where(jobs.on_cores[s.job], 1.0, speed)
         if (speed == 0).any():
             row = int((speed == 0).argmax())
             held_text = f"{s.cpus[row]:g} CPUs and {s.memory_gb[row]:g} GB"

@@ -293,19 +293,16 @@ class UnitDecision:
 
     def free_for(self, unit: Unit) -> Sequence[int]:
         """GPUs of every node that are free for a waiting unit, with its CPUs and memory."""
-        counted = self.state.counted
-        return self.free if counted is None else counted.usable(unit.jobs, self.free, empty=False)
+        return self.state.allocator.beside.usable(unit.jobs, self.free, empty=False)
 
     def sizes_for(self, unit: Unit) -> Sequence[int]:
         """GPUs of every node that a unit can have there with its CPUs and memory, alone."""
-        counted, size = self.state.counted, self.occupancy.size
-        return size if counted is None else counted.usable(unit.jobs, size, empty=True)
+        return self.state.allocator.beside.usable(unit.jobs, self.occupancy.size, empty=True)
 
     def has_room(self, unit: Unit, home: Pieces) -> bool:
         """True if nodes have CPUs and memory for a unit on these GPUs, those that it holds given back."""
-        counted = self.state.counted
         held = unit.home if unit in self.occupancy.running else ()
-        return counted is None or counted.suffices(unit.jobs, home, held)
+        return self.state.allocator.beside.suffices(unit.jobs, home, held)
 
     def suits(self, unit: Unit, pieces: Pieces) -> bool:
         """True if the jobs of a unit can run there; a pair only on as many servers as before."""

@@ -149,7 +149,7 @@ class Hadar:
                 hardware.capacity.tolist(),
                 hardware.pool.tolist(),
                 scattered=self.communication == 0.0,
-                room=None if state.counted is None else state.counted.room(),
+                room=state.allocator.beside.room_of_all(),
             )
             if len(assigned) == len(gangs):
                 break
@@ -265,11 +265,11 @@ class _Queue:
 
 def _rates(state: State, live: JobColumns) -> NDArray[np.float64]:
     """Work a second on each type, 0 where a job never has its CPUs and memory; shape (jobs, types)."""
-    rate, counted = live.throughput, state.counted
-    if counted is None or counted.by_count:
+    rate, beside = live.throughput, state.allocator.beside
+    if not beside.says:
         return rate
     fits = [
-        [counted.fits_in(job, gpu_type) for gpu_type in range(rate.shape[1])]
+        [beside.fits_in(job, gpu_type) for gpu_type in range(rate.shape[1])]
         for job in live.jobs.tolist()
     ]
     return np.where(np.array(fits), rate, 0.0)

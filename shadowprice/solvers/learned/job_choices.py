@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.placement.protocol import Allocator, JobAllocator
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
 JOB_FEATURES = ("present", "gang", "fits", "waited", "attained", "remaining", "weight")
@@ -183,18 +182,14 @@ class ChoiceView:
 
 def _fits(state: State, jobs: list[int]) -> list[bool]:
     """True for each job that could start now, beside what the decision so far reserves."""
-    allocator, quotas = state.allocator, state.quotas
-    admitted = [quotas is None or quotas.admits(job, state.now_s) for job in jobs]
+    allocator = state.allocator
+    admitted = [allocator.admits(job, state.gang[job]) for job in jobs]
     if allocator.anywhere:
         fits = [state.gang[job] <= allocator.free_gpus for job in jobs]
     else:
         # Whether a gang has a place only its placement knows, and taking it may change the next.
-        fits = [_has_place(copy.deepcopy(allocator), state, job) for job in jobs]
+        fits = [
+            copy.deepcopy(allocator).take(job, state.gang[job], state.pools[job]) is not None
+            for job in jobs
+        ]
     return [both == (True, True) for both in zip(admitted, fits, strict=True)]
-
-
-def _has_place(allocator: Allocator, state: State, job: int) -> bool:
-    pools = state.pools[job]
-    if isinstance(allocator, JobAllocator):
-        return allocator.take_for(job, state.gang[job], pools) is not None
-    return allocator.take(state.gang[job], pools) is not None

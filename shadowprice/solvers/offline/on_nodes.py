@@ -46,7 +46,7 @@ def runs_on_nodes(
         if kind == 0:
             allocator.give_back(held.pop(run))
             continue
-        pieces = allocator.take(gpus[run], (0,))
+        pieces = allocator.take(run, gpus[run], (0,))
         if pieces is None:
             raise SolverError(
                 f"job {instance.workload.id[job[run]]!r} does not fit at {now} s: the runs are not feasible"

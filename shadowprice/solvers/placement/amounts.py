@@ -7,6 +7,7 @@ depend on amounts, policies such as Synergy's give them out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from shadowprice.instances.clusters.amounts import (
     AmountsDemand,
@@ -14,8 +15,11 @@ from shadowprice.instances.clusters.amounts import (
     NodeCapacity,
     no_room,
 )
-from shadowprice.solvers.placement.parts import PartsAllocator
-from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
+from shadowprice.instances.terms.term import Pieces
+from shadowprice.solvers.placement.resource import Amount, Place, Resource
+
+if TYPE_CHECKING:
+    from shadowprice.solvers.job_table import JobTable
 
 
 class NodeRoom:
@@ -78,83 +82,118 @@ class NodeRoom:
         return True
 
 
-class AmountsAllocator:
-    """Free GPUs of a placement, given out only where CPUs and memory suffice.
+class AmountsBeside:
+    """CPUs and memory that jobs hold because they ask for them: here none, so that nothing is in anybody's way.
 
-    Taking looks at all nodes; GPUs for whose amounts there is no room are hidden from the placement.
+    Attributes
+    ----------
+    says : bool
+        Whether a job has arrived that asks for some.
+    """
+
+    says: bool = False
+
+    def left_in(self, pool: int) -> HeldAmounts:
+        """CPUs and memory of the nodes of a pool that nobody holds."""
+        return 0, 0
+
+    def needed(self, job: int, gpus: int, pool: int) -> HeldAmounts:
+        """Amounts that a job would hold if the pool were one node."""
+        return 0, 0
+
+    def held_by(self, job: int, pieces: Pieces) -> HeldAmounts:
+        """Amounts that a job holds on these GPUs."""
+        return 0, 0
+
+    def room_of_all(self) -> NodeRoom | None:
+        """Room of all nodes if every job let go of what it holds; None while no job asks for amounts."""
+        return None
+
+    def suffices(self, jobs: Sequence[int], pieces: Pieces, held: Pieces = ()) -> bool:
+        """True if nodes have the amounts of jobs on these GPUs left, which all of them share if they are several.
+
+        Parameters
+        ----------
+        held : pieces
+            GPUs of which they would give the amounts back before.
+        """
+        return True
+
+    def usable(self, jobs: Sequence[int], gpus: Sequence[int], *, empty: bool) -> list[int]:
+        """GPUs of each node, of so many, for which there are amounts of jobs that share them, or of one.
+
+        Parameters
+        ----------
+        empty : bool
+            Whether while nobody else is there; else beside those who hold amounts now.
+        """
+        return list(gpus)
+
+    def fits_in(self, job: int, pool: int) -> bool:
+        """True if a pool holds the amounts of a job's whole gang while nobody else is there."""
+        return True
+
+
+class CpusAndMemory(Resource, AmountsBeside):
+    """CPUs and memory of nodes, of which jobs hold some beside their GPUs.
 
     Parameters
     ----------
-    gpus : Allocator
-        Of GPUs.
     nodes : sequence of NodeCapacity
         In the order of the cluster.
     demands : sequence of AmountsDemand
         Of each job by its number; more may be added before they arrive.
-
-    Attributes
-    ----------
-    parts : PartsAllocator or None
-        The allocator of GPUs if jobs hold parts of them.
+    pool_of_node : sequence of int
+        Pools of GPUs, from 0.
     """
+
+    on_nodes = True
 
     def __init__(
         self,
-        gpus: Allocator,
         nodes: Sequence[NodeCapacity],
         demands: Sequence[AmountsDemand],
+        pool_of_node: Sequence[int],
     ) -> None:
-        self._gpus = gpus
-        self._of_jobs = gpus if isinstance(gpus, JobAllocator) else None
-        self.parts = gpus if isinstance(gpus, PartsAllocator) else None
-        self._nodes, self._demands = nodes, demands
-        self._used = [(0, 0)] * len(nodes)
+        super().__init__()
+        self._nodes, self._demands, self._pool = nodes, demands, pool_of_node
         self._aside = [(0, 0)] * len(nodes)
-        self._arrived = 0
-        self._says = False
+        self.says = False
 
-    @property
-    def free_gpus(self) -> int:
-        """Free GPUs, whether there are CPUs and memory for them or not."""
-        return self._gpus.free_gpus
+    def arrive(self, jobs: JobTable, rows: range) -> None:
+        """Take note of whether jobs ask for amounts."""
+        self.says = self.says or any(self._demands[job].says for job in rows)
 
-    @property
-    def anywhere(self) -> bool:
-        """True if the placement says so and no job has arrived that asks for amounts."""
-        return self._gpus.anywhere and not self._says
+    # Places are two numbers for each node: its CPUs, and its memory.
 
-    @property
-    def by_count(self) -> bool:
-        """True if the number of free GPUs says whether a gang fits, as far as amounts go."""
-        return not self._says
+    def holds(self, job: int, node: int, gpus: int, *, shared: bool) -> Sequence[Amount]:
+        """CPUs and memory of a node; those who share GPUs hold what each asks for."""
+        cpus, memory = self._nodes[node].held(self._demands[job], gpus)
+        return (2 * node, cpus), (2 * node + 1, memory)
 
-    def free_in(self, pool: int) -> int:
-        """Free GPUs of one pool."""
-        return self._gpus.free_in(pool)
+    def limit(self, place: Place) -> int:
+        """CPUs, or memory, of a node that are not set aside."""
+        assert isinstance(place, int)
+        node, which = divmod(place, 2)
+        return self._nodes[node].most[which] - self._aside[node][which]
 
-    def pool_of(self, node: int) -> int:
-        """Pool of a node."""
-        return self._gpus.pool_of(node)
+    def most(self, job: int, node: int, gpus: int) -> int:
+        """Most GPUs of a node, up to a number, for which there is room; O(log gpus)."""
+        return self._nodes[node].most_gpus(self._demands[job], self.left_on(node), gpus)
 
-    def free_by_node(self) -> list[int]:
-        """Free GPUs of every node, a copy."""
-        return self._gpus.free_by_node()
-
-    def arrive(self, model: str) -> None:
-        """Take note of a job that arrives."""
-        self._says = self._says or self._demands[self._arrived].says
-        self._arrived += 1
-        if self._of_jobs is not None:
-            self._of_jobs.arrive(model)
-
-    def left(self, node: int) -> HeldAmounts:
+    def left_on(self, node: int) -> HeldAmounts:
         """CPUs and memory of a node that nobody holds."""
-        used, aside, most = self._used[node], self._aside[node], self._nodes[node].most
-        return most[0] - used[0] - aside[0], most[1] - used[1] - aside[1]
+        return self.left(2 * node), self.left(2 * node + 1)
+
+    def set_aside(self, amounts: Mapping[int, HeldAmounts]) -> None:
+        """Let nobody have these amounts of nodes, instead of those that were set aside before."""
+        self._aside = [amounts.get(node, (0, 0)) for node in range(len(self._nodes))]
+
+    # What policies ask that plan by pools or by nodes.
 
     def left_in(self, pool: int) -> HeldAmounts:
-        """The same of all nodes of a pool."""
-        left = [self.left(node) for node in self._of_pool(pool)]
+        """CPUs and memory of the nodes of a pool that nobody holds."""
+        left = [self.left_on(node) for node in self._of_pool(pool)]
         return sum(cpus for cpus, _ in left), sum(memory for _, memory in left)
 
     def needed(self, job: int, gpus: int, pool: int) -> HeldAmounts:
@@ -173,9 +212,9 @@ class AmountsAllocator:
         held = [self._nodes[node].held(demand, gpus) for node, gpus in pieces]
         return sum(cpus for cpus, _ in held), sum(memory for _, memory in held)
 
-    def room(self) -> NodeRoom | None:
+    def room_of_all(self) -> NodeRoom | None:
         """Room of all nodes if every job let go of what it holds; None while no job asks for amounts."""
-        if not self._says:
+        if not self.says:
             return None
         left = [
             (most[0] - aside[0], most[1] - aside[1])
@@ -184,16 +223,10 @@ class AmountsAllocator:
         return NodeRoom(self._nodes, self._demands, left)
 
     def suffices(self, jobs: Sequence[int], pieces: Pieces, held: Pieces = ()) -> bool:
-        """True if nodes have the amounts of jobs on these GPUs left, which all of them share if they are several.
-
-        Parameters
-        ----------
-        held : pieces
-            GPUs of which they would give the amounts back before.
-        """
-        if not self._says:
+        """True if nodes have the amounts of jobs on these GPUs left."""
+        if not self.says:
             return True
-        left = [self.left(node) for node in range(len(self._nodes))]
+        left = [self.left_on(node) for node in range(len(self._nodes))]
         for node, gpus in held:
             for job in jobs:
                 cpus, memory = self._nodes[node].held(self._demands[job], gpus)
@@ -201,18 +234,12 @@ class AmountsAllocator:
         return NodeRoom(self._nodes, self._demands, left).place(jobs, pieces)
 
     def usable(self, jobs: Sequence[int], gpus: Sequence[int], *, empty: bool) -> list[int]:
-        """GPUs of each node, of so many, for which there are amounts of jobs that share them, or of one.
-
-        Parameters
-        ----------
-        empty : bool
-            Whether while nobody else is there; else beside those who hold amounts now.
-        """
-        if not self._says:
+        """GPUs of each node, of so many, for which there are amounts of jobs that share them, or of one."""
+        if not self.says:
             return list(gpus)
         found = []
         for node, most in enumerate(gpus):
-            left = self._nodes[node].most if empty else self.left(node)
+            left = self._nodes[node].most if empty else self.left_on(node)
             room = NodeRoom(self._nodes[node : node + 1], self._demands, [left])
             found.append(next((g for g in range(most, 0, -1) if room.place(jobs, ((0, g),))), 0))
         return found
@@ -222,98 +249,4 @@ class AmountsAllocator:
         return not no_room(self._demands[job], self._nodes, [self._of_pool(pool)])
 
     def _of_pool(self, pool: int) -> list[int]:
-        return [node for node in range(len(self._nodes)) if self._gpus.pool_of(node) == pool]
-
-    def set_aside(self, amounts: Mapping[int, HeldAmounts]) -> None:
-        """Let nobody have these amounts of nodes, instead of those that were set aside before."""
-        self._aside = [amounts.get(node, (0, 0)) for node in range(len(self._nodes))]
-
-    def take(self, gpus: int, pools: Sequence[int]) -> Pieces | None:
-        """Take GPUs without regard to amounts: whoever asks for a job uses :meth:`take_for`."""
-        return self._gpus.take(gpus, pools)
-
-    def take_for(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
-        """Take a gang and its amounts from the first of the pools in which both fit."""
-        hidden = self._hidden(job) if self._says else ()
-        if hidden:
-            taken = self._gpus.take_exact(hidden)
-            assert taken, "GPUs that are free are not"
-        pieces = self._take_gpus(job, gpus, pools)
-        if hidden:
-            self._gpus.give_back(hidden)
-        if pieces is not None:
-            self._use(job, pieces, 1)
-        return pieces
-
-    def _take_gpus(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
-        if self.parts is not None and self.parts.holds_part(job) and self._says:
-            demand = self._demands[job]
-            closed = {
-                node
-                for node, capacity in enumerate(self._nodes)
-                if not capacity.most_gpus(demand, self.left(node), 1)
-            }
-            return self.parts.take_for(job, gpus, pools, closed)
-        if self._of_jobs is not None:
-            return self._of_jobs.take_for(job, gpus, pools)
-        return self._gpus.take(gpus, pools)
-
-    def _hidden(self, job: int) -> Pieces:
-        """Free GPUs for whose amounts there is no room."""
-        demand, hidden = self._demands[job], []
-        for node, free in enumerate(self._gpus.free_by_node()):
-            if free:
-                usable = self._nodes[node].most_gpus(demand, self.left(node), free)
-                if usable < free:
-                    hidden.append((node, free - usable))
-        return tuple(hidden)
-
-    def take_exact(self, pieces: Pieces) -> bool:
-        """Take exactly these GPUs if they are all free, and no amounts."""
-        return self._gpus.take_exact(pieces)
-
-    def take_exact_for(self, job: int, pieces: Pieces, *, again: bool = False) -> bool:
-        """Take exactly these GPUs for a job, with their amounts, if all are free."""
-        demand = self._demands[job]
-        for node, gpus in pieces if self._says else ():
-            if self._nodes[node].most_gpus(demand, self.left(node), gpus) < gpus:
-                return False
-        if self.parts is None:
-            taken = self._gpus.take_exact(pieces)
-        else:
-            taken = self.parts.take_exact_for(job, pieces, again=again)
-        if taken:
-            self._use(job, pieces, 1)
-        return taken
-
-    def join(self, job: int, pieces: Pieces) -> bool:
-        """Take the amounts of a job on GPUs that another holds; False, and no change, if there are none left."""
-        demand = self._demands[job]
-        for node, gpus in pieces:
-            held = self._nodes[node].held(demand, gpus)
-            if any(wanted > left for wanted, left in zip(held, self.left(node), strict=True)):
-                return False
-        self._use(job, pieces, 1)
-        return True
-
-    def leave(self, job: int, pieces: Pieces) -> None:
-        """Free the amounts of a job whose GPUs another goes on holding."""
-        self._use(job, pieces, -1)
-
-    def give_back(self, pieces: Pieces) -> None:
-        """Free GPUs that were taken without amounts."""
-        self._gpus.give_back(pieces)
-
-    def give_back_of(self, job: int, pieces: Pieces) -> None:
-        """Free the GPUs of a job, and its amounts."""
-        if self.parts is None:
-            self._gpus.give_back(pieces)
-        else:
-            self.parts.give_back_of(job, pieces)
-        self._use(job, pieces, -1)
-
-    def _use(self, job: int, pieces: Pieces, sign: int) -> None:
-        demand = self._demands[job]
-        for node, gpus in pieces:
-            (cpus, memory), held = self._used[node], self._nodes[node].held(demand, gpus)
-            self._used[node] = cpus + sign * held[0], memory + sign * held[1]
+        return [node for node, its in enumerate(self._pool) if its == pool]

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shadowprice.instances.cluster import Cluster
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.placement.protocol import Allocator, Pieces
 
 
-class ConsolidatedAllocator:
+class ConsolidatedAllocator(Allocator):
     """Nodes in buckets by free GPUs; ties go to the node with the lowest position.
 
     Buckets are heaps with lazy deletion, so a gang costs O(GPUs of a node + log nodes) for each
@@ -24,7 +24,9 @@ class ConsolidatedAllocator:
     ``best_fit=False`` the first node with room is taken instead of the fullest.
     """
 
-    anywhere = False
+    # Set in each object; what is here only says that they are no properties.
+    anywhere: bool = False
+    free_gpus: int = 0
 
     def __init__(
         self, cluster: Cluster, pool_of_node: Sequence[int], *, strict: bool, best_fit: bool = True
@@ -59,7 +61,7 @@ class ConsolidatedAllocator:
         """Pool of a node."""
         return self._pool[node]
 
-    def take(self, gpus: int, pools: Sequence[int]) -> Pieces | None:
+    def take(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
         """Take a gang, consolidated, from the first pool with a place for it."""
         for pool in pools:
             if self._free_in[pool] < gpus:

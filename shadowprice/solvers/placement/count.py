@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shadowprice.instances.cluster import Cluster
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.placement.protocol import Allocator, Pieces
 
 
-class CountAllocator:
+class CountAllocator(Allocator):
     """Stacks of nodes with free GPUs, one a pool; every operation is O(nodes of the gang)."""
 
     __slots__ = ("_free", "_free_in", "_pool", "_stacks", "anywhere", "free_gpus")
+
+    anywhere: bool
+    free_gpus: int
 
     def __init__(self, cluster: Cluster, pool_of_node: Sequence[int]) -> None:
         self._free: list[int] = cluster.gpus_per_node.tolist()
@@ -42,7 +45,7 @@ class CountAllocator:
         """Pool of a node."""
         return self._pool[node]
 
-    def take(self, gpus: int, pools: Sequence[int]) -> Pieces | None:
+    def take(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
         """Take GPUs from the nodes on top of the first stack that has enough."""
         for pool in pools:
             if self._free_in[pool] >= gpus:

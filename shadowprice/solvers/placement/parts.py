@@ -7,17 +7,22 @@ then on. It is free again when the last of its jobs leaves. Best fit is derived,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import Feature
 from shadowprice.instances.workload import WHOLE_GPU
-from shadowprice.solvers.placement.protocol import Allocator, JobAllocator, Pieces
+from shadowprice.solvers.placement.protocol import Allocator, Pieces
+
+if TYPE_CHECKING:
+    from shadowprice.solvers.job_table import JobTable
 
 SharedGpu = tuple[int, int]
 """A GPU that jobs hold parts of: its node, and its number among those of the node, from 0."""
 
 
-class PartsAllocator:
+class PartsAllocator(Allocator):
     """Free GPUs, and the room on those that jobs hold parts of.
 
     Taking a part looks at no more than 1000 amounts of room for each pool; all else costs what it
@@ -29,11 +34,12 @@ class PartsAllocator:
         Of whole GPUs.
     """
 
+    told_of_jobs = True
     anywhere = False
+    in_parts = True
 
     def __init__(self, whole: Allocator, cluster: Cluster) -> None:
         self._whole = whole
-        self._of_jobs = whole if isinstance(whole, JobAllocator) else None
         self._size: list[int] = cluster.gpus_per_node.tolist()
         self._milli: list[int] = []
         self._room: dict[SharedGpu, int] = {}
@@ -67,73 +73,63 @@ class PartsAllocator:
         """GPUs of every node that nobody holds a part of, a copy."""
         return self._whole.free_by_node()
 
-    def arrive(self, model: str) -> None:
-        """Take note of a job that arrives, before :meth:`holds` of it."""
-        if self._of_jobs is not None:
-            self._of_jobs.arrive(model)
+    @property
+    def by_count(self) -> bool:
+        """False: parts of GPUs may be free beside whole ones."""
+        return False
 
-    def holds(self, milli: Sequence[int]) -> None:
-        """Take note of the parts that the next jobs hold."""
-        self._milli.extend(milli)
+    def arrive(self, jobs: JobTable, rows: range) -> None:
+        """Take note of the parts that jobs hold."""
+        self._whole.arrive(jobs, rows)
+        self._milli += jobs.counts("gpu_milli")[rows.start : rows.stop].tolist()
 
-    def index_of(self, job: int) -> int:
+    def fields_of(self, job: int) -> dict[Feature, Any]:
         """Number of the GPU of its node that a job holds a part of; -1 if it holds whole ones."""
-        return self._holds[job][1] if job in self._holds else -1
+        return {Feature.PARTS: self._holds[job][1] if job in self._holds else -1}
 
-    def take(self, gpus: int, pools: Sequence[int]) -> Pieces | None:
-        """Take whole GPUs."""
-        return self._whole.take(gpus, pools)
+    def take(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
+        """Take whole GPUs for a job, or the part of one that it holds."""
+        if self._milli[job] == WHOLE_GPU:
+            return self._whole.take(job, gpus, pools)
+        return self._take_part(job, pools, None)
 
-    def holds_part(self, job: int) -> bool:
-        """True if a job holds a part of a GPU."""
-        return self._milli[job] < WHOLE_GPU
-
-    def take_for(
-        self, job: int, gpus: int, pools: Sequence[int], closed: Collection[int] = ()
+    def take_where(
+        self, job: int, gpus: int, pools: Sequence[int], most: Callable[[int, int], int]
     ) -> Pieces | None:
-        """Take whole GPUs for a job, or the part of one that it holds.
+        """The same on GPUs, or a part of one, for which there is room."""
+        if self._milli[job] == WHOLE_GPU:
+            return self._whole.take_where(job, gpus, pools, most)
+        return self._take_part(job, pools, most)
 
-        Parameters
-        ----------
-        closed : collection of int
-            Nodes on which it gets no part of a GPU that others hold.
-        """
+    def _take_part(
+        self, job: int, pools: Sequence[int], most: Callable[[int, int], int] | None
+    ) -> Pieces | None:
         milli = self._milli[job]
-        if milli == WHOLE_GPU:
-            return self._take_whole(job, gpus, pools)
         for pool in pools:
             for gpus_with in self._with_room.get(pool, ())[milli:]:
                 for gpu in gpus_with:
-                    if gpu[0] not in closed:
+                    if most is None or most(gpu[0], 1):
                         return self._hold(job, gpu)
-        pieces = self._take_whole(job, 1, pools)
+        whole = self._whole
+        pieces = (
+            whole.take(job, 1, pools) if most is None else whole.take_where(job, 1, pools, most)
+        )
         return None if pieces is None else self._hold(job, self._share(pieces[0][0]))
 
     def take_exact(self, pieces: Pieces) -> bool:
         """Take exactly these whole GPUs if they are all free."""
         return self._whole.take_exact(pieces)
 
-    def take_exact_for(self, job: int, pieces: Pieces, *, again: bool = False) -> bool:
-        """Take these GPUs, or the part of one on this node that a job holds.
+    def give_back(self, pieces: Pieces) -> None:
+        """Free whole GPUs."""
+        self._whole.give_back(pieces)
 
-        Parameters
-        ----------
-        again : bool
-            Of the very GPU that the job held last.
-        """
+    def hold(self, job: int, pieces: Pieces) -> bool:
+        """Take these GPUs, or on this node the part of one that a job holds."""
         milli = self._milli[job]
         if milli == WHOLE_GPU:
-            return self._whole.take_exact(pieces)
+            return self._whole.hold(job, pieces)
         ((node, _),) = pieces
-        if again:
-            gpu = self._last[job]
-            fits = self._room.get(gpu, WHOLE_GPU) >= milli
-            if not fits or (gpu not in self._room and not self._whole.take_exact(((node, 1),))):
-                return False
-            if gpu not in self._room:
-                self._set_room(gpu, WHOLE_GPU)
-            self._hold(job, gpu)
-            return True
         rooms = {gpu: room for gpu, room in self._room.items() if gpu[0] == node and room >= milli}
         if rooms:
             self._hold(job, min(rooms, key=lambda gpu: rooms[gpu]))
@@ -143,23 +139,30 @@ class PartsAllocator:
             return False
         return True
 
-    def give_back(self, pieces: Pieces) -> None:
-        """Free whole GPUs."""
-        self._whole.give_back(pieces)
+    def resume(
+        self, job: int, pieces: Pieces, partner: int | None, begun: Mapping[int, Pieces]
+    ) -> bool:
+        """Take the same GPUs again, or the part of the very GPU that a job held last."""
+        milli = self._milli[job]
+        if milli == WHOLE_GPU:
+            return self._whole.resume(job, pieces, partner, begun)
+        ((node, _),), gpu = pieces, self._last[job]
+        fits = self._room.get(gpu, WHOLE_GPU) >= milli
+        if not fits or (gpu not in self._room and not self._whole.take_exact(((node, 1),))):
+            return False
+        if gpu not in self._room:
+            self._set_room(gpu, WHOLE_GPU)
+        self._hold(job, gpu)
+        return True
 
-    def give_back_of(self, job: int, pieces: Pieces) -> None:
+    def release(self, job: int, pieces: Pieces) -> None:
         """Free the GPUs of a job, or the part of one."""
         gpu = self._holds.pop(job, None)
         if gpu is None:
-            self._whole.give_back(pieces)
+            self._whole.release(job, pieces)
             return
         self._last[job] = gpu
         self._set_room(gpu, self._room[gpu] + self._milli[job])
-
-    def _take_whole(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
-        if self._of_jobs is not None:
-            return self._of_jobs.take_for(job, gpus, pools)
-        return self._whole.take(gpus, pools)
 
     def _share(self, node: int) -> SharedGpu:
         """A GPU of a node that was just taken whole, under a number that no shared one has."""

@@ -16,12 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
 from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
 from shadowprice.solvers.placement.protocol import Pieces
+
+if TYPE_CHECKING:
+    from shadowprice.solvers.job_table import JobTable
 
 
 class SkewAllocator(ConsolidatedAllocator):
@@ -35,22 +39,29 @@ class SkewAllocator(ConsolidatedAllocator):
         Tells the models that are consolidated, and whether their jobs wait for a place.
     """
 
+    told_of_jobs = True
+
     def __init__(self, cluster: Cluster, pool_of_node: Sequence[int], rule: Skew) -> None:
         super().__init__(cluster, pool_of_node, strict=rule.waits)
         self.anywhere = max(pool_of_node) == 0
         self._rule = rule
         self._consolidated: list[bool] = []
 
-    def arrive(self, model: str) -> None:
-        """Take note of the next job."""
+    def arrive(self, jobs: JobTable, rows: range) -> None:
+        """Take note of the models of jobs."""
+        for model in jobs.text("model", rows).tolist():
+            self.arrive_with(model)
+
+    def arrive_with(self, model: str) -> None:
+        """Take note of the next job, by its model."""
         consolidated = self._rule.consolidates(model)
         self._consolidated.append(consolidated)
         self.anywhere = self.anywhere and not (consolidated and self._rule.waits)
 
-    def take_for(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
+    def take(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
         """Take a gang from the first pool with a place for this job."""
         if self._consolidated[job]:
-            return self.take(gpus, pools)
+            return super().take(job, gpus, pools)
         for pool in pools:
             if self._free_in[pool] >= gpus:
                 pieces = self._gaps(gpus, pool)

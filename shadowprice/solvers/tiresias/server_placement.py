@@ -124,8 +124,8 @@ def placement_by_rule(
     cluster = Cluster(tuple(Node(job.free[node]) for node in nodes))
     skews = ModelSkews({"job": ModelSkew(1.0 if together else 0.0, 1.0)})
     allocator = Skew(skews=skews).allocator(cluster, [0] * len(nodes))
-    allocator.arrive("job")
+    allocator.arrive_with("job")
     workers = [0] * len(job.free)
-    for place, count in allocator.take_for(0, job.workers, (0,)) or ():
+    for place, count in allocator.take(0, job.workers, (0,)) or ():
         workers[nodes[place]] += count
     return best_placement(job, tuple(workers), time_limit_s=time_limit_s)

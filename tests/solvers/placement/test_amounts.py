@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.amounts import AmountsDemand, NodeCapacity, no_room
-from shadowprice.solvers.placement.amounts import AmountsAllocator
+from shadowprice.solvers.placement.amounts import CpusAndMemory
 from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.placement.ledger import Ledger
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.registry import placement
+from support.states import nobody
 
 NODE = st.builds(
     NodeCapacity, st.integers(1, 3), st.integers(1, 9000), st.integers(0, 4000), st.booleans()
@@ -67,33 +69,34 @@ def test_a_gang_starts_where_there_is_room_and_nowhere_else(
 ) -> None:
     demands = [AmountsDemand(1, 0.001), *demands]  # somebody asks
     cluster = Cluster(tuple(Node(node.gpus) for node in nodes))
-    allocator = AmountsAllocator(Count().allocator(cluster, [0] * len(nodes)), nodes, demands)
-    for _ in demands:
-        allocator.arrive("m")
+    pools = [0] * len(nodes)
+    amounts = CpusAndMemory(nodes, demands, pools)
+    allocator = Ledger(Count().allocator(cluster, pools), (), amounts)
+    allocator.arrive(nobody(), range(len(demands)))
     books = Books(nodes, demands)
     for _ in range(8):
         job = data.draw(st.integers(0, len(demands) - 1))
         if job in books.runs:
             pieces = books.runs.pop(job)
-            allocator.give_back_of(job, pieces)
+            allocator.release(job, pieces)
             if data.draw(st.booleans()) and books.fits(job, pieces):
-                assert allocator.take_exact_for(job, pieces, again=True)
+                assert allocator.resume(job, pieces, None, {})
                 books.runs[job] = pieces
             continue
         if data.draw(st.integers(0, 3)) == 0:
             books.aside = {0: (data.draw(st.integers(0, 4000)), 0)}
-            allocator.set_aside(books.aside)
+            amounts.set_aside(books.aside)
         gang = demands[job].gpus
         possible = [pieces for pieces in ways(nodes, gang) if books.fits(job, pieces)]
-        found = allocator.take_for(job, gang, (0,))
+        found = allocator.take(job, gang, (0,))
         assert (found is None) == (not possible)
         if found is not None:
             assert tuple(sorted(found)) in possible
             books.runs[job] = found
     for job, pieces in books.runs.items():
-        allocator.give_back_of(job, pieces)
-    allocator.set_aside({})
-    assert [allocator.left(at) for at in range(len(nodes))] == [node.most for node in nodes]
+        allocator.release(job, pieces)
+    amounts.set_aside({})
+    assert [amounts.left_on(at) for at in range(len(nodes))] == [node.most for node in nodes]
     assert allocator.free_by_node() == [node.gpus for node in nodes]
 
 
@@ -128,14 +131,12 @@ def test_placements_keep_their_rule_on_what_is_left() -> None:
     nodes = [NodeCapacity.of(4, 8, 32.0), NodeCapacity.of(4, 8, 32.0)]
     demands = [AmountsDemand(2, 7.0), AmountsDemand(2, 0.0), AmountsDemand(1, 2.0)]
     cluster = Cluster.parse("2x4")
-    allocator = AmountsAllocator(
-        placement("consolidate").allocator(cluster, [0, 0]), nodes, demands
-    )
-    for _ in demands:
-        allocator.arrive("m")
-    assert allocator.take_for(0, 2, (0,)) == ((0, 2),)
-    assert allocator.take_for(2, 1, (0,)) == ((1, 1),)
-    assert allocator.take_for(1, 2, (0,)) == ((1, 2),)
+    amounts = CpusAndMemory(nodes, demands, [0, 0])
+    allocator = Ledger(placement("consolidate").allocator(cluster, [0, 0]), (), amounts)
+    allocator.arrive(nobody(), range(len(demands)))
+    assert allocator.take(0, 2, (0,)) == ((0, 2),)
+    assert allocator.take(2, 1, (0,)) == ((1, 1),)
+    assert allocator.take(1, 2, (0,)) == ((1, 2),)
     assert not allocator.anywhere
 
 

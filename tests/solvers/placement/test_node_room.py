@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.amounts import AmountsDemand, NodeCapacity
 from shadowprice.solvers.hadar.round_selection import assign_nodes
-from shadowprice.solvers.placement.amounts import AmountsAllocator, NodeRoom
+from shadowprice.solvers.placement.amounts import CpusAndMemory, NodeRoom
 from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.placement.ledger import Ledger
+from support.states import nobody
 
 NODES = st.lists(
     st.tuples(st.integers(1, 4), st.integers(0, 12_000), st.integers(0, 4_000), st.booleans()),
@@ -107,11 +109,11 @@ def test_usable_gpus_are_those_that_suffice(
     """Of a pair as of one job: no more GPUs of a node have amounts of all of them, and these have."""
     capacities, asked = built(nodes), [AmountsDemand(*demand) for demand in demands]
     cluster = Cluster(tuple(Node(node.gpus) for node in capacities))
-    books = AmountsAllocator(Count().allocator(cluster, [0] * len(nodes)), capacities, asked)
-    for _ in asked:
-        books.arrive("")
+    books = CpusAndMemory(capacities, asked, [0] * len(nodes))
+    ledger = Ledger(Count().allocator(cluster, [0] * len(nodes)), (), books)
+    ledger.arrive(nobody(), range(len(asked)))
     first = data.draw(st.integers(0, len(asked) - 1))
-    held = books.take_for(first, asked[first].gpus, (0,)) if data.draw(st.booleans()) else None
+    held = ledger.take(first, asked[first].gpus, (0,)) if data.draw(st.booleans()) else None
     others = [job for job in range(len(asked)) if job != first]
     jobs = (
         data.draw(st.lists(st.sampled_from(others), min_size=1, max_size=2, unique=True))
@@ -124,7 +126,7 @@ def test_usable_gpus_are_those_that_suffice(
     for empty in (False, True):
         found = books.usable(jobs, sizes, empty=empty)
         for node, capacity in enumerate(capacities):
-            left = capacity.most if empty else books.left(node)
+            left = capacity.most if empty else books.left_on(node)
 
             def enough(gpus: int, capacity: NodeCapacity = capacity, left: Any = left) -> bool:
                 each = [capacity.held(asked[job], gpus) for job in jobs]

@@ -273,8 +273,8 @@ def test_the_published_limit_separates_the_models():
 def pieces_of(workload, cluster, name="skew"):
     allocator = placement(name).allocator(cluster, [0] * len(cluster.nodes))
     for model in workload.model.tolist():
-        allocator.arrive(model)
-    return [allocator.take_for(row, g, (0,)) for row, g in enumerate(workload.gpus.tolist())]
+        allocator.arrive_with(model)
+    return [allocator.take(row, g, (0,)) for row, g in enumerate(workload.gpus.tolist())]
 
 
 def test_skewed_models_get_whole_nodes_the_others_the_gaps():

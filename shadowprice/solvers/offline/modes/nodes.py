@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import SolverError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.features import Feature, require
-from shadowprice.instances.grid import to_ticks, up_to_grid
+from shadowprice.instances.grid import TICK_S, to_ticks, up_to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.conditions import fits_a_node
@@ -162,6 +162,8 @@ def _spread_ticks(
         times = np.where(within[:, None], np.inf, alone)
     elif instance.graphs is not None:
         slow = instance.graphs.shortest_spread_s(jobs)[:, None]
+        if parts is not None:
+            slow = np.maximum(up_to_grid(slow / parts.best(jobs)[:, None]), TICK_S)
         times = np.where(within[:, None], slow, alone)
     elif parts is not None and parts.locality is not None:
         plain = instance.plain_processing_s[:, : alone.shape[1]]
