@@ -306,7 +306,7 @@ EXAMPLES = {
         ((0, 0, 1, 0, 2), (1, 0, 1, 0, 2)),
     ),
     "profiles and parts": Example(
-        "Half a GPU has half of its share, one CPU, which is two for a whole one: speed 1. Job 1 was given half of that.",
+        "Half a GPU has half of its share, one CPU, which is two for a whole one: speed 1. Job 1 has half of that.",
         Instance(
             Cluster((Node(1, cpus=2.0, memory_gb=1.0),)),
             jobs(gpu_milli=[500, 500]),
