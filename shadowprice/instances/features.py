@@ -235,7 +235,6 @@ _NOT_YET = (
         "copies are averaged when a round ends, and what was averaged is kept",
     ),
     (Feature.CORES, Feature.AMOUNTS, "both say how many cores a job holds"),
-    (Feature.WINDOW, Feature.STOPPED, "both say when the run ends"),
 )
 """Pairs that would have a meaning, and what would have to be said for it."""
 

@@ -124,7 +124,7 @@ class Instance:
         by CPUs and memory; where there are rates of jobs that share GPUs, none may do so.
     stopped_s : float, optional
         Time at which the run was stopped before its end [s]: no job need be complete, and nothing goes
-        on after it. Not with copies, nor with a window of jobs.
+        on after it. A window of jobs ends the run where it is complete earlier. Not with copies.
     preemption : Preemption
         Whether a job that is preempted keeps its work. With ``RESTART`` not with rates of jobs that share GPUs or
         profiles by CPUs and memory, where runs are cut that go on, nor with copies or nodes that fail.

@@ -14,7 +14,7 @@ Rules, in the order they are checked (the first violated row is named):
 ``release``             no run starts before its job arrives
 ``stop``                where the run ends with a window of jobs, nothing goes on after the last of them
                         is complete; the jobs outside it need not be. Where it was stopped at a time,
-                        nothing goes on after that, and no job need be complete
+                        nothing goes on after that, and no job need be complete, those of a window neither
 ``gang``                whenever a job runs it holds exactly its gang, or as many more as it may grow,
                         all pieces at the same times
 ``type``                a job runs on GPU types it has a throughput for and is allowed to run on
@@ -87,6 +87,11 @@ from shadowprice.proofs.verification.amounts import any_asked, too_much
 from shadowprice.proofs.verification.copies import CopiedRuns
 from shadowprice.proofs.verification.failures import FailingRuns
 from shadowprice.proofs.verification.features import KNOWS
+from shadowprice.proofs.verification.horizons import (
+    after_the_stop,
+    after_the_window,
+    required_jobs,
+)
 from shadowprice.proofs.verification.quotas import beyond_quotas
 from shadowprice.proofs.verification.restarts import RESUME, last_runs
 from shadowprice.proofs.verification.speeds import (
@@ -156,7 +161,7 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
         check.copies(instance.copies)
         return check.required
     check.stop()
-    return check.jobs(together=check.held_together)
+    return check.over(check.jobs(together=check.held_together))
 
 
 class JobsOnTypes(NamedTuple):
@@ -209,12 +214,7 @@ class ScheduleChecks:
         self.conditioned: ConditionedRuns | None = None
         self.failing: FailingRuns | None = None
         self.taken_in_parts: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        self.required = np.zeros(len(instance.workload), dtype=bool)
-        window = instance.until_complete
-        if window is not None:
-            self.required[window.first : window.last] = True
-        elif instance.stopped_s is None:
-            self.required[these] = True
+        self.required = required_jobs(instance, these)
 
     def jobs(self, together: Callable[[Runs], None] = _nothing) -> Mask:
         """Check what is about each job by itself; returns which jobs are complete.
@@ -508,15 +508,13 @@ class ScheduleChecks:
 
     def stop(self) -> None:
         """Check that nothing goes on after the run was stopped, or its window of jobs was complete."""
-        s, stopped_s = self.schedule, self.instance.stopped_s
-        if stopped_s is not None:
-            say = f"goes on after {stopped_s} s, when the run was stopped"
-            self.refuse("stop", s.end_s > stopped_s, say)
-        if self.instance.until_complete is None:
-            return
-        last_s = s.end_s[self.required[s.job]].max(initial=0.0)
-        say = f"goes on after {last_s} s, when all jobs that had to be complete are"
-        self.refuse("stop", s.end_s > last_s, say)
+        self.refuse("stop", *after_the_stop(self.instance, self.schedule))
+        self.over(self.required)
+
+    def over(self, complete: Mask) -> Mask:
+        """Check that nothing goes on after a window of jobs that are complete, which it returns."""
+        self.refuse("stop", *after_the_window(self.instance, self.schedule, complete))
+        return complete
 
     def work(self, runs: Runs) -> Mask:
         """Check that each job does its work, and no more; returns which jobs are complete."""

@@ -138,6 +138,17 @@ def stopped(draw):
     return replace(instance, stopped_s=at), cut_at(schedule, at)
 
 
+@st.composite
+def stopped_before_a_window(draw):
+    """Stopped before the window was complete, or at the very moment, or later, when all was over."""
+    instance, schedule = draw(until_a_window())
+    times = sorted({*schedule.start_s.tolist(), *schedule.end_s.tolist()})
+    at = draw(st.sampled_from(times)) + draw(st.sampled_from([0.0, 2.0**-20, 1.25]))
+    window = instance.until_complete
+    assume(at > instance.workload.arrival_s[window.rows].min())
+    return replace(instance, stopped_s=at), cut_at(schedule, at)
+
+
 CASES = {
     "types": (of_types(), "no two jobs share a GPU"),
     "pairs": (of_pairs(), "share a GPU"),
@@ -150,4 +161,5 @@ CASES = {
     "restarts": (restarting(), "jobs restart when preempted"),
     "windows of jobs": (until_a_window(), "counting jobs "),
     "stopped": (stopped(), "counting time until "),
+    "stopped windows": (stopped_before_a_window(), "alone, counting time until "),
 }

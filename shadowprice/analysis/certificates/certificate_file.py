@@ -109,8 +109,10 @@ def expect_certifiable(outcome: VerifiedRun) -> None:
     if not len(jobs):
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
     if not len(counted_rows(instance)):
+        whose = "" if instance.until_complete is None else " of the window"
         raise InputError(
-            f"{source}: the run was stopped at {instance.stopped_s!r} s, before a job arrived; expected a later time"
+            f"{source}: the run was stopped at {instance.stopped_s!r} s, before a job{whose} arrived; "
+            "expected a later time"
         )
     _expect_small_enough(instance)
     names = [("policy", outcome.policy), *(("job", each) for each in jobs.id.tolist())]

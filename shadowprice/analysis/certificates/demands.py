@@ -433,6 +433,6 @@ def _class(instance: Instance, pairs: bool) -> str:
 def _what_counts(instance: Instance) -> str:
     """Jobs or time that the cost is of, where it is not of all."""
     window, stopped_s = instance.until_complete, instance.stopped_s
-    if window is not None:
-        return f", counting jobs {window.first} to {window.last - 1} alone"
-    return "" if stopped_s is None else f", counting time until {float(stopped_s)!r} s alone"
+    jobs = "" if window is None else f", counting jobs {window.first} to {window.last - 1} alone"
+    time = "" if stopped_s is None else f", counting time until {float(stopped_s)!r} s alone"
+    return jobs + time

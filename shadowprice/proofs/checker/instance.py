@@ -91,8 +91,7 @@ class GivenInstance:
             whole(ticks, "restart")
         if "window" in header:
             first, last = (whole(job, "job of the window") for job in header["window"])
-            fine = first < last and "stopped" not in header
-            need(fine, "the window has no jobs, or ends what was stopped")
+            need(first < last, "the window has no jobs")
         if "stopped" in header:
             whole(header["stopped"], "time at which it was stopped")
         fine = header.get("preemption", "restart") == "restart"
@@ -406,17 +405,15 @@ class GivenInstance:
         return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs, until)
 
     def rows(self) -> list[int]:
-        """Jobs that the cost counts: all, those of the window, or those that arrived before it was stopped."""
+        """Jobs that the cost counts: all or those of the window, of these who arrived before it was stopped."""
         every, header = range(len(self.arrival)), self.header
-        if "window" in header:
-            first, last = header["window"]
-            need(last <= len(every), "the window has jobs that there are not")
-            return list(every[first:last])
+        first, last = header.get("window", (0, len(every)))
+        need(last <= len(every), "the window has jobs that there are not")
+        found = list(every[first:last])
         if "stopped" in header:
-            found = [j for j in every if self.arrival[j] < header["stopped"]]
-            need(found, "it was stopped before a job arrived")
-            return found
-        return list(every)
+            found = [j for j in found if self.arrival[j] < header["stopped"]]
+            need(found, "it was stopped before a job that counts arrived")
+        return found
 
     def counted(self) -> GivenInstance:
         """Jobs that count, as bounds know them. Others may be their partners, and else only stand in their way."""
@@ -504,12 +501,13 @@ class GivenInstance:
 
     def what_counts(self) -> str:
         """Jobs or time that the cost is of, where it is not of all."""
-        if "window" in self.header:
-            first, last = self.header["window"]
-            return f", counting jobs {first} to {last - 1} alone"
-        if "stopped" in self.header:
-            return f", counting time until {self.header['stopped'] / TICKS_PER_S!r} s alone"
-        return ""
+        header, words = self.header, ""
+        if "window" in header:
+            first, last = header["window"]
+            words = f", counting jobs {first} to {last - 1} alone"
+        if "stopped" in header:
+            words += f", counting time until {header['stopped'] / TICKS_PER_S!r} s alone"
+        return words
 
 
 def exact_run(ticks: int, which: str) -> None:

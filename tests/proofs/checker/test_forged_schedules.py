@@ -57,6 +57,10 @@ saved = of(
 window = of(
     node(0, 2), job(0, 10), job(1, 30), about=f"{CLASS}, counting jobs 0 to 0 alone", window=[0, 1]
 )
+until = f"counting jobs 0 to 0 alone, counting time until {20 / SECOND!r} s alone"
+stopped_window = of(
+    node(0, 2), job(0, 10), job(1, 30), about=f"{CLASS}, {until}", window=[0, 1], stopped=20
+)
 charged = of(node(0, 2), job(0, 10), start=2, migration=3, restart=[[1, 4]])
 ALONE = [{"sort": 0, "beside": {"a": {"0": 8}}}] * 2
 pairs = of(node(0, 2), *(job(j, 10, **more) for j, more in enumerate(ALONE)), about=PAIRS)
@@ -260,6 +264,12 @@ CASES = {
         [run(0, 88, 98)],
         [run(0, 89, 99)],
         "nobody knows which nodes are down",
+    ),
+    "nothing runs after the window that was complete before it was stopped": (
+        stopped_window,
+        [run(0, 0, 10), run(1, 0, 10, [0, 1])],
+        [run(0, 0, 10), run(1, 0, 11, [0, 1])],
+        "goes on after tick 10",
     ),
     "nothing runs after the window": (
         window,
@@ -622,7 +632,6 @@ def down(since, until, number=0):
         ([node(0, 1), job(0, 9, id="x"), job(1, 9, id="x")], {}, "has the id of another"),
         ([node(0, 1), job(0, 9)], {"restart": [[2, 0], [2, 0]]}, "not increasing"),
         ([node(0, 1), job(0, 9)], {"restart": []}, "not increasing"),
-        ([node(0, 1), job(0, 9)], {"window": [0, 1], "stopped": 9}, "ends what was stopped"),
         ([node(0, 1), job(0, 0)], {}, "run time of job 0 is 0"),
         ([node(0, 1), job(0, 9, 0)], {}, "gang of job 0 is 0"),
         ([node(0, 0), job(0, 9)], {}, "GPUs of node 0 is 0"),
@@ -644,7 +653,16 @@ def down(since, until, number=0):
         ),
         ([node(0, 1), job(0, 9)], {"window": [0, 0]}, "the window has no jobs"),
         ([node(0, 1), job(0, 9)], {"window": [0, 2]}, "the window has jobs that there are not"),
-        ([node(0, 1), job(0, 9, arrival=9)], {"stopped": 9}, "stopped before a job arrived"),
+        (
+            [node(0, 1), job(0, 9, arrival=9)],
+            {"stopped": 9},
+            "stopped before a job that counts arrived",
+        ),
+        (
+            [node(0, 1), job(0, 9), job(1, 9, arrival=9)],
+            {"window": [1, 2], "stopped": 9},
+            "stopped before a job that counts arrived",
+        ),
     ],
 )
 def test_an_instance_that_cannot_be_is_rejected(given, header, says):
