@@ -158,7 +158,7 @@ def _until_complete(
         jobs = workload.first(count) if isinstance(workload, EndlessWorkload) else workload
         try:
             run = settle(jobs, where, policy, semantics, drop_infeasible=drop_infeasible)
-            done = _execute(run)
+            done = _execute(replace(run, training=None))
             break
         except EarlyEndError:
             count *= 2
@@ -173,7 +173,8 @@ def _until_complete(
     schedule = cut_schedule(done.schedule, end_s)
     if not there.fractional.any():  # Jobs that hold parts of GPUs may all come later.
         schedule = replace(schedule, shared_gpu=None)
-    return _verified(kept, replace(done, schedule=schedule))
+    losses = None if kept.training is None else kept.training.train(instance, schedule)
+    return _verified(kept, replace(done, schedule=schedule, losses=losses))
 
 
 def _execute(run: Run, watch: Watch | None = None) -> _Executed:

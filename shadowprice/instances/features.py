@@ -221,16 +221,6 @@ _NOT_YET = (
     ),
     (
         Feature.COPIES,
-        Feature.WINDOW,
-        "copies are averaged when a round ends, and a window ends the run within one",
-    ),
-    (
-        Feature.COPIES,
-        Feature.STOPPED,
-        "copies are averaged when a round ends, and the run was stopped within one",
-    ),
-    (
-        Feature.COPIES,
         Feature.RESTART,
         "copies are averaged when a round ends, and what was averaged is kept",
     ),

@@ -115,16 +115,15 @@ class Instance:
         and memory matter nobody shares GPUs.
     copies : CopyRules, optional
         Rules under which jobs run as several copies, each on a whole node, instead of one gang; not
-        with any of the others, nor with overheads, since copies have charges of their own.
+        with overheads, since copies have charges of their own.
     until_complete : JobWindow, optional
-        Jobs whose completion ends the run: those outside the window need not be complete then. Not
-        with copies.
+        Jobs whose completion ends the run: those outside the window need not be complete then.
     failures : NodeFailures, optional
         When nodes are down, and what jobs save of their work by then. Not with copies, nor with profiles
         by CPUs and memory; where there are rates of jobs that share GPUs, none may do so.
     stopped_s : float, optional
         Time at which the run was stopped before its end [s]: no job need be complete, and nothing goes
-        on after it. A window of jobs ends the run where it is complete earlier. Not with copies.
+        on after it. A window of jobs ends the run where it is complete earlier.
     preemption : Preemption
         Whether a job that is preempted keeps its work. With ``RESTART`` not with rates of jobs that share GPUs or
         profiles by CPUs and memory, where runs are cut that go on, nor with copies or nodes that fail.

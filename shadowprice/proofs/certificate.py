@@ -158,8 +158,7 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     check.grid()
     check.release()
     if instance.copies is not None:
-        check.copies(instance.copies)
-        return check.required
+        return check.over(check.copies(instance.copies))
     check.stop()
     return check.over(check.jobs(together=check.held_together))
 
@@ -289,8 +288,8 @@ class ScheduleChecks:
         early = self.schedule.start_s < self.workload.arrival_s[self.schedule.job]
         self.refuse("release", early, "starts before the job arrives")
 
-    def copies(self, rules: CopyRules) -> None:
-        """Check all that is said of jobs that run as several copies."""
+    def copies(self, rules: CopyRules) -> Mask:
+        """Check all that is said of jobs that run as several copies; returns which jobs are complete."""
         s = self.schedule
         if s.copy is None or s.steps is None:
             raise Violation("copies", "the schedule has no columns of copies and steps")
@@ -301,10 +300,12 @@ class ScheduleChecks:
         runs = CopiedRuns(self.instance, rules, s, s.copy, s.steps)
         for rule, bad, say in runs.faults():
             self.refuse(rule, bad, say)
-        undone = runs.undone()
+        undone = runs.undone(self.required)
         if undone is not None:
             job, said = undone
             raise Violation("work", f"job {self.workload.id[job]!r} {said}", job=job)
+        self.refuse("stop", *after_the_stop(self.instance, s))
+        return runs.complete
 
     def one_gang(self) -> None:
         """Check that nobody runs as several copies."""

@@ -110,7 +110,7 @@ def restarting(draw):
 @st.composite
 def until_a_window(draw):
     instance, schedule = draw(
-        st.one_of(of_types(), of_pairs(), of_parts(), within_quotas(), restarting())
+        st.one_of(of_types(), of_pairs(), of_parts(), within_quotas(), restarting(), of_copies())
     )
     assume(len(schedule))
     first = draw(st.integers(0, len(instance.workload) - 1))
@@ -124,13 +124,15 @@ def cut_at(schedule, at_s):
     """What was done until some moment."""
     rows = rows_of(schedule, np.flatnonzero(schedule.start_s < at_s))
     end_s = np.minimum(rows.end_s, at_s)
+    if rows.steps is not None:
+        rows = replace(rows, steps=np.where(rows.end_s > at_s, 0, rows.steps))
     return replace(rows, end_s=end_s, overhead_s=np.minimum(rows.overhead_s, end_s - rows.start_s))
 
 
 @st.composite
 def stopped(draw):
     """Cut at a moment, at which the policy would have decided or not."""
-    instance, schedule = draw(st.one_of(of_types(), of_pairs(), within_quotas()))
+    instance, schedule = draw(st.one_of(of_types(), of_pairs(), within_quotas(), of_copies()))
     assume(len(schedule))
     times = sorted({*schedule.start_s.tolist(), *schedule.end_s.tolist()})
     at = draw(st.sampled_from(times)) + draw(st.sampled_from([0.0, 2.0**-20, 1.25]))

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.execution.job_window import WindowProgress
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
@@ -35,6 +36,7 @@ from shadowprice.solvers.hadar.copies import (
     preferred_nodes,
     split_steps,
 )
+from shadowprice.solvers.registry import COPIES
 
 KNOWS = frozenset(
     {
@@ -42,6 +44,7 @@ KNOWS = frozenset(
         Feature.TYPES,
         Feature.COPIES,
         Feature.AMOUNTS,
+        Feature.WINDOW,
     }
 )
 """Features of the instances that run as copies; a copy has all CPUs and memory of its node."""
@@ -98,6 +101,8 @@ class _Loop:
         self.active = np.zeros(0, dtype=np.int64)
         self.admitted = 0
         self.rows: list[tuple[int, ...]] = []
+        window = instance.until_complete
+        self.window = None if window is None else WindowProgress(window, workload)
 
     def _widths(self, width: Width) -> NDArray[np.int64]:
         """GPUs a copy of each job uses on each class, shape (n, classes)."""
@@ -126,8 +131,8 @@ class _Loop:
         return rates
 
     def schedule(self) -> Schedule:
-        """Round after round until nobody is left."""
-        now, jobs = 0, len(self.steps)
+        """Round after round until nobody is left, or the jobs of a window are complete."""
+        now, jobs, window = 0, len(self.steps), self.window
         while self.admitted < jobs or len(self.active):
             if not len(self.active):
                 arrival = int(self.arrival_s[self.admitted] * TICKS_PER_S)
@@ -135,6 +140,8 @@ class _Loop:
             come = int(np.searchsorted(self.arrival_s, now / TICKS_PER_S, side="right"))
             self.active = np.append(self.active, np.arange(self.admitted, come))
             self.admitted = come
+            if window is not None and window.over(now / TICKS_PER_S, come, COPIES):
+                break
             self._round(now)
             now += self.length
         return self._rows()
@@ -156,7 +163,10 @@ class _Loop:
             view, self.order, self.class_of_node, prefer, room, lambda _: self.rules.max_copies
         ):
             self._train(now, jobs[grant.position], grant)
-        self.active = self.active[self.left[self.active] > 0]
+        over = self.left[self.active] == 0
+        if self.window is not None:
+            self.window.leave(self.active[over].tolist())
+        self.active = self.active[~over]
 
     def _view(self, now_s: float) -> RoundView:
         jobs = self.active

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from .form import Record, need, whole
+from .form import LARGEST, Record, need, whole
 from .instance import GivenInstance
 
 
@@ -16,7 +16,9 @@ class CopySchedule:
         self.given, self.rules = given, given.copies
         self.ends, self.steps = [0] * len(given.arrival), [0] * len(given.arrival)
         self.last: dict[int, int] = {}
-        self.start = -1
+        self.start, self.latest = -1, 0
+        self.cut: set[int] = set()
+        self.cut_steps: dict[int, int] = {}
         self.round: list[Record] = []
 
     def run(self, run: Record) -> None:
@@ -59,22 +61,46 @@ class CopySchedule:
             need(rate, f"job {j} cannot run on node {node}")
             owed = rules["aggregation"] if len(count[j]) > 1 else 0
             owed += rules["restart"] if self.last.get(node, j) != j else 0
-            paid = whole(run["overhead"], "overhead")
-            need(paid == owed, f"job {j} owes another overhead than {paid}")
-            takes = ceil(whole(run["steps"], "steps", 1) / rate)
-            end = whole(run["end"], "end of a run")
-            fine = end - self.start - owed == takes and end <= self.start + rules["round"]
-            need(fine, f"job {j} ends neither with its steps nor with the round")
             self.last[node] = j
+            self.copy(run, owed, rate)
             self.steps[j] += run["steps"]
-            self.ends[j] = max(self.ends[j], end)
+        for j in count:
+            planned = self.steps[j] + self.cut_steps.pop(j, 0)
+            most = given.more[j]["steps"]
+            need(planned <= most, f"job {j} does {planned} steps of its work, {most}")
         self.round = []
 
+    def copy(self, run: Record, owed: int, rate: Fraction) -> None:
+        """A copy ends with its steps, or is cut and has none: one more would fit its round."""
+        j, steps, length = run["job"], whole(run["steps"], "steps"), self.rules["round"]
+        end = whole(run["end"], "end of a run", self.start + 1)
+        lasts, paid = end - self.start, whole(run["overhead"], "overhead")
+        need(paid == owed or not steps, f"job {j} owes another overhead than {paid}")
+        if steps:
+            fine = lasts - owed == ceil(steps / rate) and lasts <= length
+            self.ends[j] = max(self.ends[j], end)
+        else:
+            need(paid == min(owed, lasts), f"job {j} owes another overhead than {paid}")
+            more = int((lasts - paid) * rate) + 1
+            fine = owed + ceil(more / rate) <= length
+            self.cut.add(end)
+            self.cut_steps[j] = self.cut_steps.get(j, 0) + more
+        need(fine, f"job {j} ends neither with its steps nor with the round")
+        self.latest = max(self.latest, end)
+
     def finish(self) -> list[int]:
-        """Completion of every job, after the last run."""
+        """Completion of every job, after the last run; 0 of jobs that are not complete."""
         self.over()
+        header, rows = self.given.header, set(self.given.rows())
         for j, steps in enumerate(self.steps):
-            need(steps, f"job {j} is lost: it never runs")
-            whole_job = self.given.more[j]["steps"]
-            need(steps == whole_job, f"job {j} does {steps} steps of its work, {whole_job}")
+            whole_job, required = self.given.more[j]["steps"], j in rows and "stopped" not in header
+            need(steps or not required, f"job {j} is lost: it never runs")
+            fine = steps == whole_job or not required
+            need(fine, f"job {j} does {steps} steps of its work, {whole_job}")
+            self.ends[j] *= steps == whole_job
+        first, last = header.get("window", (0, len(self.ends)))
+        until, ends = header.get("stopped", LARGEST), self.ends[first:last]
+        until = min(until, max(ends)) if all(ends) else until
+        need(self.latest <= until, f"a copy goes on after tick {until}, when the run is over")
+        need(self.cut <= {until}, f"a copy is cut before tick {until}, when the run is over")
         return self.ends

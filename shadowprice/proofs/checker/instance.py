@@ -119,8 +119,8 @@ class GivenInstance:
         free = not self.header["start"] + self.header["migration"]
         need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
-        other = self.header.keys() & {"window", "stopped", "preemption", "rounds", "types"}
-        need(not other, "copies do not run to the end, restart, or are in whole rounds")
+        other = self.header.keys() & {"preemption", "rounds", "types"}
+        need(not other, "copies restart, or are in whole rounds")
         self.copies = rules
 
     def take_checkpoints(self, rule: Record) -> None:
@@ -471,8 +471,8 @@ class GivenInstance:
     def of_class(self) -> str:
         """Schedules that the claim is about."""
         if self.copies:
-            most = self.copies["most"]
-            return f"schedules in which a job is at most {most} copies on whole nodes"
+            most, counts = self.copies["most"], self.what_counts()
+            return f"schedules in which a job is at most {most} copies on whole nodes{counts}"
         more = {field for each in self.more.values() for field in each}
         if "beside" in more:
             share = "at most two jobs share a GPU"

@@ -2,18 +2,25 @@
 
 Everything is computed from the rows of the schedule and plain data of the instance, in whole ticks
 and exact rationals, and not by the code that made the schedule.
+
+A copy that was *cut* has no steps: the run ended within its round. Such a row is one if the copy could have gone on.
+With n whole steps done by then its job has at least n + 1 left for it, beside those of its other copies, and time for
+them in the round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.proofs.run_speed import TICKS_PER_S, gpu_types
+from shadowprice.proofs.verification.horizons import end_of_the_run_s
 
 if TYPE_CHECKING:
     from shadowprice.instances.copies import CopyRules
@@ -45,7 +52,10 @@ class CopiedRuns:
         steps: NDArray[np.int64],
     ) -> None:
         self._instance, self._rules, self._schedule = instance, rules, schedule
-        self._copy, self._steps = copy, steps
+        self._copy, self._steps, self._cut = copy, steps, steps == 0
+        # Without throughputs a step is a tick of the gang's run time.
+        unit = TICKS_PER_S if instance.workload.throughput is None else 1
+        self._work = [Fraction(work) * unit for work in instance.workload.work.tolist()]
 
     def faults(self) -> Iterator[tuple[str, Mask, str]]:
         """Rules with the rows that break them and what was expected; each relies on those before."""
@@ -64,23 +74,52 @@ class CopiedRuns:
         # Copies of a job are numbered below k and differ, so that it has no more than k.
         yield "copy", _again(s.start_s, s.node), "expected one copy a node"
         yield "copy", _again(s.start_s, s.job, self._copy), "expected a copy on one node a round"
-        yield "overhead", s.overhead_s != self._owed_s(), "expected exactly the charges owed"
-        yield "steps", self._steps < 1, "expected at least one step"
-        wrong = self._progress_ticks() != self._needed_ticks()
+        owed_s, length_s = self._owed_s(), s.end_s - s.start_s
+        # Who is cut while it pays has paid until then.
+        paid_s = np.where(self._cut, np.minimum(owed_s, length_s), owed_s)
+        yield "overhead", s.overhead_s != paid_s, "expected exactly the charges owed"
+        yield "steps", self._steps < 0, "expected at least one step"
+        wrong = ~self._cut & (self._progress_ticks() != self._ticks_of(self._steps))
         yield "steps", wrong, "expected exactly the time its steps take, rounded up to the grid"
+        early = self._cut & (s.end_s != self._end_s())
+        yield "steps", early, "expected at least one step, or an end with the run"
+        full_s = owed_s + (self._ticks_of(self._next) / TICKS_PER_S).astype(np.float64)
+        say = "it was cut, expected room for one more step in its round"
+        yield "steps", self._cut & (full_s > rules.round_s), say
 
-    def undone(self) -> tuple[int, str] | None:
-        """The first job whose copies' steps do not add up to its work, and the numbers."""
-        workload = self._instance.workload
-        done = np.zeros(len(workload), dtype=object)
-        np.add.at(done, self._schedule.job, self._steps.astype(object))
-        # Without throughputs a step is a tick of the gang's run time.
-        unit = TICKS_PER_S if workload.throughput is None else 1
-        for job, (steps, work) in enumerate(zip(done, workload.work.tolist(), strict=True)):
-            expected = Fraction(work) * unit
-            if steps != expected:
-                return job, f"did {steps} steps, expected {expected}"
+    def undone(self, required: Mask) -> tuple[int, str] | None:
+        """A job that did more steps than its work has, or has to be complete and did fewer, and the numbers."""
+        planned = list(self._done)
+        for job, count in zip(self._schedule.job.tolist(), self._next.tolist(), strict=True):
+            planned[job] += count
+        for job, work in enumerate(self._work):
+            did, lacks = self._done[job], bool(required[job]) and self._done[job] < work
+            if did > work or lacks:
+                return job, f"did {did} steps, expected {work}"
+            if planned[job] > work:
+                return (
+                    job,
+                    f"did {did} steps and was to do {planned[job] - did} more, expected {work}",
+                )
         return None
+
+    @cached_property
+    def complete(self) -> Mask:
+        """True for jobs whose copies' steps add up to their work, shape (n,)."""
+        found = [a == b for a, b in zip(self._done, self._work, strict=True)]
+        return np.array(found, dtype=bool)
+
+    @cached_property
+    def _done(self) -> list[int]:
+        """Steps of every job."""
+        done = [0] * len(self._work)
+        for job, steps in zip(self._schedule.job.tolist(), self._steps.tolist(), strict=True):
+            done[job] += steps
+        return done
+
+    def _end_s(self) -> float:
+        """End of the run [s], if it ended before all jobs were complete."""
+        return end_of_the_run_s(self._instance, self._schedule, self.complete)
 
     def _able(self) -> Mask:
         """True for each row on a GPU type that its job has a throughput for."""
@@ -105,23 +144,36 @@ class CopiedRuns:
         owed[order[1:]] += np.where(changed, rules.restart_s, 0.0)
         return owed
 
-    def _progress_ticks(self) -> NDArray[np.float64]:
+    def _progress_ticks(self) -> NDArray[np.int64]:
         s = self._schedule
-        return (s.end_s - s.start_s - s.overhead_s) * TICKS_PER_S
+        ticks = (s.end_s - s.start_s - s.overhead_s) * TICKS_PER_S
+        return np.array([int(each) for each in ticks.tolist()], dtype=object)
 
-    def _needed_ticks(self) -> NDArray[np.int64]:
-        """Time that the steps of every row take [ticks], rounded up."""
+    @cached_property
+    def _next(self) -> NDArray[np.int64]:
+        """Steps of every copy that was cut, up to the one that it was at; 0 of others."""
+        pairs = zip(self._rates, self._progress_ticks(), self._cut.tolist(), strict=True)
+        found = [floor(rate * ticks) + 1 if cut else 0 for rate, ticks, cut in pairs]
+        return np.array(found, dtype=object)
+
+    def _ticks_of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Time that so many steps of every row take [ticks], rounded up."""
+        pairs = zip(steps.tolist(), self._rates, strict=True)
+        return np.array([ceil(count / rate) for count, rate in pairs], dtype=object)
+
+    @cached_property
+    def _rates(self) -> list[Fraction]:
+        """Steps per tick of every row."""
         s, (names, gpu_type) = self._schedule, gpu_types(self._instance.cluster)
-        rates: dict[tuple[int, int, int], Fraction] = {}
-        needed = []
-        columns = (s.job, gpu_type[s.node], s.gpus, self._steps)
-        for job, of_type, gpus, steps in zip(*(c.tolist() for c in columns), strict=True):
-            key = (job, of_type, gpus)
-            if key not in rates:
-                rates[key] = gpus * self._rate_of_one(job, names[of_type])
-            rate = rates[key]
-            needed.append(-(-steps * rate.denominator // rate.numerator))
-        return np.array(needed, dtype=object)
+        known: dict[tuple[int, int, int], Fraction] = {}
+        found = []
+        columns = (s.job, gpu_type[s.node], s.gpus)
+        for key in zip(*(column.tolist() for column in columns), strict=True):
+            job, of_type, gpus = key
+            if key not in known:
+                known[key] = gpus * self._rate_of_one(job, names[of_type])
+            found.append(known[key])
+        return found
 
     def _rate_of_one(self, job: int, gpu_type: str) -> Fraction:
         """Steps per tick on one GPU: an equal part of the gang's."""

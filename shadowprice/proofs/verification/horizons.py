@@ -35,8 +35,21 @@ def after_the_stop(instance: Instance, schedule: Schedule) -> tuple[Mask, str]:
 
 def after_the_window(instance: Instance, schedule: Schedule, complete: Mask) -> tuple[Mask, str]:
     """Rows that go on after the window of jobs was complete, if it was, and what to say of them."""
-    s, window, last_s = schedule, instance.until_complete, np.inf
-    if window is not None and complete[window.first : window.last].all():
-        mine = (s.job >= window.first) & (s.job < window.last)
-        last_s = float(s.end_s[mine].max(initial=0.0))
-    return s.end_s > last_s, f"goes on after {last_s} s, when all jobs that had to be complete are"
+    last_s = _window_end_s(instance, schedule, complete)
+    say = f"goes on after {last_s} s, when all jobs that had to be complete are"
+    return schedule.end_s > last_s, say
+
+
+def end_of_the_run_s(instance: Instance, schedule: Schedule, complete: Mask) -> float:
+    """Time at which a run was stopped, or a window of jobs complete [s]; infinity of other runs."""
+    stopped_s = np.inf if instance.stopped_s is None else instance.stopped_s
+    return min(stopped_s, _window_end_s(instance, schedule, complete))
+
+
+def _window_end_s(instance: Instance, schedule: Schedule, complete: Mask) -> float:
+    """Time at which the last job of a window was complete [s]; infinity where some are not."""
+    s, window = schedule, instance.until_complete
+    if window is None or not complete[window.first : window.last].all():
+        return np.inf
+    mine = (s.job >= window.first) & (s.job < window.last)
+    return float(s.end_s[mine].max(initial=0.0))

@@ -119,10 +119,12 @@ HOSTS = [node(0, 2), node(1, 2), node(2, 1, "b")]
 COPIES = "schedules in which a job is at most 2 copies on whole nodes"
 
 
-def copied(*runs, arrival=0):
+def copied(*runs, arrival=0, **header):
     """A certificate of a job of 40 steps that runs as copies, and does a step a tick on each GPU of type a."""
     mine = job(0, {}, arrival=arrival, steps=40, rate={"a": 1})
-    return certificate(RULES, *HOSTS, mine, *runs, about=COPIES)
+    until = header.get("stopped")
+    about = f", counting time until {until / SECOND!r} s alone" if until else ""
+    return certificate(RULES, *HOSTS, mine, *runs, about=COPIES + about, **header)
 
 
 def copy(start, end, host, number, steps, overhead=0, gpus=2):
@@ -535,6 +537,36 @@ CASES = {
         "does 41 steps of its work, 40",
     ),
     "copies run": (copied, ALL, [], "never runs"),
+    "copies are cut when it was stopped": (
+        partial(copied, stopped=15),
+        [copy(0, 15, 0, 0, 0)],
+        [copy(0, 14, 0, 0, 0)],
+        "is cut before tick 15",
+    ),
+    "copies do not go on after it was stopped": (
+        partial(copied, stopped=15),
+        [copy(0, 15, 0, 0, 0)],
+        [copy(0, 20, 0, 0, 40)],
+        "goes on after tick 15",
+    ),
+    "copies that were cut have paid": (
+        partial(copied, stopped=2),
+        [copy(0, 2, 0, 0, 0, 2), copy(0, 2, 1, 1, 0, 2)],
+        [copy(0, 2, 0, 0, 0, 1), copy(0, 2, 1, 1, 0, 2)],
+        "owes another overhead than 1",
+    ),
+    "copies that were cut had steps to do": (
+        partial(copied, stopped=13),
+        BOTH_HALVES,
+        [BOTH_HALVES[0], copy(0, 13, 1, 1, 0, 3)],
+        "does 41 steps of its work, 40",
+    ),
+    "copies that were cut had time to do a step": (
+        partial(copied, stopped=20),
+        [copy(0, 20, 0, 0, 40)],
+        [copy(0, 20, 0, 0, 0)],
+        "ends neither with its steps nor with the round",
+    ),
     "copies have no partners": (copied, ALL, [{**ALL[0], "partner": 0}], "has a partner"),
     "copies are of a job": (copied, ALL, [{**ALL[0], "job": 1}], "of job 1, which there is not"),
     "copies are of a job with a number": (
@@ -584,7 +616,7 @@ def down(since, until, number=0):
         ([RULES, *HOSTS, RATED], {"start": 1}, "copies have other charges"),
         ([RULES, *HOSTS, RATED], {"migration": 1}, "copies have other charges"),
         ([RULES, *HOSTS, RATED], {"restart": [[1, 0], [2, 1]]}, "copies have other charges"),
-        ([RULES, *HOSTS, RATED], {"stopped": 9}, "do not run to the end"),
+        ([RULES, *HOSTS, RATED], {"preemption": "restart"}, "copies restart"),
         ([RULES, *HOSTS, RATED], {"placement": "consolidated"}, "never consolidated"),
         ([RULES | {"round": 5}, *HOSTS, RATED], {}, "round is 5, not an integer from 6"),
         ([RULES, FAULTS, *HOSTS, RATED], {}, "copies run on nodes that do not fail"),

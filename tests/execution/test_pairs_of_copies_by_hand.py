@@ -1,0 +1,179 @@
+"""Two jobs that run as copies under another feature, by hand: so HadarE's loop runs them, and just that is accepted.
+
+The meanings are those of ``docs/semantics.md``. Each example says what the rows have to be, in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from shadowprice.execution.copies.simulation import run_copies
+from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.copies import CopyRules
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.workload import Workload
+from shadowprice.proofs.certificate import Violation, verify
+from shadowprice.solvers.hadar.copies import ByArrival
+from support.horizons import ended
+
+Row = tuple[int, int, float, float, float, int]
+"""Job, node, begin and end [s], overhead [s] and steps."""
+TICK_S = 2.0**-20
+RULES = CopyRules(round_s=4.0, restart_s=1.0, aggregation_s=1.0, max_copies=2)
+ALONE = replace(RULES, max_copies=1)
+
+
+def jobs(**columns: object) -> Workload:
+    """Jobs of one GPU that do a step a second, there from 0 on."""
+    count = len(columns["work"])  # type: ignore[arg-type]
+    rates = {"throughput": [[1.0]] * count, "gpu_types": ("v100",)}
+    given = {"arrival_s": [0.0] * count, "gpus": [1] * count, **rates, **columns}
+    return Workload.from_columns(**given)
+
+
+TWO_NODES = Cluster((Node(1, gpu_type="v100"),) * 2)
+LATE = {"arrival_s": [0.0, 0.0, 60.0]}
+"""A third job, so that jobs arrive until a window is complete."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An instance, the rows that come of it, and other values of columns of a row with what is said of them."""
+
+    why: str
+    instance: Instance
+    rows: tuple[Row, ...]
+    complete: tuple[bool, ...]
+    refused: Mapping[tuple[int, str, float], str] = field(default_factory=dict)
+
+
+EXAMPLES = {
+    "stopped": Example(
+        "Job 0 does 3 steps in each copy after 1 s for the averaging, and is complete at 4. Job 1 owes 1 s more, since "
+        "the nodes change jobs, and would do 2 steps in each by 8. Stopped at 7.5, the one step that each has done "
+        "counts for nobody.",
+        Instance(TWO_NODES, jobs(work=[6, 4]), copies=RULES, stopped_s=7.5),
+        (
+            (0, 0, 0, 4, 1, 3),
+            (0, 1, 0, 4, 1, 3),
+            (1, 0, 4, 7.5, 2, 0),
+            (1, 1, 4, 7.5, 2, 0),
+        ),
+        (True, False),
+        {
+            (2, "steps", 1): "^steps: row 2 .* exactly the time its steps take",
+            (2, "end_s", TICK_S): "^steps: row 2 .* or an end with the run",
+            (2, "end_s", -TICK_S): "^steps: row 2 .* or an end with the run",
+            (2, "overhead_s", -TICK_S): "^overhead: row 2",
+            (0, "steps", -3): "^steps: row 0 .* or an end with the run",
+        },
+    ),
+    "stopped while it pays": Example(
+        "As above, stopped 1 s after the second round began: of 2 s that are owed 1 s is paid.",
+        Instance(TWO_NODES, jobs(work=[6, 4]), copies=RULES, stopped_s=5.0),
+        (
+            (0, 0, 0, 4, 1, 3),
+            (0, 1, 0, 4, 1, 3),
+            (1, 0, 4, 5, 1, 0),
+            (1, 1, 4, 5, 1, 0),
+        ),
+        (True, False),
+        {(3, "overhead_s", -TICK_S): "^overhead: row 3"},
+    ),
+    "stopped as a round ends": Example(
+        "At 8 the copies of job 1 are over, and it is complete.",
+        Instance(TWO_NODES, jobs(work=[6, 4]), copies=RULES, stopped_s=8.0),
+        (
+            (0, 0, 0, 4, 1, 3),
+            (0, 1, 0, 4, 1, 3),
+            (1, 0, 4, 8, 2, 2),
+            (1, 1, 4, 8, 2, 2),
+        ),
+        (True, True),
+        {(2, "steps", -2): "^steps: row 2 .* expected room for one more step"},
+    ),
+    "window": Example(
+        "A copy each. Both do 4 steps by 4; job 0 ends with its sixth at 6, which ends the run. The 2 steps that job 1 "
+        "has done since 4 were not added up: it has 4 of 9.",
+        Instance(
+            TWO_NODES, jobs(work=[6, 9, 1], **LATE), copies=ALONE, until_complete=JobWindow(0, 1)
+        ),
+        ((0, 0, 0, 4, 0, 4), (1, 1, 0, 4, 0, 4), (0, 0, 4, 6, 0, 2), (1, 1, 4, 6, 0, 0)),
+        (True, False, False),
+        {
+            (3, "end_s", TICK_S): "^steps: row 3 .* or an end with the run",
+            (3, "end_s", -TICK_S): "^steps: row 3 .* or an end with the run",
+            (0, "steps", -1): "^steps: row 0",
+        },
+    ),
+    "window that is stopped": Example(
+        "Stopped at 5, before job 0 is complete: nobody is required.",
+        Instance(
+            TWO_NODES,
+            jobs(work=[6, 9, 1], **LATE),
+            copies=ALONE,
+            until_complete=JobWindow(0, 1),
+            stopped_s=5.0,
+        ),
+        ((0, 0, 0, 4, 0, 4), (1, 1, 0, 4, 0, 4), (0, 0, 4, 5, 0, 0), (1, 1, 4, 5, 0, 0)),
+        (False, False, False),
+        {(3, "end_s", TICK_S): "^steps: row 3 .* or an end with the run"},
+    ),
+}
+
+
+def rows_of(schedule: Schedule) -> list[Row]:
+    names = ("job", "node", "start_s", "end_s", "overhead_s", "steps")
+    return list(zip(*(getattr(schedule, name).tolist() for name in names), strict=True))
+
+
+def made(instance: Instance) -> Schedule:
+    """What the loop does by order of arrival, until the run is stopped or its window complete."""
+    done = run_copies(replace(instance, stopped_s=None), ByArrival(), lambda gang, room: room)
+    return ended(instance, done)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_loop_and_verifier_agree_with_the_hand(name: str) -> None:
+    example = EXAMPLES[name]
+    schedule = made(example.instance)
+    assert sorted(rows_of(schedule), key=lambda row: (row[2], row[0])) == list(example.rows)
+    assert verify(example.instance, schedule).tolist() == list(example.complete), example.why
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [(name, change) for name in EXAMPLES for change in EXAMPLES[name].refused]
+)
+def test_other_rows_are_refused(name: str, change: tuple[int, str, float]) -> None:
+    example, (row, column, by) = EXAMPLES[name], change
+    schedule = made(example.instance)
+    order = np.lexsort((schedule.node, schedule.job, schedule.start_s))
+    schedule = Schedule.from_frame(schedule.to_frame().iloc[order])
+    values = getattr(schedule, column).copy()
+    values[row] += by
+    with pytest.raises(Violation, match=example.refused[change]):
+        verify(example.instance, replace(schedule, **{column: values}))
+
+
+def test_a_copy_that_was_cut_had_steps_left_to_do() -> None:
+    """Of 5 steps 4 were done by 4, and one is left: two copies that were cut had one each to do, at least."""
+    rows = (
+        np.array([0, 0, 0]),
+        np.array([0, 0, 1]),
+        np.array([1, 1, 1]),
+        np.array([0.0, 4.0, 4.0]),
+        np.array([4.0, 5.5, 5.5]),
+        np.array([0.0, 1.0, 1.0]),
+    )
+    schedule = Schedule(*rows, copy=np.array([0, 0, 1]), steps=np.array([4, 0, 0]))
+    enough = Instance(TWO_NODES, jobs(work=[6]), copies=RULES, stopped_s=5.5)
+    assert verify(enough, schedule).tolist() == [False]
+    few = replace(enough, workload=jobs(work=[5]))
+    with pytest.raises(Violation, match=r"^work: job '0' did 4 steps and was to do 2 more"):
+        verify(few, schedule)
