@@ -159,12 +159,15 @@ def _until_complete(
         try:
             run = settle(jobs, where, policy, semantics, drop_infeasible=drop_infeasible)
             done = _execute(replace(run, training=None))
-            break
+            end_s = window_end_s(done.schedule, window)
+            # In rounds nobody looks at who arrives within the last one.
+            if not endless or jobs.arrival_s[-1] >= end_s:
+                break
+            count *= 2
         except EarlyEndError:
             count *= 2
             if not endless or count > _MOST_JOBS * window.last:
                 raise
-    end_s = window_end_s(done.schedule, window)
     there = jobs.select(jobs.arrival_s < end_s)
     settled = settle(there, where, policy, semantics, drop_infeasible=drop_infeasible)
     settings = {**settled.settings, "until_complete": str(window)}
