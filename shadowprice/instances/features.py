@@ -216,11 +216,6 @@ _NOT_YET = (
     ),
     (
         Feature.COPIES,
-        Feature.QUOTAS,
-        "a copy holds its node whole, and a quota counts the GPUs that a gang uses",
-    ),
-    (
-        Feature.COPIES,
         Feature.RESTART,
         "copies are averaged when a round ends, and what was averaged is kept",
     ),

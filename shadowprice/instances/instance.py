@@ -199,7 +199,8 @@ class Instance:
 
     def _check_quotas(self, quotas: Quotas) -> None:
         jobs = self.workload
-        able, known = _within_quotas(quotas, jobs), np.isin(jobs.tenant, quotas.tenants)
+        needs = jobs.held_gpus if self.copies is None else _smallest_nodes(self.cluster, jobs)
+        able, known = _within_quotas(quotas, jobs, needs), np.isin(jobs.tenant, quotas.tenants)
         if not able.all():
             job = int((~able).argmax())
             tenant = jobs.tenant[job]
@@ -208,8 +209,9 @@ class Instance:
                 if known[job]
                 else "no tenant with a quota"
             )
+            what = "" if self.copies is None else "a node of "
             raise InfeasibleJobError(
-                f"{jobs.source}: job {jobs.id[job]!r} of tenant {tenant!r} needs {jobs.held_gpus[job]:g} GPUs: "
+                f"{jobs.source}: job {jobs.id[job]!r} of tenant {tenant!r} needs {what}{needs[job]:g} GPUs: "
                 f"{why} ({int((~able).sum())} such jobs); drop infeasible jobs, or give other quotas"
             )
 
@@ -249,7 +251,7 @@ class Instance:
         workload = workload.on_allowed_types(cluster)
         can_run = _can_run(cluster, workload)
         if cluster.quotas is not None:
-            can_run = can_run & _within_quotas(cluster.quotas, workload)
+            can_run = can_run & _within_quotas(cluster.quotas, workload, workload.held_gpus)
         if conditions is None or conditions.sensitivity is None:
             can_run = can_run & has_room(cluster, workload)
         if not can_run.all():
@@ -408,14 +410,28 @@ _HAS: Mapping[Feature, Callable[[Instance], bool]] = MappingProxyType(
 )
 
 
-def _within_quotas(quotas: Quotas, workload: Workload) -> NDArray[np.bool_]:
-    """True for jobs that fit into some quota of their tenants on the day they arrive or later, or hold cores."""
+def _smallest_nodes(cluster: Cluster, workload: Workload) -> NDArray[np.float64]:
+    """GPUs of the smallest node on which a copy of each job can run, shape (n,)."""
+    size = cluster.gpus_per_node.astype(np.float64)
+    if workload.throughput is None:
+        return np.full(len(workload), size.min())
+    columns = [workload.gpu_types.index(node.gpu_type) for node in cluster.nodes]
+    found: NDArray[np.float64] = np.where(workload.throughput[:, columns] > 0, size, np.inf).min(
+        axis=1
+    )
+    return found
+
+
+def _within_quotas(
+    quotas: Quotas, workload: Workload, needs: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """True for jobs whose need fits some quota of their tenants on the day they arrive or later, or hold cores."""
     gpus = np.array(quotas.gpus, dtype=np.int64)
     later = np.maximum.accumulate(gpus[::-1], axis=0)[::-1]
     period = np.searchsorted(quotas.start_s, workload.arrival_s, side="right") - 1
     place = {name: k for k, name in enumerate(quotas.tenants)}
     tenant = np.array([place.get(name, -1) for name in workload.tenant.tolist()], dtype=np.int64)
-    able: NDArray[np.bool_] = (tenant >= 0) & (workload.held_gpus <= later[period, tenant])
+    able: NDArray[np.bool_] = (tenant >= 0) & (needs <= later[period, tenant])
     return able | workload.on_cores
 
 

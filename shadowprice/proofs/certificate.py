@@ -92,7 +92,7 @@ from shadowprice.proofs.verification.horizons import (
     after_the_window,
     required_jobs,
 )
-from shadowprice.proofs.verification.quotas import beyond_quotas
+from shadowprice.proofs.verification.quotas import beyond_quotas, copies_beyond_quotas
 from shadowprice.proofs.verification.restarts import RESUME, last_runs
 from shadowprice.proofs.verification.speeds import (
     ConditionedRuns,
@@ -300,6 +300,8 @@ class ScheduleChecks:
         runs = CopiedRuns(self.instance, rules, s, s.copy, s.steps)
         for rule, bad, say in runs.faults():
             self.refuse(rule, bad, say)
+        for beyond in copies_beyond_quotas(self.instance, s, rules.round_s):
+            self.refuse("quota", *beyond)
         undone = runs.undone(self.required)
         if undone is not None:
             job, said = undone
@@ -473,10 +475,8 @@ class ScheduleChecks:
 
     def quotas(self, runs: Runs) -> None:
         """Check what each tenant holds whenever a run of its jobs begins."""
-        quotas = self.instance.cluster.quotas
-        if quotas is not None:
-            for bad, say, rows in beyond_quotas(self.instance, quotas, self.schedule, runs):
-                self.refuse("quota", bad, say, rows)
+        for beyond in beyond_quotas(self.instance, self.schedule, runs):
+            self.refuse("quota", *beyond)
 
     def amounts(self) -> None:
         """Check that nodes have the CPUs and memory that jobs ask for, of the rows at hand."""

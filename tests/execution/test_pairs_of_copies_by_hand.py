@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from shadowprice.errors import InfeasibleJobError, PolicyError
 from shadowprice.execution.copies.simulation import run_copies
 from shadowprice.instances.cluster import Cluster, Node
+from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -38,6 +40,14 @@ def jobs(**columns: object) -> Workload:
 
 
 TWO_NODES = Cluster((Node(1, gpu_type="v100"),) * 2)
+TWO_OF_TWO = Cluster((Node(2, gpu_type="v100"),) * 2)
+
+
+def quotas(*periods: tuple[float, int]) -> Quotas:
+    """Of the one tenant: GPUs from a time on [s]."""
+    return Quotas(("x",), tuple(at for at, _ in periods), tuple((gpus,) for _, gpus in periods))
+
+
 LATE = {"arrival_s": [0.0, 0.0, 60.0]}
 """A third job, so that jobs arrive until a window is complete."""
 
@@ -125,6 +135,19 @@ EXAMPLES = {
         (False, False, False),
         {(3, "end_s", TICK_S): "^steps: row 3 .* or an end with the run"},
     ),
+    "quotas": Example(
+        "The quota is the 2 GPUs of a node. Job 0 holds node 0 whole, though its gang is of one, and a second copy "
+        "would be beyond the quota, as job 1 is. It does 8 steps by 4 and the other 4 by 6. The quota has gone at 2: "
+        "job 0 goes on all the same. It is back at 7, and job 1 begins with the next round, at 8, on node 0: 1 s for "
+        "the restart, and 4 steps on two GPUs take 2 s.",
+        Instance(
+            replace(TWO_OF_TWO, quotas=quotas((0.0, 2), (2.0, 0), (7.0, 2))),
+            jobs(work=[12, 4], tenant=["x", "x"]),
+            copies=RULES,
+        ),
+        ((0, 0, 0, 4, 0, 8), (0, 0, 4, 6, 0, 4), (1, 0, 8, 11, 1, 4)),
+        (True, True),
+    ),
 }
 
 
@@ -177,3 +200,30 @@ def test_a_copy_that_was_cut_had_steps_left_to_do() -> None:
     few = replace(enough, workload=jobs(work=[5]))
     with pytest.raises(Violation, match=r"^work: job '0' did 4 steps and was to do 2 more"):
         verify(few, schedule)
+
+
+def test_a_copy_that_begins_beyond_the_quota_is_refused() -> None:
+    """As above, but the quota is there again at 8 only, not at 7, or a tick after 8."""
+    example = EXAMPLES["quotas"]
+    schedule = made(example.instance)
+    cluster = replace(TWO_OF_TWO, quotas=quotas((0.0, 2), (2.0, 0), (8.0, 2)))
+    verify(replace(example.instance, cluster=cluster), schedule)
+    late = replace(TWO_OF_TWO, quotas=quotas((0.0, 2), (2.0, 0), (8.0 + TICK_S, 2)))
+    with pytest.raises(Violation, match=r"^quota: row 2 .* holds nodes of 2 GPUs, its quota is 0"):
+        verify(replace(example.instance, cluster=late), schedule)
+    # With a second node in the round before, the second round is a beginning on it.
+    other = replace(schedule, node=np.array([0, 1, 0]))
+    with pytest.raises(Violation, match=r"^quota: row 1 .* its quota is 0"):
+        verify(example.instance, other)
+
+
+def test_who_waits_for_a_quota_for_ever_is_named() -> None:
+    """Job 1 could run on the day it comes, when job 0 holds all of the quota, and never again."""
+    instance = EXAMPLES["quotas"].instance
+    cluster = replace(TWO_OF_TWO, quotas=quotas((0.0, 2), (2.0, 0)))
+    with pytest.raises(
+        PolicyError, match="job '1' waits for a node within the quota of its tenant"
+    ):
+        made(replace(instance, cluster=cluster))
+    with pytest.raises(InfeasibleJobError, match="needs a node of 2 GPUs: more than any later"):
+        replace(instance, cluster=replace(TWO_OF_TWO, quotas=quotas((0.0, 1))))

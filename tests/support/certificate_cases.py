@@ -9,6 +9,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.certificates.counted import counted_rows
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
@@ -18,6 +19,7 @@ from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.proofs.testing.cases import conditioned, failing, shared
 from shadowprice.solvers.registry import policy
 from support.conditioned_jobs import Restless
+from support.drawn_copies import made
 from support.job_graph_runs import Chance, graph_instances
 from support.schedule_segments import rows_of
 from support.uneven_work import Fickle, uneven
@@ -151,6 +153,15 @@ def stopped_before_a_window(draw):
     return replace(instance, stopped_s=at), cut_at(schedule, at)
 
 
+@st.composite
+def of_copies_and_more(draw):
+    found = made(draw(st.integers(0, 2**30)))
+    assume(found is not None)
+    instance, schedule = found
+    assume(len(schedule) and len(counted_rows(instance)))
+    return instance, schedule
+
+
 CASES = {
     "types": (of_types(), "no two jobs share a GPU"),
     "pairs": (of_pairs(), "share a GPU"),
@@ -159,6 +170,7 @@ CASES = {
     "parts": (of_parts(), "in which no "),
     "failures": (on_failing_nodes(), "on nodes that fail"),
     "copies": (of_copies(), "copies on whole nodes"),
+    "copies and more": (of_copies_and_more(), "copies on whole nodes"),
     "quotas": (within_quotas(), "within quotas of tenants"),
     "restarts": (restarting(), "jobs restart when preempted"),
     "windows of jobs": (until_a_window(), "counting jobs "),

@@ -21,7 +21,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import InfeasibleJobError, InputError
+from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
+from shadowprice.execution.copies.tenants import TenantNodes
 from shadowprice.execution.job_window import WindowProgress
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.features import Feature, require
@@ -43,6 +44,7 @@ KNOWS = frozenset(
         Feature.RATES,
         Feature.TYPES,
         Feature.COPIES,
+        Feature.QUOTAS,
         Feature.AMOUNTS,
         Feature.WINDOW,
     }
@@ -100,6 +102,7 @@ class _Loop:
         self.last_copy = [-1] * len(cluster.nodes)
         self.active = np.zeros(0, dtype=np.int64)
         self.admitted = 0
+        self.had: set[tuple[int, int]] = set()
         self.rows: list[tuple[int, ...]] = []
         window = instance.until_complete
         self.window = None if window is None else WindowProgress(window, workload)
@@ -142,11 +145,27 @@ class _Loop:
             self.admitted = come
             if window is not None and window.over(now / TICKS_PER_S, come, COPIES):
                 break
-            self._round(now)
-            now += self.length
+            now = self._after(now, served=self._round(now))
         return self._rows()
 
-    def _round(self, now: int) -> None:
+    def _after(self, now: int, *, served: bool) -> int:
+        """Beginning of the next round; of one in which nobody got a node the first in which somebody might."""
+        if served or not len(self.active):
+            return now + self.length
+        quotas, now_s = self.instance.cluster.quotas, now / TICKS_PER_S
+        next_s = math.inf if quotas is None else quotas.next_change_s(now_s)
+        if self.admitted < len(self.steps):
+            next_s = min(next_s, float(self.arrival_s[self.admitted]))
+        if next_s == math.inf:
+            waiting = self.instance.workload.id[self.active[0]]
+            raise PolicyError(
+                f"{COPIES}: nobody runs at {now_s:.10g} s, and job {waiting!r} waits for a node within the quota of "
+                "its tenant, which grows no more; expected larger quotas"
+            )
+        return max(now + self.length, -(-int(next_s * TICKS_PER_S) // self.length) * self.length)
+
+    def _round(self, now: int) -> bool:
+        """Carry a round out; true if some job got a node."""
         view = self._view(now / TICKS_PER_S)
         jobs: list[int] = self.active.tolist()
         active = set(jobs)
@@ -159,14 +178,20 @@ class _Loop:
         def prefer(position: int) -> list[int]:
             return preferred_nodes(self.last, jobs[position], active)
 
+        quotas, limits = self.instance.cluster.quotas, None
+        if quotas is not None:
+            limits = TenantNodes(self.instance, quotas, now / TICKS_PER_S, jobs, self.had)
+        most, begun = self.rules.max_copies, len(self.rows)
         for grant in assign(
-            view, self.order, self.class_of_node, prefer, room, lambda _: self.rules.max_copies
+            view, self.order, self.class_of_node, prefer, room, lambda _: most, limits
         ):
             self._train(now, jobs[grant.position], grant)
+        self.had = {(job, node) for job, node, *_ in self.rows[begun:]}
         over = self.left[self.active] == 0
         if self.window is not None:
             self.window.leave(self.active[over].tolist())
         self.active = self.active[~over]
+        return len(self.rows) > begun
 
     def _view(self, now_s: float) -> RoundView:
         jobs = self.active

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from fractions import Fraction
 from math import ceil
 
@@ -18,6 +19,8 @@ class CopySchedule:
         self.last: dict[int, int] = {}
         self.start, self.latest = -1, 0
         self.cut: set[int] = set()
+        self.had: set[tuple[int, int]] = set()
+        self.follows = False
         self.cut_steps: dict[int, int] = {}
         self.round: list[Record] = []
 
@@ -30,6 +33,7 @@ class CopySchedule:
             self.over()
             early = self.start >= 0 and start < self.start + self.rules["round"]
             need(not early, f"a run from tick {start} is out of order, or rounds are too near")
+            self.follows = start == self.start + self.rules["round"]
             self.start = start
         need(start >= self.given.arrival[j], f"job {j} starts before the job arrives")
         need("partner" not in run, f"job {j} has a partner and runs as copies")
@@ -68,7 +72,26 @@ class CopySchedule:
             planned = self.steps[j] + self.cut_steps.pop(j, 0)
             most = given.more[j]["steps"]
             need(planned <= most, f"job {j} does {planned} steps of its work, {most}")
+        self.expect_within_quotas()
+        self.had = {(run["job"], run["pieces"][0][0]) for run in self.round}
         self.round = []
+
+    def expect_within_quotas(self) -> None:
+        """Refuse quotas of which a copy takes a node that its job did not have, where all nodes are too much."""
+        held: dict[int, int] = {}
+        begun: set[int] = set()
+        for run in self.round if self.given.quotas else ():
+            quota, ((node, _),) = self.given.quota_of[run["job"]], run["pieces"]
+            held[quota] = held.get(quota, 0) + self.given.size[node]
+            if not self.follows or (run["job"], node) not in self.had:
+                begun.add(quota)
+        for quota in sorted(begun):
+            starts, gpus = self.given.quotas[quota]
+            most = gpus[bisect_right(starts, self.start) - 1]
+            fine = held[quota] <= most
+            need(
+                fine, f"quota {quota}: {held[quota]} GPUs held at tick {self.start}, it has {most}"
+            )
 
     def copy(self, run: Record, owed: int, rate: Fraction) -> None:
         """A copy ends with its steps, or is cut and has none: one more would fit its round."""

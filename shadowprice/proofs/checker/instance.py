@@ -170,7 +170,6 @@ class GivenInstance:
 
     def take_quota(self, quota: Record) -> None:
         """GPUs that the jobs of a tenant may hold, from the beginnings of periods on."""
-        need(not self.copies, "copies run within no quotas")
         need(whole(quota["quota"], "quota") == len(self.quotas), "a quota is out of order")
         starts = [whole(start, "start of a period") for start, _ in quota["periods"]]
         gpus = [whole(most, "GPUs of a quota") for _, most in quota["periods"]]
@@ -472,7 +471,10 @@ class GivenInstance:
         """Schedules that the claim is about."""
         if self.copies:
             most, counts = self.copies["most"], self.what_counts()
-            return f"schedules in which a job is at most {most} copies on whole nodes{counts}"
+            where = " within quotas of tenants" if self.quotas else ""
+            return (
+                f"schedules{where} in which a job is at most {most} copies on whole nodes{counts}"
+            )
         more = {field for each in self.more.values() for field in each}
         if "beside" in more:
             share = "at most two jobs share a GPU"

@@ -127,6 +127,14 @@ def copied(*runs, arrival=0, **header):
     return certificate(RULES, *HOSTS, mine, *runs, about=COPIES + about, **header)
 
 
+def copied_within(*gpus):
+    """As above, within a quota that changes every 5 ticks."""
+    limits = {"kind": "quota", "quota": 0, "periods": [[5 * k, n] for k, n in enumerate(gpus)]}
+    mine = job(0, {}, steps=40, rate={"a": 1}, quota=0)
+    about = COPIES.replace("schedules", "schedules within quotas of tenants")
+    return lambda *runs: certificate(RULES, *HOSTS, limits, mine, *runs, about=about)
+
+
 def copy(start, end, host, number, steps, overhead=0, gpus=2):
     """A copy of that job for a round."""
     more = {"copy": number, "steps": steps, "overhead": overhead}
@@ -537,6 +545,24 @@ CASES = {
         "does 41 steps of its work, 40",
     ),
     "copies run": (copied, ALL, [], "never runs"),
+    "copies hold their nodes whole within the quota": (
+        copied_within(2, 0),
+        [copy(0, 20, 0, 0, 20, gpus=1), copy(20, 40, 0, 0, 20, gpus=1)],
+        [copy(0, 13, 0, 0, 10, 3, gpus=1), copy(0, 13, 1, 1, 10, 3, gpus=1)],
+        "quota 0: 4 GPUs held at tick 0, it has 2",
+    ),
+    "copies go on where they were": (
+        copied_within(2, 0),
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 1, 0, 20)],
+        "quota 0: 2 GPUs held at tick 20, it has 0",
+    ),
+    "copies go on at once": (
+        copied_within(2, 0),
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        [copy(0, 10, 0, 0, 20), copy(21, 31, 0, 0, 20)],
+        "quota 0: 2 GPUs held at tick 21, it has 0",
+    ),
     "copies are cut when it was stopped": (
         partial(copied, stopped=15),
         [copy(0, 15, 0, 0, 0)],
@@ -621,7 +647,7 @@ def down(since, until, number=0):
         ([RULES | {"round": 5}, *HOSTS, RATED], {}, "round is 5, not an integer from 6"),
         ([RULES, FAULTS, *HOSTS, RATED], {}, "copies run on nodes that do not fail"),
         ([RULES, *GRAPH[:1], *HOSTS, RATED], {}, "copies have no network"),
-        ([RULES, *HOSTS, QUOTA, RATED], {}, "copies run within no quotas"),
+        ([RULES, *HOSTS, QUOTA, RATED], {}, "quota that is not there, or none"),
         ([*HOSTS, RATED], {}, "rates of copies that cannot be"),
         ([RULES, *HOSTS, RATED | {"rate": {"a": 0}}], {}, "rates of copies that cannot be"),
         ([RULES, *HOSTS, RATED | {"rate": {"c": 1}}], {}, "rates of copies that cannot be"),
