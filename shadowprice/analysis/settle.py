@@ -32,6 +32,7 @@ from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
 from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.instance import Instance, Overheads
@@ -133,7 +134,7 @@ def settle(
         copies = None if own_loop.copies is None else own_loop.copies(where)
         instance = _instance(chosen, where, kept, Overheads(), shared=shared, copies=copies)
         require(instance, own_loop.reads, f"{name}, which runs in a loop of its own")
-        settings = {**own_loop.settings, "dropped": dropped}
+        settings = {**own_loop.settings, **_also_told(chosen), "dropped": dropped}
         training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
         return Run(name, instance, None, own_loop=own_loop, settings=settings, training=training)
     assert not isinstance(policy, RunsItself)  # It has a loop of its own.
@@ -151,10 +152,7 @@ def settle(
         chosen, where, setup.workload, setup.overheads, setup.conditions, shared=True
     )
     run = Run(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
-    if chosen.failures is not None:
-        run = replace(run, settings={**settings, **_told(chosen.failures)})
-    if instance.restarts:
-        run = replace(run, settings={**settings, "preemption": str(chosen.preemption)})
+    run = replace(run, settings={**settings, **_also_told(chosen)})
     if not chosen.prices:
         return run
     if not isinstance(run.policy, KeepsPrices):
@@ -249,6 +247,14 @@ def _instance(
         failures,
         preemption=chosen.preemption,
     )
+
+
+def _also_told(chosen: Semantics) -> dict[str, object]:
+    """Settings of nodes that fail, and of jobs that restart from nothing."""
+    told = {} if chosen.failures is None else _told(chosen.failures)
+    if chosen.preemption is Preemption.RESTART:
+        told["preemption"] = str(chosen.preemption)
+    return told
 
 
 def _told(failures: Failures) -> dict[str, object]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import Run, refuse_unbounded, settle
 from shadowprice.errors import EarlyEndError, InputError
+from shadowprice.execution.copies.outages import known_after
 from shadowprice.execution.job_window import cut_schedule, window_end_s
 from shadowprice.execution.kernel.run import run as run_fastest
 from shadowprice.instances.cluster import Cluster
@@ -191,10 +192,13 @@ def _execute(run: Run, watch: Watch | None = None) -> _Executed:
             run.instance, run.policy, placement=run.placement, rounds=run.rounds, watch=watch
         )
         return _Executed(done.instance, done.schedule, done.cpu_s, done.decisions)
-    began = time.process_time()
-    schedule = run.own_loop.schedule(run.instance)
-    losses = None if run.training is None else run.training.train(run.instance, schedule)
-    return _Executed(run.instance, schedule, time.process_time() - began, losses=losses)
+    began, instance = time.process_time(), run.instance
+    schedule = run.own_loop.schedule(instance)
+    if instance.failures is not None:
+        end_s = float(schedule.end_s.max(initial=0.0))
+        instance = replace(instance, failures=known_after(instance.failures, end_s))
+    losses = None if run.training is None else run.training.train(instance, schedule)
+    return _Executed(instance, schedule, time.process_time() - began, losses=losses)
 
 
 def _verified(run: Run, done: _Executed) -> Outcome:

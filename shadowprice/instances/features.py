@@ -211,11 +211,6 @@ _NOT_YET = (
     ),
     (
         Feature.COPIES,
-        Feature.FAILURES,
-        "copies are averaged when a round ends, and nothing says what one keeps that fails before",
-    ),
-    (
-        Feature.COPIES,
         Feature.RESTART,
         "copies are averaged when a round ends, and what was averaged is kept",
     ),

@@ -119,8 +119,9 @@ class Instance:
     until_complete : JobWindow, optional
         Jobs whose completion ends the run: those outside the window need not be complete then.
     failures : NodeFailures, optional
-        When nodes are down, and what jobs save of their work by then. Not with copies, nor with profiles
-        by CPUs and memory; where there are rates of jobs that share GPUs, none may do so.
+        When nodes are down, and what jobs save of their work by then; of copies what was averaged, so
+        that these write no checkpoints. Not with profiles by CPUs and memory; where there are rates of jobs
+        that share GPUs, none may do so.
     stopped_s : float, optional
         Time at which the run was stopped before its end [s]: no job need be complete, and nothing goes
         on after it. A window of jobs ends the run where it is complete earlier.
@@ -167,6 +168,8 @@ class Instance:
             total_steps(self.workload)
         if self.failures is not None:
             self.failures.check(self.cluster)
+            if self.copies is not None:
+                self.failures.checkpoints.expect_none(f"{self.workload.source}: jobs run as copies")
         if self.cluster.quotas is not None:
             self._check_quotas(self.cluster.quotas)
         if Feature.AMOUNTS in self.features and self.copies is None:

@@ -300,7 +300,7 @@ class ScheduleChecks:
         runs = CopiedRuns(self.instance, rules, s, s.copy, s.steps)
         for rule, bad, say in runs.faults():
             self.refuse(rule, bad, say)
-        for beyond in copies_beyond_quotas(self.instance, s, rules.round_s):
+        for beyond in copies_beyond_quotas(self.instance, s, s.steps, rules.round_s):
             self.refuse("quota", *beyond)
         undone = runs.undone(self.required)
         if undone is not None:

@@ -11,11 +11,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from shadowprice.errors import InfeasibleJobError, PolicyError
+from shadowprice.analysis.certify import certify
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate
+from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
+from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.copies.simulation import run_copies
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules
+from shadowprice.instances.failures.checkpointing import Checkpointing
+from shadowprice.instances.failures.failures import Failures
+from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.steady_state.job_window import JobWindow
@@ -46,6 +53,15 @@ TWO_OF_TWO = Cluster((Node(2, gpu_type="v100"),) * 2)
 def quotas(*periods: tuple[float, int]) -> Quotas:
     """Of the one tenant: GPUs from a time on [s]."""
     return Quotas(("x",), tuple(at for at, _ in periods), tuple((gpus,) for _, gpus in periods))
+
+
+ONE_NODE = Cluster((Node(1, gpu_type="v100"),))
+
+
+def down(*faults: tuple[int, float, float]) -> NodeFailures:
+    """Nodes that go down, and come up [s]."""
+    node, down_s, up_s = (np.array(column) for column in zip(*faults, strict=True))
+    return NodeFailures(node, down_s, up_s)
 
 
 LATE = {"arrival_s": [0.0, 0.0, 60.0]}
@@ -148,6 +164,41 @@ EXAMPLES = {
         ((0, 0, 0, 4, 0, 8), (0, 0, 4, 6, 0, 4), (1, 0, 8, 11, 1, 4)),
         (True, True),
     ),
+    "failures": Example(
+        "Job 0 has a copy on each node, that do 3 steps each by 4. Node 1 goes down at 2: the copy there has done 1 "
+        "step, which is lost, and those of node 0 count. Of 6 steps 3 are left. Node 1 is back at 3, the next round "
+        "begins at 4: job 0 does its 3 steps on node 0 by 7, and node 1 owes job 1 a restart. Job 1 does 3 steps by 8, "
+        "and the last from 8 to 9.",
+        Instance(TWO_NODES, jobs(work=[6, 4]), copies=RULES, failures=down((1, 2.0, 3.0))),
+        (
+            (0, 0, 0, 4, 1, 3),
+            (0, 1, 0, 2, 1, 0),
+            (0, 0, 4, 7, 0, 3),
+            (1, 1, 4, 8, 1, 3),
+            (1, 1, 8, 9, 0, 1),
+        ),
+        (True, True),
+        {
+            (
+                1,
+                "steps",
+                1,
+            ): "^steps: row 1 .* exactly the time its steps take|^work: job '0' did 7",
+            (1, "end_s", -TICK_S): "^steps: row 1 .* or an end with the run or its node",
+            (1, "end_s", TICK_S): "^down: row 1 .* the node is down during the run",
+            (0, "steps", -3): "^steps: row 0 .* or an end with the run or its node",
+            (3, "node", -1): "^copy: row 3 .* expected one copy a node|^copy: row 2",
+        },
+    ),
+    "failures, and a node that is back": Example(
+        "One node, which is down from 6 to 7. Job 0 does 4 steps by 4; the 2 that it does until 6 are lost. The node "
+        "is back before the next round, at 8, and owes a restart though it ran job 0 last: the 4 steps left take two "
+        "rounds, 3 of them by 12.",
+        Instance(ONE_NODE, jobs(work=[8]), copies=RULES, failures=down((0, 6.0, 7.0))),
+        ((0, 0, 0, 4, 0, 4), (0, 0, 4, 6, 0, 0), (0, 0, 8, 12, 1, 3), (0, 0, 12, 13, 0, 1)),
+        (True,),
+        {(2, "overhead_s", -1.0): "^overhead: row 2", (3, "overhead_s", 1.0): "^overhead: row 3"},
+    ),
 }
 
 
@@ -227,3 +278,39 @@ def test_who_waits_for_a_quota_for_ever_is_named() -> None:
         made(replace(instance, cluster=cluster))
     with pytest.raises(InfeasibleJobError, match="needs a node of 2 GPUs: more than any later"):
         replace(instance, cluster=replace(TWO_OF_TWO, quotas=quotas((0.0, 1))))
+
+
+def test_copies_write_no_checkpoints() -> None:
+    failures = replace(down((1, 2.0, 3.0)), checkpoints=Checkpointing(interval_s=1.0))
+    with pytest.raises(InputError, match="run as copies and write checkpoints every 1 s"):
+        Instance(TWO_NODES, jobs(work=[6, 4]), copies=RULES, failures=failures)
+
+
+def test_who_waits_for_a_node_that_stays_down_is_named() -> None:
+    instance = Instance(ONE_NODE, jobs(work=[8]), copies=RULES, failures=down((0, 6.0, np.inf)))
+    with pytest.raises(
+        PolicyError, match=r"job '0' waits for a node .* or for one that stays down"
+    ):
+        made(instance)
+
+
+def test_copies_go_on_for_as_long_as_faults_are_known_and_metrics_count_what_is_lost() -> None:
+    """Faults by law, known until later and later; what a copy that was struck did is lost, of its whole node."""
+    law = Failures.parse("exponential:mtbf_s=400,repair_s=40,seed=3")
+    cluster = Cluster((Node(2, gpu_type="v100"),) * 3)
+    work = [4000.0, 3000.0, 1000.0]
+    policy = HadarE("first-come", round_s=60.0, restart_s=5.0)
+    outcome = simulate(jobs(work=work), cluster, policy, Semantics(failures=law))
+    s = outcome.schedule
+    assert s.end_s.max() < outcome.instance.failures.known_until_s
+    struck = s.steps == 0
+    assert struck.any()
+    lost_s = (s.end_s - s.start_s - s.overhead_s)[struck]
+    summary = outcome.summary()
+    assert summary["failed_runs"] == struck.sum()
+    assert summary["lost_gpu_s"] == pytest.approx(2 * lost_s.sum())
+    assert outcome.jobs["failures"].sum() == struck.sum()
+    assert outcome.jobs["lost_work_s"].sum() == pytest.approx(lost_s.sum())
+    assert 0 < summary["goodput"] < summary["availability"] < 1
+    assert summary["checkpoint_gpu_s"] == 0
+    certify(outcome, "flow", budget_s=0.0)

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
-from shadowprice.execution.copies.tenants import TenantNodes
+from shadowprice.execution.copies.outages import Outages
+from shadowprice.execution.copies.round_nodes import RoundNodes
 from shadowprice.execution.job_window import WindowProgress
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.features import Feature, require
@@ -44,6 +45,7 @@ KNOWS = frozenset(
         Feature.RATES,
         Feature.TYPES,
         Feature.COPIES,
+        Feature.FAILURES,
         Feature.QUOTAS,
         Feature.AMOUNTS,
         Feature.WINDOW,
@@ -100,6 +102,8 @@ class _Loop:
         self.exact: dict[tuple[int, int], Fraction] = {}
         self.last = [-1] * len(cluster.nodes)
         self.last_copy = [-1] * len(cluster.nodes)
+        self.last_begin = [0] * len(cluster.nodes)
+        self.outages = None if instance.failures is None else Outages(instance.failures)
         self.active = np.zeros(0, dtype=np.int64)
         self.admitted = 0
         self.had: set[tuple[int, int]] = set()
@@ -156,11 +160,15 @@ class _Loop:
         next_s = math.inf if quotas is None else quotas.next_change_s(now_s)
         if self.admitted < len(self.steps):
             next_s = min(next_s, float(self.arrival_s[self.admitted]))
+        if self.outages is not None:
+            down = {*range(len(self.last))} - self._up(now)
+            ends = [self.outages.until(node, now) / TICKS_PER_S for node in down]
+            next_s = min(next_s, *ends, math.inf)
         if next_s == math.inf:
             waiting = self.instance.workload.id[self.active[0]]
             raise PolicyError(
                 f"{COPIES}: nobody runs at {now_s:.10g} s, and job {waiting!r} waits for a node within the quota of "
-                "its tenant, which grows no more; expected larger quotas"
+                "its tenant, which grows no more, or for one that stays down; expected larger quotas or other nodes"
             )
         return max(now + self.length, -(-int(next_s * TICKS_PER_S) // self.length) * self.length)
 
@@ -172,21 +180,21 @@ class _Loop:
 
         def room(position: int, node: int, several: bool) -> int:
             job = jobs[position]
-            ticks = self.length - self._owed(job, node, several)
+            ticks = self.length - self._owed(now, job, node, several)
             return int(self._rate(job, node) * ticks)
 
         def prefer(position: int) -> list[int]:
             return preferred_nodes(self.last, jobs[position], active)
 
-        quotas, limits = self.instance.cluster.quotas, None
-        if quotas is not None:
-            limits = TenantNodes(self.instance, quotas, now / TICKS_PER_S, jobs, self.had)
+        quotas, up = self.instance.cluster.quotas, self._up(now)
+        limits = RoundNodes(self.instance, quotas, now / TICKS_PER_S, jobs, self.had, up)
         most, begun = self.rules.max_copies, len(self.rows)
         for grant in assign(
             view, self.order, self.class_of_node, prefer, room, lambda _: most, limits
         ):
             self._train(now, jobs[grant.position], grant)
-        self.had = {(job, node) for job, node, *_ in self.rows[begun:]}
+        # A copy without steps was struck, and has its node no more.
+        self.had = {(row[0], row[1]) for row in self.rows[begun:] if row[-1]}
         over = self.left[self.active] == 0
         if self.window is not None:
             self.window.leave(self.active[over].tolist())
@@ -220,32 +228,56 @@ class _Loop:
             self.exact[job, node_class] = found
         return found
 
-    def _owed(self, job: int, node: int, several: bool) -> int:
+    def _up(self, now: int) -> set[int]:
+        """Nodes that are up."""
+        nodes, outages = range(len(self.last)), self.outages
+        if outages is None:
+            return set(nodes)
+        outages.know(now)
+        return {node for node in nodes if outages.until(node, now) == now}
+
+    def _owed(self, now: int, job: int, node: int, several: bool) -> int:
+        """Charges of a copy: restart where the node ran another job last, or has been down since, and averaging."""
         restarts = self.last[node] not in (-1, job)
+        if self.outages is not None and self.last[node] == job:
+            restarts = self.outages.down_between(node, self.last_begin[node], now)
         return restarts * self.restart + several * self.aggregation
 
     def _train(self, now: int, job: int, grant: NodeGrant) -> None:
         """The tracker's part of a round: split, run, add up."""
         nodes, left = grant.nodes, int(self.left[job])
         while True:
-            owed = [self._owed(job, node, len(nodes) > 1) for node in nodes]
+            owed = [self._owed(now, job, node, len(nodes) > 1) for node in nodes]
             steps = split_steps(left, [self._rate(job, node) for node in nodes], owed, self.length)
             if all(steps):
                 break
             # Copies without a step are not made, and one copy alone needs no averaging.
             some = [node for node, count in zip(nodes, steps, strict=True) if count]
             nodes = some if all(steps[: grant.needed]) else nodes[: grant.needed]
-        busy = 0
+        busy = done = 0
         for node, copy, count, lost in zip(
             nodes, self._copy_numbers(job, nodes), steps, owed, strict=True
         ):
             ticks = lost + math.ceil(count / self._rate(job, node))
             width = int(self.width[job, self.class_number[node]])
+            struck = self._struck(node, now, now + ticks)
+            if struck is not None:
+                ticks, lost, count = struck - now, min(lost, struck - now), 0
             self.rows.append((job, node, width, now, now + ticks, lost, copy, count))
-            self.last[node], self.last_copy[node] = job, copy
-            busy = max(busy, ticks)
-        self.left[job] -= sum(steps)
+            self.last[node], self.last_copy[node], self.last_begin[node] = job, copy, now
+            busy, done = max(busy, ticks), done + count
+        self.left[job] -= done
         self.ran_s[job] += (busy if self.left[job] == 0 else self.length) / TICKS_PER_S
+
+    def _struck(self, node: int, begin: int, end: int) -> int | None:
+        """Time at which a node goes down before the end of its copy."""
+        if self.outages is None:
+            return None
+        down = self.outages.next_down(node, begin)
+        if down >= end:
+            self.outages.know(end)
+            down = self.outages.next_down(node, begin)
+        return int(down) if down < end else None
 
     def _copy_numbers(self, job: int, nodes: list[int]) -> list[int]:
         """Each node goes on with the copy it had, others take the lowest numbers left."""

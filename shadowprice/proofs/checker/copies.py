@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from math import ceil
 
@@ -16,7 +16,7 @@ class CopySchedule:
     def __init__(self, given: GivenInstance) -> None:
         self.given, self.rules = given, given.copies
         self.ends, self.steps = [0] * len(given.arrival), [0] * len(given.arrival)
-        self.last: dict[int, int] = {}
+        self.last: dict[int, tuple[int, int]] = {}
         self.start, self.latest = -1, 0
         self.cut: set[int] = set()
         self.had: set[tuple[int, int]] = set()
@@ -64,8 +64,10 @@ class CopySchedule:
             rate = gpus * given.more[j]["rate"].get(given.type_of[node], Fraction(0))
             need(rate, f"job {j} cannot run on node {node}")
             owed = rules["aggregation"] if len(count[j]) > 1 else 0
-            owed += rules["restart"] if self.last.get(node, j) != j else 0
-            self.last[node] = j
+            downs = bisect_left(given.faults.get(node, ([], []))[0], self.start)
+            before = self.last.get(node, (j, downs))
+            owed += rules["restart"] if before != (j, downs) else 0
+            self.last[node] = j, downs
             self.copy(run, owed, rate)
             self.steps[j] += run["steps"]
         for j in count:
@@ -73,7 +75,7 @@ class CopySchedule:
             most = given.more[j]["steps"]
             need(planned <= most, f"job {j} does {planned} steps of its work, {most}")
         self.expect_within_quotas()
-        self.had = {(run["job"], run["pieces"][0][0]) for run in self.round}
+        self.had = {(run["job"], run["pieces"][0][0]) for run in self.round if run["steps"]}
         self.round = []
 
     def expect_within_quotas(self) -> None:
@@ -98,6 +100,9 @@ class CopySchedule:
         j, steps, length = run["job"], whole(run["steps"], "steps"), self.rules["round"]
         end = whole(run["end"], "end of a run", self.start + 1)
         lasts, paid = end - self.start, whole(run["overhead"], "overhead")
+        struck = self.given.cut_short(j, run)
+        known = self.given.checkpoints.get("until", LARGEST)
+        need(end < known, f"job {j} runs when nobody knows which nodes are down")
         need(paid == owed or not steps, f"job {j} owes another overhead than {paid}")
         if steps:
             fine = lasts - owed == ceil(steps / rate) and lasts <= length
@@ -106,7 +111,8 @@ class CopySchedule:
             need(paid == min(owed, lasts), f"job {j} owes another overhead than {paid}")
             more = int((lasts - paid) * rate) + 1
             fine = owed + ceil(more / rate) <= length
-            self.cut.add(end)
+            if not struck:
+                self.cut.add(end)
             self.cut_steps[j] = self.cut_steps.get(j, 0) + more
         need(fine, f"job {j} ends neither with its steps nor with the round")
         self.latest = max(self.latest, end)

@@ -15,6 +15,7 @@ from .form import (
     BY_DEADLINE,
     FIELDS,
     MOST,
+    NEVER,
     OF_ALL_JOBS,
     OVER_TIME,
     PRICE_UNIT,
@@ -125,9 +126,9 @@ class GivenInstance:
 
     def take_checkpoints(self, rule: Record) -> None:
         """Checkpoints, by which a run that is cut short has saved something."""
-        need(not self.copies, "copies run on nodes that do not fail")
         need("preemption" not in self.header, "who restarts saves nothing")
-        whole(rule["interval"], "interval of checkpoints", 1)
+        # Copies save what is averaged, and write no checkpoints.
+        whole(rule["interval"], "interval of checkpoints", NEVER if self.copies else 1)
         whole(rule["cost"], "cost of a checkpoint")
         whole(rule["until"], "time until which faults are known")
         self.checkpoints = rule
@@ -470,11 +471,8 @@ class GivenInstance:
     def of_class(self) -> str:
         """Schedules that the claim is about."""
         if self.copies:
-            most, counts = self.copies["most"], self.what_counts()
-            where = " within quotas of tenants" if self.quotas else ""
-            return (
-                f"schedules{where} in which a job is at most {most} copies on whole nodes{counts}"
-            )
+            whose = f"a job is at most {self.copies['most']} copies on whole nodes"
+            return f"schedules{self.where()} in which {whose}{self.what_counts()}"
         more = {field for each in self.more.values() for field in each}
         if "beside" in more:
             share = "at most two jobs share a GPU"
@@ -483,8 +481,6 @@ class GivenInstance:
         else:
             share = "no two jobs share a GPU"
         grow = " and gangs may grow" if "widths" in more else ""
-        fail = " on nodes that fail" if self.checkpoints else ""
-        quota = " within quotas of tenants" if self.quotas else ""
         few = ", on as few nodes as gangs fit on" if "placement" in self.header else ""
         lose = ", jobs restart when preempted" if "preemption" in self.header else ""
         counts = self.what_counts()
@@ -493,7 +489,12 @@ class GivenInstance:
             ", no gang uses a GPU type with fewer GPUs than it" if "types" in self.header else ""
         )
         which = f"{share}{grow}{types}{lose}{counts}{few}{rounds}"
-        return f"preemptive schedules{fail}{quota} in which {which}"
+        return f"preemptive schedules{self.where()} in which {which}"
+
+    def where(self) -> str:
+        """Nodes and quotas that schedules are on and within, where they are of a kind."""
+        fail = " on nodes that fail" if self.checkpoints else ""
+        return fail + (" within quotas of tenants" if self.quotas else "")
 
     def in_rounds(self) -> str:
         """Length of the rounds that runs are in, where they are."""

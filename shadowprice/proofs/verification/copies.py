@@ -3,9 +3,9 @@
 Everything is computed from the rows of the schedule and plain data of the instance, in whole ticks
 and exact rationals, and not by the code that made the schedule.
 
-A copy that was *cut* has no steps: the run ended within its round. Such a row is one if the copy could have gone on.
-With n whole steps done by then its job has at least n + 1 left for it, beside those of its other copies, and time for
-them in the round.
+A copy that was *cut* has no steps: the run ended within its round, or its node went down. Such a row is one if the
+copy could have gone on. With n whole steps done by then its job has at least n + 1 left for it, beside those of its
+other copies, and time for them in the round.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
+from itertools import groupby
 from math import ceil, floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.proofs.run_speed import TICKS_PER_S, gpu_types
+from shadowprice.proofs.verification.failures import outages_before, rows_at_faults
 from shadowprice.proofs.verification.horizons import end_of_the_run_s
 
 if TYPE_CHECKING:
@@ -28,6 +30,15 @@ if TYPE_CHECKING:
     from shadowprice.instances.schedule import Schedule
 
 Mask = NDArray[np.bool_]
+
+_IS_DOWN = "the node is down during the run"
+
+
+class _Counted(NamedTuple):
+    """Steps of every job, and the first job of which there are too many, with the numbers."""
+
+    done: list[int]
+    fault: tuple[int, str] | None
 
 
 class CopiedRuns:
@@ -63,6 +74,7 @@ class CopiedRuns:
         yield "type", ~self._able(), "the job has no throughput on this node's GPU type"
         room = np.array([node.gpus for node in self._instance.cluster.nodes], dtype=np.int64)
         yield "node", s.gpus > room[s.node], "a copy uses more GPUs than its node has"
+        yield from self._down()
         late = s.end_s > s.start_s + rules.round_s
         yield "round", late, f"expected an end within the round of {rules.round_s} s"
         begin, number = np.unique(s.start_s, return_inverse=True)
@@ -81,41 +93,65 @@ class CopiedRuns:
         yield "steps", self._steps < 0, "expected at least one step"
         wrong = ~self._cut & (self._progress_ticks() != self._ticks_of(self._steps))
         yield "steps", wrong, "expected exactly the time its steps take, rounded up to the grid"
-        early = self._cut & (s.end_s != self._end_s())
-        yield "steps", early, "expected at least one step, or an end with the run"
+        early = self._cut & (s.end_s != self._end_s()) & ~self._struck
+        yield "steps", early, "expected at least one step, or an end with the run or its node"
         full_s = owed_s + (self._ticks_of(self._next) / TICKS_PER_S).astype(np.float64)
         say = "it was cut, expected room for one more step in its round"
         yield "steps", self._cut & (full_s > rules.round_s), say
 
     def undone(self, required: Mask) -> tuple[int, str] | None:
         """A job that did more steps than its work has, or has to be complete and did fewer, and the numbers."""
-        planned = list(self._done)
-        for job, count in zip(self._schedule.job.tolist(), self._next.tolist(), strict=True):
-            planned[job] += count
-        for job, work in enumerate(self._work):
-            did, lacks = self._done[job], bool(required[job]) and self._done[job] < work
-            if did > work or lacks:
-                return job, f"did {did} steps, expected {work}"
-            if planned[job] > work:
-                return (
-                    job,
-                    f"did {did} steps and was to do {planned[job] - did} more, expected {work}",
-                )
-        return None
+        if self._counted.fault is not None:
+            return self._counted.fault
+        lacking = np.flatnonzero(required & ~self.complete)
+        if not len(lacking):
+            return None
+        job = int(lacking[0])
+        return job, f"did {self._counted.done[job]} steps, expected {self._work[job]}"
 
     @cached_property
     def complete(self) -> Mask:
         """True for jobs whose copies' steps add up to their work, shape (n,)."""
-        found = [a == b for a, b in zip(self._done, self._work, strict=True)]
+        found = [a == b for a, b in zip(self._counted.done, self._work, strict=True)]
         return np.array(found, dtype=bool)
 
     @cached_property
-    def _done(self) -> list[int]:
-        """Steps of every job."""
-        done = [0] * len(self._work)
-        for job, steps in zip(self._schedule.job.tolist(), self._steps.tolist(), strict=True):
+    def _counted(self) -> _Counted:
+        """Steps of every job, round by round."""
+        done, fault, work = [0] * len(self._work), None, self._work
+        for job, steps, cut in self._rounds():
             done[job] += steps
-        return done
+            if fault is None and done[job] + cut > work[job]:
+                more = f" and was to do {cut} more" if cut else ""
+                fault = job, f"did {done[job]} steps{more}, expected {work[job]}"
+        return _Counted(done, fault)
+
+    def _rounds(self) -> Iterator[tuple[int, int, int]]:
+        """Each job with the steps of its copies in a round, and those that copies were at which were cut."""
+        s = self._schedule
+        order = np.lexsort((s.start_s, s.job))
+        columns = (s.job[order], s.start_s[order], self._steps[order], self._next[order])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for (job, _), group in groupby(rows, key=lambda row: row[:2]):
+            mine = list(group)
+            yield job, sum(row[2] for row in mine), sum(row[3] for row in mine)
+
+    def _down(self) -> Iterator[tuple[str, Mask, str]]:
+        """Rows on nodes that are down, or go on for longer than faults are known."""
+        failures = self._instance.failures
+        if failures is not None:
+            yield "down", rows_at_faults(failures, self._schedule)[0], _IS_DOWN
+            known_s = failures.known_until_s
+            say = f"goes on after {known_s} s, and faults are known until then only"
+            yield "down", self._schedule.end_s >= known_s, say
+
+    @cached_property
+    def _struck(self) -> Mask:
+        """Rows that end when their node goes down."""
+        failures = self._instance.failures
+        if failures is None:
+            return np.zeros(len(self._schedule), dtype=bool)
+        return rows_at_faults(failures, self._schedule)[1]
 
     def _end_s(self) -> float:
         """End of the run [s], if it ended before all jobs were complete."""
@@ -132,7 +168,7 @@ class CopiedRuns:
         return able
 
     def _owed_s(self) -> NDArray[np.float64]:
-        """Charge of every row [s]: restart where the node ran another job last, and averaging."""
+        """Charge of every row [s]: restart where the node ran another job last or was down since, and averaging."""
         s, rules = self._schedule, self._rules
         order, same = _agreeing(s.start_s, s.job)
         several = np.zeros(len(s), dtype=bool)
@@ -140,7 +176,11 @@ class CopiedRuns:
         owed = np.where(several, rules.aggregation_s, 0.0)
         order = np.lexsort((s.start_s, s.node))
         node, job = s.node[order], s.job[order]
-        changed = (node[1:] == node[:-1]) & (job[1:] != job[:-1])
+        changed, failures = job[1:] != job[:-1], self._instance.failures
+        if failures is not None:
+            outages = outages_before(failures, s)[order]
+            changed |= outages[1:] != outages[:-1]
+        changed &= node[1:] == node[:-1]
         owed[order[1:]] += np.where(changed, rules.restart_s, 0.0)
         return owed
 

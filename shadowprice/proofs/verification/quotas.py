@@ -56,7 +56,9 @@ def beyond_quotas(instance: Instance, schedule: Schedule, runs: Runs) -> Iterato
     yield bad, say, np.concatenate((row, row))[order]
 
 
-def copies_beyond_quotas(instance: Instance, schedule: Schedule, round_s: float) -> Iterator[Fault]:
+def copies_beyond_quotas(
+    instance: Instance, schedule: Schedule, steps: NDArray[np.int64], round_s: float
+) -> Iterator[Fault]:
     """Copies of jobs whose tenant has no quota, then those that begin beyond it; O(R log R)."""
     quotas = instance.cluster.quotas
     if quotas is None:
@@ -72,7 +74,9 @@ def copies_beyond_quotas(instance: Instance, schedule: Schedule, round_s: float)
     for key, gpus in zip(at, size[s.node].tolist(), strict=True):
         held[key] = held.get(key, 0) + gpus
     total = np.array([held[key] for key in at], dtype=np.int64)
-    had = set(zip(s.job.tolist(), s.node.tolist(), s.start_s.tolist(), strict=True))
+    # A copy without steps was cut: its node is gone, or the run over.
+    columns = (each[steps > 0].tolist() for each in (s.job, s.node, s.start_s))
+    had = set(zip(*columns, strict=True))
     before_s = (s.start_s - round_s).tolist()
     asked = zip(s.job.tolist(), s.node.tolist(), before_s, strict=True)
     begins = np.array([each not in had for each in asked], dtype=bool)

@@ -197,6 +197,9 @@ Room = Callable[[int, int, bool], int]
 class NodeLimits(Protocol):
     """Limits on the nodes that jobs take together in a round, such as quotas of tenants."""
 
+    def nodes(self, count: int) -> set[int]:
+        """Those of so many nodes that anybody may take."""
+
     def within(self, position: int, nodes: Sequence[int], most: int) -> list[int]:
         """The first of these nodes that a job may take beside what was taken, at most so many."""
 
@@ -206,6 +209,10 @@ class NodeLimits(Protocol):
 
 class Unlimited:
     """Any node, for any job."""
+
+    def nodes(self, count: int) -> set[int]:
+        """All of them."""
+        return set(range(count))
 
     def within(self, position: int, nodes: Sequence[int], most: int) -> list[int]:
         """The first of these nodes."""
@@ -244,7 +251,8 @@ def assign(
     PolicyError
         If the order returns scores of another shape, or that are not numbers.
     """
-    free, limited = set(range(len(class_of_node))), limits or Unlimited()
+    limited = limits or Unlimited()
+    free = limited.nodes(len(class_of_node))
     grants: list[NodeGrant] = []
     preferences: list[list[int]] = []
     for position, ranked in _served(view, order, class_of_node, prefer, free):

@@ -127,6 +127,16 @@ def copied(*runs, arrival=0, **header):
     return certificate(RULES, *HOSTS, mine, *runs, about=COPIES + about, **header)
 
 
+def copied_beside(*faults):
+    """As above, on nodes that are down at times."""
+    found = [
+        {"kind": "fault", "node": host, "down": since, "up": until} for host, since, until in faults
+    ]
+    mine, rule = job(0, {}, steps=40, rate={"a": 1}), {**FAULTS, "interval": 2**60}
+    about = COPIES.replace("schedules", "schedules on nodes that fail")
+    return lambda *runs: certificate(RULES, rule, *HOSTS, *found, mine, *runs, about=about)
+
+
 def copied_within(*gpus):
     """As above, within a quota that changes every 5 ticks."""
     limits = {"kind": "quota", "quota": 0, "periods": [[5 * k, n] for k, n in enumerate(gpus)]}
@@ -563,6 +573,30 @@ CASES = {
         [copy(0, 10, 0, 0, 20), copy(21, 31, 0, 0, 20)],
         "quota 0: 2 GPUs held at tick 21, it has 0",
     ),
+    "copies are on nodes that are up": (
+        copied_beside((1, 3, 20)),
+        ALL,
+        BOTH_HALVES,
+        "on node 1, which is down",
+    ),
+    "copies that were struck end when their node goes down": (
+        copied_beside((1, 5, 20)),
+        [BOTH_HALVES[0], copy(0, 5, 1, 1, 0, 3), copy(20, 30, 0, 0, 20)],
+        [BOTH_HALVES[0], copy(0, 4, 1, 1, 0, 3), copy(20, 30, 0, 0, 20)],
+        "is cut before tick",
+    ),
+    "nodes that were down owe a restart": (
+        copied_beside((0, 12, 15)),
+        [copy(0, 10, 0, 0, 20), copy(20, 32, 0, 0, 20, 2)],
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        "owes another overhead than 0",
+    ),
+    "copies run while faults are known": (
+        copied_beside((1, 3, 20)),
+        [copy(70, 90, 0, 0, 40)],
+        [copy(79, 99, 0, 0, 40)],
+        "nobody knows which nodes are down",
+    ),
     "copies are cut when it was stopped": (
         partial(copied, stopped=15),
         [copy(0, 15, 0, 0, 0)],
@@ -645,7 +679,7 @@ def down(since, until, number=0):
         ([RULES, *HOSTS, RATED], {"preemption": "restart"}, "copies restart"),
         ([RULES, *HOSTS, RATED], {"placement": "consolidated"}, "never consolidated"),
         ([RULES | {"round": 5}, *HOSTS, RATED], {}, "round is 5, not an integer from 6"),
-        ([RULES, FAULTS, *HOSTS, RATED], {}, "copies run on nodes that do not fail"),
+        ([RULES, FAULTS, *HOSTS, RATED], {}, "interval of checkpoints is 10, not"),
         ([RULES, *GRAPH[:1], *HOSTS, RATED], {}, "copies have no network"),
         ([RULES, *HOSTS, QUOTA, RATED], {}, "quota that is not there, or none"),
         ([*HOSTS, RATED], {}, "rates of copies that cannot be"),

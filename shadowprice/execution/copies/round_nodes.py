@@ -1,15 +1,19 @@
-"""Quotas of tenants whose jobs run as copies: whole nodes count, when a copy takes one that it did not have before."""
+"""Nodes that copies may take in a round: those that are up, within quotas of tenants.
+
+Of a quota whole nodes count, when a copy takes one that its job did not have in the round before.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.instance import Instance
 
 
-class TenantNodes:
-    """GPUs of the nodes that tenants take in a round, against their quotas.
+class RoundNodes:
+    """Nodes of a round, and what tenants take of them against their quotas.
 
     Who goes on, on a node that the job had in the round before, does not begin. Where a copy of a tenant begins, all
     that the tenant then holds has to be within its quota.
@@ -20,23 +24,34 @@ class TenantNodes:
         Jobs of the round, by position.
     goes_on : collection of (int, int)
         Jobs and the nodes that they had in the round before.
+    up : set of int
+        Nodes that are there.
     """
 
     def __init__(
         self,
         instance: Instance,
-        quotas: Quotas,
+        quotas: Quotas | None,
         now_s: float,
         jobs: Sequence[int],
         goes_on: Collection[tuple[int, int]],
+        up: set[int],
     ) -> None:
-        place = {name: k for k, name in enumerate(quotas.tenants)}
-        self._tenant = [place[name] for name in instance.workload.tenant[list(jobs)].tolist()]
-        self._jobs, self._goes_on = jobs, goes_on
+        tenants = () if quotas is None else quotas.tenants
+        place = {name: k for k, name in enumerate(tenants)}
+        # Without quotas all are of one tenant, which may hold whatever there is.
+        self._tenant = [
+            place.get(name, 0) for name in instance.workload.tenant[list(jobs)].tolist()
+        ]
+        self._jobs, self._goes_on, self._up = jobs, goes_on, up
         self._size = [node.gpus for node in instance.cluster.nodes]
-        self._quota = quotas.at(now_s)
-        self._held = [0] * len(quotas.tenants)
-        self._begun = [False] * len(quotas.tenants)
+        self._quota = (math.inf,) if quotas is None else quotas.at(now_s)
+        self._held = [0] * len(self._quota)
+        self._begun = [False] * len(self._quota)
+
+    def nodes(self, count: int) -> set[int]:
+        """Nodes that are there."""
+        return set(self._up)
 
     def within(self, position: int, nodes: Sequence[int], most: int) -> list[int]:
         """The first of these nodes that a job may take beside what was taken, at most so many."""
