@@ -209,11 +209,6 @@ _NOT_YET = (
         Feature.RESTART,
         "other CPUs begin another run, and nothing says whether it restarts",
     ),
-    (
-        Feature.COPIES,
-        Feature.RESTART,
-        "copies are averaged when a round ends, and what was averaged is kept",
-    ),
     (Feature.CORES, Feature.AMOUNTS, "both say how many cores a job holds"),
 )
 """Pairs that would have a meaning, and what would have to be said for it."""

@@ -127,7 +127,7 @@ class Instance:
         on after it. A window of jobs ends the run where it is complete earlier.
     preemption : Preemption
         Whether a job that is preempted keeps its work. With ``RESTART`` not with rates of jobs that share GPUs or
-        profiles by CPUs and memory, where runs are cut that go on, nor with copies or nodes that fail.
+        profiles by CPUs and memory, where runs are cut that go on, nor with nodes that fail.
 
     Raises
     ------

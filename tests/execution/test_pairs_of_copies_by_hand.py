@@ -23,12 +23,13 @@ from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.node_failures import NodeFailures
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
-from shadowprice.solvers.hadar.copies import ByArrival
+from shadowprice.solvers.hadar.copies import ByArrival, CopyOrder, RoundView, ShortestFirst
 from support.horizons import ended
 
 Row = tuple[int, int, float, float, float, int]
@@ -77,6 +78,7 @@ class Example:
     rows: tuple[Row, ...]
     complete: tuple[bool, ...]
     refused: Mapping[tuple[int, str, float], str] = field(default_factory=dict)
+    order: CopyOrder = field(default_factory=ByArrival)
 
 
 EXAMPLES = {
@@ -199,6 +201,26 @@ EXAMPLES = {
         (True,),
         {(2, "overhead_s", -1.0): "^overhead: row 2", (3, "overhead_s", 1.0): "^overhead: row 3"},
     ),
+    "restart": Example(
+        "Job 0 does 4 steps by 4. Job 1, which came at 1 and is shorter, has the node for a round: 1 s of restart "
+        "and 2 steps, by 7. Job 0 had no copy in this round, and keeps none of its 4 steps: from 8 on it does all 9, 3 "
+        "of them by 12 after a restart, 4 by 16 and 2 by 18.",
+        Instance(
+            ONE_NODE,
+            jobs(work=[9, 2], arrival_s=[0.0, 1.0]),
+            copies=ALONE,
+            preemption=Preemption.RESTART,
+        ),
+        (
+            (0, 0, 0, 4, 0, 4),
+            (1, 0, 4, 7, 1, 2),
+            (0, 0, 8, 12, 1, 3),
+            (0, 0, 12, 16, 0, 4),
+            (0, 0, 16, 18, 0, 2),
+        ),
+        (True, True),
+        order=ShortestFirst(),
+    ),
 }
 
 
@@ -207,16 +229,17 @@ def rows_of(schedule: Schedule) -> list[Row]:
     return list(zip(*(getattr(schedule, name).tolist() for name in names), strict=True))
 
 
-def made(instance: Instance) -> Schedule:
-    """What the loop does by order of arrival, until the run is stopped or its window complete."""
-    done = run_copies(replace(instance, stopped_s=None), ByArrival(), lambda gang, room: room)
+def made(instance: Instance, order: CopyOrder | None = None) -> Schedule:
+    """What the loop does, by order of arrival if not said, until the run is stopped or its window complete."""
+    chosen = order or ByArrival()
+    done = run_copies(replace(instance, stopped_s=None), chosen, lambda gang, room: room)
     return ended(instance, done)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_loop_and_verifier_agree_with_the_hand(name: str) -> None:
     example = EXAMPLES[name]
-    schedule = made(example.instance)
+    schedule = made(example.instance, example.order)
     assert sorted(rows_of(schedule), key=lambda row: (row[2], row[0])) == list(example.rows)
     assert verify(example.instance, schedule).tolist() == list(example.complete), example.why
 
@@ -314,3 +337,34 @@ def test_copies_go_on_for_as_long_as_faults_are_known_and_metrics_count_what_is_
     assert 0 < summary["goodput"] < summary["availability"] < 1
     assert summary["checkpoint_gpu_s"] == 0
     certify(outcome, "flow", budget_s=0.0)
+
+
+def test_what_was_done_before_a_chain_breaks_does_not_count() -> None:
+    example = EXAMPLES["restart"]
+    schedule, resumed = (
+        made(example.instance, ShortestFirst()),
+        replace(example.instance, preemption=Preemption.RESUME),
+    )
+    with pytest.raises(Violation, match=r"^work: job '0' did 11 steps, expected 9"):
+        verify(resumed, schedule)
+    verify(resumed, made(resumed, ShortestFirst()))
+    with pytest.raises(Violation, match=r"^work: job '0' did 5 steps, expected 9"):
+        verify(example.instance, made(resumed, ShortestFirst()))
+    # Of 4 steps all are done by 4: the job is complete, and may not run again.
+    few = replace(example.instance, workload=jobs(work=[4, 2], arrival_s=[0.0, 1.0]))
+    with pytest.raises(Violation, match=r"^work: job '0' did 4 steps, which complete it, and runs"):
+        verify(few, schedule)
+
+
+def test_an_order_that_lets_no_job_go_on_is_given_up() -> None:
+    """Two jobs in turn on one node, each of which starts from nothing again and again."""
+
+    def in_turn(view: RoundView) -> np.ndarray:
+        first = int(view.now_s // 4.0) % 2
+        return np.where(view.jobs == first, 1.0, 0.0)[:, None]
+
+    instance = Instance(ONE_NODE, jobs(work=[9, 9]), copies=ALONE, preemption=Preemption.RESTART)
+    with pytest.raises(
+        PolicyError, match="left jobs without a copy 201 times since one ended, of 2"
+    ):
+        made(instance, in_turn)

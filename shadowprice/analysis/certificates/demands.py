@@ -419,14 +419,14 @@ _UNDER: Mapping[Feature, str] = {
 def _class(instance: Instance, pairs: bool) -> str:
     counts = _what_counts(instance)
     where = "".join(words for each, words in _UNDER.items() if each in instance.features)
+    lose = ", jobs restart when preempted" if instance.restarts else ""
     if instance.copies is not None:
-        most = instance.copies.max_copies
-        return f"schedules{where} in which a job is at most {most} copies on whole nodes{counts}"
+        whose = f"a job is at most {instance.copies.max_copies} copies on whole nodes"
+        return f"schedules{where} in which {whose}{lose}{counts}"
     share = "at most two jobs share a GPU" if pairs else "no two jobs share a GPU"
     if Feature.PARTS in instance.features:
         share = "no GPU is held by more than all of it"
     grow = " and gangs may grow" if bool(may_grow(instance).any()) else ""
-    lose = ", jobs restart when preempted" if instance.restarts else ""
     types = f", {AMPLE_TYPES}" if instance.has_small_types else ""
     return f"preemptive schedules{where} in which {share}{grow}{types}{lose}{counts}"
 

@@ -116,7 +116,7 @@ class HadarE:
         told |= {"order": order, "seed": seed, "preemptive": True}
         return OwnLoop(
             chosen.schedule,
-            frozenset({"round_s", "seed", "local_sgd", "until_complete", "failures"}),
+            frozenset({"round_s", "seed", "local_sgd", "until_complete", "failures", "preemption"}),
             self._refusal,
             told,
             ignores=frozenset({"pair_throughputs", "samples"}),

@@ -49,9 +49,13 @@ KNOWS = frozenset(
         Feature.QUOTAS,
         Feature.AMOUNTS,
         Feature.WINDOW,
+        Feature.RESTART,
     }
 )
 """Features of the instances that run as copies; a copy has all CPUs and memory of its node."""
+
+_BREAKS_A_JOB = 100
+"""Times for each job that jobs lose their steps with none ending between, after which a run is given up."""
 
 Width = Callable[[int, int], int]
 """GPUs that a copy uses, of the job's gang and those of its node; its rate is in proportion."""
@@ -103,6 +107,7 @@ class _Loop:
         self.last = [-1] * len(cluster.nodes)
         self.last_copy = [-1] * len(cluster.nodes)
         self.last_begin = [0] * len(cluster.nodes)
+        self.breaks = 0
         self.outages = None if instance.failures is None else Outages(instance.failures)
         self.active = np.zeros(0, dtype=np.int64)
         self.admitted = 0
@@ -193,6 +198,8 @@ class _Loop:
             view, self.order, self.class_of_node, prefer, room, lambda _: most, limits
         ):
             self._train(now, jobs[grant.position], grant)
+        if self.instance.restarts:
+            self._lose(now, begun)
         # A copy without steps was struck, and has its node no more.
         self.had = {(row[0], row[1]) for row in self.rows[begun:] if row[-1]}
         over = self.left[self.active] == 0
@@ -200,6 +207,20 @@ class _Loop:
             self.window.leave(self.active[over].tolist())
         self.active = self.active[~over]
         return len(self.rows) > begun
+
+    def _lose(self, now: int, begun: int) -> None:
+        """Take the steps of jobs that no copy went on with in this round, whose rows begin at a number."""
+        going = {row[0] for row in self.rows[begun:] if row[-1]}
+        lost = [job for job in self.active.tolist() if job not in going]
+        broken = [job for job in lost if self.left[job] < self.steps[job]]
+        self.left[broken] = self.steps[broken]
+        self.breaks = self.breaks + len(broken) if self.left[self.active].all() else 0
+        if self.breaks > _BREAKS_A_JOB * len(self.active):
+            raise PolicyError(
+                f"{COPIES} at {now / TICKS_PER_S} s: left jobs without a copy {self.breaks} times since one ended, of "
+                f"{len(self.active)} that are there, and who is left starts from nothing; expected an order that lets "
+                "jobs go on, such as shortest, or --preemption resume"
+            )
 
     def _view(self, now_s: float) -> RoundView:
         jobs = self.active

@@ -18,6 +18,8 @@ class CopySchedule:
         self.ends, self.steps = [0] * len(given.arrival), [0] * len(given.arrival)
         self.last: dict[int, tuple[int, int]] = {}
         self.start, self.latest = -1, 0
+        self.restarts = "preemption" in given.header
+        self.ran: dict[int, tuple[int, int]] = {}
         self.cut: set[int] = set()
         self.had: set[tuple[int, int]] = set()
         self.follows = False
@@ -59,24 +61,35 @@ class CopySchedule:
                 whole(gpus, "GPUs of a copy", 1) <= given.size[node],
                 f"node {node}: {gpus} GPUs held",
             )
+        before = {j: self.begin(j) for j in count}
         for run in self.round:
             j, ((node, gpus),) = run["job"], run["pieces"]
             rate = gpus * given.more[j]["rate"].get(given.type_of[node], Fraction(0))
             need(rate, f"job {j} cannot run on node {node}")
             owed = rules["aggregation"] if len(count[j]) > 1 else 0
             downs = bisect_left(given.faults.get(node, ([], []))[0], self.start)
-            before = self.last.get(node, (j, downs))
-            owed += rules["restart"] if before != (j, downs) else 0
+            same = self.last.get(node, (j, downs)) == (j, downs)
+            owed += 0 if same else rules["restart"]
             self.last[node] = j, downs
             self.copy(run, owed, rate)
             self.steps[j] += run["steps"]
         for j in count:
+            self.ran[j] = self.start, self.steps[j] - before[j]
             planned = self.steps[j] + self.cut_steps.pop(j, 0)
             most = given.more[j]["steps"]
             need(planned <= most, f"job {j} does {planned} steps of its work, {most}")
         self.expect_within_quotas()
         self.had = {(run["job"], run["pieces"][0][0]) for run in self.round if run["steps"]}
         self.round = []
+
+    def begin(self, j: int) -> int:
+        """Steps of a job before a round: none if it begins anew where no copy went on in the round before."""
+        start, did = self.ran.get(j, (self.start, 0))
+        if self.restarts and not (did and start + self.rules["round"] == self.start):
+            fine = self.steps[j] < self.given.more[j]["steps"]
+            need(fine, f"job {j} runs again after all steps of its work")
+            self.steps[j] = 0
+        return self.steps[j]
 
     def expect_within_quotas(self) -> None:
         """Refuse quotas of which a copy takes a node that its job did not have, where all nodes are too much."""

@@ -120,8 +120,7 @@ class GivenInstance:
         free = not self.header["start"] + self.header["migration"]
         need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
-        other = self.header.keys() & {"preemption", "rounds", "types"}
-        need(not other, "copies restart, or are in whole rounds")
+        need(not self.header.keys() & {"rounds", "types"}, "copies are in whole rounds")
         self.copies = rules
 
     def take_checkpoints(self, rule: Record) -> None:
@@ -472,7 +471,7 @@ class GivenInstance:
         """Schedules that the claim is about."""
         if self.copies:
             whose = f"a job is at most {self.copies['most']} copies on whole nodes"
-            return f"schedules{self.where()} in which {whose}{self.what_counts()}"
+            return f"schedules{self.where()} in which {whose}{self.restarts()}{self.what_counts()}"
         more = {field for each in self.more.values() for field in each}
         if "beside" in more:
             share = "at most two jobs share a GPU"
@@ -482,14 +481,17 @@ class GivenInstance:
             share = "no two jobs share a GPU"
         grow = " and gangs may grow" if "widths" in more else ""
         few = ", on as few nodes as gangs fit on" if "placement" in self.header else ""
-        lose = ", jobs restart when preempted" if "preemption" in self.header else ""
         counts = self.what_counts()
         rounds = self.in_rounds()
         types = (
             ", no gang uses a GPU type with fewer GPUs than it" if "types" in self.header else ""
         )
-        which = f"{share}{grow}{types}{lose}{counts}{few}{rounds}"
+        which = f"{share}{grow}{types}{self.restarts()}{counts}{few}{rounds}"
         return f"preemptive schedules{self.where()} in which {which}"
+
+    def restarts(self) -> str:
+        """Whether jobs lose their work when preempted."""
+        return ", jobs restart when preempted" if "preemption" in self.header else ""
 
     def where(self) -> str:
         """Nodes and quotas that schedules are on and within, where they are of a kind."""

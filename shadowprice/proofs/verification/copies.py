@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from shadowprice.proofs.run_speed import TICKS_PER_S, gpu_types
 from shadowprice.proofs.verification.failures import outages_before, rows_at_faults
 from shadowprice.proofs.verification.horizons import end_of_the_run_s
+from shadowprice.proofs.verification.restarts import RESUME
 
 if TYPE_CHECKING:
     from shadowprice.instances.copies import CopyRules
@@ -119,22 +120,30 @@ class CopiedRuns:
     def _counted(self) -> _Counted:
         """Steps of every job, round by round."""
         done, fault, work = [0] * len(self._work), None, self._work
-        for job, steps, cut in self._rounds():
+        restarts, before = self._instance.preemption != RESUME, (-1, 0.0, 0)
+        for job, start_s, steps, cut in self._rounds():
+            # A run is a chain of rounds, each right after the one before, in which some copy went on.
+            goes_on = (job, start_s - self._rules.round_s) == before[:2] and before[2] > 0
+            if restarts and not goes_on:
+                if fault is None and done[job] == work[job]:
+                    fault = job, f"did {done[job]} steps, which complete it, and runs again"
+                done[job] = 0
+            before = job, start_s, steps
             done[job] += steps
             if fault is None and done[job] + cut > work[job]:
                 more = f" and was to do {cut} more" if cut else ""
                 fault = job, f"did {done[job]} steps{more}, expected {work[job]}"
         return _Counted(done, fault)
 
-    def _rounds(self) -> Iterator[tuple[int, int, int]]:
-        """Each job with the steps of its copies in a round, and those that copies were at which were cut."""
+    def _rounds(self) -> Iterator[tuple[int, float, int, int]]:
+        """Each job with a round, the steps of its copies in it, and those that copies were at which were cut."""
         s = self._schedule
         order = np.lexsort((s.start_s, s.job))
         columns = (s.job[order], s.start_s[order], self._steps[order], self._next[order])
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        for (job, _), group in groupby(rows, key=lambda row: row[:2]):
+        for (job, start_s), group in groupby(rows, key=lambda row: row[:2]):
             mine = list(group)
-            yield job, sum(row[2] for row in mine), sum(row[3] for row in mine)
+            yield job, start_s, sum(row[2] for row in mine), sum(row[3] for row in mine)
 
     def _down(self) -> Iterator[tuple[str, Mask, str]]:
         """Rows on nodes that are down, or go on for longer than faults are known."""

@@ -137,6 +137,13 @@ def copied_beside(*faults):
     return lambda *runs: certificate(RULES, rule, *HOSTS, *found, mine, *runs, about=about)
 
 
+def restarted(*runs):
+    """As above, where it begins anew after a round without a copy."""
+    mine = job(0, {}, steps=40, rate={"a": 1})
+    about = f"{COPIES}, jobs restart when preempted"
+    return certificate(RULES, *HOSTS, mine, *runs, about=about, preemption="restart")
+
+
 def copied_within(*gpus):
     """As above, within a quota that changes every 5 ticks."""
     limits = {"kind": "quota", "quota": 0, "periods": [[5 * k, n] for k, n in enumerate(gpus)]}
@@ -591,6 +598,18 @@ CASES = {
         [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
         "owes another overhead than 0",
     ),
+    "copies begin anew": (
+        restarted,
+        [copy(0, 10, 0, 0, 20), copy(40, 60, 0, 0, 40)],
+        [copy(0, 10, 0, 0, 20), copy(40, 50, 0, 0, 20)],
+        "does 20 steps of its work, 40",
+    ),
+    "copies that are complete do not begin anew": (
+        restarted,
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        [*ALL, copy(40, 60, 0, 0, 40)],
+        "runs again after all steps of its work",
+    ),
     "copies run while faults are known": (
         copied_beside((1, 3, 20)),
         [copy(70, 90, 0, 0, 40)],
@@ -676,7 +695,7 @@ def down(since, until, number=0):
         ([RULES, *HOSTS, RATED], {"start": 1}, "copies have other charges"),
         ([RULES, *HOSTS, RATED], {"migration": 1}, "copies have other charges"),
         ([RULES, *HOSTS, RATED], {"restart": [[1, 0], [2, 1]]}, "copies have other charges"),
-        ([RULES, *HOSTS, RATED], {"preemption": "restart"}, "copies restart"),
+        ([RULES, *HOSTS, RATED], {"types": "ample"}, "copies are in whole rounds"),
         ([RULES, *HOSTS, RATED], {"placement": "consolidated"}, "never consolidated"),
         ([RULES | {"round": 5}, *HOSTS, RATED], {}, "round is 5, not an integer from 6"),
         ([RULES, FAULTS, *HOSTS, RATED], {}, "interval of checkpoints is 10, not"),
