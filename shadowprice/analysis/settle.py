@@ -8,7 +8,7 @@ studies differ in what they do with the :class:`Run`. What a switch does to whic
 - a choice that is the policy's to follow goes to its parameter of that name, or to what it says it takes
   (:mod:`shadowprice.solvers.registry`); a policy that has neither refuses it;
 - a scheduler with a loop of its own has no engine: it takes the switches that it has a parameter for, such as
-  the length of its rounds, and refuses all others;
+  the length of its rounds, or that say of the instance what it knows, and refuses all others;
 - data about jobs (samples, rates of pairs) and the seed are for those that use them.
 
 :func:`switches_of` says what follows from it for a policy.
@@ -132,7 +132,10 @@ def settle(
     if own_loop is not None:
         shared = "pair_throughputs" in own_loop.takes
         copies = None if own_loop.copies is None else own_loop.copies(where)
-        instance = _instance(chosen, where, kept, Overheads(), shared=shared, copies=copies)
+        conditions = chosen.conditions(kept, where)
+        instance = _instance(
+            chosen, where, kept, Overheads(), conditions, shared=shared, copies=copies
+        )
         require(instance, own_loop.reads, f"{name}, which runs in a loop of its own")
         settings = {**own_loop.settings, **_also_told(chosen), "dropped": dropped}
         training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None

@@ -195,7 +195,6 @@ _NOT_YET = (
         "a part of a GPU holds one replica, and a graph says what several exchange",
     ),
     (Feature.GRAPHS, Feature.CORES, _NO_MODEL),
-    (Feature.PROFILES, Feature.COPIES, "a copy has all CPUs and memory of its node"),
     (
         Feature.PROFILES,
         Feature.FAILURES,

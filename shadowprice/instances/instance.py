@@ -212,10 +212,12 @@ class Instance:
                 if known[job]
                 else "no tenant with a quota"
             )
-            what = "" if self.copies is None else "a node of "
+            what, leave = "", "drop infeasible jobs"
+            if self.copies is not None:
+                what, leave = "a node of ", "leave such jobs out"
             raise InfeasibleJobError(
                 f"{jobs.source}: job {jobs.id[job]!r} of tenant {tenant!r} needs {what}{needs[job]:g} GPUs: "
-                f"{why} ({int((~able).sum())} such jobs); drop infeasible jobs, or give other quotas"
+                f"{why} ({int((~able).sum())} such jobs); {leave}, or give other quotas"
             )
 
     def _check_window(self, window: JobWindow) -> None:

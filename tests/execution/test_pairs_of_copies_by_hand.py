@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from shadowprice.analysis.certify import certify
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
-from shadowprice.execution.copies.hadare import HadarE
+from shadowprice.execution.copies.hadare import CopyWidth, HadarE
+from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.execution.copies.simulation import run_copies
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
@@ -26,6 +30,8 @@ from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
@@ -79,7 +85,17 @@ class Example:
     complete: tuple[bool, ...]
     refused: Mapping[tuple[int, str, float], str] = field(default_factory=dict)
     order: CopyOrder = field(default_factory=ByArrival)
+    width: CopyWidth = CopyWidth.NODE
 
+
+FED = Profile(np.array([1.0, 2.0]), np.array([1.0]), np.array([[0.5], [1.0]]))
+CONTENT = Profile(np.array([1.0]), np.array([1.0]), np.array([[1.0]]))
+SUPPLIED = Instance(
+    Cluster((Node(2, gpu_type="v100", cpus=2.0, memory_gb=2.0),)),
+    jobs(work=[4, 4]),
+    conditions=Conditions(Sensitivity((FED, CONTENT), np.array([0, 1]))),
+    copies=RULES,
+)
 
 EXAMPLES = {
     "stopped": Example(
@@ -221,6 +237,27 @@ EXAMPLES = {
         (True, True),
         order=ShortestFirst(),
     ),
+    "profiles": Example(
+        "A node of two GPUs with two CPUs. Job 0, which is half as fast with one CPU for each GPU as with two, does a "
+        "step a second on both GPUs: 4 by 4. Job 1 is as fast with one: after a restart of 1 s it does its 4 steps in "
+        "2 s.",
+        SUPPLIED,
+        ((0, 0, 0, 4, 0, 4), (1, 0, 4, 7, 1, 4)),
+        (True, True),
+        {
+            (0, "end_s", -1.0): "^steps: row 0 .* exactly the time its steps take",
+            (1, "end_s", TICK_S): "^steps: row 1 .* exactly the time its steps take",
+        },
+    ),
+    "profiles, on no more GPUs than the gang": Example(
+        "A copy uses one of the two GPUs, and holds the node whole: with two CPUs for its GPU job 0 does a step a "
+        "second again. Job 1 does one as well: 3 by 8, after a restart, and the fourth by 9.",
+        SUPPLIED,
+        ((0, 0, 0, 4, 0, 4), (1, 0, 4, 8, 1, 3), (1, 0, 8, 9, 0, 1)),
+        (True, True),
+        {(1, "gpus", 1): "^steps: row 1 .* exactly the time its steps take"},
+        width=CopyWidth.GANG,
+    ),
 }
 
 
@@ -229,17 +266,19 @@ def rows_of(schedule: Schedule) -> list[Row]:
     return list(zip(*(getattr(schedule, name).tolist() for name in names), strict=True))
 
 
-def made(instance: Instance, order: CopyOrder | None = None) -> Schedule:
+def made(
+    instance: Instance, order: CopyOrder | None = None, width: CopyWidth = CopyWidth.NODE
+) -> Schedule:
     """What the loop does, by order of arrival if not said, until the run is stopped or its window complete."""
     chosen = order or ByArrival()
-    done = run_copies(replace(instance, stopped_s=None), chosen, lambda gang, room: room)
+    done = run_copies(replace(instance, stopped_s=None), chosen, width.gpus)
     return ended(instance, done)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_loop_and_verifier_agree_with_the_hand(name: str) -> None:
     example = EXAMPLES[name]
-    schedule = made(example.instance, example.order)
+    schedule = made(example.instance, example.order, example.width)
     assert sorted(rows_of(schedule), key=lambda row: (row[2], row[0])) == list(example.rows)
     assert verify(example.instance, schedule).tolist() == list(example.complete), example.why
 
@@ -249,7 +288,7 @@ def test_loop_and_verifier_agree_with_the_hand(name: str) -> None:
 )
 def test_other_rows_are_refused(name: str, change: tuple[int, str, float]) -> None:
     example, (row, column, by) = EXAMPLES[name], change
-    schedule = made(example.instance)
+    schedule = made(example.instance, example.order, example.width)
     order = np.lexsort((schedule.node, schedule.job, schedule.start_s))
     schedule = Schedule.from_frame(schedule.to_frame().iloc[order])
     values = getattr(schedule, column).copy()
@@ -368,3 +407,45 @@ def test_an_order_that_lets_no_job_go_on_is_given_up() -> None:
         PolicyError, match="left jobs without a copy 201 times since one ended, of 2"
     ):
         made(instance, in_turn)
+
+
+def test_copies_that_make_no_progress_with_what_a_node_has_are_refused() -> None:
+    """Job 0 needs two CPUs for each GPU: a copy on both GPUs has one for each, one on a single GPU has two."""
+    hungry = Profile(np.array([2.0]), np.array([1.0]), np.array([[1.0]]))
+    sensitivity = Sensitivity((hungry, CONTENT), np.array([0, 1]))
+    instance = replace(SUPPLIED, conditions=Conditions(sensitivity))
+    with pytest.raises(InfeasibleJobError, match="job '0': no step fits a round"):
+        made(instance)
+    schedule = made(instance, width=CopyWidth.GANG)
+    verify(instance, schedule)
+    wide = replace(schedule, gpus=schedule.gpus + np.array([1, 0, 0]))
+    with pytest.raises(Violation, match=r"^resources: row 0 .* no progress with all CPUs"):
+        verify(instance, wide)
+
+
+def test_copies_with_profiles_have_no_certificates() -> None:
+    outcome = Outcome.verified(SUPPLIED, made(SUPPLIED), policy="hadare")
+    with pytest.raises(InputError, match="certificates know rates of copies by GPU type alone"):
+        certify(outcome, "flow", budget_s=0.0)
+
+
+def test_models_are_trained_by_what_counts() -> None:
+    """Of job 0 the 9 steps of its last chain, not the 4 before; of 6 steps none that was done on a node that failed."""
+    example = EXAMPLES["restart"]
+    losses = LocalSgd().train(example.instance, made(example.instance, example.order))
+    assert losses.steps.tolist() == [9, 2]
+    failing = EXAMPLES["failures"].instance
+    losses = LocalSgd().train(failing, made(failing))
+    assert (losses.steps.tolist(), losses.averages.tolist()) == ([6, 4], [0, 0])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_run_directories_keep_what_copies_are_told(name: str, tmp_path: Path) -> None:
+    example = EXAMPLES[name]
+    schedule = made(example.instance, example.order, example.width)
+    outcome = Outcome.verified(example.instance, schedule, policy="hadare")
+    save(outcome, tmp_path / "run")
+    again = load(tmp_path / "run")
+    assert again.instance.features == example.instance.features
+    assert rows_of(again.schedule) == rows_of(schedule)
+    assert again.summary() == outcome.summary()

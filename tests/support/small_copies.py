@@ -21,7 +21,16 @@ def _copy_rate(world: World, job: SmallJob, node: int) -> Fraction:
     """Steps a tick of a copy that uses all of a node."""
     kind, gpus = world.nodes[node].kind, world.nodes[node].gpus
     rate = Fraction(1) if job.rates is None else job.rates.get(kind, Fraction(0)) / TICKS
-    return rate * gpus / job.gang
+    if job.profile is None:
+        return rate * gpus / job.gang
+    mine = world.nodes[node]
+    speeds = [
+        job.profile.speed[i][k]
+        for i, cpus in enumerate(job.profile.cpus)
+        for k, memory in enumerate(job.profile.memory_gb)
+        if cpus * gpus <= mine.cpus and memory * gpus <= mine.memory_gb
+    ]
+    return rate * gpus / job.gang * max(speeds, default=Fraction(0))
 
 
 def least_of_copies(world: World) -> Least:

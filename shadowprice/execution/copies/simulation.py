@@ -44,6 +44,7 @@ KNOWS = frozenset(
     {
         Feature.RATES,
         Feature.TYPES,
+        Feature.PROFILES,
         Feature.COPIES,
         Feature.FAILURES,
         Feature.QUOTAS,
@@ -52,7 +53,7 @@ KNOWS = frozenset(
         Feature.RESTART,
     }
 )
-"""Features of the instances that run as copies; a copy has all CPUs and memory of its node."""
+"""Features of the instances that run as copies; a copy has all CPUs and memory of its node, and their speed."""
 
 _BREAKS_A_JOB = 100
 """Times for each job that jobs lose their steps with none ending between, after which a run is given up."""
@@ -101,6 +102,8 @@ class _Loop:
         index = {each: place for place, each in enumerate(self.classes)}
         self.class_of_node = np.array([index[each] for each in class_of], dtype=np.int64)
         self.class_number: list[int] = self.class_of_node.tolist()
+        conditions = instance.conditions
+        self.sensitivity = None if conditions is None else conditions.sensitivity
         self.width = self._widths(width)
         self.rates = self._rates()
         self.exact: dict[tuple[int, int], Fraction] = {}
@@ -131,6 +134,9 @@ class _Loop:
             columns = [workload.gpu_types.index(name) for name, _ in self.classes]
             whole = workload.throughput[:, columns]
         rates: NDArray[np.float64] = whole * self.width / workload.gpus[:, None]
+        if self.sensitivity is not None:
+            jobs, classes = range(len(workload)), range(len(self.classes))
+            rates *= [[self._speed(job, each) for each in classes] for job in jobs]
         shortest_s = (self.length - self.restart - self.aggregation) / TICKS_PER_S
         # A margin above the rounding of the product, below which no exact count is 0.
         rates = np.where(rates * shortest_s >= 1.0 + 1e-9, rates, 0.0)
@@ -236,6 +242,14 @@ class _Loop:
             np.zeros(len(self.classes)),
         )
 
+    def _speed(self, job: int, node_class: int) -> float:
+        """Speed of a copy with all CPUs and memory of its node."""
+        if self.sensitivity is None:
+            return 1.0
+        node = self.instance.cluster.nodes[self.class_number.index(node_class)]
+        pieces = ((0, int(self.width[job, node_class])),)
+        return self.sensitivity.speed(job, pieces, ((node.cpus, node.memory_gb),))
+
     def _rate(self, job: int, node: int) -> Fraction:
         """Steps per tick of a copy, exactly."""
         node_class = self.class_number[node]
@@ -246,6 +260,7 @@ class _Loop:
             if workload.throughput is not None:
                 column = workload.gpu_types.index(self.classes[node_class][0])
                 found *= Fraction(float(workload.throughput[job, column])) / TICKS_PER_S
+            found *= Fraction(self._speed(job, node_class))
             self.exact[job, node_class] = found
         return found
 

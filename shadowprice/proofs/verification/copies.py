@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.proofs.run_speed import TICKS_PER_S, gpu_types
+from shadowprice.proofs.run_speed import TICKS_PER_S, gpu_types, profile_speed
 from shadowprice.proofs.verification.failures import outages_before, rows_at_faults
 from shadowprice.proofs.verification.horizons import end_of_the_run_s
 from shadowprice.proofs.verification.restarts import RESUME
@@ -73,6 +73,8 @@ class CopiedRuns:
         """Rules with the rows that break them and what was expected; each relies on those before."""
         s, rules = self._schedule, self._rules
         yield "type", ~self._able(), "the job has no throughput on this node's GPU type"
+        say = "the job makes no progress with all CPUs and memory of its node"
+        yield "resources", self._speeds == 0, say
         room = np.array([node.gpus for node in self._instance.cluster.nodes], dtype=np.int64)
         yield "node", s.gpus > room[s.node], "a copy uses more GPUs than its node has"
         yield from self._down()
@@ -214,15 +216,25 @@ class CopiedRuns:
     def _rates(self) -> list[Fraction]:
         """Steps per tick of every row."""
         s, (names, gpu_type) = self._schedule, gpu_types(self._instance.cluster)
-        known: dict[tuple[int, int, int], Fraction] = {}
+        known: dict[tuple[int, int, int, float], Fraction] = {}
         found = []
-        columns = (s.job, gpu_type[s.node], s.gpus)
+        columns = (s.job, gpu_type[s.node], s.gpus, self._speeds)
         for key in zip(*(column.tolist() for column in columns), strict=True):
-            job, of_type, gpus = key
+            job, of_type, gpus, speed = key
             if key not in known:
-                known[key] = gpus * self._rate_of_one(job, names[of_type])
+                known[key] = gpus * self._rate_of_one(job, names[of_type]) * Fraction(speed)
             found.append(known[key])
         return found
+
+    @cached_property
+    def _speeds(self) -> NDArray[np.float64]:
+        """Speed of every row with all CPUs and memory of its node."""
+        s, conditions = self._schedule, self._instance.conditions
+        if conditions is None or conditions.sensitivity is None:
+            return np.ones(len(s))
+        nodes = self._instance.cluster.nodes
+        amounts = np.array([(node.cpus, node.memory_gb) for node in nodes])[s.node]
+        return profile_speed(conditions.sensitivity, s.job, s.gpus, amounts[:, 0], amounts[:, 1])
 
     def _rate_of_one(self, job: int, gpu_type: str) -> Fraction:
         """Steps per tick on one GPU: an equal part of the gang's."""
