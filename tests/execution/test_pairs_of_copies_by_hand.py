@@ -217,6 +217,18 @@ EXAMPLES = {
         (True,),
         {(2, "overhead_s", -1.0): "^overhead: row 2", (3, "overhead_s", 1.0): "^overhead: row 3"},
     ),
+    "failures and quotas": Example(
+        "As above, of a tenant whose quota goes at 5. The copy that was struck has its node no more: job 0 begins "
+        "again, with the first round after 9, when the quota is back.",
+        Instance(
+            replace(ONE_NODE, quotas=quotas((0.0, 1), (5.0, 0), (9.0, 1))),
+            jobs(work=[8], tenant=["x"]),
+            copies=RULES,
+            failures=down((0, 6.0, 7.0)),
+        ),
+        ((0, 0, 0, 4, 0, 4), (0, 0, 4, 6, 0, 0), (0, 0, 12, 16, 1, 3), (0, 0, 16, 17, 0, 1)),
+        (True,),
+    ),
     "restart": Example(
         "Job 0 does 4 steps by 4. Job 1, which came at 1 and is shorter, has the node for a round: 1 s of restart "
         "and 2 steps, by 7. Job 0 had no copy in this round, and keeps none of its 4 steps: from 8 on it does all 9, 3 "
@@ -449,3 +461,18 @@ def test_run_directories_keep_what_copies_are_told(name: str, tmp_path: Path) ->
     assert again.instance.features == example.instance.features
     assert rows_of(again.schedule) == rows_of(schedule)
     assert again.summary() == outcome.summary()
+
+
+def test_who_was_struck_begins_anew_where_there_are_quotas() -> None:
+    schedule = made(EXAMPLES["failures, and a node that is back"].instance)
+    with pytest.raises(Violation, match=r"^quota: row 2 .* nodes of 1 GPUs, its quota is 0"):
+        verify(EXAMPLES["failures and quotas"].instance, schedule)
+
+
+def test_no_copy_goes_on_until_nobody_knows_faults() -> None:
+    instance = EXAMPLES["failures, and a node that is back"].instance
+    schedule, failures = made(instance), instance.failures
+    assert failures is not None
+    verify(replace(instance, failures=replace(failures, known_until_s=13.0 + TICK_S)), schedule)
+    with pytest.raises(Violation, match=r"^down: row 3 .* goes on after 13.0 s, and faults"):
+        verify(replace(instance, failures=replace(failures, known_until_s=13.0)), schedule)

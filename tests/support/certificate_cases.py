@@ -14,6 +14,7 @@ from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.quotas import Quotas
+from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.proofs.testing.cases import conditioned, failing, shared
@@ -159,6 +160,7 @@ def of_copies_and_more(draw):
     assume(found is not None)
     instance, schedule = found
     assume(len(schedule) and len(counted_rows(instance)))
+    assume(Feature.PROFILES not in instance.features)  # Such copies have no certificates.
     return instance, schedule
 
 

@@ -127,14 +127,20 @@ def copied(*runs, arrival=0, **header):
     return certificate(RULES, *HOSTS, mine, *runs, about=COPIES + about, **header)
 
 
-def copied_beside(*faults):
+def copied_beside(*faults, gpus=()):
     """As above, on nodes that are down at times."""
     found = [
         {"kind": "fault", "node": host, "down": since, "up": until} for host, since, until in faults
     ]
-    mine, rule = job(0, {}, steps=40, rate={"a": 1}), {**FAULTS, "interval": 2**60}
-    about = COPIES.replace("schedules", "schedules on nodes that fail")
-    return lambda *runs: certificate(RULES, rule, *HOSTS, *found, mine, *runs, about=about)
+    limits, more = [], {}
+    if gpus:
+        periods = [[5 * k, n] for k, n in enumerate(gpus)]
+        limits, more = [{"kind": "quota", "quota": 0, "periods": periods}], {"quota": 0}
+    mine = job(0, {}, steps=40, rate={"a": 1}, **more)
+    given = [RULES, {**FAULTS, "interval": 2**60}, *HOSTS, *found, *limits, mine]
+    within = " within quotas of tenants" if gpus else ""
+    about = COPIES.replace("schedules", f"schedules on nodes that fail{within}")
+    return lambda *runs: certificate(*given, *runs, about=about)
 
 
 def restarted(*runs):
@@ -156,6 +162,19 @@ def copy(start, end, host, number, steps, overhead=0, gpus=2):
     """A copy of that job for a round."""
     more = {"copy": number, "steps": steps, "overhead": overhead}
     return run(0, start, end, [host, gpus], **more)
+
+
+OTHERS_COPY = {**copy(0, 13, 2, 0, 0, gpus=1), "job": 1}
+
+
+def copied_in_window(*runs):
+    """As above, and another job that runs on the node of type b until the first is complete."""
+    both = [
+        job(0, {}, steps=40, rate={"a": 1}),
+        job(1, {}, steps=40, rate={"b": 1}),
+    ]
+    about = f"{COPIES}, counting jobs 0 to 0 alone"
+    return certificate(RULES, *HOSTS, *both, *runs, about=about, window=[0, 1])
 
 
 ALL = [copy(0, 20, 0, 0, 40)]
@@ -627,6 +646,30 @@ CASES = {
         [copy(0, 15, 0, 0, 0)],
         [copy(0, 20, 0, 0, 40)],
         "goes on after tick 15",
+    ),
+    "copies are cut when a window is complete": (
+        copied_in_window,
+        [*BOTH_HALVES, OTHERS_COPY],
+        [*BOTH_HALVES, {**OTHERS_COPY, "end": 12}],
+        "is cut before tick 13",
+    ),
+    "copies do not go on after a window": (
+        copied_in_window,
+        [*BOTH_HALVES, OTHERS_COPY],
+        [*BOTH_HALVES, {**OTHERS_COPY, "end": 20, "steps": 20}],
+        "goes on after tick 13",
+    ),
+    "copies of a job that is not complete cost until it was stopped": (
+        partial(copied, stopped=35),
+        [copy(0, 10, 0, 0, 20), copy(20, 35, 0, 0, 0, gpus=1)],
+        [copy(0, 10, 0, 0, 20)],
+        "the schedule costs 35, not 10",
+    ),
+    "copies that were struck have their node no more": (
+        copied_beside((0, 25, 30), gpus=(2, *[0] * 11, 2)),
+        [copy(0, 10, 0, 0, 20), copy(20, 25, 0, 0, 0), copy(60, 72, 0, 0, 20, 2)],
+        [copy(0, 10, 0, 0, 20), copy(20, 25, 0, 0, 0), copy(40, 52, 0, 0, 20, 2)],
+        "quota 0: 2 GPUs held at tick 40, it has 0",
     ),
     "copies that were cut have paid": (
         partial(copied, stopped=2),
