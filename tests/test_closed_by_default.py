@@ -110,7 +110,6 @@ SAYS = {
 BUILDERS = {
     "analysis/certificates/modes.py: _times_on_nodes": "run times of gangs within nodes and across",
     "analysis/run_directory/directory.py: _instance": "an instance from its files",
-    "analysis/settle.py: settle": "an instance from the options of a run",
     "execution/engine.py: __init__": "the parts of an engine",
     "execution/simulated_hosts.py: __init__": "the tables of speeds and charges of simulated hosts",
     "instances/instance.py: __post_init__": "each field, checked by its own module",

@@ -1,7 +1,7 @@
 """Metrics of runs on nodes that fail: what was lost, what was kept, what there was.
 
 ==================  ============================================================================
-failed run          a run that a node cut short, of a job that runs again
+failed run          a run that a node cut short, of a job that runs again; of copies each by itself
 lost work           progress of failed runs since their last checkpoint [s of the run; GPU-s in all]
 checkpoint time     time in which runs held their GPUs to write checkpoints
 availability        GPU time of nodes that are up over GPU time, from first arrival to last completion
@@ -60,10 +60,12 @@ class FailureMetrics:
 
 
 def failed_runs(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
-    """Rows of :attr:`Schedule.runs` of the failed runs; none where no node fails."""
+    """Rows of :attr:`Schedule.runs` of the failed runs, or of copies that were struck; none where no node fails."""
     failures, runs = instance.failures, schedule.runs
     if failures is None or not len(runs):
         return runs[:0]
+    if schedule.steps is not None:
+        return _struck_copies(failures, schedule)
     # Few rows end when any node goes down.
     ends = set(zip(failures.node.tolist(), failures.down_s.tolist(), strict=True))
     at_some = np.flatnonzero(np.isin(schedule.end_s, failures.down_s))
@@ -79,6 +81,15 @@ def failed_runs(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
         if short and (int(job[k]), float(start_s[k])) in short
     ]
     return runs[np.array(failed, dtype=np.int64)]
+
+
+def _struck_copies(failures: NodeFailures, schedule: Schedule) -> NDArray[np.int64]:
+    """Rows of copies that did no steps, since their nodes went down."""
+    ends = set(zip(failures.node.tolist(), failures.down_s.tolist(), strict=True))
+    assert schedule.steps is not None
+    cut = np.flatnonzero(schedule.steps == 0).tolist()
+    found = [row for row in cut if (int(schedule.node[row]), float(schedule.end_s[row])) in ends]
+    return np.array(found, dtype=np.int64)
 
 
 def failures_of_jobs(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
@@ -103,6 +114,10 @@ def of_schedule(instance: Instance, schedule: Schedule) -> FailureMetrics | None
         return None
     failed = failed_runs(instance, schedule)
     gang = _width(instance, schedule)
+    if instance.copies is not None:
+        # Each copy holds its node whole and ends by itself.
+        runs = np.arange(len(schedule))
+        gang = instance.cluster.gpus_per_node[schedule.node].astype(np.float64)
     of_run = dict(zip(runs.tolist(), gang.tolist(), strict=True))
     lost = _lost_s(instance, schedule, failed) * np.array([of_run[row] for row in failed.tolist()])
     elapsed_s = _elapsed_s(schedule, runs)

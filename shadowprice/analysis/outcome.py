@@ -163,7 +163,8 @@ class VerifiedRun(ABC):
         totals, instance = self.totals, self.instance
         arrived = int(np.count_nonzero(instance.workload.arrival_s <= stopped_s))
         completed = int(np.count_nonzero(self.complete))
-        busy_s = stopped_s - totals.begin_s
+        busy_s, window = stopped_s - totals.begin_s, instance.until_complete
+        measured = self.jct_s[self.measured]
         return {
             "policy": self.policy,
             "jobs": len(self.complete),
@@ -171,7 +172,8 @@ class VerifiedRun(ABC):
             "stopped_s": stopped_s,
             "arrived_not_completed": arrived - completed,
             "not_arrived": len(self.complete) - arrived,
-            "avg_jct_of_completed_s": metrics.mean(self.jct_s[self.complete]),
+            **({} if window is None else {"window": str(window)}),
+            "avg_jct_of_completed_s": metrics.mean(measured[np.isfinite(measured)]),
             "avg_jct_s": None,
             "p50_jct_s": None,
             "p95_jct_s": None,

@@ -8,7 +8,7 @@ studies differ in what they do with the :class:`Run`. What a switch does to whic
 - a choice that is the policy's to follow goes to its parameter of that name, or to what it says it takes
   (:mod:`shadowprice.solvers.registry`); a policy that has neither refuses it;
 - a scheduler with a loop of its own has no engine: it takes the switches that it has a parameter for, such as
-  the length of its rounds, and refuses all others;
+  the length of its rounds, or that say of the instance what it knows, and refuses all others;
 - data about jobs (samples, rates of pairs) and the seed are for those that use them.
 
 :func:`switches_of` says what follows from it for a policy.
@@ -32,6 +32,7 @@ from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
 from shadowprice.execution.presets.preset import RunSetup
 from shadowprice.execution.presets.registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.instance import Instance, Overheads
@@ -131,9 +132,12 @@ def settle(
     if own_loop is not None:
         shared = "pair_throughputs" in own_loop.takes
         copies = None if own_loop.copies is None else own_loop.copies(where)
-        instance = _instance(chosen, where, kept, Overheads(), shared=shared, copies=copies)
+        conditions = chosen.conditions(kept, where)
+        instance = _instance(
+            chosen, where, kept, Overheads(), conditions, shared=shared, copies=copies
+        )
         require(instance, own_loop.reads, f"{name}, which runs in a loop of its own")
-        settings = {**own_loop.settings, "dropped": dropped}
+        settings = {**own_loop.settings, **_also_told(chosen), "dropped": dropped}
         training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
         return Run(name, instance, None, own_loop=own_loop, settings=settings, training=training)
     assert not isinstance(policy, RunsItself)  # It has a loop of its own.
@@ -151,10 +155,7 @@ def settle(
         chosen, where, setup.workload, setup.overheads, setup.conditions, shared=True
     )
     run = Run(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
-    if chosen.failures is not None:
-        run = replace(run, settings={**settings, **_told(chosen.failures)})
-    if instance.restarts:
-        run = replace(run, settings={**settings, "preemption": str(chosen.preemption)})
+    run = replace(run, settings={**settings, **_also_told(chosen)})
     if not chosen.prices:
         return run
     if not isinstance(run.policy, KeepsPrices):
@@ -249,6 +250,14 @@ def _instance(
         failures,
         preemption=chosen.preemption,
     )
+
+
+def _also_told(chosen: Semantics) -> dict[str, object]:
+    """Settings of nodes that fail, and of jobs that restart from nothing."""
+    told = {} if chosen.failures is None else _told(chosen.failures)
+    if chosen.preemption is Preemption.RESTART:
+        told["preemption"] = str(chosen.preemption)
+    return told
 
 
 def _told(failures: Failures) -> dict[str, object]:

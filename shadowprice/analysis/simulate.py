@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import Run, refuse_unbounded, settle
 from shadowprice.errors import EarlyEndError, InputError
+from shadowprice.execution.copies.outages import known_after
 from shadowprice.execution.job_window import cut_schedule, window_end_s
 from shadowprice.execution.kernel.run import run as run_fastest
 from shadowprice.instances.cluster import Cluster
@@ -158,13 +159,16 @@ def _until_complete(
         jobs = workload.first(count) if isinstance(workload, EndlessWorkload) else workload
         try:
             run = settle(jobs, where, policy, semantics, drop_infeasible=drop_infeasible)
-            done = _execute(run)
-            break
+            done = _execute(replace(run, training=None))
+            end_s = window_end_s(done.schedule, window)
+            # In rounds nobody looks at who arrives within the last one.
+            if not endless or jobs.arrival_s[-1] >= end_s:
+                break
+            count *= 2
         except EarlyEndError:
             count *= 2
             if not endless or count > _MOST_JOBS * window.last:
                 raise
-    end_s = window_end_s(done.schedule, window)
     there = jobs.select(jobs.arrival_s < end_s)
     settled = settle(there, where, policy, semantics, drop_infeasible=drop_infeasible)
     settings = {**settled.settings, "until_complete": str(window)}
@@ -173,7 +177,8 @@ def _until_complete(
     schedule = cut_schedule(done.schedule, end_s)
     if not there.fractional.any():  # Jobs that hold parts of GPUs may all come later.
         schedule = replace(schedule, shared_gpu=None)
-    return _verified(kept, replace(done, schedule=schedule))
+    losses = None if kept.training is None else kept.training.train(instance, schedule)
+    return _verified(kept, replace(done, schedule=schedule, losses=losses))
 
 
 def _execute(run: Run, watch: Watch | None = None) -> _Executed:
@@ -187,10 +192,13 @@ def _execute(run: Run, watch: Watch | None = None) -> _Executed:
             run.instance, run.policy, placement=run.placement, rounds=run.rounds, watch=watch
         )
         return _Executed(done.instance, done.schedule, done.cpu_s, done.decisions)
-    began = time.process_time()
-    schedule = run.own_loop.schedule(run.instance)
-    losses = None if run.training is None else run.training.train(run.instance, schedule)
-    return _Executed(run.instance, schedule, time.process_time() - began, losses=losses)
+    began, instance = time.process_time(), run.instance
+    schedule = run.own_loop.schedule(instance)
+    if instance.failures is not None:
+        end_s = float(schedule.end_s.max(initial=0.0))
+        instance = replace(instance, failures=known_after(instance.failures, end_s))
+    losses = None if run.training is None else run.training.train(instance, schedule)
+    return _Executed(instance, schedule, time.process_time() - began, losses=losses)
 
 
 def _verified(run: Run, done: _Executed) -> Outcome:

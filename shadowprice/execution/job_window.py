@@ -98,10 +98,14 @@ def window_end_s(schedule: Schedule, window: JobWindow) -> float:
 
 
 def cut_schedule(schedule: Schedule, at_s: float) -> Schedule:
-    """The schedule up to a time [s]: later rows left out, those that go on then ended."""
+    """The schedule up to a time [s]: later rows left out, those that go on then ended.
+
+    A copy of a job that is cut has done no steps: it was not averaged with the others.
+    """
     kept = schedule.start_s < at_s
     every = {column.name: getattr(schedule, column.name) for column in fields(Schedule)}
     found = Schedule(**{name: each[kept] for name, each in every.items() if each is not None})
     end_s = np.minimum(found.end_s, at_s)
     overhead_s = np.minimum(found.overhead_s, end_s - found.start_s)
-    return replace(found, end_s=end_s, overhead_s=overhead_s)
+    steps = None if found.steps is None else np.where(found.end_s > at_s, 0, found.steps)
+    return replace(found, end_s=end_s, overhead_s=overhead_s, steps=steps)

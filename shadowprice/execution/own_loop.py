@@ -1,4 +1,9 @@
-"""Schedulers that the engine does not run: they have a loop of their own."""
+"""Schedulers that the engine does not run: they have a loop of their own.
+
+Each requires the features of an instance that its loop knows, by a ``KNOWS`` of its own as the engine has one, and
+refuses the rest. HadarE keeps such a loop: its jobs are in several runs at a time, which the engine, its ledger and
+its charges rule out, and its steps are whole numbers.
+"""
 
 from __future__ import annotations
 

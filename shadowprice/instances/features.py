@@ -184,7 +184,6 @@ _NOT_YET = (
         Feature.RESTART,
         "a partner that comes or goes begins another run, and nothing says whether it restarts",
     ),
-    (Feature.PROFILES, Feature.COPIES, "a copy has all CPUs and memory of its node"),
     (
         Feature.PROFILES,
         Feature.FAILURES,
@@ -196,32 +195,6 @@ _NOT_YET = (
         Feature.RESTART,
         "other CPUs begin another run, and nothing says whether it restarts",
     ),
-    (
-        Feature.COPIES,
-        Feature.FAILURES,
-        "copies are averaged when a round ends, and nothing says what one keeps that fails before",
-    ),
-    (
-        Feature.COPIES,
-        Feature.QUOTAS,
-        "a copy holds its node whole, and a quota counts the GPUs that a gang uses",
-    ),
-    (
-        Feature.COPIES,
-        Feature.WINDOW,
-        "copies are averaged when a round ends, and a window ends the run within one",
-    ),
-    (
-        Feature.COPIES,
-        Feature.STOPPED,
-        "copies are averaged when a round ends, and the run was stopped within one",
-    ),
-    (
-        Feature.COPIES,
-        Feature.RESTART,
-        "copies are averaged when a round ends, and what was averaged is kept",
-    ),
-    (Feature.WINDOW, Feature.STOPPED, "both say when the run ends"),
 )
 """Pairs that would have a meaning, and what would have to be said for it."""
 

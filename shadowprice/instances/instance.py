@@ -115,19 +115,19 @@ class Instance:
         and memory matter nobody shares GPUs.
     copies : CopyRules, optional
         Rules under which jobs run as several copies, each on a whole node, instead of one gang; not
-        with any of the others, nor with overheads, since copies have charges of their own.
+        with overheads, since copies have charges of their own.
     until_complete : JobWindow, optional
-        Jobs whose completion ends the run: those outside the window need not be complete then. Not
-        with copies.
+        Jobs whose completion ends the run: those outside the window need not be complete then.
     failures : NodeFailures, optional
-        When nodes are down, and what jobs save of their work by then. Not with copies, nor with profiles
-        by CPUs and memory; where there are rates of jobs that share GPUs, none may do so.
+        When nodes are down, and what jobs save of their work by then; of copies what was averaged, so
+        that these write no checkpoints. Not with profiles by CPUs and memory; where there are rates of jobs
+        that share GPUs, none may do so.
     stopped_s : float, optional
         Time at which the run was stopped before its end [s]: no job need be complete, and nothing goes
-        on after it. Not with copies, nor with a window of jobs.
+        on after it. A window of jobs ends the run where it is complete earlier.
     preemption : Preemption
         Whether a job that is preempted keeps its work. With ``RESTART`` not with rates of jobs that share GPUs or
-        profiles by CPUs and memory, where runs are cut that go on, nor with copies or nodes that fail.
+        profiles by CPUs and memory, where runs are cut that go on, nor with nodes that fail.
 
     Raises
     ------
@@ -168,6 +168,8 @@ class Instance:
             total_steps(self.workload)
         if self.failures is not None:
             self.failures.check(self.cluster)
+            if self.copies is not None:
+                self.failures.checkpoints.expect_none(f"{self.workload.source}: jobs run as copies")
         if self.cluster.quotas is not None:
             self._check_quotas(self.cluster.quotas)
         if Feature.AMOUNTS in self.features and self.copies is None:
@@ -200,7 +202,8 @@ class Instance:
 
     def _check_quotas(self, quotas: Quotas) -> None:
         jobs = self.workload
-        able, known = _within_quotas(quotas, jobs), np.isin(jobs.tenant, quotas.tenants)
+        needs = jobs.held_gpus if self.copies is None else _smallest_nodes(self.cluster, jobs)
+        able, known = _within_quotas(quotas, jobs, needs), np.isin(jobs.tenant, quotas.tenants)
         if not able.all():
             job = int((~able).argmax())
             tenant = jobs.tenant[job]
@@ -209,9 +212,12 @@ class Instance:
                 if known[job]
                 else "no tenant with a quota"
             )
+            what, leave = "", "drop infeasible jobs"
+            if self.copies is not None:
+                what, leave = "a node of ", "leave such jobs out"
             raise InfeasibleJobError(
-                f"{jobs.source}: job {jobs.id[job]!r} of tenant {tenant!r} needs {jobs.held_gpus[job]:g} GPUs: "
-                f"{why} ({int((~able).sum())} such jobs); drop infeasible jobs, or give other quotas"
+                f"{jobs.source}: job {jobs.id[job]!r} of tenant {tenant!r} needs {what}{needs[job]:g} GPUs: "
+                f"{why} ({int((~able).sum())} such jobs); {leave}, or give other quotas"
             )
 
     def _check_window(self, window: JobWindow) -> None:
@@ -250,7 +256,7 @@ class Instance:
         workload = workload.on_allowed_types(cluster)
         can_run = _can_run(cluster, workload)
         if cluster.quotas is not None:
-            can_run = can_run & _within_quotas(cluster.quotas, workload)
+            can_run = can_run & _within_quotas(cluster.quotas, workload, workload.held_gpus)
         if conditions is None or conditions.sensitivity is None:
             can_run = can_run & has_room(cluster, workload)
         if not can_run.all():
@@ -411,14 +417,28 @@ _HAS: Mapping[Feature, Callable[[Instance], bool]] = MappingProxyType(
 )
 
 
-def _within_quotas(quotas: Quotas, workload: Workload) -> NDArray[np.bool_]:
-    """True for jobs that fit into some quota of their tenants on the day they arrive or later, or hold cores."""
+def _smallest_nodes(cluster: Cluster, workload: Workload) -> NDArray[np.float64]:
+    """GPUs of the smallest node on which a copy of each job can run, shape (n,)."""
+    size = cluster.gpus_per_node.astype(np.float64)
+    if workload.throughput is None:
+        return np.full(len(workload), size.min())
+    columns = [workload.gpu_types.index(node.gpu_type) for node in cluster.nodes]
+    found: NDArray[np.float64] = np.where(workload.throughput[:, columns] > 0, size, np.inf).min(
+        axis=1
+    )
+    return found
+
+
+def _within_quotas(
+    quotas: Quotas, workload: Workload, needs: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """True for jobs whose need fits some quota of their tenants on the day they arrive or later, or hold cores."""
     gpus = np.array(quotas.gpus, dtype=np.int64)
     later = np.maximum.accumulate(gpus[::-1], axis=0)[::-1]
     period = np.searchsorted(quotas.start_s, workload.arrival_s, side="right") - 1
     place = {name: k for k, name in enumerate(quotas.tenants)}
     tenant = np.array([place.get(name, -1) for name in workload.tenant.tolist()], dtype=np.int64)
-    able: NDArray[np.bool_] = (tenant >= 0) & (workload.held_gpus <= later[period, tenant])
+    able: NDArray[np.bool_] = (tenant >= 0) & (needs <= later[period, tenant])
     return able | workload.on_cores
 
 

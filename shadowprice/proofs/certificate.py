@@ -14,7 +14,7 @@ Rules, in the order they are checked (the first violated row is named):
 ``release``             no run starts before its job arrives
 ``stop``                where the run ends with a window of jobs, nothing goes on after the last of them
                         is complete; the jobs outside it need not be. Where it was stopped at a time,
-                        nothing goes on after that, and no job need be complete
+                        nothing goes on after that, and no job need be complete, those of a window neither
 ``gang``                whenever a job runs it holds exactly its gang, or as many more as it may grow,
                         all pieces at the same times
 ``type``                a job runs on GPU types it has a throughput for and is allowed to run on
@@ -87,7 +87,12 @@ from shadowprice.proofs.verification.amounts import any_asked, too_much
 from shadowprice.proofs.verification.copies import CopiedRuns
 from shadowprice.proofs.verification.failures import FailingRuns
 from shadowprice.proofs.verification.features import KNOWS
-from shadowprice.proofs.verification.quotas import beyond_quotas
+from shadowprice.proofs.verification.horizons import (
+    after_the_stop,
+    after_the_window,
+    required_jobs,
+)
+from shadowprice.proofs.verification.quotas import beyond_quotas, copies_beyond_quotas
 from shadowprice.proofs.verification.restarts import RESUME, last_runs
 from shadowprice.proofs.verification.speeds import (
     ConditionedRuns,
@@ -153,10 +158,9 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     check.grid()
     check.release()
     if instance.copies is not None:
-        check.copies(instance.copies)
-        return check.required
+        return check.over(check.copies(instance.copies))
     check.stop()
-    return check.jobs(together=check.held_together)
+    return check.over(check.jobs(together=check.held_together))
 
 
 class JobsOnTypes(NamedTuple):
@@ -209,12 +213,7 @@ class ScheduleChecks:
         self.conditioned: ConditionedRuns | None = None
         self.failing: FailingRuns | None = None
         self.taken_in_parts: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        self.required = np.zeros(len(instance.workload), dtype=bool)
-        window = instance.until_complete
-        if window is not None:
-            self.required[window.first : window.last] = True
-        elif instance.stopped_s is None:
-            self.required[these] = True
+        self.required = required_jobs(instance, these)
 
     def jobs(self, together: Callable[[Runs], None] = _nothing) -> Mask:
         """Check what is about each job by itself; returns which jobs are complete.
@@ -289,8 +288,8 @@ class ScheduleChecks:
         early = self.schedule.start_s < self.workload.arrival_s[self.schedule.job]
         self.refuse("release", early, "starts before the job arrives")
 
-    def copies(self, rules: CopyRules) -> None:
-        """Check all that is said of jobs that run as several copies."""
+    def copies(self, rules: CopyRules) -> Mask:
+        """Check all that is said of jobs that run as several copies; returns which jobs are complete."""
         s = self.schedule
         if s.copy is None or s.steps is None:
             raise Violation("copies", "the schedule has no columns of copies and steps")
@@ -301,10 +300,14 @@ class ScheduleChecks:
         runs = CopiedRuns(self.instance, rules, s, s.copy, s.steps)
         for rule, bad, say in runs.faults():
             self.refuse(rule, bad, say)
-        undone = runs.undone()
+        for beyond in copies_beyond_quotas(self.instance, s, s.steps, rules.round_s):
+            self.refuse("quota", *beyond)
+        undone = runs.undone(self.required)
         if undone is not None:
             job, said = undone
             raise Violation("work", f"job {self.workload.id[job]!r} {said}", job=job)
+        self.refuse("stop", *after_the_stop(self.instance, s))
+        return runs.complete
 
     def one_gang(self) -> None:
         """Check that nobody runs as several copies."""
@@ -472,10 +475,8 @@ class ScheduleChecks:
 
     def quotas(self, runs: Runs) -> None:
         """Check what each tenant holds whenever a run of its jobs begins."""
-        quotas = self.instance.cluster.quotas
-        if quotas is not None:
-            for bad, say, rows in beyond_quotas(self.instance, quotas, self.schedule, runs):
-                self.refuse("quota", bad, say, rows)
+        for beyond in beyond_quotas(self.instance, self.schedule, runs):
+            self.refuse("quota", *beyond)
 
     def amounts(self) -> None:
         """Check that nodes have the CPUs and memory that jobs ask for, of the rows at hand."""
@@ -508,15 +509,13 @@ class ScheduleChecks:
 
     def stop(self) -> None:
         """Check that nothing goes on after the run was stopped, or its window of jobs was complete."""
-        s, stopped_s = self.schedule, self.instance.stopped_s
-        if stopped_s is not None:
-            say = f"goes on after {stopped_s} s, when the run was stopped"
-            self.refuse("stop", s.end_s > stopped_s, say)
-        if self.instance.until_complete is None:
-            return
-        last_s = s.end_s[self.required[s.job]].max(initial=0.0)
-        say = f"goes on after {last_s} s, when all jobs that had to be complete are"
-        self.refuse("stop", s.end_s > last_s, say)
+        self.refuse("stop", *after_the_stop(self.instance, self.schedule))
+        self.over(self.required)
+
+    def over(self, complete: Mask) -> Mask:
+        """Check that nothing goes on after a window of jobs that are complete, which it returns."""
+        self.refuse("stop", *after_the_window(self.instance, self.schedule, complete))
+        return complete
 
     def work(self, runs: Runs) -> Mask:
         """Check that each job does its work, and no more; returns which jobs are complete."""

@@ -262,7 +262,7 @@ def test_jobs_that_nodes_never_let_end_are_given_up(monkeypatch: pytest.MonkeyPa
 
 
 def test_who_has_no_rule_of_lost_work_is_refused() -> None:
-    with pytest.raises(InputError, match="'hadare' does not take the switch 'failures'"):
+    with pytest.raises(InputError, match="jobs run as copies and write checkpoints every 100 s"):
         sp.simulate(jobs(), "4x4", "hadare", failing())
     with pytest.raises(
         InputError, match=r"has nodes that fail, not known to .* as hadar-committed"

@@ -47,6 +47,7 @@ RUNS = {
     "fifo": (HOMOGENEOUS, "fifo", {}),
     "hadar, typed": (TYPED, "hadar:round_s=1200", {}),
     "gavel in rounds": (TYPED, "gavel:max_min_fairness_perf,round_s=3600", {}),
+    "copies": (HOMOGENEOUS, "hadare:round_s=600", {}),
     "gavel's simulator": (TYPED, "fifo_perf", {"preset": "gavel"}),
     "helios' simulator": (HOMOGENEOUS, "srtf", {"preset": "helios", "round_s": 60.0}),
 }
@@ -200,8 +201,6 @@ def test_what_has_no_end() -> None:
         run(sp.JobWindow(10, 20, latest_s=2000.0))
     with pytest.raises(InputError, match="is told the services of all jobs"):
         run(policy="gittins2d")
-    with pytest.raises(InputError, match="does not take the switch 'until_complete'"):
-        run(policy="hadare")
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,11 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.policy import Decision, Knowledge, State
+from support.horizons import ended
 
 Step = Callable[[Decision], object]
 Row = tuple[int, int, int, float, float]
@@ -331,6 +333,32 @@ EXAMPLES = {
         {0.0: lambda decision: decision.start_at(0, ((0, 1),), ((1.0, 1.0),))},
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("stopped_s", "end_s", "complete"),
+    [
+        # Job 0 takes 4 s and job 1 takes 6 s, side by side. Stopped at 3 both are cut, and nobody is required.
+        (3.0, 3.0, [False, False]),
+        # The window is complete at the very tick at which the run is stopped, or before: job 1 is cut then.
+        (4.0, 4.0, [True, False]),
+        (5.0, 4.0, [True, False]),
+    ],
+)
+def test_a_window_that_is_stopped_by_hand(
+    stopped_s: float, end_s: float, complete: list[bool]
+) -> None:
+    # The engine needs an arrival after the end of the window.
+    last = Workload.from_columns(arrival_s=[0, 0, 9], gpus=1, work=[4, 6, 1])
+    given = Instance(Cluster((Node(2),)), last, until_complete=JobWindow(0, 1))
+    instance = replace(given, stopped_s=stopped_s)
+    schedule = ended(instance, run(given, Scripted()).schedule)
+    assert schedule.job.tolist() == [0, 1]
+    assert schedule.end_s.tolist() == [end_s, end_s]
+    assert verify(instance, schedule).tolist() == [*complete, False]
+    later = replace(schedule, end_s=schedule.end_s + np.array([0.0, 2.0**-20]))
+    with pytest.raises(Violation, match=r"^stop: row 1 .* goes on after"):
+        verify(instance, later)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -89,9 +89,7 @@ def test_a_run_with_a_window_of_jobs_is_not_stopped():
     assert done.instance.stopped_s is None
 
 
-@pytest.mark.parametrize("more", [{"until_complete": sp.JobWindow(0, 1)}, {"stopped_s": -1.0}])
-def test_times_that_no_run_stops_at(more):
+def test_times_that_no_run_stops_at():
     jobs = sp.Workload.from_columns(arrival_s=[0], gpus=[1], work=[1])
-    given_parts = {"stopped_s": 3.0, **more}
     with pytest.raises(InputError, match="stopped"):
-        sp.Instance(sp.Cluster.parse("1x1"), jobs, **given_parts)
+        sp.Instance(sp.Cluster.parse("1x1"), jobs, stopped_s=-1.0)

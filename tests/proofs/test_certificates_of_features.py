@@ -75,12 +75,12 @@ def test_what_is_written_proves_its_claim(of, examples):
         claim = check(found.text)
         cost = Fraction(claim["cost"]) / TICKS_PER_S
         jobs, end_s = instance.workload, outcome.end_s
+        if instance.until_complete is not None:
+            some = np.arange(len(jobs))[instance.until_complete.rows]
+            jobs, end_s = jobs.select(some), end_s[some]
         if instance.stopped_s is not None:
             came = jobs.arrival_s < instance.stopped_s
             jobs, end_s = jobs.select(came), np.minimum(end_s, instance.stopped_s)[came]
-        elif instance.until_complete is not None:
-            some = np.arange(len(jobs))[instance.until_complete.rows]
-            jobs, end_s = jobs.select(some), end_s[some]
         assert float(cost) == pytest.approx(goal.cost_s(jobs, end_s))
         assert claim["class"] == found.of_class
         assert words in found.of_class

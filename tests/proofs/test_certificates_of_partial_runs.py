@@ -167,11 +167,12 @@ def of_quotas():
 WRONG_WINDOWS = [
     ({"window": [2, 9]}, "the window has jobs that there are not"),
     ({"window": [3, 3]}, "the window has no jobs"),
-    ({"window": [2, 5], "stopped": 2**40}, "ends what was stopped"),
+    ({"window": [2, 5], "stopped": 2**40}, "no bound of what was stopped|the class is"),
+    ({"window": [2, 5], "stopped": 2}, "goes on after it was stopped"),
     ({"window": [2]}, "malformed"),
     ({"window": [2, 8]}, "ticks short of its work|never runs"),
     ({"window": [2, 4]}, "goes on after tick|the schedule costs"),
-    ({"stopped": -1}, "stopped is -1|ends what was stopped"),
+    ({"stopped": -1}, "it was stopped is -1"),
 ]
 
 

@@ -422,7 +422,7 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
             f"proofs/verification/{part}.py"
             for part in (
                 *("amounts", "compiled_pass", "copies", "failures", "features"),
-                *("quotas", "restarts", "segments", "speeds"),
+                *("horizons", "quotas", "restarts", "segments", "speeds"),
             )
         ),
         "proofs/graph_time.py",

@@ -9,15 +9,18 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.certificates.counted import counted_rows
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.quotas import Quotas
+from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.proofs.testing.cases import conditioned, failing, shared
 from shadowprice.solvers.registry import policy
 from support.conditioned_jobs import Restless
+from support.drawn_copies import made
 from support.job_graph_runs import Chance, graph_instances
 from support.schedule_segments import rows_of
 from support.uneven_work import Fickle, uneven
@@ -110,7 +113,7 @@ def restarting(draw):
 @st.composite
 def until_a_window(draw):
     instance, schedule = draw(
-        st.one_of(of_types(), of_pairs(), of_parts(), within_quotas(), restarting())
+        st.one_of(of_types(), of_pairs(), of_parts(), within_quotas(), restarting(), of_copies())
     )
     assume(len(schedule))
     first = draw(st.integers(0, len(instance.workload) - 1))
@@ -124,18 +127,41 @@ def cut_at(schedule, at_s):
     """What was done until some moment."""
     rows = rows_of(schedule, np.flatnonzero(schedule.start_s < at_s))
     end_s = np.minimum(rows.end_s, at_s)
+    if rows.steps is not None:
+        rows = replace(rows, steps=np.where(rows.end_s > at_s, 0, rows.steps))
     return replace(rows, end_s=end_s, overhead_s=np.minimum(rows.overhead_s, end_s - rows.start_s))
 
 
 @st.composite
 def stopped(draw):
     """Cut at a moment, at which the policy would have decided or not."""
-    instance, schedule = draw(st.one_of(of_types(), of_pairs(), within_quotas()))
+    instance, schedule = draw(st.one_of(of_types(), of_pairs(), within_quotas(), of_copies()))
     assume(len(schedule))
     times = sorted({*schedule.start_s.tolist(), *schedule.end_s.tolist()})
     at = draw(st.sampled_from(times)) + draw(st.sampled_from([0.0, 2.0**-20, 1.25]))
     assume(at > instance.workload.arrival_s.min())
     return replace(instance, stopped_s=at), cut_at(schedule, at)
+
+
+@st.composite
+def stopped_before_a_window(draw):
+    """Stopped before the window was complete, or at the very moment, or later, when all was over."""
+    instance, schedule = draw(until_a_window())
+    times = sorted({*schedule.start_s.tolist(), *schedule.end_s.tolist()})
+    at = draw(st.sampled_from(times)) + draw(st.sampled_from([0.0, 2.0**-20, 1.25]))
+    window = instance.until_complete
+    assume(at > instance.workload.arrival_s[window.rows].min())
+    return replace(instance, stopped_s=at), cut_at(schedule, at)
+
+
+@st.composite
+def of_copies_and_more(draw):
+    found = made(draw(st.integers(0, 2**30)))
+    assume(found is not None)
+    instance, schedule = found
+    assume(len(schedule) and len(counted_rows(instance)))
+    assume(Feature.PROFILES not in instance.features)  # Such copies have no certificates.
+    return instance, schedule
 
 
 CASES = {
@@ -146,8 +172,10 @@ CASES = {
     "parts": (of_parts(), "in which no "),
     "failures": (on_failing_nodes(), "on nodes that fail"),
     "copies": (of_copies(), "copies on whole nodes"),
+    "copies and more": (of_copies_and_more(), "copies on whole nodes"),
     "quotas": (within_quotas(), "within quotas of tenants"),
     "restarts": (restarting(), "jobs restart when preempted"),
     "windows of jobs": (until_a_window(), "counting jobs "),
     "stopped": (stopped(), "counting time until "),
+    "stopped windows": (stopped_before_a_window(), "alone, counting time until "),
 }

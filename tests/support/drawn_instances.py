@@ -163,7 +163,9 @@ def _fields(
         found["copies"] = CopyRules(round_s=4.0, restart_s=1.0, aggregation_s=1.0, max_copies=2)
     if Feature.FAILURES in has:
         down = np.cumsum(random.integers(2, 6, 3)).astype(float)
-        rule = Checkpointing(1.0, 0.0) if Feature.RESTART not in has else Checkpointing()
+        rule = (
+            Checkpointing() if has & {Feature.RESTART, Feature.COPIES} else Checkpointing(1.0, 0.0)
+        )
         nodes = random.integers(0, len(size), 3)
         found["failures"] = merged(nodes, down, down + 1.0, "faults", rule)
     if Feature.WINDOW in has:

@@ -87,7 +87,7 @@ def drawn(features: tuple[str, ...], seed: int) -> World:
         some[random.randrange(3)] = ONE
         world = replace(world, charges=(some[0], some[1], some[2]))
     if "quotas" in draw:
-        world = replace(world, quotas=_quotas(draw, jobs))
+        world = replace(world, quotas=_quotas(draw, nodes, jobs))
     if "failures" in draw:
         begin = random.randrange(4)
         down = (random.randrange(len(nodes)), begin, begin + random.randint(1, 2))
@@ -287,10 +287,14 @@ def _pairs(
     return found
 
 
-def _quotas(draw: _Draw, jobs: tuple[SmallJob, ...]) -> tuple[tuple[int, Mapping[str, int]], ...]:
-    """Quotas of the tenants, which change once; the last holds each job."""
+def _quotas(
+    draw: _Draw, nodes: tuple[SmallNode, ...], jobs: tuple[SmallJob, ...]
+) -> tuple[tuple[int, Mapping[str, int]], ...]:
+    """Quotas of the tenants, which change once; the last holds each job, or its copy on any node."""
     random = draw.random
     least = {name: max([1, *(j.gang for j in jobs if j.tenant == name)]) for name in "xy"}
+    if "copies" in draw:
+        least = dict.fromkeys(least, max(node.gpus for node in nodes))
     last = {name: least[name] + random.choice((0, 0, 0, 1)) for name in "xy"}
     if random.random() < 0.5:
         return ((0, last),)

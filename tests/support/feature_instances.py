@@ -117,7 +117,9 @@ def _fields(has: frozenset[Feature], cluster: Cluster, jobs: Workload) -> dict[s
         found["copies"] = CopyRules(round_s=4.0, restart_s=1.0, aggregation_s=1.0, max_copies=2)
     if Feature.FAILURES in has:
         down, until = np.array([3.0]), np.array([4.0])
-        rule = Checkpointing(1.0, 0.0) if Feature.RESTART not in has else Checkpointing()
+        rule = (
+            Checkpointing() if has & {Feature.RESTART, Feature.COPIES} else Checkpointing(1.0, 0.0)
+        )
         found["failures"] = merged(np.array([0]), down, until, "faults", rule)
     if Feature.WINDOW in has:
         found["until_complete"] = JobWindow(0, 2)

@@ -21,14 +21,25 @@ def _copy_rate(world: World, job: SmallJob, node: int) -> Fraction:
     """Steps a tick of a copy that uses all of a node."""
     kind, gpus = world.nodes[node].kind, world.nodes[node].gpus
     rate = Fraction(1) if job.rates is None else job.rates.get(kind, Fraction(0)) / TICKS
-    return rate * gpus / job.gang
+    if job.profile is None:
+        return rate * gpus / job.gang
+    mine = world.nodes[node]
+    speeds = [
+        job.profile.speed[i][k]
+        for i, cpus in enumerate(job.profile.cpus)
+        for k, memory in enumerate(job.profile.memory_gb)
+        if cpus * gpus <= mine.cpus and memory * gpus <= mine.memory_gb
+    ]
+    return rate * gpus / job.gang * max(speeds, default=Fraction(0))
 
 
 def least_of_copies(world: World) -> Least:
     """Least costs of jobs that run as copies, in rounds that begin one after the other from 0 on."""
     rules, jobs = world.copies, world.jobs
     assert rules is not None
-    length = rules.round_s * TICKS
+    length, until = rules.round_s * TICKS, math.inf
+    if world.stopped is not None:
+        until = world.stopped * TICKS
     most = max(job.release for job in jobs) + 8 * len(jobs) * 8
 
     @cache
@@ -38,6 +49,9 @@ def least_of_copies(world: World) -> Least:
         if number > most:
             return NEVER, NEVER
         begin = number * length
+        if begin >= until:
+            late = (job.weight for job, mine in zip(jobs, left, strict=True) if mine)
+            return sum(late, Fraction(0)) * int(until), Fraction(0)
         there = [j for j, job in enumerate(jobs) if left[j] and job.release * TICKS <= begin]
         best = soonest = NEVER
         for choice in product([NOBODY, *there], repeat=len(world.nodes)):
@@ -51,7 +65,7 @@ def least_of_copies(world: World) -> Least:
                 done, ends = end
                 after[j] -= done
                 if not after[j]:
-                    cost += jobs[j].weight * (begin + ends)
+                    cost += jobs[j].weight * int(min(begin + ends, until))
                     last = max(last, Fraction(begin + ends))
             if not fine or (there and set(choice) == {NOBODY}):
                 continue
@@ -60,7 +74,9 @@ def least_of_copies(world: World) -> Least:
             best, soonest = min(best, cost + later), min(soonest, max(last, later_last))
         return best, soonest
 
-    return Least(*grow(0, tuple(map(steps_of, jobs)), (NOBODY,) * len(world.nodes)))
+    # Jobs that do not count only stand in the way.
+    left = tuple(steps_of(job) if j in world.counted else 0 for j, job in enumerate(jobs))
+    return Least(*grow(0, left, (NOBODY,) * len(world.nodes)))
 
 
 def _round_of(

@@ -12,7 +12,7 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import Run, settle
 from shadowprice.analysis.simulate import carry_out, simulate
 from shadowprice.execution.copies.hadare import HadarE
-from shadowprice.execution.job_window import cut_schedule
+from shadowprice.execution.own_loop import RunsItself
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.failures import Failures
@@ -26,6 +26,7 @@ from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Policy
+from support.horizons import ended
 from support.small_instances import (
     cluster_of,
     conditions_of,
@@ -119,23 +120,22 @@ def semantics_of(world: World) -> Semantics:
     return Semantics(**given)  # type: ignore[arg-type]
 
 
-def settled(world: World, policy: str | Policy) -> Run:
+def settled(world: World, policy: str | Policy | RunsItself) -> Run:
     """A run of a policy, before it begins."""
     return settle(workload_of(world), cluster_of(world), policy, semantics_of(world))
 
 
-def outcome_on(world: World, policy: str | Policy) -> Outcome:
+def outcome_on(world: World, policy: str | Policy | RunsItself) -> Outcome:
     """The verified run of a policy, until the time at which it was stopped, if it was."""
     if world.copies is not None:
         rules = world.copies
         charges = float(rules.restart_s), float(rules.averaging_s)
-        copying = HadarE("first-come", float(rules.round_s), *charges, rules.most)
-        return simulate(workload_of(world), cluster_of(world), copying)
+        policy = HadarE("first-come", float(rules.round_s), *charges, rules.most)
     if world.window is not None:
-        return simulate(workload_of(world), cluster_of(world), policy, semantics_of(world))
-    done = carry_out(settled(world, policy))
+        done = simulate(workload_of(world), cluster_of(world), policy, semantics_of(world))
+    else:
+        done = carry_out(settled(world, policy))
     if world.stopped is None:
         return done
     instance = replace(instance_of(world), failures=done.instance.failures)
-    cut = cut_schedule(done.schedule, float(world.stopped))
-    return Outcome.verified(instance, cut, policy=done.policy)
+    return Outcome.verified(instance, ended(instance, done.schedule), policy=done.policy)

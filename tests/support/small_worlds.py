@@ -122,12 +122,9 @@ class World:
     @property
     def counted(self) -> tuple[int, ...]:
         """Jobs whose completions count."""
-        every = range(len(self.jobs))
-        if self.window is not None:
-            return tuple(every[slice(*self.window)])
-        if self.stopped is not None:
-            return tuple(j for j in every if self.jobs[j].release < self.stopped)
-        return tuple(every)
+        every = range(len(self.jobs))[slice(*self.window or (None,))]
+        late = self.stopped is not None
+        return tuple(j for j in every if not late or self.jobs[j].release < (self.stopped or 0))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-r"""Jobs whose completions a certificate counts: all, those of a window, or those that arrived before a run was stopped.
+r"""Jobs whose completions a certificate counts: all or those of a window; of these who came before a run was stopped.
 
 The others only stand in the way of these, so that a schedule of these alone costs no more, whatever becomes of the
 others. What is bounded is therefore the instance of the jobs that count. Quotas, failures and
@@ -43,12 +43,9 @@ _MOST_CELLS = 20_000_000
 
 def counted_rows(instance: Instance) -> NDArray[np.int64]:
     """Jobs that the cost of a run counts, in order."""
-    jobs = instance.workload
-    if instance.until_complete is not None:
-        return np.arange(len(jobs))[instance.until_complete.rows]
-    if instance.stopped_s is not None:
-        return np.flatnonzero(jobs.arrival_s < instance.stopped_s)
-    return np.arange(len(jobs))
+    arrival_s, window = instance.workload.arrival_s, instance.until_complete
+    rows = np.arange(len(arrival_s))[slice(None) if window is None else window.rows]
+    return rows if instance.stopped_s is None else rows[arrival_s[rows] < instance.stopped_s]
 
 
 _LIFTED: Mapping[Feature, Callable[[Instance], dict[str, Any]]] = {

@@ -425,16 +425,17 @@ _UNDER: Mapping[Feature, str] = {
 
 
 def _class(instance: Instance, pairs: bool) -> str:
+    counts = _what_counts(instance)
+    where = "".join(words for each, words in _UNDER.items() if each in instance.features)
+    lose = ", jobs restart when preempted" if instance.restarts else ""
     if instance.copies is not None:
-        return f"schedules in which a job is at most {instance.copies.max_copies} copies on whole nodes"
+        whose = f"a job is at most {instance.copies.max_copies} copies on whole nodes"
+        return f"schedules{where} in which {whose}{lose}{counts}"
     share = "at most two jobs share a GPU" if pairs else "no two jobs share a GPU"
     if Feature.PARTS in instance.features:
         more = f"{share} or no more than all of it is held in parts"
         share = more if pairs else "no GPU is held by more than all of it"
     grow = " and gangs may grow" if bool(may_grow(instance).any()) else ""
-    where = "".join(words for each, words in _UNDER.items() if each in instance.features)
-    lose = ", jobs restart when preempted" if instance.restarts else ""
-    counts = _what_counts(instance)
     types = f", {AMPLE_TYPES}" if instance.has_small_types else ""
     return f"preemptive schedules{where} in which {share}{grow}{types}{lose}{counts}"
 
@@ -442,6 +443,6 @@ def _class(instance: Instance, pairs: bool) -> str:
 def _what_counts(instance: Instance) -> str:
     """Jobs or time that the cost is of, where it is not of all."""
     window, stopped_s = instance.until_complete, instance.stopped_s
-    if window is not None:
-        return f", counting jobs {window.first} to {window.last - 1} alone"
-    return "" if stopped_s is None else f", counting time until {float(stopped_s)!r} s alone"
+    jobs = "" if window is None else f", counting jobs {window.first} to {window.last - 1} alone"
+    time = "" if stopped_s is None else f", counting time until {float(stopped_s)!r} s alone"
+    return jobs + time

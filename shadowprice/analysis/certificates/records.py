@@ -95,11 +95,11 @@ def header(
 
 def _ends(instance: Instance) -> Record:
     """End of a run before all jobs are complete."""
-    if instance.until_complete is not None:
-        return {"window": [instance.until_complete.first, instance.until_complete.last]}
-    if instance.stopped_s is not None:
-        return {"stopped": int(to_ticks(instance.stopped_s))}
-    return {}
+    window, stopped_s = instance.until_complete, instance.stopped_s
+    return {
+        **({} if window is None else {"window": [window.first, window.last]}),
+        **({} if stopped_s is None else {"stopped": int(to_ticks(stopped_s))}),
+    }
 
 
 # What was given.

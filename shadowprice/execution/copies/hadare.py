@@ -116,7 +116,17 @@ class HadarE:
         told |= {"order": order, "seed": seed, "preemptive": True}
         return OwnLoop(
             chosen.schedule,
-            frozenset({"round_s", "seed", "local_sgd"}),
+            frozenset(
+                {
+                    "round_s",
+                    "seed",
+                    "local_sgd",
+                    "until_complete",
+                    "failures",
+                    "preemption",
+                    "profiles",
+                }
+            ),
             self._refusal,
             told,
             ignores=frozenset({"pair_throughputs", "samples"}),

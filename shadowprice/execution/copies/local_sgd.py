@@ -133,6 +133,8 @@ class LocalSgd:
         losses, numbers = np.empty((3, count)), np.empty((2, count), dtype=np.int64)
         for job in range(count):
             rows = order[first[job] : first[job + 1]]
+            if instance.restarts and instance.copies is not None:
+                rows = rows[_last_chain(schedule, rows, instance.copies.round_s)]
             steps = self._real(schedule.steps[rows])
             problem = _Problem(self, job)
             model, averages = problem.in_copies(schedule.start_s[rows], schedule.copy[rows], steps)
@@ -149,6 +151,17 @@ class LocalSgd:
             return steps
         scaled = np.rint(done * (self.max_steps / total)).astype(np.int64)
         return scaled[1:] - scaled[:-1]
+
+
+def _last_chain(schedule: Schedule, rows: NDArray[np.int64], round_s: float) -> NDArray[np.bool_]:
+    """True for the rows of a job from which on it goes on without a break: what was trained before is lost."""
+    assert schedule.steps is not None
+    begin_s, number = np.unique(schedule.start_s[rows], return_inverse=True)
+    done = np.bincount(number, schedule.steps[rows], len(begin_s))
+    broken = (np.diff(begin_s) > round_s) | (done[:-1] == 0)
+    first = int(np.flatnonzero(broken)[-1]) + 1 if broken.any() else 0
+    kept: NDArray[np.bool_] = number >= first
+    return kept
 
 
 class _Problem:

@@ -47,6 +47,20 @@ class Checkpointing:
                 f"checkpoints: cost_s is {self.cost_s!r} without an interval, expected interval_s as well"
             )
 
+    def expect_none(self, who: str) -> None:
+        """Refuse checkpoints of jobs that write none.
+
+        Raises
+        ------
+        InputError
+            Saying who they are.
+        """
+        if self.interval_s != math.inf:
+            raise InputError(
+                f"{who} and write checkpoints every {self.interval_s:.10g} s of progress, expected none: what was "
+                "averaged is saved"
+            )
+
     def elapsed_ticks(self, progress: int) -> int:
         """Time that a run takes for some progress, the checkpoints before its last tick included [ticks]."""
         if not self.cost_s or progress <= 0:

@@ -14,6 +14,7 @@ from typing import Any
 Record = dict[str, Any]
 FORMAT = 3
 LARGEST = 2**100
+NEVER = 2**60
 MOST = 10**1000
 LONGEST_LINE = 10**8
 """Characters of a line, its line break among them."""

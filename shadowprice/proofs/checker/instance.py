@@ -15,6 +15,7 @@ from .form import (
     BY_DEADLINE,
     FIELDS,
     MOST,
+    NEVER,
     OF_ALL_JOBS,
     OVER_TIME,
     PRICE_UNIT,
@@ -91,8 +92,7 @@ class GivenInstance:
             whole(ticks, "restart")
         if "window" in header:
             first, last = (whole(job, "job of the window") for job in header["window"])
-            fine = first < last and "stopped" not in header
-            need(fine, "the window has no jobs, or ends what was stopped")
+            need(first < last, "the window has no jobs")
         if "stopped" in header:
             whole(header["stopped"], "time at which it was stopped")
         fine = header.get("preemption", "restart") == "restart"
@@ -120,15 +120,14 @@ class GivenInstance:
         free = not self.header["start"] + self.header["migration"]
         need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
-        other = self.header.keys() & {"window", "stopped", "preemption", "rounds", "types"}
-        need(not other, "copies do not run to the end, restart, or are in whole rounds")
+        need(not self.header.keys() & {"rounds", "types"}, "copies are in whole rounds")
         self.copies = rules
 
     def take_checkpoints(self, rule: Record) -> None:
         """Checkpoints, by which a run that is cut short has saved something."""
-        need(not self.copies, "copies run on nodes that do not fail")
         need("preemption" not in self.header, "who restarts saves nothing")
-        whole(rule["interval"], "interval of checkpoints", 1)
+        # Copies save what is averaged, and write no checkpoints.
+        whole(rule["interval"], "interval of checkpoints", NEVER if self.copies else 1)
         whole(rule["cost"], "cost of a checkpoint")
         whole(rule["until"], "time until which faults are known")
         self.checkpoints = rule
@@ -171,7 +170,6 @@ class GivenInstance:
 
     def take_quota(self, quota: Record) -> None:
         """GPUs that the jobs of a tenant may hold, from the beginnings of periods on."""
-        need(not self.copies, "copies run within no quotas")
         need(whole(quota["quota"], "quota") == len(self.quotas), "a quota is out of order")
         starts = [whole(start, "start of a period") for start, _ in quota["periods"]]
         gpus = [whole(most, "GPUs of a quota") for _, most in quota["periods"]]
@@ -407,17 +405,15 @@ class GivenInstance:
         return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs, until)
 
     def rows(self) -> list[int]:
-        """Jobs that the cost counts: all, those of the window, or those that arrived before it was stopped."""
+        """Jobs that the cost counts: all or those of the window, of these who arrived before it was stopped."""
         every, header = range(len(self.arrival)), self.header
-        if "window" in header:
-            first, last = header["window"]
-            need(last <= len(every), "the window has jobs that there are not")
-            return list(every[first:last])
+        first, last = header.get("window", (0, len(every)))
+        need(last <= len(every), "the window has jobs that there are not")
+        found = list(every[first:last])
         if "stopped" in header:
-            found = [j for j in every if self.arrival[j] < header["stopped"]]
-            need(found, "it was stopped before a job arrived")
-            return found
-        return list(every)
+            found = [j for j in found if self.arrival[j] < header["stopped"]]
+            need(found, "it was stopped before a job that counts arrived")
+        return found
 
     def counted(self) -> GivenInstance:
         """Jobs that count, as bounds know them. Others may be their partners, and else only stand in their way."""
@@ -475,8 +471,8 @@ class GivenInstance:
     def of_class(self) -> str:
         """Schedules that the claim is about."""
         if self.copies:
-            most = self.copies["most"]
-            return f"schedules in which a job is at most {most} copies on whole nodes"
+            whose = f"a job is at most {self.copies['most']} copies on whole nodes"
+            return f"schedules{self.where()} in which {whose}{self.restarts()}{self.what_counts()}"
         more = {field for each in self.more.values() for field in each}
         if "beside" in more:
             share = "at most two jobs share a GPU"
@@ -487,17 +483,23 @@ class GivenInstance:
         else:
             share = "no two jobs share a GPU"
         grow = " and gangs may grow" if "widths" in more else ""
-        fail = " on nodes that fail" if self.checkpoints else ""
-        quota = " within quotas of tenants" if self.quotas else ""
         few = ", on as few nodes as gangs fit on" if "placement" in self.header else ""
-        lose = ", jobs restart when preempted" if "preemption" in self.header else ""
         counts = self.what_counts()
         rounds = self.in_rounds()
         types = (
             ", no gang uses a GPU type with fewer GPUs than it" if "types" in self.header else ""
         )
-        which = f"{share}{grow}{types}{lose}{counts}{few}{rounds}"
-        return f"preemptive schedules{fail}{quota} in which {which}"
+        which = f"{share}{grow}{types}{self.restarts()}{counts}{few}{rounds}"
+        return f"preemptive schedules{self.where()} in which {which}"
+
+    def restarts(self) -> str:
+        """Whether jobs lose their work when preempted."""
+        return ", jobs restart when preempted" if "preemption" in self.header else ""
+
+    def where(self) -> str:
+        """Nodes and quotas that schedules are on and within, where they are of a kind."""
+        fail = " on nodes that fail" if self.checkpoints else ""
+        return fail + (" within quotas of tenants" if self.quotas else "")
 
     def in_rounds(self) -> str:
         """Length of the rounds that runs are in, where they are."""
@@ -507,12 +509,13 @@ class GivenInstance:
 
     def what_counts(self) -> str:
         """Jobs or time that the cost is of, where it is not of all."""
-        if "window" in self.header:
-            first, last = self.header["window"]
-            return f", counting jobs {first} to {last - 1} alone"
-        if "stopped" in self.header:
-            return f", counting time until {self.header['stopped'] / TICKS_PER_S!r} s alone"
-        return ""
+        header, words = self.header, ""
+        if "window" in header:
+            first, last = header["window"]
+            words = f", counting jobs {first} to {last - 1} alone"
+        if "stopped" in header:
+            words += f", counting time until {header['stopped'] / TICKS_PER_S!r} s alone"
+        return words
 
 
 def exact_run(ticks: int, which: str) -> None:

@@ -56,7 +56,7 @@ class FailingRuns:
         job = s.job[runs.row]
         again = np.zeros(len(job), dtype=bool)
         again[:-1] = job[1:] == job[:-1]
-        self._down, ends_down = self._at_nodes()
+        self._down, ends_down = rows_at_faults(failures, schedule)
         short = np.zeros(len(runs.row), dtype=bool)
         np.logical_or.at(short, runs.piece, ends_down[runs.order])
         self._lost = short & again
@@ -88,24 +88,34 @@ class FailingRuns:
             found[run] = not short
         return found
 
-    def _at_nodes(self) -> tuple[Mask, Mask]:
-        """Rows whose node is down at some moment of theirs, and those that end when it goes down."""
-        s, f = self._schedule, self._failures
-        during, ending = np.zeros(len(s), dtype=bool), np.zeros(len(s), dtype=bool)
-        if not len(f.node):
-            return during, ending
-        by_node = np.lexsort((f.down_s, f.node))
-        nodes, first = np.unique(f.node[by_node], return_index=True)
-        rows_by_node = np.argsort(s.node, kind="stable")
-        held = s.node[rows_by_node]
-        for node, mine in zip(nodes.tolist(), np.split(by_node, first[1:]), strict=True):
-            rows = rows_by_node[slice(*np.searchsorted(held, (node, node + 1)))]
-            down_s = f.down_s[mine]
-            # Latest end of the downtimes up to each, in case two of them overlap.
-            until_s = np.maximum.accumulate(f.up_s[mine])
-            before = np.searchsorted(down_s, s.end_s[rows], side="left")
-            begun = before > 0
-            during[rows[begun]] = until_s[before[begun] - 1] > s.start_s[rows[begun]]
-            at = np.searchsorted(down_s, s.end_s[rows], side="right")
-            ending[rows] = at > before
+
+def rows_at_faults(failures: NodeFailures, schedule: Schedule) -> tuple[Mask, Mask]:
+    """Rows whose node is down at some moment of theirs, and those that end when it goes down."""
+    s, f = schedule, failures
+    during, ending = np.zeros(len(s), dtype=bool), np.zeros(len(s), dtype=bool)
+    if not len(f.node):
         return during, ending
+    by_node = np.lexsort((f.down_s, f.node))
+    nodes, first = np.unique(f.node[by_node], return_index=True)
+    rows_by_node = np.argsort(s.node, kind="stable")
+    held = s.node[rows_by_node]
+    for node, mine in zip(nodes.tolist(), np.split(by_node, first[1:]), strict=True):
+        rows = rows_by_node[slice(*np.searchsorted(held, (node, node + 1)))]
+        down_s = f.down_s[mine]
+        # Latest end of the downtimes up to each, in case two of them overlap.
+        until_s = np.maximum.accumulate(f.up_s[mine])
+        before = np.searchsorted(down_s, s.end_s[rows], side="left")
+        begun = before > 0
+        during[rows[begun]] = until_s[before[begun] - 1] > s.start_s[rows[begun]]
+        at = np.searchsorted(down_s, s.end_s[rows], side="right")
+        ending[rows] = at > before
+    return during, ending
+
+
+def outages_before(failures: NodeFailures, schedule: Schedule) -> NDArray[np.int64]:
+    """Number of times that the node of each row went down until the row begins."""
+    s, count = schedule, np.zeros(len(schedule), dtype=np.int64)
+    for node in np.unique(failures.node).tolist():
+        downs, rows = np.sort(failures.down_s[failures.node == node]), s.node == node
+        count[rows] = np.searchsorted(downs, s.start_s[rows], side="right")
+    return count

@@ -194,6 +194,34 @@ Room = Callable[[int, int, bool], int]
 """Steps a job (by position) can do on a node this round, as one of several copies or alone."""
 
 
+class NodeLimits(Protocol):
+    """Limits on the nodes that jobs take together in a round, such as quotas of tenants."""
+
+    def nodes(self, count: int) -> set[int]:
+        """Those of so many nodes that anybody may take."""
+
+    def within(self, position: int, nodes: Sequence[int], most: int) -> list[int]:
+        """The first of these nodes that a job may take beside what was taken, at most so many."""
+
+    def take(self, position: int, nodes: Sequence[int]) -> None:
+        """Take note that a job takes nodes."""
+
+
+class Unlimited:
+    """Any node, for any job."""
+
+    def nodes(self, count: int) -> set[int]:
+        """All of them."""
+        return set(range(count))
+
+    def within(self, position: int, nodes: Sequence[int], most: int) -> list[int]:
+        """The first of these nodes."""
+        return list(nodes[:most])
+
+    def take(self, position: int, nodes: Sequence[int]) -> None:
+        """Nothing follows."""
+
+
 def assign(
     view: RoundView,
     order: CopyOrder,
@@ -201,6 +229,7 @@ def assign(
     prefer: Callable[[int], Sequence[int]],
     room: Room,
     max_copies: Callable[[int], int],
+    limits: NodeLimits | None = None,
 ) -> list[NodeGrant]:
     """Give the nodes of a round to jobs, in the order in which they are served.
 
@@ -214,26 +243,35 @@ def assign(
         See :data:`Room`.
     max_copies : callable
         Largest number of copies of a job, by position, at least 1.
+    limits : NodeLimits, optional
+        What jobs may take together; any nodes if not given.
 
     Raises
     ------
     PolicyError
         If the order returns scores of another shape, or that are not numbers.
     """
-    free = set(range(len(class_of_node)))
+    limited = limits or Unlimited()
+    free = limited.nodes(len(class_of_node))
     grants: list[NodeGrant] = []
     preferences: list[list[int]] = []
     for position, ranked in _served(view, order, class_of_node, prefer, free):
-        nodes = [node for node in ranked if node in free][: max_copies(position)]
+        nodes = [node for node in ranked if node in free]
+        nodes = limited.within(position, nodes, max_copies(position))
+        if not nodes:
+            continue
         nodes = _enough(int(view.remaining_steps[position]), nodes, position, room)
         free -= set(nodes)
+        limited.take(position, nodes)
         grants.append(NodeGrant(position, nodes, len(nodes)))
         preferences.append(ranked)
     for grant, ranked in zip(grants, preferences, strict=True):
         copies_left = max_copies(grant.position) - len(grant.nodes)
-        more = [node for node in ranked if node in free][:copies_left]
+        more = [node for node in ranked if node in free]
+        more = limited.within(grant.position, more, copies_left)
         grant.nodes.extend(more)
         free -= set(more)
+        limited.take(grant.position, more)
     return grants
 
 

@@ -57,6 +57,10 @@ saved = of(
 window = of(
     node(0, 2), job(0, 10), job(1, 30), about=f"{CLASS}, counting jobs 0 to 0 alone", window=[0, 1]
 )
+until = f"counting jobs 0 to 0 alone, counting time until {20 / SECOND!r} s alone"
+stopped_window = of(
+    node(0, 2), job(0, 10), job(1, 30), about=f"{CLASS}, {until}", window=[0, 1], stopped=20
+)
 charged = of(node(0, 2), job(0, 10), start=2, migration=3, restart=[[1, 4]])
 ALONE = [{"sort": 0, "beside": {"a": {"0": 8}}}] * 2
 pairs = of(node(0, 2), *(job(j, 10, **more) for j, more in enumerate(ALONE)), about=PAIRS)
@@ -115,16 +119,62 @@ HOSTS = [node(0, 2), node(1, 2), node(2, 1, "b")]
 COPIES = "schedules in which a job is at most 2 copies on whole nodes"
 
 
-def copied(*runs, arrival=0):
+def copied(*runs, arrival=0, **header):
     """A certificate of a job of 40 steps that runs as copies, and does a step a tick on each GPU of type a."""
     mine = job(0, {}, arrival=arrival, steps=40, rate={"a": 1})
-    return certificate(RULES, *HOSTS, mine, *runs, about=COPIES)
+    until = header.get("stopped")
+    about = f", counting time until {until / SECOND!r} s alone" if until else ""
+    return certificate(RULES, *HOSTS, mine, *runs, about=COPIES + about, **header)
+
+
+def copied_beside(*faults, gpus=()):
+    """As above, on nodes that are down at times."""
+    found = [
+        {"kind": "fault", "node": host, "down": since, "up": until} for host, since, until in faults
+    ]
+    limits, more = [], {}
+    if gpus:
+        periods = [[5 * k, n] for k, n in enumerate(gpus)]
+        limits, more = [{"kind": "quota", "quota": 0, "periods": periods}], {"quota": 0}
+    mine = job(0, {}, steps=40, rate={"a": 1}, **more)
+    given = [RULES, {**FAULTS, "interval": 2**60}, *HOSTS, *found, *limits, mine]
+    within = " within quotas of tenants" if gpus else ""
+    about = COPIES.replace("schedules", f"schedules on nodes that fail{within}")
+    return lambda *runs: certificate(*given, *runs, about=about)
+
+
+def restarted(*runs):
+    """As above, where it begins anew after a round without a copy."""
+    mine = job(0, {}, steps=40, rate={"a": 1})
+    about = f"{COPIES}, jobs restart when preempted"
+    return certificate(RULES, *HOSTS, mine, *runs, about=about, preemption="restart")
+
+
+def copied_within(*gpus):
+    """As above, within a quota that changes every 5 ticks."""
+    limits = {"kind": "quota", "quota": 0, "periods": [[5 * k, n] for k, n in enumerate(gpus)]}
+    mine = job(0, {}, steps=40, rate={"a": 1}, quota=0)
+    about = COPIES.replace("schedules", "schedules within quotas of tenants")
+    return lambda *runs: certificate(RULES, *HOSTS, limits, mine, *runs, about=about)
 
 
 def copy(start, end, host, number, steps, overhead=0, gpus=2):
     """A copy of that job for a round."""
     more = {"copy": number, "steps": steps, "overhead": overhead}
     return run(0, start, end, [host, gpus], **more)
+
+
+OTHERS_COPY = {**copy(0, 13, 2, 0, 0, gpus=1), "job": 1}
+
+
+def copied_in_window(*runs):
+    """As above, and another job that runs on the node of type b until the first is complete."""
+    both = [
+        job(0, {}, steps=40, rate={"a": 1}),
+        job(1, {}, steps=40, rate={"b": 1}),
+    ]
+    about = f"{COPIES}, counting jobs 0 to 0 alone"
+    return certificate(RULES, *HOSTS, *both, *runs, about=about, window=[0, 1])
 
 
 ALL = [copy(0, 20, 0, 0, 40)]
@@ -260,6 +310,12 @@ CASES = {
         [run(0, 88, 98)],
         [run(0, 89, 99)],
         "nobody knows which nodes are down",
+    ),
+    "nothing runs after the window that was complete before it was stopped": (
+        stopped_window,
+        [run(0, 0, 10), run(1, 0, 10, [0, 1])],
+        [run(0, 0, 10), run(1, 0, 11, [0, 1])],
+        "goes on after tick 10",
     ),
     "nothing runs after the window": (
         window,
@@ -525,6 +581,114 @@ CASES = {
         "does 41 steps of its work, 40",
     ),
     "copies run": (copied, ALL, [], "never runs"),
+    "copies hold their nodes whole within the quota": (
+        copied_within(2, 0),
+        [copy(0, 20, 0, 0, 20, gpus=1), copy(20, 40, 0, 0, 20, gpus=1)],
+        [copy(0, 13, 0, 0, 10, 3, gpus=1), copy(0, 13, 1, 1, 10, 3, gpus=1)],
+        "quota 0: 4 GPUs held at tick 0, it has 2",
+    ),
+    "copies go on where they were": (
+        copied_within(2, 0),
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 1, 0, 20)],
+        "quota 0: 2 GPUs held at tick 20, it has 0",
+    ),
+    "copies go on at once": (
+        copied_within(2, 0),
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        [copy(0, 10, 0, 0, 20), copy(21, 31, 0, 0, 20)],
+        "quota 0: 2 GPUs held at tick 21, it has 0",
+    ),
+    "copies are on nodes that are up": (
+        copied_beside((1, 3, 20)),
+        ALL,
+        BOTH_HALVES,
+        "on node 1, which is down",
+    ),
+    "copies that were struck end when their node goes down": (
+        copied_beside((1, 5, 20)),
+        [BOTH_HALVES[0], copy(0, 5, 1, 1, 0, 3), copy(20, 30, 0, 0, 20)],
+        [BOTH_HALVES[0], copy(0, 4, 1, 1, 0, 3), copy(20, 30, 0, 0, 20)],
+        "is cut before tick",
+    ),
+    "nodes that were down owe a restart": (
+        copied_beside((0, 12, 15)),
+        [copy(0, 10, 0, 0, 20), copy(20, 32, 0, 0, 20, 2)],
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        "owes another overhead than 0",
+    ),
+    "copies begin anew": (
+        restarted,
+        [copy(0, 10, 0, 0, 20), copy(40, 60, 0, 0, 40)],
+        [copy(0, 10, 0, 0, 20), copy(40, 50, 0, 0, 20)],
+        "does 20 steps of its work, 40",
+    ),
+    "copies that are complete do not begin anew": (
+        restarted,
+        [copy(0, 10, 0, 0, 20), copy(20, 30, 0, 0, 20)],
+        [*ALL, copy(40, 60, 0, 0, 40)],
+        "runs again after all steps of its work",
+    ),
+    "copies run while faults are known": (
+        copied_beside((1, 3, 20)),
+        [copy(70, 90, 0, 0, 40)],
+        [copy(79, 99, 0, 0, 40)],
+        "nobody knows which nodes are down",
+    ),
+    "copies are cut when it was stopped": (
+        partial(copied, stopped=15),
+        [copy(0, 15, 0, 0, 0)],
+        [copy(0, 14, 0, 0, 0)],
+        "is cut before tick 15",
+    ),
+    "copies do not go on after it was stopped": (
+        partial(copied, stopped=15),
+        [copy(0, 15, 0, 0, 0)],
+        [copy(0, 20, 0, 0, 40)],
+        "goes on after tick 15",
+    ),
+    "copies are cut when a window is complete": (
+        copied_in_window,
+        [*BOTH_HALVES, OTHERS_COPY],
+        [*BOTH_HALVES, {**OTHERS_COPY, "end": 12}],
+        "is cut before tick 13",
+    ),
+    "copies do not go on after a window": (
+        copied_in_window,
+        [*BOTH_HALVES, OTHERS_COPY],
+        [*BOTH_HALVES, {**OTHERS_COPY, "end": 20, "steps": 20}],
+        "goes on after tick 13",
+    ),
+    "copies of a job that is not complete cost until it was stopped": (
+        partial(copied, stopped=35),
+        [copy(0, 10, 0, 0, 20), copy(20, 35, 0, 0, 0, gpus=1)],
+        [copy(0, 10, 0, 0, 20)],
+        "the schedule costs 35, not 10",
+    ),
+    "copies that were struck have their node no more": (
+        copied_beside((0, 25, 30), gpus=(2, *[0] * 11, 2)),
+        [copy(0, 10, 0, 0, 20), copy(20, 25, 0, 0, 0), copy(60, 72, 0, 0, 20, 2)],
+        [copy(0, 10, 0, 0, 20), copy(20, 25, 0, 0, 0), copy(40, 52, 0, 0, 20, 2)],
+        "quota 0: 2 GPUs held at tick 40, it has 0",
+    ),
+    "copies that were cut have paid": (
+        partial(copied, stopped=2),
+        [copy(0, 2, 0, 0, 0, 2), copy(0, 2, 1, 1, 0, 2)],
+        [copy(0, 2, 0, 0, 0, 1), copy(0, 2, 1, 1, 0, 2)],
+        "owes another overhead than 1",
+    ),
+    "copies that were cut had steps to do": (
+        partial(copied, stopped=13),
+        BOTH_HALVES,
+        [BOTH_HALVES[0], copy(0, 13, 1, 1, 0, 3)],
+        "does 41 steps of its work, 40",
+    ),
+    "copies that were cut had time to do a step": (
+        partial(copied, stopped=20),
+        [copy(0, 20, 0, 0, 40)],
+        [copy(0, 20, 0, 0, 0)],
+        "ends neither with its steps nor with the round",
+    ),
     "copies have no partners": (copied, ALL, [{**ALL[0], "partner": 0}], "has a partner"),
     "copies are of a job": (copied, ALL, [{**ALL[0], "job": 1}], "of job 1, which there is not"),
     "copies are of a job with a number": (
@@ -574,12 +738,12 @@ def down(since, until, number=0):
         ([RULES, *HOSTS, RATED], {"start": 1}, "copies have other charges"),
         ([RULES, *HOSTS, RATED], {"migration": 1}, "copies have other charges"),
         ([RULES, *HOSTS, RATED], {"restart": [[1, 0], [2, 1]]}, "copies have other charges"),
-        ([RULES, *HOSTS, RATED], {"stopped": 9}, "do not run to the end"),
+        ([RULES, *HOSTS, RATED], {"types": "ample"}, "copies are in whole rounds"),
         ([RULES, *HOSTS, RATED], {"placement": "consolidated"}, "never consolidated"),
         ([RULES | {"round": 5}, *HOSTS, RATED], {}, "round is 5, not an integer from 6"),
-        ([RULES, FAULTS, *HOSTS, RATED], {}, "copies run on nodes that do not fail"),
+        ([RULES, FAULTS, *HOSTS, RATED], {}, "interval of checkpoints is 10, not"),
         ([RULES, *GRAPH[:1], *HOSTS, RATED], {}, "copies have no network"),
-        ([RULES, *HOSTS, QUOTA, RATED], {}, "copies run within no quotas"),
+        ([RULES, *HOSTS, QUOTA, RATED], {}, "quota that is not there, or none"),
         ([*HOSTS, RATED], {}, "rates of copies that cannot be"),
         ([RULES, *HOSTS, RATED | {"rate": {"a": 0}}], {}, "rates of copies that cannot be"),
         ([RULES, *HOSTS, RATED | {"rate": {"c": 1}}], {}, "rates of copies that cannot be"),
@@ -622,7 +786,6 @@ def down(since, until, number=0):
         ([node(0, 1), job(0, 9, id="x"), job(1, 9, id="x")], {}, "has the id of another"),
         ([node(0, 1), job(0, 9)], {"restart": [[2, 0], [2, 0]]}, "not increasing"),
         ([node(0, 1), job(0, 9)], {"restart": []}, "not increasing"),
-        ([node(0, 1), job(0, 9)], {"window": [0, 1], "stopped": 9}, "ends what was stopped"),
         ([node(0, 1), job(0, 0)], {}, "run time of job 0 is 0"),
         ([node(0, 1), job(0, 9, 0)], {}, "gang of job 0 is 0"),
         ([node(0, 0), job(0, 9)], {}, "GPUs of node 0 is 0"),
@@ -644,7 +807,16 @@ def down(since, until, number=0):
         ),
         ([node(0, 1), job(0, 9)], {"window": [0, 0]}, "the window has no jobs"),
         ([node(0, 1), job(0, 9)], {"window": [0, 2]}, "the window has jobs that there are not"),
-        ([node(0, 1), job(0, 9, arrival=9)], {"stopped": 9}, "stopped before a job arrived"),
+        (
+            [node(0, 1), job(0, 9, arrival=9)],
+            {"stopped": 9},
+            "stopped before a job that counts arrived",
+        ),
+        (
+            [node(0, 1), job(0, 9), job(1, 9, arrival=9)],
+            {"window": [1, 2], "stopped": 9},
+            "stopped before a job that counts arrived",
+        ),
     ],
 )
 def test_an_instance_that_cannot_be_is_rejected(given, header, says):
