@@ -234,7 +234,8 @@ class CopiedRuns:
             return np.ones(len(s))
         nodes = self._instance.cluster.nodes
         amounts = np.array([(node.cpus, node.memory_gb) for node in nodes])[s.node]
-        return profile_speed(conditions.sensitivity, s.job, s.gpus, amounts[:, 0], amounts[:, 1])
+        gpus = s.gpus.astype(np.float64)
+        return profile_speed(conditions.sensitivity, s.job, gpus, amounts[:, 0], amounts[:, 1])
 
     def _rate_of_one(self, job: int, gpu_type: str) -> Fraction:
         """Steps per tick on one GPU: an equal part of the gang's."""
