@@ -180,11 +180,6 @@ _NOT_YET = (
     (Feature.SHARING, Feature.PARTS, "both say who may be on a GPU with whom"),
     (Feature.SHARING, Feature.CORES, _NO_MODEL),
     (
-        Feature.SHARING,
-        Feature.RESTART,
-        "a partner that comes or goes begins another run, and nothing says whether it restarts",
-    ),
-    (
         Feature.GRAPHS,
         Feature.PROFILES,
         "an iteration waits for data or for the network, and profiles do not say how far both overlap",
@@ -196,19 +191,9 @@ _NOT_YET = (
     ),
     (Feature.GRAPHS, Feature.CORES, _NO_MODEL),
     (Feature.PROFILES, Feature.COPIES, "a copy has all CPUs and memory of its node"),
-    (
-        Feature.PROFILES,
-        Feature.FAILURES,
-        "checkpoints are counted from the beginning of a run, and other CPUs begin another",
-    ),
     (Feature.PROFILES, Feature.PARTS, "profiles give CPUs and memory to whole GPUs"),
     (Feature.PROFILES, Feature.CORES, _NO_MODEL),
     (Feature.PROFILES, Feature.AMOUNTS, "both say what CPUs and memory a job holds"),
-    (
-        Feature.PROFILES,
-        Feature.RESTART,
-        "other CPUs begin another run, and nothing says whether it restarts",
-    ),
     (
         Feature.COPIES,
         Feature.FAILURES,

@@ -26,6 +26,7 @@ class ProfilesTerm(SpeedFactor):
     """
 
     feature: ClassVar[Feature] = Feature.PROFILES
+    in_place: ClassVar[bool] = True
 
     def __init__(self, sensitivity: Sensitivity, share: tuple[float, float]) -> None:
         self._sensitivity, self._share = sensitivity, share
@@ -35,10 +36,6 @@ class ProfilesTerm(SpeedFactor):
         if not fields.get(Feature.PROFILES):
             cpus, memory_gb = self._share
             fields[Feature.PROFILES] = tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
-
-    def carries_on(self, before: Fields, after: Fields) -> bool:
-        """True always: what changes is the field."""
-        return True
 
     def speed(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Speed of the slowest worker."""
