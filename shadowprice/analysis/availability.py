@@ -9,7 +9,8 @@ goodput             GPU time of progress that was kept, over GPU time, over the 
                     less overheads, checkpoints and lost work
 ==================  ============================================================================
 
-Cores of nodes without GPUs are no GPUs here. All are O((R + F) log R) for R rows and F faults; sums are
+Cores of nodes without GPUs are no GPUs here, and each of two jobs that share GPUs has half of them. A run is a
+beginning and all rows that go on from it. All are O((R + F) log R) for R rows and F faults; sums are
 correctly rounded.
 """
 
@@ -60,7 +61,7 @@ class FailureMetrics:
 
 
 def failed_runs(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
-    """Rows of :attr:`Schedule.runs` of the failed runs, or of copies that were struck; none where no node fails."""
+    """Rows of :attr:`Schedule.runs` with which failed runs end, or of struck copies; none where no node fails."""
     failures, runs = instance.failures, schedule.runs
     if failures is None or not len(runs):
         return runs[:0]
@@ -100,60 +101,79 @@ def failures_of_jobs(instance: Instance, schedule: Schedule) -> NDArray[np.int64
 
 def lost_work_s(instance: Instance, schedule: Schedule) -> Times:
     """Lost work of every job, in time of its gang [s], shape (n,)."""
-    failed = failed_runs(instance, schedule)
     lost = np.zeros(len(instance.workload))
     # Whole ticks: these sums are exact.
-    np.add.at(lost, schedule.job[failed], _lost_s(instance, schedule, failed))
+    progress = _Progress.of(instance, schedule)
+    np.add.at(lost, schedule.job[progress.rows], progress.lost_s)
     return lost
 
 
 def of_schedule(instance: Instance, schedule: Schedule) -> FailureMetrics | None:
     """Metrics of a schedule that was verified; None where no node fails."""
-    failures, runs = instance.failures, schedule.runs
+    failures = instance.failures
     if failures is None:
         return None
-    failed = failed_runs(instance, schedule)
+    progress = _Progress.of(instance, schedule)
     gang = _width(instance, schedule)
     if instance.copies is not None:
-        # Each copy holds its node whole and ends by itself.
-        runs = np.arange(len(schedule))
+        # Each copy holds its node whole.
         gang = instance.cluster.gpus_per_node[schedule.node].astype(np.float64)
-    of_run = dict(zip(runs.tolist(), gang.tolist(), strict=True))
-    lost = _lost_s(instance, schedule, failed) * np.array([of_run[row] for row in failed.tolist()])
-    elapsed_s = _elapsed_s(schedule, runs)
-    progress_s = failures.checkpoints.progress_s(elapsed_s)
-    lost_gpu_s = math.fsum(lost.tolist())
+    lost_gpu_s = math.fsum((progress.lost_s * gang).tolist())
     begin_s = float(instance.workload.arrival_s.min(initial=math.inf))
     end_s = float(schedule.end_s.max(initial=-math.inf))
     whole_gpu_s = max(end_s - begin_s, 0.0) * instance.cluster.physical_gpus
     faults, down_gpu_s = _down(failures, instance, begin_s, end_s)
-    kept_gpu_s = math.fsum((progress_s * gang).tolist()) - lost_gpu_s
+    kept_gpu_s = math.fsum((progress.made_s * gang).tolist()) - lost_gpu_s
     return FailureMetrics(
         faults=faults,
-        failed_runs=len(failed),
+        failed_runs=len(failed_runs(instance, schedule)),
         lost_gpu_s=lost_gpu_s,
-        checkpoint_gpu_s=math.fsum(((elapsed_s - progress_s) * gang).tolist()),
+        checkpoint_gpu_s=math.fsum(((progress.elapsed_s - progress.made_s) * gang).tolist()),
         availability=1.0 - down_gpu_s / whole_gpu_s if whole_gpu_s else 1.0,
         goodput=kept_gpu_s / whole_gpu_s if whole_gpu_s else 0.0,
     )
 
 
-def _elapsed_s(schedule: Schedule, rows: NDArray[np.int64]) -> Times:
-    """Time of runs without overheads [s]."""
-    elapsed: Times = schedule.end_s[rows] - schedule.start_s[rows] - schedule.overhead_s[rows]
-    return elapsed
+@dataclass(frozen=True)
+class _Progress:
+    """Time without overheads of each of :attr:`Schedule.runs`, or copy, progress in it, and what of that was lost [s].
 
+    Checkpoints are counted from the beginning of a run, which may have several rows; all is exact.
+    """
 
-def _lost_s(instance: Instance, schedule: Schedule, failed: NDArray[np.int64]) -> Times:
-    """Progress of failed runs that was not saved [s]."""
-    rule = Checkpointing() if instance.failures is None else instance.failures.checkpoints
-    elapsed = to_ticks(_elapsed_s(schedule, failed)).tolist()
-    ticks = [rule.progress_ticks(each) - rule.saved_ticks(each) for each in elapsed]
-    return np.array(ticks, dtype=np.float64) * TICK_S
+    rows: NDArray[np.int64]
+    elapsed_s: Times
+    made_s: Times
+    lost_s: Times
+
+    @classmethod
+    def of(cls, instance: Instance, schedule: Schedule) -> _Progress:
+        rule = Checkpointing() if instance.failures is None else instance.failures.checkpoints
+        rows = schedule.runs
+        if instance.copies is not None:
+            rows = np.arange(len(schedule))
+        elapsed: Times = schedule.end_s[rows] - schedule.start_s[rows] - schedule.overhead_s[rows]
+        if instance.copies is not None:
+            # A copy that is struck loses what it did in its round, and the others nothing.
+            struck = np.isin(rows, failed_runs(instance, schedule))
+            return cls(rows, elapsed, elapsed, np.where(struck, elapsed, 0.0))
+        begins = np.flatnonzero(~schedule.continues[rows])
+        run = np.cumsum(~schedule.continues[rows]) - 1
+        total = np.cumsum(to_ticks(elapsed))
+        before = (total - to_ticks(elapsed))[begins][run] if len(rows) else total
+        until = rule.progress_s((total - before) * TICK_S)
+        since = np.where(schedule.continues[rows], np.append(0.0, until[:-1]), 0.0)[: len(rows)]
+        lost = np.zeros(len(rows))
+        failed = np.isin(rows, failed_runs(instance, schedule))
+        for last in np.flatnonzero(failed).tolist():
+            parts = slice(int(begins[run[last]]), last + 1)
+            saved_s = rule.saved_ticks(int((total - before)[last])) * TICK_S
+            lost[parts] = until[parts] - np.clip(saved_s, since[parts], until[parts])
+        return cls(rows, elapsed, until - since, lost)
 
 
 def _width(instance: Instance, schedule: Schedule) -> Times:
-    """GPUs of each of :attr:`Schedule.runs`, of a part of one that part, of cores none."""
+    """GPUs of each of :attr:`Schedule.runs`: of a part of one that part, half of shared ones, of cores none."""
     order = np.lexsort((-schedule.end_s, schedule.start_s, schedule.job))
     if not len(order):
         return np.zeros(0)
@@ -161,6 +181,7 @@ def _width(instance: Instance, schedule: Schedule) -> Times:
     jobs = instance.workload
     part = np.where(jobs.on_cores, 0.0, jobs.gpu_milli / WHOLE_GPU)
     held = schedule.gpus[order] * part[schedule.job[order]]
+    held = np.where(schedule.partner[order] >= 0, held / 2, held)
     return np.add.reduceat(held, first)
 
 

@@ -355,7 +355,11 @@ class Engine:
         for job in lost:
             pieces = state.running[job]
             state.fail(job, at_s, *self.hosts.fail(job, at_s))
-            state.allocator.release(job, pieces)
+            if job in state.partner_of:
+                # The partner holds the same, is struck as well, and frees it.
+                state.allocator.leave(job, self._part(job), pieces)
+            else:
+                state.allocator.release(job, pieces)
         taken = state.allocator.take_exact(everything)
         assert taken, "a node that goes down is held by a run"
         state.down_nodes.add(node)
@@ -385,13 +389,7 @@ class Engine:
 
     def _decide(self) -> Decision:
         """Decision of the policy about what it sees now, checked."""
-        decision = decide(self.policy, self.state)
-        if self.outages is not None and decision.of(Feature.SHARING):
-            raise PolicyError(
-                f"{self.policy.name} at {self.state.now_s} s: lets jobs share GPUs of nodes that fail, of which "
-                "no rule says what they save; expected each job alone"
-            )
-        return decision
+        return decide(self.policy, self.state)
 
     def _depart(self, job: int, end_s: float, pieces: Pieces) -> None:
         """A running job leaves its GPUs and the cluster."""
@@ -400,15 +398,19 @@ class Engine:
         state.forget(job, end_s)
         if job in state.partner_of:
             state.allocator.leave(job, state.partner_of[job], pieces)
-            self._leave(job, end_s)
+            self._go_on_alone(self._part(job), end_s)
         else:
             state.allocator.release(job, pieces)
         state.finished.append(job)
 
-    def _leave(self, job: int, at_s: float) -> None:
-        """Leave the GPUs of a job to its partner, which goes on at its full rate."""
+    def _part(self, job: int) -> int:
+        """The partner of a job, which is that no longer."""
         partner = self.state.partner_of.pop(job)
         del self.state.partner_of[partner]
+        return partner
+
+    def _go_on_alone(self, partner: int, at_s: float) -> None:
+        """Let a job whose partner has left go on at its full rate."""
         if self.hosts.end_s(partner) > at_s:
             alone = {Feature.SHARING: ALONE}
             self.state.continued(partner, *self.hosts.continue_run(partner, alone, at_s))

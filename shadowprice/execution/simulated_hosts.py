@@ -11,6 +11,7 @@ import heapq
 import math
 from array import array
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,29 @@ from shadowprice.instances.terms.term import (
     Pieces,
     Rate,
     SpeedFactor,
-    Term,
     Told,
     fielded,
 )
 
-_NEVER = (math.nan, NO_FIELDS)
-"""When the last run of a job ended that has not run yet: no time equals it."""
+
+@dataclass
+class _Earlier:
+    """Rows of a run before its present one: their time without overheads, and their progress [ticks]."""
+
+    elapsed: int = 0
+    done: int = 0
+    rows: list[tuple[int, int]] = field(default_factory=list)
+    """Of each, the time that the whole job takes as it went, and its progress."""
+
+    def add(self, whole: int, elapsed: int, ran: int) -> None:
+        """Another row."""
+        self.elapsed += elapsed
+        self.done += ran
+        self.rows.append((whole, ran))
+
+
+_NO_ROWS = _Earlier()
+"""Of a run that has no earlier rows."""
 
 
 def _nothing(ran: int) -> int:
@@ -46,9 +63,10 @@ class SimulatedHosts:
     Work left is told in run time on the job's fastest GPU type. Without differing speeds that stays
     on the time grid and is exact; with them it is a rounded copy of the exact shares.
 
-    The fields of a run never change: when one does, as when a partner comes, the run ends and another
-    begins at once that carries on, overhead still unpaid included, and is charged nothing. So does a
-    job that is stopped and started again at the same moment on the same GPUs, if a term says so.
+    The fields of a row never change: when one does, as when a partner comes, the row ends and the run goes on
+    in another at once, overhead still unpaid included, and is charged nothing. What a failure or a preemption takes
+    is counted from the beginning of the run. A job that is stopped and started again begins another run, at the
+    same moment and on the same GPUs as well.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -64,9 +82,7 @@ class SimulatedHosts:
             instance.plain_processing_s.tolist() if self._mixed else []
         )
         self._shown = fielded(terms)
-        self._in_place = tuple(
-            each for each in terms if type(each).carries_on is not Term.carries_on
-        )
+        self._in_place = any(each.in_place for each in terms)
         failures = instance.failures
         self._checkpoints = None if failures is None else failures.checkpoints
         self._restarts = instance.restarts
@@ -77,10 +93,11 @@ class SimulatedHosts:
         self._begun: dict[int, tuple[float, float, float, int, Pieces]] = {}
         self._done: dict[int, dict[int, int]] = {}
         self._fields: dict[int, Fields] = {}
-        self._cut: dict[int, tuple[float, Fields]] = {}
+        self._earlier: dict[int, _Earlier] = {}
         self._ends: list[tuple[float, int]] = []
         self._job, self._node, self._gpus = array("q"), array("q"), array("q")
         self._start, self._end, self._overhead = array("d"), array("d"), array("d")
+        self._goes_on = array("b")
         self._told: list[Told] = []
 
     @property
@@ -101,7 +118,7 @@ class SimulatedHosts:
         """Begin a run; returns when progress begins [s] and its rate against the fastest type."""
         if fields:
             self._fields[job] = fields
-        debt = self._charge(job, pieces, now_s, fields) if self._overheads else 0.0
+        debt = self._charge(job, pieces) if self._overheads else 0.0
         if self._mixed:
             return self._begin(job, pieces, now_s, debt, fields)
         end_s = now_s + debt + self._lasts_s(job, self._left[job])
@@ -112,7 +129,7 @@ class SimulatedHosts:
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
         """Preempt a run; returns the progress made, the work left and the debt, all in seconds.
 
-        Work left is on the fastest type; where preempted jobs restart, that is all of it.
+        Progress is since it was told last. Work left is on the fastest type; where preempted jobs restart, all of it.
 
         The debt is what the job owes for resuming: its restart, and what it has not paid yet.
         """
@@ -122,6 +139,8 @@ class SimulatedHosts:
             ran = max(now_s - start_s - owed, 0.0)
         else:
             ran, debt, pieces = self._interrupt(job, now_s)
+            ran += self._untold_s(job)
+        self._earlier.pop(job, None)
         return ran, self._left[job], self._owe(job, debt, pieces)
 
     def fail(self, job: int, now_s: float) -> tuple[float, float]:
@@ -131,6 +150,7 @@ class SimulatedHosts:
         """
         assert self._checkpoints is not None
         _, debt, pieces = self._interrupt(job, now_s, self._checkpoints.saved_ticks)
+        self._earlier.pop(job, None)
         return self._left[job], self._owe(job, debt, pieces)
 
     def _owe(self, job: int, debt_s: float, pieces: Pieces) -> float:
@@ -147,12 +167,28 @@ class SimulatedHosts:
         """Continue a run with other values of some fields, from a time not after its end.
 
         Returns the progress made [s], the work left on the fastest type [s], when progress goes
-        on [s] and its rate.
+        on [s] and its rate. Where jobs write checkpoints these are told as if all of the run had been
+        like that, for their times follow from its beginning: no progress until it ends, and more work left.
         """
         kept = self._fields.get(job, NO_FIELDS)
-        ran, debt, pieces = self._interrupt(job, at_s)
+        start_s, _, debt, whole, _ = self._begun[job]
+        ran, unpaid, pieces = self._interrupt(job, at_s)
+        if at_s > start_s:
+            elapsed_s = at_s - start_s - (debt - unpaid)
+            earlier = self._earlier.setdefault(job, _Earlier())
+            earlier.add(whole, int(elapsed_s * TICKS_PER_S), int(ran * TICKS_PER_S))
         left = self._left[job]
-        return ran, left, *self._begin(job, pieces, at_s, debt, {**kept, **fields})
+        from_s, rate = self._begin(job, pieces, at_s, unpaid, {**kept, **fields})
+        if self._checkpoints is None or job not in self._earlier:
+            return ran, left, from_s, rate
+        earlier = self._earlier[job]
+        return 0.0, left + rate * self._untold_s(job), from_s - earlier.elapsed * TICK_S, rate
+
+    def _untold_s(self, job: int) -> float:
+        """Progress of earlier rows of a run that was not told when these ended [s]."""
+        if self._checkpoints is None or job not in self._earlier:
+            return 0.0
+        return self._earlier[job].done * TICK_S
 
     def end_s(self, job: int) -> float:
         """Time at which a running job ends if nothing changes [s]."""
@@ -178,7 +214,9 @@ class SimulatedHosts:
         """Time that a run takes for some progress [s], with its checkpoints."""
         if self._checkpoints is None:
             return progress_s
-        ticks = self._checkpoints.elapsed_ticks(int(progress_s * TICKS_PER_S))
+        earlier = self._earlier.get(job, _NO_ROWS)
+        done = earlier.done + int(progress_s * TICKS_PER_S)
+        ticks = self._checkpoints.elapsed_ticks(done) - earlier.elapsed
         if ticks > MAX_TIME_S * TICKS_PER_S:
             raise PolicyError(
                 f"job {job} is started, and with its checkpoints would run for longer than times go"
@@ -227,34 +265,43 @@ class SimulatedHosts:
     def _interrupt(
         self, job: int, now_s: float, kept: Callable[[int], int] | None = None
     ) -> tuple[float, float, Pieces]:
-        """End a run before its work is done; returns progress kept [s], unpaid debt [s], GPUs.
+        """End a row before the work is done; returns its progress that is kept [s], unpaid debt [s], GPUs.
 
         Parameters
         ----------
         kept : callable, optional
-            Progress that is kept of a time without overheads, both in ticks; all if not given.
+            Progress that is kept of a run of some time without overheads, both in ticks; all if not given.
         """
         start_s, _, debt, whole, pieces = self._begun.pop(job)
         paid = min(debt, now_s - start_s)
         ran = now_s - start_s - paid
+        earlier = self._earlier.get(job, _NO_ROWS)
         if self._checkpoints is not None:
             kept = kept or self._checkpoints.progress_ticks
         if kept is not None:
-            ran = kept(int(ran * TICKS_PER_S)) * TICK_S
+            until = kept(earlier.elapsed + int(ran * TICKS_PER_S))
+            ran = self._beyond(job, earlier, until) * TICK_S
         if not whole:
             self._left[job] = max(self._left[job] - ran, 0.0)
-        elif ran:
+        elif ran or earlier.rows:
             done = self._done.setdefault(job, {})
             done[whole] = done.get(whole, 0) + int(ran * TICKS_PER_S)
             left, of = self._share_left(job, whole)
             self._left[job] = left * int(self._shortest[job] * TICKS_PER_S) / of * TICK_S
         if now_s > start_s:
             self._record(job, pieces, start_s, now_s, paid)
-            if self._in_place:
-                self._cut[job] = (now_s, self._fields.get(job, NO_FIELDS))
         if self._fields:
             self._fields.pop(job, None)
         return ran, debt - paid, pieces
+
+    def _beyond(self, job: int, earlier: _Earlier, kept: int) -> int:
+        """Progress of a run that is kept beyond its earlier rows, of which what is after that is taken back [ticks]."""
+        for whole, ran in earlier.rows:
+            lost = max(ran - kept, 0)
+            kept -= ran - lost
+            if lost:
+                self._done[job][whole] -= lost
+        return kept
 
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Take the next completion: job, time [s], and the GPUs it held."""
@@ -263,6 +310,7 @@ class SimulatedHosts:
         self._done.pop(job, None)
         self._last.pop(job, None)
         self._record(job, pieces, start_s, end_s, debt)
+        self._earlier.pop(job, None)
         if self._fields:
             self._fields.pop(job, None)
         return job, end_s, pieces
@@ -279,16 +327,15 @@ class SimulatedHosts:
         for term in self._shown:
             columns |= term.columns(len(self._job), self._told)
         job, node, gpus = integers
-        return Schedule(job, node, gpus, start_s, end_s, overhead_s, **columns)
+        schedule = Schedule(job, node, gpus, start_s, end_s, overhead_s, **columns)
+        if not self._in_place:
+            return schedule
+        return schedule.which_goes_on(np.array(self._goes_on, dtype=np.bool_))
 
-    def _charge(self, job: int, pieces: Pieces, now_s: float, fields: Fields) -> float:
+    def _charge(self, job: int, pieces: Pieces) -> float:
         overheads = self._overheads
         assert overheads is not None
         before = self._last.get(job)
-        cut_s, left = self._cut.get(job, _NEVER)
-        goes_on = cut_s == now_s and any(each.carries_on(left, fields) for each in self._in_place)
-        if goes_on and sorted(before or ()) == sorted(pieces):
-            return self._debt[job] - overheads.restart_charge_s(self._gang[job])
         debt = self._debt[job] + overheads.start_s
         if before is not None and sorted(before) != sorted(pieces):
             debt += overheads.migration_s
@@ -299,7 +346,9 @@ class SimulatedHosts:
     ) -> None:
         if self._fields and job in self._fields:
             self._told.append((len(self._job), pieces, self._fields[job]))
+        goes_on = job in self._earlier
         for node, gpus in pieces:
+            self._goes_on.append(goes_on)
             self._job.append(job)
             self._node.append(node)
             self._gpus.append(gpus)

@@ -180,20 +180,9 @@ _NOT_YET = (
         "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
     ),
     (
-        Feature.SHARING,
-        Feature.RESTART,
-        "a partner that comes or goes begins another run, and nothing says whether it restarts",
-    ),
-    (
         Feature.PROFILES,
-        Feature.FAILURES,
-        "checkpoints are counted from the beginning of a run, and other CPUs begin another",
-    ),
-    (Feature.PROFILES, Feature.AMOUNTS, "both say what CPUs and memory a job holds"),
-    (
-        Feature.PROFILES,
-        Feature.RESTART,
-        "other CPUs begin another run, and nothing says whether it restarts",
+        Feature.AMOUNTS,
+        "both say what CPUs and memory a job holds",
     ),
 )
 """Pairs that would have a meaning, and what would have to be said for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
 
-_OPTIONAL = ("partner", "cpus", "memory_gb", "copy", "steps", "shared_gpu")
+_OPTIONAL = ("partner", "cpus", "memory_gb", "copy", "steps", "shared_gpu", "goes_on")
 _TIMES = ("start_s", "end_s", "overhead_s")
 _REAL = (*_TIMES, "cpus", "memory_gb")
 
@@ -36,9 +36,10 @@ def _nobody() -> NDArray[np.int64]:
 class Schedule:
     """Rows (job, node, gpus, start, end, overhead, and what some instances add).
 
-    A gang that spans nodes has one row for each, with equal times. The partner of a run never
-    changes: when a second job joins it on its GPUs, leaves or ends, the run ends and the job goes
-    on in a new one at the same moment; so it does when its CPUs or memory change. A job that runs as
+    A gang that spans nodes has one row for each, with equal times. The partner in a row never
+    changes: when a second job joins on the same GPUs, leaves or ends, the row ends and the run goes
+    on in another at the same moment; so it does when its CPUs or memory change. A run is a beginning and
+    all rows that go on from it. A job that runs as
     several copies has one row for each copy in a round: they begin together, and each ends with its
     last step. Nothing here has been checked: :func:`shadowprice.proofs.certificate.verify` does that.
 
@@ -67,6 +68,11 @@ class Schedule:
     shared_gpu : ndarray of int, optional
         Number of the GPU of its node that a job holds a part of, from 0, and -1 for whole GPUs;
         only where jobs hold parts of GPUs. Jobs that hold parts of one GPU at one time have one number.
+    goes_on : ndarray of bool, optional
+        True where a row goes on from the job's row before it, False where a run begins. Given where some row
+        goes on, or could be taken for one that does. In schedules without it, as they once were, those go on
+        that begin the moment a row of their job ends, on the same nodes and as many GPUs of each, if one of the two
+        is shared or CPUs and memory are held.
     """
 
     job: NDArray[np.int64]
@@ -82,6 +88,7 @@ class Schedule:
     copy: NDArray[np.int64] | None = field(default=None, kw_only=True)
     steps: NDArray[np.int64] | None = field(default=None, kw_only=True)
     shared_gpu: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    goes_on: NDArray[np.bool_] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not len(self.partner):
@@ -128,6 +135,11 @@ class Schedule:
         """All columns, without those that there are not."""
         return [column for column in fields(self) if getattr(self, column.name) is not None]
 
+    def which_goes_on(self, rows: NDArray[np.bool_]) -> Schedule:
+        """The same schedule, which says that these rows go on and the others begin, where that is not plain."""
+        plain = not rows.any() and not self._may_go_on.any()
+        return replace(self, goes_on=None if plain else rows)
+
     @cached_property
     def runs(self) -> NDArray[np.int64]:
         """One row index for each uninterrupted run of a gang, ordered by job and start.
@@ -152,13 +164,21 @@ class Schedule:
         new[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
         return order, np.flatnonzero(new)
 
-    @cached_property
+    @property
     def continues(self) -> NDArray[np.bool_]:
-        """True for each row of a run that carries on the one before, as when a partner changes.
+        """True for each row that goes on from the one before, as when a partner changes; such a row is no restart."""
+        return self._may_go_on if self.goes_on is None else self.goes_on
 
-        That is, it begins the moment the job's other run ends, on the same nodes and as many GPUs
-        of each, and one of the two is shared, or CPUs and memory are held, which may change. Such a
-        run is no restart. O(R log R).
+    @property
+    def begins_again(self) -> NDArray[np.bool_]:
+        """True for each row with which a run begins, though it could go on from the job's row before."""
+        return self._may_go_on & ~self.continues
+
+    @cached_property
+    def _may_go_on(self) -> NDArray[np.bool_]:
+        """True for each row that begins the moment the job's other row ends, on the same nodes and GPUs.
+
+        One of the two is shared, or CPUs and memory are held, which may change. O(R log R).
         """
         order = np.lexsort((self.node, self.start_s, self.job))
         job, start = self.job[order], self.start_s[order]
@@ -189,6 +209,10 @@ class Schedule:
 
 def _numbers(check: ColumnChecks, name: str, given: NDArray[Any]) -> NDArray[Any]:
     """A column as floats or, where they are counts or rows, as whole numbers; nothing is rounded."""
+    if name == "goes_on":
+        flags = given.astype(np.bool_)
+        check.holds(name, given, flags == given, "True or False")
+        return flags
     if name not in _REAL:
         return check.integers(name, given, -MAX_WHOLE, MAX_WHOLE).copy()
     numbers = check.reals(name, given).copy()

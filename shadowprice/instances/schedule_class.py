@@ -102,9 +102,10 @@ class ScheduleClass:
         require(instance, KNOWS, "classes of schedules")
         s, jobs = schedule, instance.workload
         begun = s.runs[~s.continues[s.runs]]
-        # Runs that are lost may be left out: what remains is one run a job.
+        sharing = bool((s.partner >= 0).any())
+        # Runs that are lost may be left out, and one run a job remains, unless it was at its pace beside one of them.
         several = (np.bincount(s.job[begun], minlength=len(jobs)) > 1).any()
-        again = bool(several) and not instance.restarts
+        again = bool(several) and (sharing or not instance.restarts)
         order = np.lexsort((s.start_s, s.job))
         job, start, first = s.job[order], s.start_s[order], np.ones(len(order), dtype=bool)
         first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
@@ -119,7 +120,6 @@ class ScheduleClass:
             ).all()
             for cores, mine in ((False, ~on_cores), (True, on_cores))
         )
-        sharing = bool((s.partner >= 0).any())
         return cls(again, sharing, wide, few, ample_types=instance.has_small_types)
 
     def contains(self, other: ScheduleClass) -> bool:

@@ -27,13 +27,15 @@ Rules, in the order they are checked (the first violated row is named):
 ``part``                a job that holds a part of a GPU says of which of its node's; no GPU is held
                         by more than all of it
 ``overlap``             a job is in one run at a time
+``goes_on``             a row that goes on begins as its job's row before it ends, on the same GPUs; one of
+                        the two is shared, or CPUs and memory are held, which may change
 ``capacity``            no node holds more GPUs than it has, at any moment; shared ones count once
 ``amounts``             where jobs ask for CPUs or memory, no node gives more of either than it has, at any
                         moment, in whole thousandths of a CPU and MiB
 ``quota``               where tenants have quotas, no run begins with which its tenant holds more GPUs
                         than the quota of that day
-``down``                where nodes fail, no run holds one that is down, none goes on for longer than
-                        faults are known, and nobody shares GPUs (``partner``)
+``down``                where nodes fail, no run holds one that is down, and none goes on for longer than
+                        faults are known
 ``overhead``            starts, restarts and migrations are charged as the instance says, paid first
 ``work``                every job does its work: all of it, and it stops with the tick that
                         completes it; what is lost to nodes that go down, or to restarts, does not count
@@ -59,9 +61,10 @@ GPUs that are held in parts are known by numbers, whole ones are only counted, f
 a part of a GPU until nobody does any more. Numbers and counts suffice: spans of time of which no more than k
 overlap can be given k GPUs, each one from beginning to end (interval graphs are perfect).
 
-A run has one partner from start to end, at whose rate its work is counted. When a job gets or
-loses a partner its run ends, and one that goes on at the same moment on the same GPUs is charged
-nothing: the partner's coming and going is free for who stays, who comes pays for his own start.
+A row has one partner from start to end, at whose rate its work is counted. When a job gets or
+loses a partner, or other CPUs, its row ends and its run goes on in another, charged nothing: who comes
+pays for his own start. Charges, checkpoints, restarts and quotas are about runs: a beginning and all rows
+that go on from it. Without a column ``goes_on``, as schedules once were, every row that may go on does.
 
 Times are multiples of 2**-20 s and sums are exact; there are no tolerances. A run in which the whole
 job would take P ticks (rounded up) and which makes progress for t does t / P of it. A job's shares add up to 1 or
@@ -96,6 +99,7 @@ from shadowprice.proofs.verification.quotas import beyond_quotas, copies_beyond_
 from shadowprice.proofs.verification.restarts import RESUME, last_runs
 from shadowprice.proofs.verification.speeds import (
     ConditionedRuns,
+    Fault,
     MappedRuns,
     Runs,
     owed_ticks,
@@ -231,6 +235,8 @@ class ScheduleChecks:
         self.partners(runs)
         self.parts()
         self.overlap(runs)
+        for bad, say, rows in runs.faults(self.schedule):
+            self.refuse("goes_on", bad, say, rows)
         together(runs)
         self.overheads(runs)
         return self.work(runs)
@@ -255,6 +261,11 @@ class ScheduleChecks:
             row = k if rows is None else int(rows[k])
             text = f"{self.name(row)}: {say if isinstance(say, str) else say(k)}"
             raise Violation(rule, text, row=int(self.number[row]), job=int(self.schedule.job[row]))
+
+    def _refuse_row(self, rule: str, fault: Fault | None) -> None:
+        """Raise for a row that was found, if one was."""
+        if fault is not None:
+            self.refuse(rule, np.arange(len(self.schedule)) == fault[0], fault[1])
 
     def rows(self) -> None:
         """Check every row by itself."""
@@ -293,7 +304,7 @@ class ScheduleChecks:
         s = self.schedule
         if s.copy is None or s.steps is None:
             raise Violation("copies", "the schedule has no columns of copies and steps")
-        for column in ("stages", "cpus", "memory_gb"):
+        for column in ("stages", "cpus", "memory_gb", "goes_on"):
             if getattr(s, column) is not None:
                 raise Violation("copies", f"the schedule has a column {column}, copies have none")
         self.refuse("copies", self.shared, "a copy holds its node whole and has no partner")
@@ -363,11 +374,7 @@ class ScheduleChecks:
             )
         if graphs is not None:
             self.mapped = MappedRuns(graphs, self.schedule, runs)
-            if self.mapped.fault is not None:
-                row, say = self.mapped.fault
-                job = int(self.schedule.job[row])
-                text = f"{self.name(row)}: {say}"
-                raise Violation("stages", text, row=int(self.number[row]), job=job)
+            self._refuse_row("stages", self.mapped.fault)
 
     def resources(self, runs: Runs) -> None:
         """Check CPUs and memory."""
@@ -378,11 +385,7 @@ class ScheduleChecks:
             raise Violation("resources", f"the schedule has {given} column of CPUs or memory")
         if conditions is not None:
             self.conditioned = ConditionedRuns(self.instance, conditions, s, runs)
-            if self.conditioned.fault is not None:
-                row, say = self.conditioned.fault
-                job = int(s.job[row])
-                text = f"{self.name(row)}: {say}"
-                raise Violation("resources", text, row=int(self.number[row]), job=job)
+            self._refuse_row("resources", self.conditioned.fault)
 
     def partners(self, runs: Runs) -> None:
         """Check that partners share the very same."""
@@ -481,10 +484,7 @@ class ScheduleChecks:
     def amounts(self) -> None:
         """Check that nodes have the CPUs and memory that jobs ask for, of the rows at hand."""
         if any_asked(self.workload):
-            found = too_much(self.instance, self.schedule)
-            if found is not None:
-                row, say = found
-                self.refuse("amounts", np.arange(len(self.schedule)) == row, say)
+            self._refuse_row("amounts", too_much(self.instance, self.schedule))
 
     def failures(self, runs: Runs) -> None:
         """Check that no run holds a node that is down, and note what runs lost."""
@@ -533,7 +533,7 @@ class ScheduleChecks:
         endless = whole == 0
         self.refuse("work", endless, "would take longer than 2**32 s for the whole job", runs.row)
         if self.instance.preemption != RESUME:
-            ran, again = last_runs(s.job[runs.row], ran, whole)
+            ran, again = last_runs(s.job[runs.row], ran, whole, runs.whole(s))
             self.refuse("work", again, "completes its job, which runs again", runs.row)
         if self.failing is not None:
             ran = self.failing.counted

@@ -6,7 +6,7 @@ The meanings are those of ``docs/semantics.md``. Each example says what the rows
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,10 +16,13 @@ from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
+from shadowprice.instances.failures.checkpointing import Checkpointing
+from shadowprice.instances.failures.node_failures import NodeFailures, merged
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.instance import Instance
+from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -98,6 +101,25 @@ class Example:
     instance: Instance
     rows: tuple[Row, ...]
     steps: Mapping[float, Step] = field(default_factory=dict)
+    go_on: tuple[tuple[int, float], ...] = ()
+    """Job and begin of the rows that go on."""
+
+
+def down(begin_s: float, end_s: float, interval_s: float, cost_s: float) -> NodeFailures:
+    """Node 0 fails once; jobs write checkpoints."""
+    rule = Checkpointing(interval_s, cost_s)
+    return merged(np.array([0]), np.array([begin_s]), np.array([end_s]), "faults", rule)
+
+
+TWO_CPUS = Cluster((Node(1, cpus=2.0, memory_gb=1.0),))
+BY_CPUS = Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64)))
+ONE_GPU = Cluster((Node(1, gpu_type="any"),))
+
+
+def again(decision: Decision) -> None:
+    """Stop job 0 and start it again at that moment."""
+    decision.stop(0)
+    assert decision.start(0)
 
 
 EXAMPLES = {
@@ -126,6 +148,7 @@ EXAMPLES = {
         ),
         ((0, 0, 1, 0, 2), (0, 0, 1, 2, 6), (1, 0, 1, 7, 11)),
         {2.0: lambda decision: decision.adjust(0, ((1.0, 1.0),))},
+        ((0, 2),),
     ),
     "quotas and graphs": Example(
         "An iteration takes 0.5 s of each stage and 2 x 128 MiB over 1 GiB/s between them, 0.75 s: four take 3 s. "
@@ -161,6 +184,7 @@ EXAMPLES = {
         ),
         ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4), (0, 0, 1, 4, 6)),
         {0.0: lambda decision: (decision.start(0), decision.join(1, 0))},
+        ((0, 4),),
     ),
     "sharing and types": Example(
         "Gangs of two on a GPU of each type: beside each other they do 1/2 a second on one type, and 1/4 on the other.",
@@ -332,6 +356,101 @@ EXAMPLES = {
         ((0, 0, 1, 0, 8), (1, 1, 1, 0, 4)),
         {0.0: lambda decision: decision.start_at(0, ((0, 1),), ((1.0, 1.0),))},
     ),
+    "failures and profiles": Example(
+        "Job 0 does 1/4 until 1, with half of the CPUs 1/8 until 2, when two seconds of progress are done: it writes a "
+        "checkpoint until 3, and loses what it does until the failure at 4. K = 2 floor(4 / 3) = 2: the first two "
+        "seconds of its run, 3/8. At full speed 5/8 are 2.5 s, with a checkpoint after two of them 3.5 s; all of job 1 "
+        "is 2 + 1 + 2. Had its clock begun anew at 1, it would have kept 1/4 + 2/8.",
+        Instance(TWO_CPUS, jobs(), conditions=BY_CPUS, failures=down(4.0, 5.0, 2.0, 1.0)),
+        ((0, 0, 1, 0, 1), (0, 0, 1, 1, 4), (0, 0, 1, 5, 8.5), (1, 0, 1, 8.5, 13.5)),
+        {
+            1.0: lambda decision: decision.adjust(0, ((1.0, 1.0),)),
+            5.0: lambda decision: decision.start(0),
+        },
+        ((0, 1),),
+    ),
+    "failures and profiles that change often": Example(
+        "Other CPUs cut the row, not the clock: the one checkpoint of each job is that after two seconds of progress. "
+        "At full speed throughout, job 0 is in the second half of writing it from 2.5 on.",
+        Instance(TWO_CPUS, jobs(), conditions=BY_CPUS, failures=down(90.0, 91.0, 2.0, 1.0)),
+        (
+            *((0, 0, 1, at, at + 0.5) for at in (0, 0.5, 1, 1.5, 2, 2.5)),
+            (0, 0, 1, 3, 5),
+            (1, 0, 1, 5, 10),
+        ),
+        {
+            at: lambda decision: decision.adjust(0, ((2.0, 1.0),))
+            for at in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+        },
+        tuple((0, at) for at in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)),
+    ),
+    "failures and sharing": Example(
+        "Job 0 does 1/4 until job 1 joins at 1, at half speed each. Its clock goes on: 1/8 until 2, a checkpoint until "
+        "3. That of job 1 begins at 1: 2/8 until 3, a checkpoint until 4. The failure at 4.5 strikes both: job 0 keeps "
+        "2 floor(4.5 / 3) = 2 s of progress, 1/4 + 1/8, job 1 2 floor(3.5 / 3) = 2 s, 2/8. Then each runs alone: 5/8 "
+        "in 2 + 1 + 0.5 s, and 3/4 in 2 + 1 + 1 s.",
+        Instance(ONE_GPU, jobs(), pair_throughputs=PAIRS, failures=down(4.5, 5.0, 2.0, 1.0)),
+        (
+            (0, 0, 1, 0, 1),
+            (0, 0, 1, 1, 4.5),
+            (1, 0, 1, 1, 4.5),
+            (0, 0, 1, 5, 8.5),
+            (1, 0, 1, 8.5, 12.5),
+        ),
+        {1.0: lambda decision: decision.join(1, 0), 5.0: lambda decision: decision.start(0)},
+        ((0, 1),),
+    ),
+    "restart and sharing": Example(
+        "Job 1 joins job 0 at 1, which is no preemption. At 2 job 0 is stopped and joins job 1 at that moment: what it "
+        "did in both rows is lost, 1/4 + 1/8. Job 1, a second of work, has done half of it and ends at 3; job 0 has "
+        "done 1/8 of its new run, and does 7/8 alone in 3.5 s.",
+        Instance(
+            ONE_GPU,
+            jobs(work=[4.0, 1.0]),
+            pair_throughputs=PAIRS,
+            preemption=Preemption.RESTART,
+        ),
+        (
+            (0, 0, 1, 0, 1),
+            (0, 0, 1, 1, 2),
+            (1, 0, 1, 1, 2),
+            (0, 0, 1, 2, 3),
+            (1, 0, 1, 2, 3),
+            (0, 0, 1, 3, 6.5),
+        ),
+        {
+            1.0: lambda decision: decision.join(1, 0),
+            2.0: lambda decision: (decision.stop(0), decision.join(0, 1)),
+        },
+        ((0, 1), (1, 2), (0, 3)),
+    ),
+    "restart and profiles": Example(
+        "With half of the CPUs from 1 and all of them from 2 job 0 has done 1/4 + 1/8 + 1/2 at 4, all in one run. It "
+        "is stopped and started again at that moment, on the same GPU: all of it is lost.",
+        Instance(TWO_CPUS, jobs(), conditions=BY_CPUS, preemption=Preemption.RESTART),
+        (
+            (0, 0, 1, 0, 1),
+            (0, 0, 1, 1, 2),
+            (0, 0, 1, 2, 4),
+            (0, 0, 1, 4, 8),
+            (1, 0, 1, 8, 12),
+        ),
+        {
+            1.0: lambda decision: decision.adjust(0, ((1.0, 1.0),)),
+            2.0: lambda decision: decision.adjust(0, ((2.0, 1.0),)),
+            4.0: again,
+        },
+        ((0, 1), (0, 2)),
+    ),
+    "charges and profiles": Example(
+        "After the second that its start costs job 0 does 1/4 until 2, and with half of the CPUs 1/4 until 4; other "
+        "CPUs cost nothing. Stopped and started again at that moment it pays for a start and a restart, 2 s, on the "
+        "GPU that it had, and does the other half in 2 s. Job 1 pays for a start.",
+        Instance(TWO_CPUS, jobs(), Overheads(1.0, 1.0, 1.0), conditions=BY_CPUS),
+        ((0, 0, 1, 0, 2), (0, 0, 1, 2, 4), (0, 0, 1, 4, 8), (1, 0, 1, 8, 13)),
+        {2.0: lambda decision: decision.adjust(0, ((1.0, 1.0),)), 4.0: again},
+        ((0, 2),),
+    ),
 }
 
 
@@ -375,6 +494,9 @@ def test_engine_and_verifier_agree_with_the_hand(name: str) -> None:
         strict=True,
     )
     assert sorted(rows) == sorted(example.rows), example.why
+    going = s.continues
+    assert (s.goes_on is not None) == bool(example.go_on)
+    assert sorted(zip(s.job[going], s.start_s[going], strict=True)) == sorted(example.go_on)
     verify(done.instance, s)
     last = int(s.end_s.argmax())
     for by_s in (-(2.0**-20), 2.0**-20):
@@ -400,3 +522,37 @@ def test_cores_ask_for_no_cpus() -> None:
     cluster = Cluster((Node(1), Node(2, gpu_type="cores", cpus=8.0)))
     with pytest.raises(InputError, match="holds 1 cores and asks for 2 CPUs beside them"):
         Instance(cluster, jobs(allowed_types=["", "cores"], cpus=[0.0, 2.0]))
+
+
+EITHER_WAY: Mapping[str, frozenset[tuple[int, float]]] = {
+    # Beginning there, too, job 0 would write one checkpoint.
+    "failures and profiles that change often": frozenset((0, at) for at in (0.5, 1.0, 1.5, 3.0)),
+    # In one run or in two, it is lost.
+    "restart and sharing": frozenset({(0, 1.0)}),
+    "restart and profiles": frozenset({(0, 1.0), (0, 2.0)}),
+}
+"""Rows of examples that might as well begin a run, for what comes of it is the same."""
+
+
+@pytest.mark.parametrize("name", [name for name, each in EXAMPLES.items() if each.go_on])
+def test_which_rows_go_on_is_checked(name: str) -> None:
+    """Who is said to go on instead of to begin, or the other way round, is refused; so is who goes on from nothing."""
+    example = EXAMPLES[name]
+    done = run(example.instance, Scripted(example.steps))
+    s = done.schedule
+    assert s.goes_on is not None
+    for row in range(len(s)):
+        flags = s.goes_on.copy()
+        flags[row] ^= True
+        if (int(s.job[row]), float(s.start_s[row])) in EITHER_WAY.get(name, ()):
+            verify(done.instance, replace(s, goes_on=flags))
+        else:
+            with pytest.raises(Violation):
+                verify(done.instance, replace(s, goes_on=flags))
+        following = (s.job == s.job[row]) & (s.start_s == s.end_s[row])
+        if s.goes_on[following].any():
+            kept = np.arange(len(s)) != row
+            rest = {each.name: getattr(s, each.name) for each in fields(s)}
+            rest = {name: each[kept] for name, each in rest.items() if each is not None}
+            with pytest.raises(Violation):
+                verify(done.instance, replace(s, **rest))

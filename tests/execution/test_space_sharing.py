@@ -540,7 +540,7 @@ CORRUPTIONS: dict[Callable[[pd.DataFrame, int], pd.DataFrame], set[str]] = {
     unknown_partner: {"row"},
     another_node: {"partner", "row", "type"},
     ends_early: {"partner", "row"},
-    both_alone: {"capacity", "work", "overhead"},
+    both_alone: {"capacity", "work", "overhead", "goes_on"},
 }
 
 

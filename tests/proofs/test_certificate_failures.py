@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import Engine, run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.failures.checkpointing import Checkpointing
@@ -145,13 +144,12 @@ class Together:
 
     def decide(self, state: State) -> Decision:
         decision = Decision(state)
-        if state.arrived:
-            decision.start(0)
+        if state.waiting and decision.start(0):
             decision.join(1, 0)
         return decision
 
 
-def test_jobs_do_not_share_gpus_of_nodes_that_fail() -> None:
+def test_jobs_share_gpus_of_nodes_that_fail() -> None:
     kind = ("a", 1)
     table = Throughputs(("v100",), {kind: (1.0,)}, pairs={("v100", kind, kind): (0.5, 0.5)})
     jobs = Workload.from_columns(
@@ -174,9 +172,15 @@ def test_jobs_do_not_share_gpus_of_nodes_that_fail() -> None:
     )
     instance = Instance(cluster, jobs, pair_throughputs=table)
     verify(instance, shared)
-    assert rule_broken(replace(instance, failures=failures([])), shared.to_frame()) == "partner"
-    with pytest.raises(PolicyError, match="lets jobs share GPUs of nodes that fail"):
-        run(replace(instance, failures=failures([])), Together())
+    verify(replace(instance, failures=failures([])), shared)
+    # Each saves a second of progress, an eighth of its work, before the node fails at 1.5, and does the rest anew.
+    failing = replace(instance, failures=failures([(0, 1.5, 2.0)], 1.0))
+    done = run(failing, Together())
+    s = done.schedule
+    assert s.start_s.tolist() == [0.0, 0.0, 2.0, 2.0]
+    assert s.end_s.tolist() == [1.5, 1.5, 9.0, 9.0]
+    verify(done.instance, s)
+    assert rule_broken(failing, shared.to_frame()) == "down"
 
 
 # Faults in the engine, one by one: the verifier finds each.

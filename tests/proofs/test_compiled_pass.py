@@ -160,13 +160,14 @@ def test_what_is_not_plain_is_left_to_the_rules() -> None:
     charged = replace(instance, overheads=sp.Overheads(start_s=1.0))
     assert not scan(charged, run(charged, policy("fifo")).schedule)
     assert not scan(instance, replace(schedule, cpus=np.ones(1)))
+    assert not scan(instance, replace(schedule, goes_on=np.zeros(1, dtype=bool)))
     assert not compiled_pass.holds(instance, schedule, run_speed.alone_ticks(instance))
 
 
 KNOWN = {
     sp.Instance: "cluster workload overheads pair_throughputs graphs conditions copies until_complete "
     "failures stopped_s preemption",
-    sp.Schedule: "job node gpus start_s end_s overhead_s partner stages cpus memory_gb copy steps shared_gpu",
+    sp.Schedule: "job node gpus start_s end_s overhead_s partner stages cpus memory_gb copy steps shared_gpu goes_on",
     sp.Overheads: "start_s restart_s migration_s restart_by_gpus",
     sp.Cluster: "nodes quotas",
     Node: "gpus gpu_type cpus memory_gb intra_gb_per_s nic_gb_per_s price_per_hour rack whole_cpus",

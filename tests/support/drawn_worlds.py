@@ -91,7 +91,7 @@ def drawn(features: tuple[str, ...], seed: int) -> World:
     if "failures" in draw:
         begin = random.randrange(4)
         down = (random.randrange(len(nodes)), begin, begin + random.randint(1, 2))
-        world = replace(world, down=(down,))
+        world = replace(world, **_failures(draw, len(nodes), down, seed))
     if "window" in draw:
         first = random.randrange(len(jobs))
         world = replace(world, window=(first, random.randint(first + 1, len(jobs))))
@@ -285,6 +285,23 @@ def _pairs(
                     both.append(alone * random.choice(shares))
                 found[kind, one, other, gang] = (both[0], both[1])
     return found
+
+
+def _failures(
+    draw: _Draw, nodes: int, first: tuple[int, int, int], seed: int
+) -> dict[str, tuple[object, ...] | None]:
+    """More downtimes, and checkpoints; by numbers of their own, so that all else stays what it was."""
+    own = Random(f"failures {' '.join(sorted(draw.features))} {seed}")
+    down, begin = [first], first[2]
+    for _ in range(own.choice((0, 1, 2))):
+        begin += own.randint(1, 2)
+        down.append((own.randrange(nodes), begin, begin + 1))
+        begin += 1
+    rule = None
+    if not draw.features & {"restart", "copies"} and own.random() < 0.7:
+        cost = own.choice((Fraction(0), EIGHTH, HALF, ONE))
+        rule = own.choice((EIGHTH, HALF, ONE, Fraction(2))), cost
+    return {"down": tuple(down), "checkpoints": rule}
 
 
 def _quotas(

@@ -164,6 +164,14 @@ EVERY = {
         *(run(j, 0, 10, [0, 1, 0]) for j in range(2)),
         least("priced-fluid-of-amounts", None, [1, 1, 1]),
     ),
+    "who begins again where he could go on": certificate(
+        MACHINE,
+        CELLS,
+        job(0, 10, profile=0),
+        run(0, 0, 4, [0, 1, 0]),
+        run(0, 4, 12, [0, 1, 0], overhead=2, goes_on=False),
+        restart=[[1, 2]],
+    ),
     "graphs": certificate(
         NETWORK,
         node(0, 3),

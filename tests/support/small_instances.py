@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.copies import CopyRules
+from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
@@ -137,8 +139,12 @@ def failures_of(world: World) -> NodeFailures | None:
         list(column)
         for column in zip(*sorted(world.down, key=lambda d: d[1:2] + d[:1]), strict=True)
     )
+    interval, cost = map(float, world.checkpoints or (math.inf, 0))
     return NodeFailures(
-        np.array(node, dtype=np.int64), np.array(down, dtype=float), np.array(up, dtype=float)
+        np.array(node, dtype=np.int64),
+        np.array(down, dtype=float),
+        np.array(up, dtype=float),
+        checkpoints=Checkpointing(interval, cost),
     )
 
 

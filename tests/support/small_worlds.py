@@ -102,7 +102,11 @@ class SmallCopies:
 
 @dataclass(frozen=True)
 class World:
-    """All that is given. ``pairs`` are rates (kind, model, model, gang) of two jobs on the same GPUs."""
+    """All that is given.
+
+    ``pairs`` are rates (kind, model, model, gang) of two jobs on the same GPUs, ``down`` nodes with the times from and
+    to which they are down, ``checkpoints`` progress between two and the time of one [s].
+    """
 
     features: tuple[str, ...]
     seed: int
@@ -114,6 +118,7 @@ class World:
     charges: tuple[Fraction, Fraction, Fraction] = (Fraction(0), Fraction(0), Fraction(0))
     quotas: tuple[tuple[int, Mapping[str, int]], ...] = ()
     down: tuple[tuple[int, int, int], ...] = ()
+    checkpoints: tuple[Fraction, Fraction] | None = None
     window: tuple[int, int] | None = None
     stopped: int | None = None
     restarts: bool = False

@@ -58,9 +58,7 @@ class Wild:
 
     def _begin(self, draw: random.Random, state: State, decision: Decision, job: int) -> None:
         """Start a job in one of the ways that there are; the plain one last, so that nobody starves."""
-        # No rule says what jobs that share save on a node that fails.
-        shares = state.sharing and state.environment.checkpoints is None
-        if shares and draw.random() < 0.6:
+        if state.sharing and draw.random() < 0.6:
             partners = [*decision.starts, *(j for j in state.running if j not in decision.stops)]
             if any(decision.join(job, other) for other in partners if other != job):
                 return

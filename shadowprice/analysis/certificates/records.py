@@ -396,6 +396,7 @@ def runs(instance: Instance, schedule: Schedule) -> Iterator[Record]:
     """Runs in order of start, then job: rows of one job that start together are one, of copies each row."""
     order = np.lexsort((schedule.node, schedule.job, schedule.start_s))
     more = _PieceFields(instance, schedule)
+    begins = schedule.begins_again
     last: Record | None = None
     for row, record in _rows(schedule, order):
         node, gpus = record.pop("node"), record.pop("gpus")
@@ -406,6 +407,8 @@ def runs(instance: Instance, schedule: Schedule) -> Iterator[Record]:
         if last is not None:
             yield last
         last = {**record, "pieces": [[node, gpus, *more.of(row)]]}
+        if begins[row]:
+            last["goes_on"] = False
     if last is not None:
         yield last
 

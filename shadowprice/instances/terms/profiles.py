@@ -30,6 +30,7 @@ class ProfilesTerm(SpeedFactor):
     """
 
     feature: ClassVar[Feature] = Feature.PROFILES
+    in_place: ClassVar[bool] = True
 
     def __init__(
         self, sensitivity: Sensitivity, share: tuple[float, float], part: Sequence[float]
@@ -41,10 +42,6 @@ class ProfilesTerm(SpeedFactor):
         if not fields.get(Feature.PROFILES):
             cpus, memory_gb = (each * self._part[job] for each in self._share)
             fields[Feature.PROFILES] = tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
-
-    def carries_on(self, before: Fields, after: Fields) -> bool:
-        """True always: what changes is the field."""
-        return True
 
     def speed(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Speed of the slowest worker.

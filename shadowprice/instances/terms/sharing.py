@@ -25,6 +25,7 @@ class SharingTerm(Rate):
     """
 
     feature: ClassVar[Feature] = Feature.SHARING
+    in_place: ClassVar[bool] = True
 
     def __init__(
         self, shared_s: Callable[[int, int, int], float], type_of_node: Sequence[int]
@@ -37,11 +38,6 @@ class SharingTerm(Rate):
         if partner == ALONE:
             return None
         return max(self._shared_s(job, partner, self._types[node]) for node, _ in pieces)
-
-    def carries_on(self, before: Fields, after: Fields) -> bool:
-        """True if it shared its GPUs, or does now."""
-        partners = (each.get(Feature.SHARING, ALONE) for each in (before, after))
-        return any(partner != ALONE for partner in partners)
 
     def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
         """Partner of each row."""

@@ -39,16 +39,15 @@ class Term:
     ----------
     feature : Feature
         Its name, also that of its field.
+    in_place : bool
+        True if its field may change while a run goes on.
     """
 
     feature: ClassVar[Feature]
+    in_place: ClassVar[bool] = False
 
     def complete(self, job: int, pieces: Pieces, fields: dict[Feature, Any]) -> None:
         """Fill in the term's own field of a run that begins, where the policy left it open."""
-
-    def carries_on(self, before: Fields, after: Fields) -> bool:
-        """True if a run that stops and begins on the same GPUs at one moment is one run, with another field."""
-        return False
 
     def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
         """Columns of the schedule that show the term's field, from the runs that have fields; O(rows)."""

@@ -125,7 +125,7 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
         {"part", "spread", "widths", "profile", "sort", "beside", "graph", "work", "steps", "rate"}
         | {"quota", "worth", "deadline"},
     ),
-    "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "copy", "steps"}),
+    "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "goes_on", "copy", "steps"}),
     "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values", "exponent"}),
     "part": (set(), {"cut", "at", "first", "grid", "prices"}),
     "claim": ({"class", "bound", "ratio", "instance", "file"}, {"cost", "earned"}),

@@ -19,7 +19,11 @@ Held = tuple[tuple[int, int], ...]
 
 
 class Begun:
-    """A job that is begun: its last run, what it owes, and its progress at every pace."""
+    """A job that is begun: its last run, what it owes, and its progress at every pace.
+
+    Of a run that goes on: its time without overheads, its progress, that of each of its parts with their paces, and
+    what was done before it.
+    """
 
     def __init__(self) -> None:
         self.end, self.owed = 0, 0
@@ -27,6 +31,21 @@ class Begun:
         self.changes = False
         self.done, self.all = 0, 1
         self.pace = 1
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a run."""
+        self.elapsed, self.made = 0, 0
+        self.parts: list[tuple[int, int]] = []
+        self.before = self.done, self.all
+
+    def back_to(self, saved: int) -> None:
+        """Count of the last run no more ticks than these, its first."""
+        self.done, self.all = self.before
+        for pace, ran in self.parts:
+            self.pace, kept = pace, min(ran, saved)
+            self.go(kept)
+            saved -= kept
 
     def go(self, ticks: int) -> None:
         """Count ticks at the pace of the last run: ``all`` is all of the job, a multiple of its every pace."""
@@ -169,6 +188,10 @@ class GangSchedule:
             self.quotas.hold(j, run, whole_gpus // (1 + ("partner" in run)), begins=begins)
         self.charge(j, job, run, held, begins=begins)
         job.pace = self.pace(j, run, more)
+        if begins:
+            if self.restarts:  # What was done before is lost.
+                job.done = 0
+            job.begin()
         self.progress(j, job, run)
         fine = end % self.round == 0 or self.ends[j]
         need(fine, f"{which} ends within a round, and its job does not")
@@ -234,7 +257,11 @@ class GangSchedule:
         before = job.changes
         job.changes = "partner" in run or "profile" in self.given.more.get(j, ())
         on = bool(job.end) and run["start"] == job.end and held == job.held
-        return on and (job.changes or before)
+        on = on and (job.changes or before)
+        said = run.get("goes_on", on)
+        fine = type(said) is bool and (on or not said)
+        need(fine, f"job {j} at tick {run['start']}: goes_on is {said!r:.80}, and it begins")
+        return bool(said)
 
     def charge(self, j: int, job: Begun, run: Record, held: Held, *, begins: bool) -> None:
         """One run at a time, whose overhead is paid first."""
@@ -308,24 +335,22 @@ class GangSchedule:
     def progress(self, j: int, job: Begun, run: Record) -> None:
         """Count a run, which completes its job with the tick that completes its work."""
         start, end, rule = run["start"] + run["overhead"], run["end"], self.given.checkpoints
-        ran, idle = end - start, end == start
-        saved = ran
+        ran, idle, saved, short = end - start, end == start, 0, False
         if rule:
             need(end < rule["until"], f"job {j} runs when nobody knows which nodes are down")
-            need("partner" not in run, f"job {j} has a partner on nodes that fail")
-            cycles, rest = divmod(ran, rule["interval"] + rule["cost"])
+            job.elapsed += ran
+            cycles, rest = divmod(job.elapsed, rule["interval"] + rule["cost"])
             saved = cycles * rule["interval"]
-            ran = saved + min(rest, rule["interval"])
+            made = saved + min(rest, rule["interval"])
             idle |= bool(rule["cost"]) and (rest == 0 or rest > rule["interval"])
-            if not self.given.cut_short(j, run):
-                saved = ran
-        if self.restarts:  # What was done before is lost.
-            need("partner" not in run, f"job {j} has a partner and restarts when preempted")
-            job.done = 0
+            ran, job.made = made - job.made, made
+            job.parts.append((job.pace, ran))
+            short = self.given.cut_short(j, run)
         job.go(ran)
         left = job.left()
         if left > 0:
-            job.go(saved - ran)
+            if short:
+                job.back_to(saved)
             return
         need(left > -1 and not idle, f"job {j} holds GPUs after the end of its work")
         self.ends[j] = end

@@ -196,7 +196,7 @@ let fields_beyond = [
   "header", ["placement"; "window"; "stopped"; "preemption"; "utility"; "round"; "rounds"; "types"];
   "node", ["cpus"; "memory"];
   "job", ["part"; "spread"; "widths"; "profile"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"; "quota"; "worth"; "deadline"];
-  "run", ["partner"; "copy"; "steps"];
+  "run", ["partner"; "goes_on"; "copy"; "steps"];
 ]
 
 let position kind = 

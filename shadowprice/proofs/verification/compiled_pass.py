@@ -99,7 +99,7 @@ class CompiledPass:
     def goes_on(self, segment: Schedule) -> bool:
         """Look at the rows of a segment, the last first; False if they break a rule, or are not of the kind."""
         s, in_line = segment, np.ascontiguousarray
-        further = (s.stages, s.cpus, s.memory_gb, s.copy, s.steps, s.shared_gpu)
+        further = (s.stages, s.cpus, s.memory_gb, s.copy, s.steps, s.shared_gpu, s.goes_on)
         if any(column is not None for column in further):
             return False
         if (s.partner >= 0).any() or s.overhead_s.any():

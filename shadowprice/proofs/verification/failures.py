@@ -7,6 +7,9 @@ checkpoints and C ticks for one,
 - its progress is I for each whole I + C in e, and of the rest what is within I;
 - saved of it is I for each whole I + C.
 
+A run is in *parts* where its partner, its CPUs or its memory changed. The ticks e are those of all its parts: each has
+made the progress until its end less that until its beginning, at its own pace, and what is saved is of the first.
+
 A run is *cut short* if it ends at the moment at which a node that it holds goes down. If the job runs again,
 only what such a run had saved counts of it, and it must not have completed the job; if not, all of its
 progress counts, as of any other run: then it is complete or it never will be.
@@ -31,36 +34,42 @@ Mask = NDArray[np.bool_]
 
 
 class FailingRuns:
-    """Runs of gangs on nodes that fail; O((R + F) log F) for R rows and F faults.
+    """Parts of runs of gangs on nodes that fail; O((R + F) log F) for R rows and F faults.
 
     Attributes
     ----------
     counted : ndarray of int, shape (runs,)
-        Progress of every run that counts as work of its job [ticks].
+        Progress of every part that counts as work of its job [ticks].
     writing : ndarray of bool, shape (runs,)
-        True for each run whose last tick, if it has any, makes no progress.
+        True for each part whose last tick, if it has any, makes no progress.
     """
 
     def __init__(self, failures: NodeFailures, schedule: Schedule, runs: Runs) -> None:
         self._failures, self._schedule, self._runs = failures, schedule, runs
         s = schedule
-        elapsed = ticks_of(s.end_s - s.start_s - s.overhead_s)[runs.row]
+        lasts = ticks_of(s.end_s - s.start_s - s.overhead_s)[runs.row]
+        number = runs.whole(s)
+        elapsed = _sums(lasts, number)
         rule = failures.checkpoints
         # Without checkpoints one interval is longer than any run.
         interval = min(rule.interval_s, 2.0**34) * run_speed.TICKS_PER_S
         cycle = int(interval) + int(rule.cost_s * run_speed.TICKS_PER_S)
         saved, rest = elapsed // cycle * int(interval), elapsed % cycle
-        self._progress = saved + np.minimum(rest, int(interval))
+        until = saved + np.minimum(rest, int(interval))
+        since = np.where(lasts < elapsed, np.append(0, until[:-1]), 0)
+        self._progress = until - since
         writing = (rest == 0) | (rest > interval)
-        self.writing: Mask = writing if rule.cost_s else elapsed == 0
+        self.writing: Mask = writing if rule.cost_s else lasts == 0
         job = s.job[runs.row]
         again = np.zeros(len(job), dtype=bool)
-        again[:-1] = job[1:] == job[:-1]
+        again[:-1] = (job[1:] == job[:-1]) & (number[1:] != number[:-1])
         self._down, ends_down = rows_at_faults(failures, schedule)
         short = np.zeros(len(runs.row), dtype=bool)
         np.logical_or.at(short, runs.piece, ends_down[runs.order])
         self._lost = short & again
-        self.counted = np.where(self._lost, saved, self._progress)
+        kept = np.full(len(job), np.iinfo(np.int64).max)
+        kept[number[self._lost]] = saved[self._lost]
+        self.counted = np.clip(kept[number] - since, 0, self._progress)
 
     def faults(self) -> Iterator[tuple[str, Mask, str]]:
         """Rules with the rows that break them and what was expected."""
@@ -68,21 +77,22 @@ class FailingRuns:
         yield "down", self._down, "the node is down during the run"
         say = f"goes on after {known_s} s, and faults are known until then only"
         yield "down", s.end_s >= known_s, say
-        yield "partner", s.partner >= 0, "shares GPUs, where nodes fail every job runs alone"
 
     def completing(self, whole: run_speed.Ticks) -> Mask:
-        """True for each run that completed its job, which runs again.
+        """True for the last part of each run that completed its job, which runs again.
 
         Parameters
         ----------
         whole : ndarray of int, shape (runs,)
-            Time of the whole job [ticks] as each run goes.
+            Time of the whole job [ticks] as each part goes.
         """
         job, found = self._schedule.job[self._runs.row], np.zeros(len(whole), dtype=bool)
+        number = self._runs.whole(self._schedule)
         for run in np.flatnonzero(self._lost).tolist():
             first = int(np.searchsorted(job, job[run]))
+            begun = int(np.searchsorted(number, number[run]))
             # Shares of runs at one pace add up without fractions, and most jobs have one pace.
-            ran = [*self.counted[first:run].tolist(), int(self._progress[run])]
+            ran = [*self.counted[first:begun].tolist(), *self._progress[begun : run + 1].tolist()]
             pace = int(whole[run])
             short, _ = run_speed.done_and_over(ran, whole[first : run + 1].tolist(), pace)
             found[run] = not short
@@ -119,3 +129,13 @@ def outages_before(failures: NodeFailures, schedule: Schedule) -> NDArray[np.int
         downs, rows = np.sort(failures.down_s[failures.node == node]), s.node == node
         count[rows] = np.searchsorted(downs, s.start_s[rows], side="right")
     return count
+
+
+def _sums(ticks: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums of each entry and those before it that have its number, which are side by side."""
+    if not len(ticks):
+        return ticks
+    total = np.cumsum(ticks)
+    first = np.append(True, number[1:] != number[:-1])
+    before: NDArray[np.int64] = (total - ticks)[first]
+    return total - before[number]

@@ -1,4 +1,7 @@
-"""Runs of jobs that lose their work when preempted, as the verifier sees them: a job's last run has to do all of it."""
+"""Runs of jobs that lose their work when preempted, as the verifier sees them: a job's last run has to do all of it.
+
+A run may be cut into several, where its partner, its CPUs or its memory changed: then all of these count.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,31 @@ RESUME = "resume"
 
 
 def last_runs(
-    job: NDArray[np.int64], ran: NDArray[np.int64], whole: run_speed.Ticks
+    job: NDArray[np.int64],
+    ran: NDArray[np.int64],
+    whole: run_speed.Ticks,
+    number: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Progress that counts of every run, and True for each that completed its job, which runs again.
+    """Progress that counts of every part of a run, and True where one completed its job, which runs again.
 
     Parameters
     ----------
     job, ran : ndarray of int, shape (runs,)
-        Jobs of runs in order of job and start, and progress of these [ticks].
+        Jobs of the parts in order of job and start, and progress of these [ticks].
     whole : ndarray of int, shape (runs,)
-        Time of the whole job [ticks] as each run goes.
+        Time of the whole job [ticks] as each goes.
+    number : ndarray of int, shape (runs,)
+        Run of which each is a part.
     """
-    again = np.diff(job, append=-1) == 0
-    return np.where(again, 0, ran), again & (ran >= whole)
+    ends = np.diff(number, append=-1) != 0
+    again = ends & (np.diff(job, append=-1) == 0)
+    lost = np.isin(number, number[again])
+    completes = again & (ran >= whole)
+    for last in np.flatnonzero(again & ~completes).tolist():
+        first = int(np.searchsorted(number, number[last]))
+        if first < last:
+            parts = slice(first, last + 1)
+            pace = int(whole[last])
+            short, _ = run_speed.done_and_over(ran[parts].tolist(), whole[parts].tolist(), pace)
+            completes[last] = not short
+    return np.where(lost, 0, ran), completes

@@ -45,7 +45,7 @@ KNOWS = frozenset(
 """Features of instances whose schedules can be checked segment by segment: what is held together is rows alone."""
 
 _COLUMNS = ("job", "node", "gpus", "start_s", "end_s", "overhead_s", "partner")
-_OTHERS = ("stages", "cpus", "memory_gb", "copy", "steps", "shared_gpu")
+_OTHERS = ("stages", "cpus", "memory_gb", "copy", "steps", "shared_gpu", "goes_on")
 
 ORDER = "order"
 """Rule about the order of rows."""

@@ -6,7 +6,7 @@ not by the code the engine uses for single runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -46,10 +46,10 @@ def sorted_further(order: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDAr
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of gangs in order of job, then start.
+    """Runs of gangs in order of job, then start, cut where a partner, CPUs or memory change.
 
     ``order`` sorts the rows by run, ``piece`` is the run of each, ``first`` where each run begins
-    and ``row`` the row there.
+    and ``row`` the row there. Whole runs, from a beginning to the last that goes on from it, are :meth:`whole`.
     """
 
     row: NDArray[np.int64]
@@ -87,7 +87,27 @@ class Runs:
         return moved
 
     def goes_on(self, schedule: Schedule) -> NDArray[np.bool_]:
-        """True for each run that is no beginning: the job keeps its GPUs while its partner, CPUs or memory change."""
+        """True for each that is no beginning: as the schedule says, which may be wrong, else where it may be none."""
+        said = schedule.goes_on
+        return self.may_go_on(schedule) if said is None else said[self.row]
+
+    def faults(
+        self, schedule: Schedule
+    ) -> Iterator[tuple[NDArray[np.bool_], str, NDArray[np.int64]]]:
+        """Rows that are said to go on and may not: the entries, what was expected, and their rows."""
+        said = schedule.goes_on
+        if said is not None:
+            apart = said[self.order] != said[self.row[self.piece]]
+            yield apart, "goes on, or begins, apart from the rest of its gang", self.order
+            say = "goes on from no row of its job that ends then, on the same GPUs, and may change"
+            yield said[self.row] & ~self.may_go_on(schedule), say, self.row
+
+    def whole(self, schedule: Schedule) -> NDArray[np.int64]:
+        """Number of the whole run of each, in order, from 0."""
+        return np.cumsum(~self.goes_on(schedule)) - 1
+
+    def may_go_on(self, schedule: Schedule) -> NDArray[np.bool_]:
+        """True for each that begins as one of its job ends, on its GPUs, where partners, CPUs or memory may change."""
         s, row = schedule, self.row
         changes = ((s.partner >= 0) | (s.cpus is not None))[row]
         stays = np.zeros(len(row), dtype=bool)

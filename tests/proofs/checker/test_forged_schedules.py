@@ -97,6 +97,21 @@ STEPS = [[1, 4], [2, 6]]
 steps = of(node(0, 3), job(0, 10, 2), job(1, 10, 3), start=2, restart=STEPS)
 SLOWER = {"kind": "profile", "profile": 0, "cells": [[1, 1, 1], [0, 0, "1/2"]]}
 changing = of(node(0, 1, cpus=9, memory=9), SLOWER, job(0, 10, profile=0), start=2)
+clocked = of(
+    node(0, 1, cpus=9, memory=9),
+    {"kind": "checkpoints", "interval": 10, "cost": 5, "until": 99},
+    SLOWER,
+    job(0, 20, profile=0),
+    {"kind": "fault", "node": 0, "down": 30, "up": 40},
+    about=CLASS.replace("schedules", "schedules on nodes that fail"),
+)
+forgetting = of(
+    node(0, 1, cpus=9, memory=9),
+    SLOWER,
+    job(0, 10, profile=0),
+    about=f"{CLASS}, jobs restart when preempted",
+    preemption="restart",
+)
 uneven = of(
     node(0, 1, cpus=9, memory=9), node(1, 1, cpus=9, memory=9), SLOWER, job(0, 10, 2, profile=0)
 )
@@ -438,6 +453,38 @@ CASES = {
         [run(0, 7, 17, [0, 1, 1])],
         [run(0, 8, 18, [0, 1, 1])],
         "owes 2 ticks of overhead",
+    ),
+    "who is said to begin pays, though he could go on": (
+        partial(changing, run(0, 0, 7, [0, 1, 0], overhead=2)),
+        [run(0, 7, 17, [0, 1, 1])],
+        [run(0, 7, 17, [0, 1, 1], goes_on=False)],
+        "owes 2 ticks of overhead",
+    ),
+    "nobody goes on after a pause": (
+        partial(changing, run(0, 0, 7, [0, 1, 0], overhead=2)),
+        [run(0, 8, 20, [0, 1, 1], overhead=2)],
+        [run(0, 8, 18, [0, 1, 1], goes_on=True)],
+        "goes_on is True, and it begins",
+    ),
+    # Six ticks at full speed and four at half of it, a checkpoint, ten and another: 6/20 + 14/40 are kept.
+    "the clock of checkpoints goes on with a run": (
+        partial(clocked, run(0, 0, 6, [0, 1, 0]), run(0, 6, 30, [0, 1, 1])),
+        [run(0, 40, 47, [0, 1, 0])],
+        [run(0, 40, 49, [0, 1, 0])],
+        "after the end of its work",
+    ),
+    # Of the second run ten ticks at half speed are kept: 6/20 + 10/40.
+    "the clock of checkpoints begins with a run": (
+        partial(clocked, run(0, 0, 6, [0, 1, 0]), run(0, 6, 30, [0, 1, 1], goes_on=False)),
+        [run(0, 40, 49, [0, 1, 0])],
+        [run(0, 40, 47, [0, 1, 0])],
+        "2 ticks short",
+    ),
+    "a run that goes on has not lost its beginning": (
+        partial(forgetting, run(0, 0, 5, [0, 1, 0])),
+        [run(0, 5, 15, [0, 1, 1])],
+        [run(0, 5, 15, [0, 1, 1], goes_on=False)],
+        "10 ticks short",
     ),
     "the slowest piece of a profile counts": (
         uneven,
