@@ -493,7 +493,7 @@ class GivenInstance:
         return f"preemptive schedules{self.where()} in which {which}"
 
     def restarts(self) -> str:
-        """Whether jobs lose their work when preempted."""
+        """Words for jobs that lose their work when preempted."""
         return ", jobs restart when preempted" if "preemption" in self.header else ""
 
     def where(self) -> str:
