@@ -228,7 +228,7 @@ class Engine:
         self.stopped = False
 
     def _ledger(self, gpus: Allocator, pool_of_node: Sequence[int]) -> Allocator:
-        """Who holds what of the cluster, GPUs by a placement."""
+        """Ledger of who holds what of the cluster, GPUs by a placement."""
         return ledger_of(self.instance, gpus, pool_of_node)
 
     def loop(self) -> None:

@@ -83,7 +83,7 @@ class LeaseAmounts:
         self.demands.append(replace(demand_of(job), by_share=not self.shared))
 
     def resource(self, pool_of_node: Sequence[int]) -> CpusAndMemory | None:
-        """What the placement looks at beside GPUs; None where it does not."""
+        """CPUs and memory that the placement looks at beside GPUs; None where it does not."""
         if not self.counted or self.by_policy:
             return None
         return CpusAndMemory([capacity_of(node) for node in self.nodes], self.demands, pool_of_node)

@@ -55,7 +55,7 @@ class RealEngine(Engine):
         self._quarantined = [0] * len(run.devices.nodes)
 
     def _ledger(self, gpus: Allocator, pool_of_node: Sequence[int]) -> Allocator:
-        """Who holds what, with the CPUs and memory of leases as hosts have them."""
+        """Ledger of who holds what, with the CPUs and memory of leases as hosts have them."""
         self.amounts = self.run.amounts.resource(pool_of_node)
         return with_resources(gpus, self.instance, self.amounts)
 

@@ -1,4 +1,4 @@
-"""Who holds what: GPUs by a placement, and what jobs hold beside them."""
+"""Ledger of who holds what: GPUs by a placement, and what jobs hold beside them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shadowprice.solvers.job_table import JobTable
 
 
-class Ledger(Allocator):
+class ResourceLedger(Allocator):
     """Free GPUs, given out only where there is room for all that a job holds beside them.
 
     Taking looks at all nodes once jobs hold something on nodes that may be in their way; GPUs without room for it
@@ -247,4 +247,4 @@ def with_resources(gpus: Allocator, instance: Instance, amounts: CpusAndMemory |
     if quotas is not None:
         names = instance.pools.names
         resources.append(TenantQuotas(quotas, names.index(CORES) if CORES in names else -1))
-    return Ledger(gpus, resources, amounts) if resources or amounts is not None else gpus
+    return ResourceLedger(gpus, resources, amounts) if resources or amounts is not None else gpus

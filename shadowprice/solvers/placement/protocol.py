@@ -25,7 +25,7 @@ class Allocator(ABC):
     type, or all nodes where types make no difference.
 
     A placement says where free GPUs are. What begins with :meth:`arrive` below has a default that is right where
-    jobs hold whole GPUs and nothing beside them; a :class:`~shadowprice.solvers.placement.ledger.Ledger` over a
+    jobs hold whole GPUs and nothing beside them; a :class:`~shadowprice.solvers.placement.ledger.ResourceLedger` over a
     placement counts what else they hold.
 
     Attributes

@@ -1,4 +1,4 @@
-"""What jobs hold beside GPUs, by place: how much of it there is, and who may begin to hold it."""
+"""Resources that jobs hold beside GPUs, by place: how much there is, and who may begin to hold it."""
 
 from __future__ import annotations
 

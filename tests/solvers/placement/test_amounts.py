@@ -12,7 +12,7 @@ from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.amounts import AmountsDemand, NodeCapacity, no_room
 from shadowprice.solvers.placement.amounts import CpusAndMemory
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.ledger import Ledger
+from shadowprice.solvers.placement.ledger import ResourceLedger
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.registry import placement
 from support.states import nobody
@@ -71,7 +71,7 @@ def test_a_gang_starts_where_there_is_room_and_nowhere_else(
     cluster = Cluster(tuple(Node(node.gpus) for node in nodes))
     pools = [0] * len(nodes)
     amounts = CpusAndMemory(nodes, demands, pools)
-    allocator = Ledger(Count().allocator(cluster, pools), (), amounts)
+    allocator = ResourceLedger(Count().allocator(cluster, pools), (), amounts)
     allocator.arrive(nobody(), range(len(demands)))
     books = Books(nodes, demands)
     for _ in range(8):
@@ -132,7 +132,7 @@ def test_placements_keep_their_rule_on_what_is_left() -> None:
     demands = [AmountsDemand(2, 7.0), AmountsDemand(2, 0.0), AmountsDemand(1, 2.0)]
     cluster = Cluster.parse("2x4")
     amounts = CpusAndMemory(nodes, demands, [0, 0])
-    allocator = Ledger(placement("consolidate").allocator(cluster, [0, 0]), (), amounts)
+    allocator = ResourceLedger(placement("consolidate").allocator(cluster, [0, 0]), (), amounts)
     allocator.arrive(nobody(), range(len(demands)))
     assert allocator.take(0, 2, (0,)) == ((0, 2),)
     assert allocator.take(2, 1, (0,)) == ((1, 1),)

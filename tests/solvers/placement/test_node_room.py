@@ -13,7 +13,7 @@ from shadowprice.instances.clusters.amounts import AmountsDemand, NodeCapacity
 from shadowprice.solvers.hadar.round_selection import assign_nodes
 from shadowprice.solvers.placement.amounts import CpusAndMemory, NodeRoom
 from shadowprice.solvers.placement.count import Count
-from shadowprice.solvers.placement.ledger import Ledger
+from shadowprice.solvers.placement.ledger import ResourceLedger
 from support.states import nobody
 
 NODES = st.lists(
@@ -110,7 +110,7 @@ def test_usable_gpus_are_those_that_suffice(
     capacities, asked = built(nodes), [AmountsDemand(*demand) for demand in demands]
     cluster = Cluster(tuple(Node(node.gpus) for node in capacities))
     books = CpusAndMemory(capacities, asked, [0] * len(nodes))
-    ledger = Ledger(Count().allocator(cluster, [0] * len(nodes)), (), books)
+    ledger = ResourceLedger(Count().allocator(cluster, [0] * len(nodes)), (), books)
     ledger.arrive(nobody(), range(len(asked)))
     first = data.draw(st.integers(0, len(asked) - 1))
     held = ledger.take(first, asked[first].gpus, (0,)) if data.draw(st.booleans()) else None
