@@ -567,18 +567,12 @@ class ScheduleChecks:
         if self.mapped is not None:
             work = self.workload.work[self.schedule.job[runs.row]]
             slowest = run_speed.iterations_ticks(work, self.mapped.iteration_s)
-            return self._conditioned(slowest)
-        rows = self._row_ticks(runs.order)
-        if not len(rows):
-            return rows
-        slowest = np.maximum.reduceat(rows, runs.first)
-        return self._conditioned(slowest)
-
-    def _conditioned(self, whole: run_speed.Ticks) -> run_speed.Ticks:
-        """The same under conditions, if there are some."""
+        else:
+            rows = self._row_ticks(runs.order)
+            slowest = np.maximum.reduceat(rows, runs.first) if len(rows) else rows
         if self.conditioned is None:
-            return whole
-        return run_speed.slower_ticks(whole, self.conditioned.speed)
+            return slowest
+        return run_speed.slower_ticks(slowest, self.conditioned.speed)
 
     def _row_ticks(self, rows: NDArray[np.int64]) -> run_speed.Ticks:
         """Time of the whole job [ticks] as each row runs: on its GPU type, with its partner."""
