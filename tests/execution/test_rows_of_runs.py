@@ -20,6 +20,7 @@ from shadowprice.execution.job_window import cut_schedule
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.node_failures import merged
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -205,6 +206,37 @@ def test_lost_runs_are_left_out_of_a_class_where_nobody_shared() -> None:
             {False, True} if "sharing" in pair else {False}
         )
         assert all(preemptive == (again and sharing) for again, sharing, preemptive in seen)
+
+
+def test_a_run_in_two_parts_that_is_lost_did_not_complete_its_job() -> None:
+    """Half at full speed in 2 s, half at half of it in 4 s; a tick less, and all of it may be done again."""
+    instance = replace(two_jobs(), failures=None, preemption=Preemption.RESTART)
+    for lost_s, complete in ((6.0, True), (6.0 - 2.0**-20, False)):
+        rows = pd.DataFrame(
+            {
+                "job": [1, 1, 1, 0],
+                "node": 0,
+                "gpus": 1,
+                "start_s": [0.0, 2.0, 6.0, 10.0],
+                "end_s": [2.0, lost_s, 10.0, 14.0],
+                "overhead_s": 0.0,
+                "cpus": [2.0, 1.0, 2.0, 2.0],
+                "memory_gb": 1.0,
+                "goes_on": [False, True, False, False],
+            }
+        )
+        schedule = Schedule.from_frame(rows)
+        if complete:
+            with pytest.raises(Violation, match="completes its job, which runs again"):
+                verify(instance, schedule)
+        else:
+            verify(instance, schedule)
+
+
+def test_nothing_may_have_run_when_a_run_on_failing_nodes_is_stopped() -> None:
+    instance = replace(two_jobs(), stopped_s=1.0)
+    started = run(replace(instance, stopped_s=None), Watching({})).schedule
+    assert not verify(instance, cut_schedule(started, 0.0)).any()
 
 
 # The column.

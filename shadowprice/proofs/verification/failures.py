@@ -56,13 +56,14 @@ class FailingRuns:
         cycle = int(interval) + int(rule.cost_s * run_speed.TICKS_PER_S)
         saved, rest = elapsed // cycle * int(interval), elapsed % cycle
         until = saved + np.minimum(rest, int(interval))
-        since = np.where(lasts < elapsed, np.append(0, until[:-1]), 0)
+        since = np.where(lasts < elapsed, np.roll(until, 1), 0)
         self._progress = until - since
         writing = (rest == 0) | (rest > interval)
         self.writing: Mask = writing if rule.cost_s else lasts == 0
         job = s.job[runs.row]
         again = np.zeros(len(job), dtype=bool)
-        again[:-1] = (job[1:] == job[:-1]) & (number[1:] != number[:-1])
+        # No part is cut short: the next would hold a node that is down.
+        again[:-1] = job[1:] == job[:-1]
         self._down, ends_down = self._at_nodes()
         short = np.zeros(len(runs.row), dtype=bool)
         np.logical_or.at(short, runs.piece, ends_down[runs.order])
@@ -126,6 +127,6 @@ def _sums(ticks: NDArray[np.int64], number: NDArray[np.int64]) -> NDArray[np.int
     if not len(ticks):
         return ticks
     total = np.cumsum(ticks)
-    first = np.append(True, number[1:] != number[:-1])
+    first = np.append(True, number[1:] > number[:-1])
     before: NDArray[np.int64] = (total - ticks)[first]
     return total - before[number]

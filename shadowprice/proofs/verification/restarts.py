@@ -31,15 +31,13 @@ def last_runs(
     number : ndarray of int, shape (runs,)
         Run of which each is a part.
     """
-    ends = np.diff(number, append=-1) != 0
-    again = ends & (np.diff(job, append=-1) == 0)
+    again = np.append((number[1:] != number[:-1]) & (job[1:] == job[:-1]), False)
     lost = np.isin(number, number[again])
     completes = again & (ran >= whole)
-    for last in np.flatnonzero(again & ~completes).tolist():
-        first = int(np.searchsorted(number, number[last]))
-        if first < last:
-            parts = slice(first, last + 1)
-            pace = int(whole[last])
-            short, _ = run_speed.done_and_over(ran[parts].tolist(), whole[parts].tolist(), pace)
-            completes[last] = not short
+    several = np.append(False, number[1:] == number[:-1])
+    for last in np.flatnonzero(again & several).tolist():
+        parts = slice(int(np.searchsorted(number, number[last])), last + 1)
+        pace = int(whole[last])
+        short, _ = run_speed.done_and_over(ran[parts].tolist(), whole[parts].tolist(), pace)
+        completes[last] = not short
     return np.where(lost, 0, ran), completes
