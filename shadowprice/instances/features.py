@@ -164,7 +164,6 @@ _WORLD = (
     (Feature.SHARING, Feature.COPIES, _WHOLE_NODE),
     (Feature.COPIES, Feature.PARTS, _WHOLE_NODE),
     (Feature.COPIES, Feature.CORES, "jobs on cores train no model that could be averaged"),
-    (Feature.FAILURES, Feature.RESTART, "jobs that restart from nothing write no checkpoints"),
 )
 """Other pairs that have no meaning, each for a reason about the world."""
 

@@ -170,6 +170,9 @@ class Instance:
             self.failures.check(self.cluster)
             if self.copies is not None:
                 self.failures.checkpoints.expect_none(f"{self.workload.source}: jobs run as copies")
+            if self.restarts:
+                who = f"{self.workload.source}: jobs restart from nothing when preempted"
+                self.failures.checkpoints.expect_none(who)
         if self.cluster.quotas is not None:
             self._check_quotas(self.cluster.quotas)
         if Feature.AMOUNTS in self.features and self.copies is None:

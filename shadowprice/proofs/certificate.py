@@ -535,7 +535,7 @@ class ScheduleChecks:
         if self.instance.preemption != RESUME:
             ran, again = last_runs(s.job[runs.row], ran, whole, runs.whole(s))
             self.refuse("work", again, "completes its job, which runs again", runs.row)
-        if self.failing is not None:
+        elif self.failing is not None:
             ran = self.failing.counted
             again = self.failing.completing(whole)
             self.refuse("work", again, "completes its job, which runs again", runs.row)

@@ -400,6 +400,20 @@ EXAMPLES = {
         {1.0: lambda decision: decision.join(1, 0), 5.0: lambda decision: decision.start(0)},
         ((0, 1),),
     ),
+    "failures and restart": Example(
+        "The node goes down at 2: job 0 starts from nothing at 3, is stopped at 5 and starts from nothing again at "
+        "that moment, and is complete at 9. Who writes no checkpoints loses the same by either.",
+        Instance(
+            ONE_GPU,
+            jobs(),
+            failures=merged(
+                np.array([0]), np.array([2.0]), np.array([3.0]), "faults", Checkpointing()
+            ),
+            preemption=Preemption.RESTART,
+        ),
+        ((0, 0, 1, 0, 2), (0, 0, 1, 3, 5), (0, 0, 1, 5, 9), (1, 0, 1, 9, 13)),
+        {3.0: lambda decision: decision.start(0), 5.0: again},
+    ),
     "restart and sharing": Example(
         "Job 1 joins job 0 at 1, which is no preemption. At 2 job 0 is stopped and joins job 1 at that moment: what it "
         "did in both rows is lost, 1/4 + 1/8. Job 1, a second of work, has done half of it and ends at 3; job 0 has "

@@ -214,7 +214,7 @@ def test_a_run_in_two_parts_that_is_lost_did_not_complete_its_job() -> None:
     for lost_s, complete in ((6.0, True), (6.0 - 2.0**-20, False)):
         rows = pd.DataFrame(
             {
-                "job": [0, 0, 0, 1],
+                "job": [1, 1, 1, 0],
                 "node": 0,
                 "gpus": 1,
                 "start_s": [0.0, 2.0, 6.0, 10.0],
