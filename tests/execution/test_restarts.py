@@ -14,6 +14,7 @@ from shadowprice.analysis.certify import certify
 from shadowprice.analysis.run_directory import directory
 from shadowprice.errors import InputError, PolicyError, VerificationError
 from shadowprice.execution.engine import run
+from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs.certificate import Violation, verify
@@ -110,10 +111,14 @@ def test_a_certificate_says_that_jobs_restart() -> None:
 def test_what_does_not_go_with_restarts_is_refused() -> None:
     instance = preempted()
     down = NodeFailures(
-        node=np.array([0]), down_s=np.array([1.0]), up_s=np.array([2.0]), source="test"
+        node=np.array([0]),
+        down_s=np.array([1.0]),
+        up_s=np.array([2.0]),
+        checkpoints=Checkpointing(1.0, 0.0),
+        source="test",
     )
     with pytest.raises(
-        InputError, match="nodes that fail and jobs that restart from nothing when preempted"
+        InputError, match="jobs restart from nothing when preempted and write checkpoints every 1 s"
     ):
         replace(instance, failures=down)
     with pytest.raises(InputError, match="'anew', expected resume or restart"):
