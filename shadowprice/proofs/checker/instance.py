@@ -125,9 +125,9 @@ class GivenInstance:
 
     def take_checkpoints(self, rule: Record) -> None:
         """Checkpoints, by which a run that is cut short has saved something."""
-        need("preemption" not in self.header, "who restarts saves nothing")
-        # Copies save what is averaged, and write no checkpoints.
-        whole(rule["interval"], "interval of checkpoints", NEVER if self.copies else 1)
+        # Copies save what is averaged, who restarts saves nothing: neither writes checkpoints.
+        none = self.copies or "preemption" in self.header
+        whole(rule["interval"], "interval of checkpoints", NEVER if none else 1)
         whole(rule["cost"], "cost of a checkpoint")
         whole(rule["until"], "time until which faults are known")
         self.checkpoints = rule
