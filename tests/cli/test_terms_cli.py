@@ -85,13 +85,15 @@ def test_several_terms_in_one_run(trace: str, tmp_path: Path) -> None:
     assert made_by["inputs_sha256"][str(table)] == digest
 
 
-def test_a_pair_that_has_no_meaning_is_refused_with_why(trace: str) -> None:
-    words = ("--with", "restart", "--with", "failures:mtbf_s=500,repair_s=40")
+def test_a_pair_that_has_no_meaning_is_refused_with_why(tmp_path: Path) -> None:
+    trace = tmp_path / "jobs.csv"
+    trace.write_text("arrival_s,gpus,work,model\n0,2,400,resnet-50\n0,1,300,vgg-19\n")
+    words = ("--with", "widths:widest=2", "--with", "graphs:intra_gb_per_s=300,nic_gb_per_s=12")
     refused = CliRunner().invoke(
-        app, ["simulate", trace, "--cluster", "2x2", "--policy", "srtf", *words]
+        app, ["simulate", str(trace), "--cluster", "2x2", "--policy", "srtf", *words]
     )
     assert isinstance(refused.exception, InputError)
-    assert APART[frozenset((Feature.RESTART, Feature.FAILURES))] in str(refused.exception)
+    assert APART[frozenset((Feature.WIDTHS, Feature.GRAPHS))] in str(refused.exception)
 
 
 def test_quotas_are_not_for_jobs_without_end(tmp_path: Path) -> None:

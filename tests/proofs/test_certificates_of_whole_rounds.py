@@ -311,7 +311,7 @@ def test_rounds_are_of_utilities_of_gangs(outcome, text):
         check(signed(every))
     rules = {"kind": "copies", "round": 9, "restart": 0, "aggregation": 0, "most": 1}
     every.insert(1, rules)
-    with pytest.raises(Rejected, match="copies do not run to the end, restart, or are in whole"):
+    with pytest.raises(Rejected, match="copies are in whole rounds"):
         check(signed(every))
 
 
