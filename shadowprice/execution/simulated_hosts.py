@@ -346,9 +346,9 @@ class SimulatedHosts:
     ) -> None:
         if self._fields and job in self._fields:
             self._told.append((len(self._job), pieces, self._fields[job]))
-        goes_on = job in self._earlier
+        if self._in_place:
+            self._goes_on.extend([job in self._earlier] * len(pieces))
         for node, gpus in pieces:
-            self._goes_on.append(goes_on)
             self._job.append(job)
             self._node.append(node)
             self._gpus.append(gpus)

@@ -794,7 +794,11 @@ def down(since, until, number=0):
         ([*HOSTS, RATED], {}, "rates of copies that cannot be"),
         ([RULES, *HOSTS, RATED | {"rate": {"a": 0}}], {}, "rates of copies that cannot be"),
         ([RULES, *HOSTS, RATED | {"rate": {"c": 1}}], {}, "rates of copies that cannot be"),
-        ([FAULTS, node(0, 1), job(0, 9)], {"preemption": "restart"}, "interval of checkpoints is 10, not"),
+        (
+            [FAULTS, node(0, 1), job(0, 9)],
+            {"preemption": "restart"},
+            "interval of checkpoints is 10, not",
+        ),
         ([node(0, 1), job(0, 9), down(1, 2)], {}, "nothing says what is saved"),
         ([FAULTS | {"interval": 0}, node(0, 1), job(0, 9)], {}, "interval of checkpoints is 0"),
         ([FAULTS, node(0, 1), down(1, 1), job(0, 9)], {}, "end of a fault is 1"),
