@@ -169,10 +169,11 @@ class Instance:
         if self.failures is not None:
             self.failures.check(self.cluster)
             if self.copies is not None:
-                self.failures.checkpoints.expect_none(f"{self.workload.source}: jobs run as copies")
+                who = f"{self.workload.source}: jobs run as copies"
+                self.failures.checkpoints.expect_none(who, "what was averaged is saved")
             if self.restarts:
                 who = f"{self.workload.source}: jobs restart from nothing when preempted"
-                self.failures.checkpoints.expect_none(who)
+                self.failures.checkpoints.expect_none(who, "they keep nothing of a run")
         if self.cluster.quotas is not None:
             self._check_quotas(self.cluster.quotas)
         if Feature.AMOUNTS in self.features and self.copies is None:

@@ -47,18 +47,17 @@ class Checkpointing:
                 f"checkpoints: cost_s is {self.cost_s!r} without an interval, expected interval_s as well"
             )
 
-    def expect_none(self, who: str) -> None:
+    def expect_none(self, who: str, why: str) -> None:
         """Refuse checkpoints of jobs that write none.
 
         Raises
         ------
         InputError
-            Saying who they are.
+            Saying who they are, and why they write none.
         """
         if self.interval_s != math.inf:
             raise InputError(
-                f"{who} and write checkpoints every {self.interval_s:.10g} s of progress, expected none: what was "
-                "averaged is saved"
+                f"{who} and write checkpoints every {self.interval_s:.10g} s of progress, expected none: {why}"
             )
 
     def elapsed_ticks(self, progress: int) -> int:
