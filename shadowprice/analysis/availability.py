@@ -126,7 +126,7 @@ def of_schedule(instance: Instance, schedule: Schedule) -> FailureMetrics | None
     kept_gpu_s = math.fsum((progress.made_s * gang).tolist()) - lost_gpu_s
     return FailureMetrics(
         faults=faults,
-        failed_runs=len(failed_runs(instance, schedule)),
+        failed_runs=len(progress.failed),
         lost_gpu_s=lost_gpu_s,
         checkpoint_gpu_s=math.fsum(((progress.elapsed_s - progress.made_s) * gang).tolist()),
         availability=1.0 - down_gpu_s / whole_gpu_s if whole_gpu_s else 1.0,
@@ -145,18 +145,19 @@ class _Progress:
     elapsed_s: Times
     made_s: Times
     lost_s: Times
+    failed: NDArray[np.int64]
+    """:func:`failed_runs`."""
 
     @classmethod
     def of(cls, instance: Instance, schedule: Schedule) -> _Progress:
         rule = Checkpointing() if instance.failures is None else instance.failures.checkpoints
-        rows = schedule.runs
-        if instance.copies is not None:
-            rows = np.arange(len(schedule))
+        failed = failed_runs(instance, schedule)
+        rows = schedule.runs if instance.copies is None else np.arange(len(schedule))
         elapsed: Times = schedule.end_s[rows] - schedule.start_s[rows] - schedule.overhead_s[rows]
         if instance.copies is not None:
             # A copy that is struck loses what it did in its round, and the others nothing.
-            struck = np.isin(rows, failed_runs(instance, schedule))
-            return cls(rows, elapsed, elapsed, np.where(struck, elapsed, 0.0))
+            lost = np.where(np.isin(rows, failed), elapsed, 0.0)
+            return cls(rows, elapsed, elapsed, lost, failed)
         begins = np.flatnonzero(~schedule.continues[rows])
         run = np.cumsum(~schedule.continues[rows]) - 1
         total = np.cumsum(to_ticks(elapsed))
@@ -164,12 +165,11 @@ class _Progress:
         until = rule.progress_s((total - before) * TICK_S)
         since = np.where(schedule.continues[rows], np.append(0.0, until[:-1]), 0.0)[: len(rows)]
         lost = np.zeros(len(rows))
-        failed = np.isin(rows, failed_runs(instance, schedule))
-        for last in np.flatnonzero(failed).tolist():
+        for last in np.flatnonzero(np.isin(rows, failed)).tolist():
             parts = slice(int(begins[run[last]]), last + 1)
             saved_s = rule.saved_ticks(int((total - before)[last])) * TICK_S
             lost[parts] = until[parts] - np.clip(saved_s, since[parts], until[parts])
-        return cls(rows, elapsed, until - since, lost)
+        return cls(rows, elapsed, until - since, lost, failed)
 
 
 def _width(instance: Instance, schedule: Schedule) -> Times:

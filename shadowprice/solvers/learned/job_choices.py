@@ -182,14 +182,11 @@ class ChoiceView:
 
 def _fits(state: State, jobs: list[int]) -> list[bool]:
     """True for each job that could start now, beside what the decision so far reserves."""
-    allocator = state.allocator
-    admitted = [allocator.admits(job, state.gang[job]) for job in jobs]
+    allocator, gang = state.allocator, state.gang
     if allocator.anywhere:
-        fits = [state.gang[job] <= allocator.free_gpus for job in jobs]
-    else:
-        # Whether a gang has a place only its placement knows, and taking it may change the next.
-        fits = [
-            copy.deepcopy(allocator).take(job, state.gang[job], state.pools[job]) is not None
-            for job in jobs
-        ]
-    return [both == (True, True) for both in zip(admitted, fits, strict=True)]
+        free = allocator.free_gpus
+        return [gang[job] <= free and allocator.admits(job, gang[job]) for job in jobs]
+    # Whether a gang has a place only its placement knows, and taking it may change the next.
+    return [
+        copy.deepcopy(allocator).take(job, gang[job], state.pools[job]) is not None for job in jobs
+    ]

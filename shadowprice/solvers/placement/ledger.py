@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shadowprice.instances.cluster import CORES
@@ -126,34 +126,17 @@ class ResourceLedger(Allocator):
 
     def take(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
         """Take a gang, and all else that it holds, from the first of the pools in which both fit."""
-        return self._take(job, gpus, pools, None)
-
-    def take_where(
-        self, job: int, gpus: int, pools: Sequence[int], most: Callable[[int, int], int]
-    ) -> Pieces | None:
-        """The same on GPUs for which there is room elsewhere."""
-        return self._take(job, gpus, pools, most)
-
-    def _take(
-        self,
-        job: int,
-        gpus: int,
-        pools: Sequence[int],
-        most: Callable[[int, int], int] | None,
-    ) -> Pieces | None:
         if self._elsewhere and not self.admits(job, gpus):
             return None
         asked = [each for each in self._on_nodes if each.says]
-        if not asked and most is None:
-            pieces = self._gpus.take(job, gpus, pools)
-        else:
 
-            def room(node: int, count: int) -> int:
-                for each in asked:
-                    count = each.most(job, node, count)
-                return count if most is None else most(node, count)
+        def most(node: int, count: int) -> int:
+            for each in asked:
+                count = each.most(job, node, count)
+            return count
 
-            pieces = self._gpus.take_where(job, gpus, pools, room)
+        whole = self._gpus
+        pieces = whole.take_where(job, gpus, pools, most) if asked else whole.take(job, gpus, pools)
         if pieces is not None:
             self._count(job, pieces)
         return pieces
@@ -227,12 +210,9 @@ def ledger_of(instance: Instance, gpus: Allocator, pool_of_node: Sequence[int]) 
     """Allocator of a simulated run: the placement's own where jobs hold whole GPUs and nothing beside them."""
     if Feature.PARTS in instance.features:
         gpus = PartsAllocator(gpus, instance.cluster)
-    amounts = instance.fixed_amounts
-    if amounts is None:
-        return with_resources(gpus, instance, None)
-    return with_resources(
-        gpus, instance, CpusAndMemory(amounts.nodes, amounts.demands, pool_of_node)
-    )
+    asked = instance.fixed_amounts
+    amounts = None if asked is None else CpusAndMemory(asked.nodes, asked.demands, pool_of_node)
+    return with_resources(gpus, instance, amounts)
 
 
 def with_resources(gpus: Allocator, instance: Instance, amounts: CpusAndMemory | None) -> Allocator:
