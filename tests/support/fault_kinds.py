@@ -126,8 +126,8 @@ def stale_worker(scene: Scene) -> str:
     """A worker and its supervisor sleep until another has their job, and then go on.
 
     However slow the worker is, it is waited for: its own next commit ends it, since the fence shows
-    a later epoch, unless it had no more to commit. One that fell asleep in the middle of a commit holds the
-    lock of the fence, which nobody can raise before it is through: it goes on soon.
+    a later epoch, unless it had no more to commit. One that falls asleep in the middle of a commit holds the
+    lock of the fence, which nobody can raise before it is through: it goes on at once, and another time will do.
     """
     target = scene.target()
     if target is None or len(scene.stopped) > 1 or not read_report(target.directory):
@@ -136,15 +136,16 @@ def stale_worker(scene: Scene) -> str:
     if "," in order.get("env", {}).get("SHADOWPRICE_DEVICES", ""):
         return ""  # beside the devices of a sleeping gang there may be none for another
     target.signal(signal.SIGSTOP, supervisor=True, command=True)
+    while target.runs():
+        time.sleep(1e-3)
+    if target.holds(target.job / "fence.lock"):
+        target.signal(signal.SIGCONT, supervisor=True, command=True)
+        return ""
     scene.stopped.add(target.directory)
 
     def wake() -> bool:
         if read_fence(target.job) <= target.epoch and target.lives():
-            if not target.holds(target.job / "fence.lock"):
-                return False
-            target.signal(signal.SIGCONT, supervisor=True, command=True)
-            scene.stopped.discard(target.directory)
-            return True
+            return False
         stale = target.lives()
         target.signal(signal.SIGCONT, command=True)
 

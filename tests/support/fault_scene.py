@@ -41,6 +41,14 @@ class Target:
     def lives(self) -> bool:
         return process(self.command) is not None
 
+    def runs(self) -> bool:
+        """Whether its command lives and is not stopped."""
+        try:
+            stat = Path(f"/proc/{self.command}/stat").read_text()
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] not in "TZX"
+
     def holds(self, path: Path) -> bool:
         """Whether its command has a file open."""
         try:
