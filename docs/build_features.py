@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import shadowprice
+from shadowprice.instances import features
 from shadowprice.instances.features import APART, Feature
 
 PACKAGE = Path(shadowprice.__file__).parent
@@ -92,7 +93,8 @@ def knowing() -> Iterator[tuple[str, str]]:
     """Every constant that says what a reader knows: module without the package, and name."""
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if "KNOWS" not in text:
+        # What is declared is listed for readers, and reads nothing itself.
+        if "KNOWS" not in text or path == Path(features.__file__):
             continue
         module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for node in ast.parse(text).body:

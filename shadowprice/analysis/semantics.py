@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.speeds.widths import ModelGrowth
     from shadowprice.instances.steady_state.job_window import JobWindow
+    from shadowprice.instances.terms.declared import DeclaredTerm
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
@@ -41,6 +42,7 @@ OF_THE_ENGINE = (
     "until_complete",
     "failures",
     "preemption",
+    "declared",
 )
 """Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
@@ -100,6 +102,8 @@ class Semantics:
         When nodes go down and come up, and what jobs save of their work.
     preemption : Preemption
         Whether a job that is preempted keeps its work.
+    declared : tuple of DeclaredTerm
+        What else holds or slows runs, such as racks or a term of one's own.
     prices : bool
         Whether to keep the prices over time, of policies that set some.
     local_sgd : bool
@@ -125,6 +129,7 @@ class Semantics:
     until_complete: JobWindow | None = None
     failures: Failures | None = None
     preemption: Preemption = Preemption.RESUME
+    declared: tuple[DeclaredTerm, ...] = ()
     prices: bool = False
     local_sgd: bool = False
 

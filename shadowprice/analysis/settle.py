@@ -249,6 +249,7 @@ def _instance(
         chosen.until_complete,
         failures,
         preemption=chosen.preemption,
+        declared=chosen.declared,
     )
 
 

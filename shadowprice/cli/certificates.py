@@ -162,7 +162,7 @@ def _terms_of_cluster(texts: list[str] | None) -> tuple[WrittenTerm, ...]:
     for term in found:
         if term.sets:
             raise InputError(
-                f"--with {term.feature}: is about a run, and certificates are compared with a trace on a cluster, "
+                f"--with {term.label}: is about a run, and certificates are compared with a trace on a cluster, "
                 "expected terms of the cluster alone, such as quotas"
             )
     return found

@@ -312,10 +312,12 @@ def _list_terms(as_json: bool) -> None:
 
 def _term_record(feature: Feature) -> dict[str, Any]:
     """All that there is to say of a term."""
-    from shadowprice.analysis.terms.registry import OTHERWISE, TERMS
+    from shadowprice.analysis.terms.declared import DeclaredSettings
+    from shadowprice.analysis.terms.registry import DECLARED, OTHERWISE, TERMS
     from shadowprice.analysis.terms.written_term import settings_of
 
-    term = TERMS.get(feature)
+    term = TERMS.get(feature) or DECLARED.get(feature)
+    sets = (TERMS.get(feature) or DeclaredSettings).sets
     given_by = [] if term is None else [f"--with {feature}"]
     if feature in OTHERWISE:
         given_by.append(OTHERWISE[feature])
@@ -325,7 +327,7 @@ def _term_record(feature: Feature) -> dict[str, Any]:
         "says": feature.sentence,
         "given_by": given_by,
         "settings": [] if term is None else [asdict(each) for each in settings_of(term)],
-        "switches": [] if term is None else list(term.sets),
+        "switches": [] if term is None else list(sets),
         "example": "" if term is None else f"shadowprice {term.example}",
         "not_with": dict(_apart(feature)),
     }

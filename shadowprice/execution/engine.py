@@ -27,7 +27,7 @@ from shadowprice.execution.engine_hosts import Hosts
 from shadowprice.execution.job_window import WindowProgress, cut_schedule
 from shadowprice.execution.node_events import NodeEvents
 from shadowprice.execution.simulated_hosts import SimulatedHosts
-from shadowprice.instances.features import Feature, require
+from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
@@ -61,13 +61,15 @@ CHOSEN_NODES_KNOWS = frozenset(
 )
 """Features under which a policy may choose nodes by their GPUs: these do not fail, and lack no CPUs or memory."""
 
-KNOWS = CHOSEN_NODES_KNOWS | {Feature.AMOUNTS, Feature.FAILURES}
+KNOWS = CHOSEN_NODES_KNOWS | {Feature.AMOUNTS, Feature.FAILURES} | DECLARED_KNOWS | {Feature.OWN}
 """Features of instances that are run here."""
 
 _IDLE_WAKES = 100_000
 """Wake-ups in a row that change nothing while nothing runs and nobody will come: a hang."""
 _RESTARTS_A_JOB = 100
 """Stops that lose work, for each job that is there, in a row without an arrival or a completion: a hang."""
+_UNPAID_A_JOB = 1000
+"""Stops of runs that have not paid their charges, for each job that is there, in a row: a hang."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +226,7 @@ class Engine:
         self.decisions = 0
         self.idle_wakes = 0
         self.restarts = 0
+        self.charged, self.unpaid = not instance.overheads.free, 0
         self.watch: Watch | None = None
         self.stopped = False
 
@@ -271,7 +274,7 @@ class Engine:
             if decision.starts or decision.stops or decision.fields:
                 self._apply(decision, now_s)
                 self.idle_wakes = 0
-            elif wake_s != math.inf:
+            elif wake_s != math.inf or self.changing is not None:
                 self._count_idle()
             if state.arrived:
                 state.arrived.clear()
@@ -429,7 +432,10 @@ class Engine:
         if self.instance.restarts:
             self._count_restarts(len(decision.stops))
         for job in decision.stops:
-            state.stopped(job, *hosts.stop(job, now_s))
+            told = hosts.stop(job, now_s)
+            state.stopped(job, *told)
+            if self.charged:
+                self._count_unpaid(told[0])
         if decision.fields:
             self._go_on(decision.fields, decision.stops, now_s)
         for job, pieces in decision.starts.items():
@@ -484,6 +490,17 @@ class Engine:
                 f"{self.policy.name} at {state.now_s} s: stopped jobs {self.restarts} times since one arrived or "
                 f"ended, of {live} that are there, and who is stopped starts from nothing; expected a policy that "
                 "lets runs grow, such as b-scaling, or jobs that resume"
+            )
+
+    def _count_unpaid(self, ran_s: float) -> None:
+        """Give up a policy that stops run after run before any has paid what it was charged."""
+        state = self.state
+        self.unpaid = 0 if ran_s > 0 else self.unpaid + 1
+        live = len(state.waiting) + len(state.running)
+        if self.unpaid > _UNPAID_A_JOB * live:
+            raise PolicyError(
+                f"{self.policy.name} at {state.now_s} s: stopped {self.unpaid} runs in a row before they had paid "
+                f"their charges, of {live} jobs that are there; expected a policy that lets runs last, or smaller charges"
             )
 
     def _starved(self) -> None:

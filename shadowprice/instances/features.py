@@ -48,6 +48,8 @@ class Feature(StrEnum):
     WINDOW = "window"
     STOPPED = "stopped"
     RESTART = "restart"
+    RACKS = "racks"
+    OWN = "own"
 
     @property
     def phrase(self) -> str:
@@ -141,12 +143,25 @@ _MEANINGS: Mapping[Feature, _Meaning] = MappingProxyType(
             "jobs that restart from nothing when preempted",
             "A job that is preempted loses its work and restarts from nothing.",
         ),
+        Feature.RACKS: _Meaning(
+            "racks of nodes",
+            "Gangs across nodes are slower, across racks more so, and only so many may cross the uplink of a rack.",
+        ),
+        Feature.OWN: _Meaning(
+            "terms of one's own",
+            "A class in a file of one's own says what else runs hold, or how much slower they are.",
+        ),
     }
 )
 
+DECLARED_KNOWS = frozenset({Feature.RACKS})
+"""Features of declared terms that come with the package: known to who goes by what such terms say."""
+
 _FACTS: Mapping[str, frozenset[Feature]] = MappingProxyType(
     {
-        "how fast a spread gang is": frozenset({Feature.SPREAD, Feature.GRAPHS, Feature.COPIES}),
+        "how fast a spread gang is": frozenset(
+            {Feature.SPREAD, Feature.GRAPHS, Feature.COPIES, Feature.RACKS}
+        ),
         "how fast a job is at a width": frozenset({Feature.WIDTHS, Feature.GRAPHS, Feature.COPIES}),
         "how fast a job is on a GPU": frozenset(
             {Feature.RATES, Feature.TYPES, Feature.CORES, Feature.GRAPHS}

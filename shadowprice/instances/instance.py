@@ -31,6 +31,12 @@ from shadowprice.instances.speeds.sensitivity import proportional_share
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.declared import (
+    DeclaredFactor,
+    DeclaredTerm,
+    SlowingTerm,
+    expect_declared,
+)
 from shadowprice.instances.terms.graphs import GraphsTerm
 from shadowprice.instances.terms.parts import PartsTerm
 from shadowprice.instances.terms.profiles import ProfilesTerm
@@ -128,6 +134,8 @@ class Instance:
     preemption : Preemption
         Whether a job that is preempted keeps its work. With ``RESTART`` not with rates of jobs that share GPUs or
         profiles by CPUs and memory, where runs are cut that go on, nor with nodes that fail.
+    declared : tuple of DeclaredTerm
+        What else holds or slows runs.
 
     Raises
     ------
@@ -151,6 +159,7 @@ class Instance:
     failures: NodeFailures | None = None
     stopped_s: float | None = None
     preemption: Preemption = Preemption.RESUME
+    declared: tuple[DeclaredTerm, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workload", self.workload.on_allowed_types(self.cluster))
@@ -160,6 +169,7 @@ class Instance:
         if self.stopped_s is not None:
             check_seconds("stopped_s", self.stopped_s, zero=True)
         expect_together(self.features, self.workload.source)
+        expect_declared(self.declared, self.cluster, self.workload)
         if self.graphs is not None:
             self.graphs.check(self.cluster, self.workload)
         if self.conditions is not None:
@@ -234,7 +244,8 @@ class Instance:
     @cached_property
     def features(self) -> frozenset[Feature]:
         """All that the instance says beyond nodes and jobs; O(jobs + nodes), once."""
-        return frozenset(each for each in Feature if _HAS[each](self))
+        declared = {each.feature for each in self.declared}
+        return frozenset(each for each, has in _HAS.items() if has(self)) | declared
 
     @property
     def restarts(self) -> bool:
@@ -292,6 +303,9 @@ class Instance:
             terms.append(SpreadTerm(speeds, fewest, jobs.on_cores.tolist()))
         if parts is not None and parts.elasticity is not None:
             terms.append(WidthsTerm(parts.elasticity, jobs.gpus.tolist()))
+        for each in self.declared:
+            if isinstance(each, SlowingTerm):
+                terms.append(DeclaredFactor(each, self.cluster, jobs))
         if Feature.PARTS in self.features:
             terms.append(PartsTerm())
         return tuple(terms)
@@ -354,8 +368,9 @@ class Instance:
 
     @cached_property
     def equal_speeds(self) -> bool:
-        """True if each job takes equal time wherever it runs; never with graphs or conditions."""
-        always = self.graphs is None and self.conditions is None
+        """True if each job takes equal time wherever it runs; never with graphs, conditions or what slows runs."""
+        slowed = any(isinstance(each, SlowingTerm) for each in self.declared)
+        always = self.graphs is None and self.conditions is None and not slowed
         return always and bool(np.all(self.processing_s == self.processing_s[:, :1]))
 
     def shared_processing_s(

@@ -40,6 +40,7 @@ Rules, in the order they are checked (the first violated row is named):
 ``work``                every job does its work: all of it, and it stops with the tick that
                         completes it; what is lost to nodes that go down, or to restarts, does not count
 ``lost``                every job runs
+its name                of each declared term of the instance, what its rule says
 ======================  =====================================================================
 
 Where jobs run as several copies, rows are checked by ``row``, ``grid``, ``release`` and ``type``, and then:
@@ -83,18 +84,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import VerificationError
-from shadowprice.instances.features import require
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.verification import compiled_pass
 from shadowprice.proofs.verification.amounts import any_asked, too_much
 from shadowprice.proofs.verification.copies import CopiedRuns
+from shadowprice.proofs.verification.declared import DeclaredRuns, expect_rules
 from shadowprice.proofs.verification.failures import FailingRuns
-from shadowprice.proofs.verification.features import KNOWS
 from shadowprice.proofs.verification.horizons import (
     after_the_stop,
     after_the_window,
     required_jobs,
 )
+from shadowprice.proofs.verification.parts import WHOLE_GPU, PartedRows
 from shadowprice.proofs.verification.quotas import beyond_quotas, copies_beyond_quotas
 from shadowprice.proofs.verification.restarts import RESUME, last_runs
 from shadowprice.proofs.verification.speeds import (
@@ -113,9 +114,6 @@ if TYPE_CHECKING:
     from shadowprice.instances.schedule import Schedule
 
 Mask = NDArray[np.bool_]
-
-WHOLE_GPU = 1000
-"""A GPU in thousandths."""
 
 _LATEST_S = 2.0**33
 """No run ends later [s]: up to there sums of whole ticks are exact."""
@@ -153,7 +151,7 @@ def verify(instance: Instance, schedule: Schedule) -> Mask:
     InputError
         If the instance has a feature that no rule is about.
     """
-    require(instance, KNOWS, "the verifier")
+    expect_rules(instance)
     on_types = JobsOnTypes.of(instance)
     check = ScheduleChecks(instance, on_types, schedule)
     if compiled_pass.holds(instance, schedule, on_types.alone):
@@ -216,7 +214,8 @@ class ScheduleChecks:
         self.mapped: MappedRuns | None = None
         self.conditioned: ConditionedRuns | None = None
         self.failing: FailingRuns | None = None
-        self.taken_in_parts: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        self.declared: DeclaredRuns | None = None
+        self.parted: PartedRows | None = None
         self.required = required_jobs(instance, these)
 
     def jobs(self, together: Callable[[Runs], None] = _nothing) -> Mask:
@@ -238,6 +237,7 @@ class ScheduleChecks:
         for bad, say, rows in runs.faults(self.schedule):
             self.refuse("goes_on", bad, say, rows)
         together(runs)
+        self.terms(runs)
         self.overheads(runs)
         return self.work(runs)
 
@@ -421,29 +421,13 @@ class ScheduleChecks:
     def parts(self) -> None:
         """Check who holds which part of which GPU; those held in parts count as one while anyone does."""
         s, milli = self.schedule, self.workload.gpu_milli
-        in_parts = milli[s.job] < WHOLE_GPU
         if (s.shared_gpu is not None) != bool((milli < WHOLE_GPU).any()):
             given = "no" if s.shared_gpu is None else "a"
             raise Violation("part", f"the schedule has {given} column of GPUs held in parts")
-        if s.shared_gpu is None:
-            return
-        number = s.shared_gpu
-        wrong = np.where(in_parts, (number < 0) | (number >= self.size[s.node]), number != -1)
-        say = "expected the number of a GPU of the node for a part of one, -1 for whole ones"
-        self.refuse("part", wrong, say)
-        rows = np.flatnonzero(in_parts)
-        both, change = np.concatenate((rows, rows)), milli[s.job[rows]]
-        change = np.concatenate((-change, change))
-        time = np.concatenate((s.end_s[rows], s.start_s[rows]))
-        order = np.lexsort((change > 0, time, number[both], s.node[both]))
-        row, change = both[order], change[order]
-        held = np.cumsum(change)
-        say = f"more than {WHOLE_GPU} thousandths of its GPU are held"
-        self.refuse("part", held > WHOLE_GPU, say, row)
-        # One row stands for the whole GPU from where nobody held a part of it to where nobody does.
-        begins = (change > 0) & (held == change)
-        ends = held == 0
-        self.taken_in_parts = (row[begins], row[ends])
+        if s.shared_gpu is not None:
+            self.parted = PartedRows(s, s.shared_gpu, milli[s.job], self.size)
+            for broken in self.parted.faults():
+                self.refuse("part", *broken)
 
     def capacity(self) -> None:
         """Check that no node gives more GPUs than it has, of the rows at hand."""
@@ -451,10 +435,10 @@ class ScheduleChecks:
         # Of two rows that share the same GPUs, the one of the earlier job stands for both.
         gpus = np.where(self.shared & (s.partner < s.job), 0, s.gpus)
         taken, freed = gpus, gpus
-        if self.taken_in_parts is not None:
+        if self.parted is not None:
             whole = np.where(self.workload.gpu_milli[s.job] < WHOLE_GPU, 0, gpus)
             taken, freed = whole.copy(), whole.copy()
-            taken[self.taken_in_parts[0]], freed[self.taken_in_parts[1]] = 1, 1
+            taken[self.parted.begins], freed[self.parted.ends] = 1, 1
         node = np.concatenate((s.node, s.node))
         time = np.concatenate((s.end_s, s.start_s))
         change = np.concatenate((-freed, taken))
@@ -480,6 +464,13 @@ class ScheduleChecks:
         """Check what each tenant holds whenever a run of its jobs begins."""
         for beyond in beyond_quotas(self.instance, self.schedule, runs):
             self.refuse("quota", *beyond)
+
+    def terms(self, runs: Runs) -> None:
+        """Check declared terms, each by its rule."""
+        if self.instance.declared:
+            self.declared = DeclaredRuns(self.instance, self.schedule, runs)
+            for name, bad, say in self.declared.faults():
+                self.refuse(name, bad, say, runs.row)
 
     def amounts(self) -> None:
         """Check that nodes have the CPUs and memory that jobs ask for, of the rows at hand."""
@@ -570,9 +561,12 @@ class ScheduleChecks:
         else:
             rows = self._row_ticks(runs.order)
             slowest = np.maximum.reduceat(rows, runs.first) if len(rows) else rows
-        if self.conditioned is None:
+        if self.conditioned is None and self.declared is None:
             return slowest
-        return run_speed.slower_ticks(slowest, self.conditioned.speed)
+        speed = np.ones(len(slowest)) if self.conditioned is None else self.conditioned.speed
+        if self.declared is not None:
+            speed = self.declared.slower(speed)
+        return run_speed.slower_ticks(slowest, speed)
 
     def _row_ticks(self, rows: NDArray[np.int64]) -> run_speed.Ticks:
         """Time of the whole job [ticks] as each row runs: on its GPU type, with its partner."""

@@ -18,6 +18,7 @@ from shadowprice.solvers.registry import policy
 from support.drawn_worlds import FEATURES, drawn
 from support.feature_instances import may_meet
 from support.horizons import ended
+from support.own_terms import Curfew
 from support.small_instances import instance_of
 from support.wild import Wild
 
@@ -36,6 +37,12 @@ def features_of(random: Random) -> tuple[str, ...]:
     return tuple(features)
 
 
+def curfew(seed: int) -> Curfew:
+    """A term of one's own, by which gangs may have to wait for the day."""
+    random = Random(-seed)
+    return Curfew(random.randint(1, 3), random.choice((4.5, 6.0)), random.choice((1.0, 0.75)))
+
+
 def policies(random: Random) -> list[Policy]:
     return [policy("fifo-skip"), policy("srtf"), Wild(random.randrange(1 << 30))]
 
@@ -46,6 +53,8 @@ def test_every_schedule_is_valid(block: int) -> None:
         random = Random(seed)
         features = features_of(random)
         instance = instance_of(drawn(features, seed))
+        if seed % 4 == 0:
+            instance = replace(instance, declared=(*instance.declared, curfew(seed)))
         rounds = random.choice((Rounds(), Rounds(), Rounds(0.75)))
         placement = random.choice((Count(), Count(), Pack()))
         for each in policies(random):

@@ -421,8 +421,17 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
         *(
             f"proofs/verification/{part}.py"
             for part in (
-                *("amounts", "compiled_pass", "copies", "failures", "features"),
-                *("horizons", "quotas", "restarts", "segments", "speeds"),
+                *("amounts", "compiled_pass", "copies", "declared", "failures", "features"),
+                *(
+                    "horizons",
+                    "parts",
+                    "quotas",
+                    "racks",
+                    "restarts",
+                    "rules",
+                    "segments",
+                    "speeds",
+                ),
             )
         ),
         "proofs/graph_time.py",

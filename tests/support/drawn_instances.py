@@ -23,8 +23,10 @@ from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Loca
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.racks import Racks
 from shadowprice.instances.workload import Workload
 from support.feature_instances import HUNGRY, TYPES, with_implied
+from support.own_terms import Curfew
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,10 @@ def _fields(
     found: dict[str, Any] = {}
     conditions: dict[str, Any] = {}
     count = len(jobs)
+    racks = [Racks(1, 1.0, 0.5, 1)] if Feature.RACKS in has else []
+    own = [Curfew(int(jobs.gpus.max()), 6.0, 0.75)] if Feature.OWN in has else []
+    if racks or own:
+        found["declared"] = (*racks, *own)
     if Feature.CHARGES in has:
         found["overheads"] = Overheads(start_s=float(random.integers(1, 9)), restart_s=2.0)
     if Feature.SHARING in has:

@@ -16,6 +16,7 @@ from support.small_worlds import (
     SmallJob,
     SmallNode,
     SmallProfile,
+    SmallRacks,
     SmallStage,
     World,
 )
@@ -42,6 +43,7 @@ FEATURES = (
     "window",
     "stopped",
     "restart",
+    "racks",
 )
 HUNGRY = SmallProfile((1, 2), (5,), ((HALF,), (ONE,)))
 GREEDY = SmallProfile((2, 4), (5,), ((ONE,), (Fraction(2),)))
@@ -99,6 +101,11 @@ def drawn(features: tuple[str, ...], seed: int) -> World:
         world = replace(world, jobs=(*jobs, replace(jobs[0], release=LATE)))
     if "stopped" in draw:
         world = replace(world, stopped=jobs[0].release + random.randint(1, 4))
+    if "racks" in draw:
+        slower = random.choice(((ONE, HALF), (HALF, HALF), (Fraction(3, 4), HALF), (ONE, ONE)))
+        world = replace(
+            world, racks=SmallRacks(random.randint(1, 2), *slower, random.randint(1, 2))
+        )
     if "copies" in draw:
         charges = (random.choice((Fraction(0), HALF)), random.choice((Fraction(0), HALF)))
         world = replace(world, copies=SmallCopies(2, *charges, random.randint(1, 3)))
@@ -115,7 +122,7 @@ def _nodes(draw: _Draw) -> tuple[SmallNode, ...]:
         sizes = [random.choice(((1,), (2,), (1, 1), (2, 1))) for _ in kinds]
         if "sharing" in draw:
             sizes = random.choice((((1,), (2,)), ((2,), (1,)), ((1,), (1,)), ((1, 1), (1,))))
-    if draw.features & {"spread", "graphs"} and len(kinds) == 1:
+    if draw.features & {"spread", "graphs", "racks"} and len(kinds) == 1:
         sizes = [random.choice(((1, 1), (2, 1), (2, 2), (1, 1, 1)))]
     nodes = [SmallNode(n, kind) for kind, mine in zip(kinds, sizes, strict=True) for n in mine]
     if "profiles" in draw:

@@ -24,6 +24,7 @@ from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Loca
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.racks import Racks
 from shadowprice.instances.workload import Workload
 from support.small_search import runs_of
 from support.small_ways import Choice
@@ -162,6 +163,14 @@ def copies_of(world: World) -> CopyRules | None:
     return CopyRules(float(rules.round_s), *charges, rules.most)
 
 
+def racks_of(world: World) -> tuple[Racks, ...]:
+    """Racks of its nodes."""
+    given = world.racks
+    if given is None:
+        return ()
+    return (Racks(given.nodes, float(given.across_nodes), float(given.across_racks), given.uplink),)
+
+
 def instance_of(world: World) -> Instance:
     """The instance."""
     return Instance(
@@ -176,6 +185,7 @@ def instance_of(world: World) -> Instance:
         failures_of(world),
         None if world.stopped is None else float(world.stopped),
         Preemption.RESTART if world.restarts else Preemption.RESUME,
+        racks_of(world),
     )
 
 

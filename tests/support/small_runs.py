@@ -35,6 +35,7 @@ from support.small_instances import (
     instance_of,
     overheads_of,
     pairs_of,
+    racks_of,
     workload_of,
 )
 from support.small_worlds import World
@@ -114,6 +115,7 @@ def semantics_of(world: World) -> Semantics:
         "until_complete": None if world.window is None else JobWindow(*world.window),
         "failures": None if failures is None else Failures(_Faults(failures)),
         "preemption": Preemption.RESTART if world.restarts else Preemption.RESUME,
+        "declared": racks_of(world),
     }
     if any(world.charges):
         given["overheads"] = overheads_of(world)

@@ -132,8 +132,7 @@ def ways_of(world: World, job: SmallJob) -> list[Way]:
             rate = rate_at(world, job, at)
             if not rate:
                 continue
-            spread = not job.on_cores and sum(map(bool, at)) > fewest(world, width)
-            speed = wider * (job.spread if spread else 1)
+            speed = wider * across(world, job, at)
             for cpus, memory, fed in amounts(job):
                 if job.profile is not None:
                     part = Fraction(job.milli, WHOLE)
@@ -146,6 +145,17 @@ def ways_of(world: World, job: SmallJob) -> list[Way]:
                 ticks = slower(whole_ticks(job.work / rate), speed * fed)
                 found += [Way(at, ticks, gpu, given[0], given[1]) for gpu in parts(world, job, at)]
     return found
+
+
+def across(world: World, job: SmallJob, at: Counts) -> Fraction:
+    """Speed of a gang on these nodes, against one that has not to cross any."""
+    nodes = sum(map(bool, at))
+    if job.on_cores or nodes == 1:
+        return Fraction(1)
+    if world.racks is not None:
+        several = len(world.racks.of(at)) > 1
+        return world.racks.across_racks if several else world.racks.across_nodes
+    return job.spread if nodes > fewest(world, sum(at)) else Fraction(1)
 
 
 def parts(world: World, job: SmallJob, at: Counts) -> range | list[int]:
@@ -241,8 +251,7 @@ def shared_ticks(world: World, job: SmallJob, partner: SmallJob, way: Way) -> in
         times.append(whole_ticks(job.work / both[0]))
     if not rate_at(world, partner, way.at):
         return 0
-    spread = sum(map(bool, way.at)) > fewest(world, job.gang)
-    return slower(max(times), job.spread if spread else Fraction(1))
+    return slower(max(times), across(world, job, way.at))
 
 
 # What may be done in a slot.
@@ -259,6 +268,7 @@ class Room:
         """True if a job fits beside those that are there; ``again`` on GPUs that are held already."""
         self._taken.append((job, way, again))
         fine = all(self._node_fits(node) for node in range(len(self._world.nodes)))
+        fine = fine and self._uplinks_fit()
         self._taken.pop()
         return fine
 
@@ -269,6 +279,16 @@ class Room:
     def give(self) -> None:
         """Take the last one away."""
         self._taken.pop()
+
+    def _uplinks_fit(self) -> bool:
+        racks, crossing = self._world.racks, dict[int, int]()
+        for job, way, _ in self._taken if racks is not None else ():
+            assert racks is not None
+            mine = racks.of(way.at)
+            if len(mine) > 1 and not self._world.jobs[job].on_cores:
+                for rack in mine:
+                    crossing[rack] = crossing.get(rack, 0) + 1
+        return racks is None or all(each <= racks.uplink for each in crossing.values())
 
     def _node_fits(self, node: int) -> bool:
         whole, milli = 0, {}

@@ -9,7 +9,7 @@ never do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -101,6 +101,20 @@ class SmallCopies:
 
 
 @dataclass(frozen=True)
+class SmallRacks:
+    """Nodes of each rack, speeds of gangs across nodes of one and across several, and most of these on each uplink."""
+
+    nodes: int
+    across_nodes: Fraction
+    across_racks: Fraction
+    uplink: int
+
+    def of(self, at: Sequence[int]) -> set[int]:
+        """Racks on which somebody with so many GPUs of every node is."""
+        return {node // self.nodes for node, n in enumerate(at) if n}
+
+
+@dataclass(frozen=True)
 class World:
     """All that is given.
 
@@ -123,6 +137,7 @@ class World:
     stopped: int | None = None
     restarts: bool = False
     copies: SmallCopies | None = None
+    racks: SmallRacks | None = None
 
     @property
     def counted(self) -> tuple[int, ...]:

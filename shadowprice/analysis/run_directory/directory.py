@@ -68,12 +68,14 @@ from shadowprice.analysis.run_directory.rates import from_table, to_table
 from shadowprice.analysis.run_directory.schedule_file import ScheduleFile
 from shadowprice.analysis.run_metrics import SUMMARY
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
+from shadowprice.analysis.terms.reading import declared_terms
+from shadowprice.analysis.terms.written_term import settings_in
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
-from shadowprice.instances.features import Feature, require
+from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.files import read_bytes, read_text
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
@@ -100,28 +102,31 @@ __all__ = [
     "save",
 ]
 
-KNOWS = frozenset(
-    {
-        Feature.RATES,
-        Feature.TYPES,
-        Feature.CHARGES,
-        Feature.SHARING,
-        Feature.GRAPHS,
-        Feature.PROFILES,
-        Feature.SPREAD,
-        Feature.WIDTHS,
-        Feature.COPIES,
-        Feature.FAILURES,
-        Feature.QUOTAS,
-        Feature.PARTS,
-        Feature.CORES,
-        Feature.AMOUNTS,
-        Feature.WINDOW,
-        Feature.STOPPED,
-        Feature.RESTART,
-    }
+KNOWS = (
+    frozenset(
+        {
+            Feature.RATES,
+            Feature.TYPES,
+            Feature.CHARGES,
+            Feature.SHARING,
+            Feature.GRAPHS,
+            Feature.PROFILES,
+            Feature.SPREAD,
+            Feature.WIDTHS,
+            Feature.COPIES,
+            Feature.FAILURES,
+            Feature.QUOTAS,
+            Feature.PARTS,
+            Feature.CORES,
+            Feature.AMOUNTS,
+            Feature.WINDOW,
+            Feature.STOPPED,
+            Feature.RESTART,
+        }
+    )
+    | DECLARED_KNOWS
 )
-"""Features that run directories write down."""
+"""Features that run directories write down; no file of one's own is run to read one."""
 
 MOST_ROWS_AT_ONCE = 2**22
 """Rows of a schedule that is read in one piece."""
@@ -160,7 +165,7 @@ class MadeBy(msgspec.Struct, frozen=True):
 
 
 class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
-    """``run.json`` of a run; the last ten only where there is such a thing."""
+    """``run.json`` of a run; the last eleven only where there is such a thing."""
 
     decisions: int
     overheads: _Overheads
@@ -172,6 +177,7 @@ class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     failures: failures_file.SavedFailures | UnsetType = UNSET
     stopped_s: float | UnsetType = UNSET
     preemption: Preemption | UnsetType = UNSET
+    declared: dict[str, dict[str, Any]] | UnsetType = UNSET
     cleaning: bool | UnsetType = UNSET
     made_by: MadeBy | UnsetType = UNSET
 
@@ -302,6 +308,8 @@ def _read(described: Description, directory: Path) -> FoundRun:
 
 def _instance(saved: ScheduleRunFile, directory: Path) -> Instance:
     graphs, conditions = directory / GRAPHS, directory / CONDITIONS
+    declared = {} if saved.declared is UNSET else saved.declared
+    terms = declared_terms(declared, f"{directory / RUN}: declared:")
     return Instance(
         saved.nodes(directory / RUN),
         parsed(directory / WORKLOAD, read_workload),
@@ -316,6 +324,7 @@ def _instance(saved: ScheduleRunFile, directory: Path) -> Instance:
         None if saved.failures is UNSET else _read_failures(saved.failures, directory / FAILURES),
         None if saved.stopped_s is UNSET else saved.stopped_s,
         Preemption.RESUME if saved.preemption is UNSET else saved.preemption,
+        terms,
     )
 
 
@@ -369,6 +378,8 @@ def describe(outcome: VerifiedRun, provenance: Provenance = UNKNOWN) -> Descript
     for feature, (entry, written) in _ENTRIES.items():
         if feature in instance.features:
             described[entry] = written(instance)
+    if instance.declared:
+        described["declared"] = {each.name: settings_in(each) for each in instance.declared}
     return described
 
 

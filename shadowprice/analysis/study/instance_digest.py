@@ -12,31 +12,36 @@ import numpy as np
 
 from shadowprice.analysis.run_directory import conditions as conditions_file
 from shadowprice.analysis.run_directory.graphs import to_json
-from shadowprice.instances.features import Feature, require
+from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.instance import Instance
+from shadowprice.user_code import file_of
 
 _DIGITS = 16
 
-KNOWS = frozenset(
-    {
-        Feature.RATES,
-        Feature.TYPES,
-        Feature.CHARGES,
-        Feature.SHARING,
-        Feature.GRAPHS,
-        Feature.PROFILES,
-        Feature.SPREAD,
-        Feature.WIDTHS,
-        Feature.COPIES,
-        Feature.FAILURES,
-        Feature.QUOTAS,
-        Feature.PARTS,
-        Feature.CORES,
-        Feature.AMOUNTS,
-        Feature.WINDOW,
-        Feature.STOPPED,
-        Feature.RESTART,
-    }
+KNOWS = (
+    frozenset(
+        {
+            Feature.RATES,
+            Feature.TYPES,
+            Feature.CHARGES,
+            Feature.SHARING,
+            Feature.GRAPHS,
+            Feature.PROFILES,
+            Feature.SPREAD,
+            Feature.WIDTHS,
+            Feature.COPIES,
+            Feature.FAILURES,
+            Feature.QUOTAS,
+            Feature.PARTS,
+            Feature.CORES,
+            Feature.AMOUNTS,
+            Feature.WINDOW,
+            Feature.STOPPED,
+            Feature.RESTART,
+            Feature.OWN,
+        }
+    )
+    | DECLARED_KNOWS
 )
 """Features that digests tell apart."""
 
@@ -69,6 +74,10 @@ def _parts(instance: Instance) -> Iterator[bytes]:
     for feature, said in _SAID.items():
         if feature in instance.features:
             yield said(instance)
+    for term in instance.declared:
+        source = file_of(term)
+        code = b"" if term.feature is not Feature.OWN or source is None else source.read_bytes()
+        yield repr(term).encode() + hashlib.sha256(code).digest()
     # Digests that are kept have it where there is neither, too.
     yield repr((instance.copies, instance.until_complete)).encode()
 

@@ -29,7 +29,6 @@ from shadowprice.analysis.study.study_file import (
     named,
 )
 from shadowprice.analysis.terms.reading import terms_of_mapping
-from shadowprice.analysis.terms.written_term import files_of, within
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster
@@ -258,7 +257,7 @@ def _paths(settings: dict[str, Any]) -> Iterator[str]:
     if "samples" in conditions:
         yield conditions["samples"]
     for term in terms_of_mapping(conditions.get("with", {}), "with"):
-        yield from files_of(term).values()
+        yield from term.files.values()
     for text in (settings["policy"], *(conditions.get(n, "") for n in ("placement", "predictor"))):
         yield from _CODE.findall(text)
 
@@ -318,7 +317,9 @@ def _conditions(name: str, entry: ConditionEntry, folder: Path) -> dict[str, Any
             found[each] = _code_paths(found[each], folder)
     if entry.with_:
         terms = terms_of_mapping(entry.with_, f"conditions[{name!r}]: with")
-        found["with"] = {term.feature.value: within(term, folder).settings for term in terms}
+        found["with"] = {
+            each.label: each.settings for each in (term.within(folder) for term in terms)
+        }
     return found
 
 

@@ -263,7 +263,7 @@ def study_of(data: object, source: str) -> StudyFile:
 def _with_read_terms(entry: ConditionEntry, where: str) -> ConditionEntry:
     """The same conditions, settings of terms as numbers where they are some."""
     terms = terms_of_mapping(entry.with_, where)
-    settings = {term.feature.value: term.settings for term in terms}
+    settings = {term.label: term.settings for term in terms}
     return msgspec.structs.replace(entry, with_=settings)
 
 

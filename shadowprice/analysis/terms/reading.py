@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shadowprice.analysis.terms.registry import OTHERWISE, TERMS
+from shadowprice.analysis.terms.declared import DeclaredSettings, own_term
+from shadowprice.analysis.terms.registry import DECLARED, OTHERWISE, TERMS
 from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.named_settings import split_settings
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.entries import expected_name, shown
+from shadowprice.instances.terms.declared import DeclaredTerm
+from shadowprice.user_code import names_a_file, split_parameters
 
 OPTION = "--with"
 
@@ -27,19 +30,30 @@ def term_of(name: str, settings: object, where: str) -> WrittenTerm:
     InputError
         If there is no such term or setting, or a value is not as expected.
     """
+    kind = _kind(name, where)
+    if not isinstance(settings, Mapping):
+        raise InputError(
+            f"{where} {name}: is {shown(settings)}, expected a mapping of settings, {{}} for none"
+        )
+    made = decode(kind, settings, f"{where} {name}", numbers_as_text=True)
+    return DeclaredSettings(name, made) if isinstance(made, DeclaredTerm) else made
+
+
+def _kind(name: str, where: str) -> type[WrittenTerm] | type[DeclaredTerm]:
+    """The class of a term."""
+    if names_a_file(name):
+        return own_term(name, where)
+    if name in DECLARED:
+        return DECLARED[name]
     otherwise = {feature.value: brought for feature, brought in OTHERWISE.items()}
     if name not in TERMS and name in otherwise:
         raise InputError(
             f"{where} {name}: is no term that is written, but given by {otherwise[name]}"
         )
     if name not in TERMS:
-        known = expected_name(name, TERMS)
+        known = expected_name(name, (*TERMS, *DECLARED))
         raise InputError(f"{where} {shown(name)[1:-1]}: no such term, {known}")
-    if not isinstance(settings, Mapping):
-        raise InputError(
-            f"{where} {name}: is {shown(settings)}, expected a mapping of settings, {{}} for none"
-        )
-    return decode(TERMS[name], settings, f"{where} {name}", numbers_as_text=True)
+    return TERMS[name]
 
 
 def terms_of_options(texts: Iterable[str], option: str = OPTION) -> tuple[WrittenTerm, ...]:
@@ -57,13 +71,21 @@ def terms_of_options(texts: Iterable[str], option: str = OPTION) -> tuple[Writte
     """
     found: dict[str, WrittenTerm] = {}
     for text in texts:
-        name, settings = split_settings(text, option)
+        name, settings = _split(text, option)
         if name in found:
             raise InputError(
                 f"{option} {name}: is given twice, expected once with all its settings"
             )
         found[name] = term_of(name, settings, option)
     return in_order(found)
+
+
+def _split(text: str, option: str) -> tuple[str, dict[str, str]]:
+    """Name and settings; the name of a term in a file of one's own has a colon."""
+    if not names_a_file(text):
+        return split_settings(text, option)
+    name, rest = split_parameters(text)
+    return name, split_settings(f"own:{rest}", option)[1] if rest else {}
 
 
 def terms_of_mapping(given: Mapping[str, object], where: str) -> tuple[WrittenTerm, ...]:
@@ -77,9 +99,26 @@ def terms_of_mapping(given: Mapping[str, object], where: str) -> tuple[WrittenTe
     return in_order({name: term_of(name, each, f"{where}:") for name, each in given.items()})
 
 
+def declared_terms(given: Mapping[str, object], where: str) -> tuple[DeclaredTerm, ...]:
+    """Declared terms of the package as files of runs have them: settings by name.
+
+    Raises
+    ------
+    InputError
+        If there is no such term, or as of :func:`term_of`.
+    """
+    for name in given:
+        if name not in DECLARED:
+            raise InputError(f"{where} {shown(name)[1:-1]}: {expected_name(name, DECLARED)}")
+    found = (term_of(name, settings, where) for name, settings in given.items())
+    return tuple(each.term for each in found if isinstance(each, DeclaredSettings))
+
+
 def in_order(terms: Mapping[str, WrittenTerm]) -> tuple[WrittenTerm, ...]:
     """Terms in the order in which they are read."""
-    return tuple(terms[name] for name in TERMS if name in terms)
+    order = [*TERMS, *DECLARED]
+    own = [name for name in terms if name not in order]
+    return tuple(terms[name] for name in (*order, *own) if name in terms)
 
 
 def with_terms(run: WrittenRun, terms: Iterable[WrittenTerm]) -> WrittenRun:

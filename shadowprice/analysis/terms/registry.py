@@ -1,6 +1,7 @@
 """All terms that can be written, by name; what else brings the features that are none of them.
 
-A new term is a file beside this one and a line in :data:`WRITTEN`.
+A new term is a file beside this one and a line in :data:`WRITTEN`; one that declares what runs hold, or how much
+slower they are, is written by its own fields, and a line in :data:`DECLARED`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from shadowprice.analysis.terms.widths import WidthsSettings
 from shadowprice.analysis.terms.window import WindowSettings
 from shadowprice.analysis.terms.written_term import WrittenTerm
 from shadowprice.instances.features import Feature
+from shadowprice.instances.terms.declared import DeclaredTerm
+from shadowprice.instances.terms.racks import Racks
 
 WRITTEN: tuple[type[WrittenTerm], ...] = (
     ChargesSettings,
@@ -39,6 +42,11 @@ TERMS: Mapping[str, type[WrittenTerm]] = MappingProxyType(
 )
 """Terms by name, in the order in which they are read whatever the order in which they are written."""
 
+DECLARED: Mapping[str, type[DeclaredTerm]] = MappingProxyType(
+    {term.name: term for term in (Racks,)}
+)
+"""Declared terms by name, which are read after the others, those in files of one's own last."""
+
 OTHERWISE: Mapping[Feature, str] = MappingProxyType(
     {
         Feature.RATES: "columns iterations and model with --throughputs, or columns throughput:TYPE, of the trace",
@@ -49,11 +57,12 @@ OTHERWISE: Mapping[Feature, str] = MappingProxyType(
         Feature.CORES: "jobs of allowed_types cores (--format helios:cpu-jobs=keep), on nodes of type cores",
         Feature.AMOUNTS: "columns cpus and memory_gb of the trace",
         Feature.STOPPED: "Ctrl-C while the run goes on",
+        Feature.OWN: "--with FILE.py:NAME, a class in a file of one's own",
     }
 )
 """Origin of features in words, where it is not, or not only, a term that is written."""
 
 
 def term_of_switch(switch: str) -> str | None:
-    """Name of the term that sets a switch of :class:`Semantics`, None if none does."""
+    """Name of the term that sets a switch of :class:`Semantics`, None if none does by itself."""
     return next((name for name, term in TERMS.items() if switch in term.sets), None)

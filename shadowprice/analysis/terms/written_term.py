@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeAlias, get_args, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta
@@ -22,6 +22,7 @@ from shadowprice.instances.documents.named_settings import joined_settings
 from shadowprice.instances.documents.schema import expectation
 from shadowprice.instances.entries import LARGEST
 from shadowprice.instances.features import Feature
+from shadowprice.instances.terms.declared import DeclaredTerm
 from shadowprice.solvers.about import described_parameters
 
 _S = {"unit": "s"}
@@ -94,18 +95,39 @@ class WrittenTerm(ABC):
         """
 
     @property
+    def label(self) -> str:
+        """Name by which it is written."""
+        return self.feature.value
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Settings that are not as usual, as plain data."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        usual = {each.name: each.default for each in fields(self)}  # type: ignore[arg-type]
-        return {name: value for name, value in plain.items() if value != usual[name]}
+        return settings_in(self)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Paths of the files that it names, by setting."""
+        given = self.settings
+        return {name: given[name] for name in given if _extra(type(self), name).get("file")}
+
+    def within(self, folder: Path) -> WrittenTerm:
+        """The same term, whose paths are relative to a folder, with absolute ones."""
+        found = {
+            name: str((folder / Path(path).expanduser()).absolute())
+            for name, path in self.files.items()
+        }
+        return replace(self, **found)  # type: ignore[type-var]
 
     def __str__(self) -> str:
         """The term as an option has it."""
-        return joined_settings(self.feature.value, self.settings)
+        return joined_settings(self.label, self.settings)
 
 
-AnyTerm = TypeVar("AnyTerm", bound=WrittenTerm)
+def settings_in(term: object) -> dict[str, Any]:
+    """Fields of a dataclass that are not as usual, as plain data."""
+    plain: dict[str, Any] = msgspec.to_builtins(term)
+    usual = {each.name: each.default for each in fields(term)}  # type: ignore[arg-type]
+    return {name: value for name, value in plain.items() if value != usual[name]}
 
 
 @dataclass(frozen=True)
@@ -132,7 +154,7 @@ class TermSetting:
 
 
 @cache
-def settings_of(term: type[WrittenTerm]) -> tuple[TermSetting, ...]:
+def settings_of(term: type[WrittenTerm | DeclaredTerm]) -> tuple[TermSetting, ...]:
     """All settings of a term, in order."""
     told = described_parameters(term.__doc__)
     found = []
@@ -151,27 +173,12 @@ def settings_of(term: type[WrittenTerm]) -> tuple[TermSetting, ...]:
     return tuple(found)
 
 
-def files_of(term: WrittenTerm) -> dict[str, str]:
-    """Paths of the files that a term names, by setting."""
-    given = term.settings
-    return {name: given[name] for name in given if _extra(type(term), name).get("file")}
-
-
-def within(term: AnyTerm, folder: Path) -> AnyTerm:
-    """The same term, whose paths are relative to a folder, with absolute ones."""
-    found = {
-        name: str((folder / Path(path).expanduser()).absolute())
-        for name, path in files_of(term).items()
-    }
-    return replace(term, **found)  # type: ignore[type-var]
-
-
 @cache
-def _kinds(term: type[WrittenTerm]) -> dict[str, Any]:
+def _kinds(term: type[WrittenTerm | DeclaredTerm]) -> dict[str, Any]:
     return get_type_hints(term, include_extras=True)
 
 
-def _extra(term: type[WrittenTerm], setting: str) -> dict[str, Any]:
+def _extra(term: type[WrittenTerm | DeclaredTerm], setting: str) -> dict[str, Any]:
     """Notes of the annotation of a setting beside what is expected: its unit, whether it is a file."""
     kind = _kinds(term)[setting]
     for each in (kind, *get_args(kind)):

@@ -23,6 +23,7 @@ KNOWS = frozenset(
         Feature.WINDOW,
         Feature.STOPPED,
         Feature.RESTART,
+        Feature.RACKS,
     }
 )
-"""Features that the rules are about: what no rule knows is not approved."""
+"""Features that the rules are about: what no rule knows is not approved. Terms of one's own bring rules of theirs."""

@@ -15,8 +15,9 @@ from shadowprice.instances.clusters.amounts import (
     NodeCapacity,
     no_room,
 )
+from shadowprice.instances.terms.declared import Amount, Place
 from shadowprice.instances.terms.term import Pieces
-from shadowprice.solvers.placement.resource import Amount, Place, Resource
+from shadowprice.solvers.placement.resource import Resource
 
 if TYPE_CHECKING:
     from shadowprice.solvers.job_table import JobTable
@@ -166,10 +167,13 @@ class CpusAndMemory(Resource, AmountsBeside):
 
     # Places are two numbers for each node: its CPUs, and its memory.
 
-    def holds(self, job: int, node: int, gpus: int, *, shared: bool) -> Sequence[Amount]:
-        """CPUs and memory of a node; those who share GPUs hold what each asks for."""
-        cpus, memory = self._nodes[node].held(self._demands[job], gpus)
-        return (2 * node, cpus), (2 * node + 1, memory)
+    def amounts(self, job: int, pieces: Pieces, *, shared: bool) -> Sequence[Amount]:
+        """CPUs and memory of nodes; those who share GPUs hold what each asks for."""
+        found: list[Amount] = []
+        for node, gpus in pieces:
+            cpus, memory = self._nodes[node].held(self._demands[job], gpus)
+            found += ((2 * node, cpus), (2 * node + 1, memory))
+        return found
 
     def limit(self, place: Place) -> int:
         """CPUs, or memory, of a node that are not set aside."""

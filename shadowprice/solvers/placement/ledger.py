@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from shadowprice.instances.cluster import CORES
 from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.terms.declared import HoldingTerm
 from shadowprice.solvers.placement.amounts import CpusAndMemory
+from shadowprice.solvers.placement.declared import DeclaredResource
 from shadowprice.solvers.placement.parts import PartsAllocator
 from shadowprice.solvers.placement.protocol import Allocator, Pieces
 from shadowprice.solvers.placement.resource import PlannedStarts, Resource
@@ -46,6 +48,7 @@ class ResourceLedger(Allocator):
         self._resources = tuple(resources)
         self._on_nodes = tuple(each for each in resources if each.on_nodes)
         self._elsewhere = tuple(each for each in resources if not each.on_nodes)
+        self._of_gangs = tuple(each for each in resources if each.of_gangs)
         self._of_starts = tuple(each for each in resources if each.of_starts)
         self.changes = self.next_change_s < math.inf
         self.limits_starts, self.in_parts = bool(self._elsewhere), gpus.in_parts
@@ -72,8 +75,9 @@ class ResourceLedger(Allocator):
 
     @property
     def anywhere(self) -> bool:
-        """True if the placement says so and nothing on nodes can be in the way of a job that has arrived."""
-        return self._gpus.anywhere and not any(each.says for each in self._on_nodes)
+        """True if the placement says so and nothing on its nodes can be in the way of a job that has arrived."""
+        beside = any(each.says for each in (*self._on_nodes, *self._of_gangs))
+        return self._gpus.anywhere and not beside
 
     @property
     def by_count(self) -> bool:
@@ -137,8 +141,12 @@ class ResourceLedger(Allocator):
 
         whole = self._gpus
         pieces = whole.take_where(job, gpus, pools, most) if asked else whole.take(job, gpus, pools)
-        if pieces is not None:
-            self._count(job, pieces)
+        if pieces is None:
+            return None
+        if not all(each.room(job, pieces) for each in self._of_gangs):
+            whole.release(job, pieces)
+            return None
+        self._count(job, pieces)
         return pieces
 
     def hold(self, job: int, pieces: Pieces) -> bool:
@@ -227,4 +235,9 @@ def with_resources(gpus: Allocator, instance: Instance, amounts: CpusAndMemory |
     if quotas is not None:
         names = instance.pools.names
         resources.append(TenantQuotas(quotas, names.index(CORES) if CORES in names else -1))
+    resources += [
+        DeclaredResource(term, instance.cluster, instance.workload)
+        for term in instance.declared
+        if isinstance(term, HoldingTerm)
+    ]
     return ResourceLedger(gpus, resources, amounts) if resources or amounts is not None else gpus

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from shadowprice.instances.terms.declared import Amount, Place
 from shadowprice.instances.terms.term import Pieces
 
 if TYPE_CHECKING:
     from shadowprice.solvers.job_table import JobTable
 
-Place = Hashable
-"""Where something is held: a node's CPUs, a tenant's quota."""
-
-Amount = tuple[Place, int]
-"""What a run holds at one place."""
-
 
 class Resource(ABC):
     """Amounts that jobs hold during one run, at places of which each has a limit; jobs in order of arrival.
 
-    What it says of a run is linear in its pieces: a run on two nodes holds what two runs on one each would. Those
-    with :attr:`on_nodes` are asked node by node where there is room; the others once for a gang.
+    Those with :attr:`on_nodes` are asked node by node where there is room, and hold on two nodes what two runs on
+    one each would; the others are asked for a gang before it has nodes, and those :attr:`of_gangs` again when it has.
 
     Attributes
     ----------
     on_nodes : bool
         Whether places are on nodes.
+    of_gangs : bool
+        Whether what a run holds depends on all its nodes together.
     of_starts : bool
         Whether limits are of beginnings: then a run that goes on may hold more than what has become the limit.
     says : bool
@@ -36,6 +33,7 @@ class Resource(ABC):
     """
 
     on_nodes: bool
+    of_gangs: bool = False
     of_starts: bool = False
     says: bool = True
 
@@ -47,8 +45,8 @@ class Resource(ABC):
         """Take note of jobs that arrive."""
 
     @abstractmethod
-    def holds(self, job: int, node: int, gpus: int, *, shared: bool) -> Sequence[Amount]:
-        """Amounts that a job holds with so many GPUs of a node.
+    def amounts(self, job: int, pieces: Pieces, *, shared: bool) -> Iterable[Amount]:
+        """Amounts that a job holds with these GPUs; a place may come several times.
 
         Parameters
         ----------
@@ -80,11 +78,10 @@ class Resource(ABC):
         """True if there is what a job holds on these GPUs by itself, O(nodes of the gang)."""
         held = self._held
         after: dict[Place, int] = {}
-        for node, gpus in pieces:
-            for place, amount in self.holds(job, node, gpus, shared=False):
-                after[place] = more = after.get(place, held.get(place, 0)) + amount
-                if more > self.limit(place):
-                    return False
+        for place, amount in self.amounts(job, pieces, shared=False):
+            after[place] = more = after.get(place, held.get(place, 0)) + amount
+            if more > self.limit(place):
+                return False
         return True
 
     def within(self, places: Iterable[Place]) -> bool:
@@ -93,23 +90,19 @@ class Resource(ABC):
 
     def places(self, job: int, pieces: Pieces) -> set[Place]:
         """Places at which a job holds something on these GPUs."""
-        return {
-            place for node, gpus in pieces for place, _ in self.holds(job, node, gpus, shared=False)
-        }
+        return {place for place, _ in self.amounts(job, pieces, shared=False)}
 
     def take(self, job: int, pieces: Pieces, *, shared: bool = False) -> None:
         """Count what a job holds on these GPUs."""
         held = self._held
-        for node, gpus in pieces:
-            for place, amount in self.holds(job, node, gpus, shared=shared):
-                held[place] = held.get(place, 0) + amount
+        for place, amount in self.amounts(job, pieces, shared=shared):
+            held[place] = held.get(place, 0) + amount
 
     def give_back(self, job: int, pieces: Pieces, *, shared: bool = False) -> None:
         """Count it no more."""
         held = self._held
-        for node, gpus in pieces:
-            for place, amount in self.holds(job, node, gpus, shared=shared):
-                held[place] -= amount
+        for place, amount in self.amounts(job, pieces, shared=shared):
+            held[place] -= amount
 
     def share(self, job: int, partner: int, pieces: Pieces) -> None:
         """Count a job that runs on the GPUs of another, which has held them alone."""
@@ -145,7 +138,7 @@ class PlannedStarts:
         """Count a job on so many GPUs beside those that were counted; False, and no change, if there is no room."""
         after: list[tuple[dict[Place, int], Place, int]] = []
         for each, left in self._left:
-            for place, amount in each.holds(job, 0, gpus, shared=False):
+            for place, amount in each.amounts(job, ((0, gpus),), shared=False):
                 rest = (left[place] if place in left else each.limit(place)) - amount
                 if rest < 0:
                     return False

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from shadowprice.instances.clusters.quotas import Quotas
+from shadowprice.instances.terms.declared import Amount, Place
+from shadowprice.instances.terms.term import Pieces
 from shadowprice.instances.workload import WHOLE_GPU
-from shadowprice.solvers.placement.resource import Amount, Place, Resource
+from shadowprice.solvers.placement.resource import Resource
 
 if TYPE_CHECKING:
     from shadowprice.solvers.job_table import JobTable
@@ -47,9 +49,9 @@ class TenantQuotas(Resource):
             self._milli.append(0 if on_cores else int(milli[job]))
             self._of.append(self._place.get(name, 0) if on_cores else self._place[name])
 
-    def holds(self, job: int, node: int, gpus: int, *, shared: bool) -> Sequence[Amount]:
+    def amounts(self, job: int, pieces: Pieces, *, shared: bool) -> Sequence[Amount]:
         """Thousandths of GPUs, at its tenant."""
-        milli = gpus * self._milli[job]
+        milli = sum(gpus for _, gpus in pieces) * self._milli[job]
         return ((self._of[job], milli // 2 if shared else milli),) if milli else ()
 
     def limit(self, place: Place) -> int:

@@ -29,6 +29,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.proofs import certificate
 from shadowprice.proofs.verification import compiled_pass, segments
+from shadowprice.proofs.verification import features as verified_features
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.registry import policy
 from support.consumers.consumer import Consumer
@@ -160,7 +161,7 @@ CONSUMERS = (
         real_copies.KNOWS,
         behind_the_gate(lambda run: real_copies.CopyEngine(run, HadarE(), 4.0)),
     ),
-    Consumer("proofs.verification.features.KNOWS", certificate.KNOWS, verified),
+    Consumer("proofs.verification.features.KNOWS", verified_features.KNOWS, verified),
     Consumer(
         "proofs.verification.compiled_pass.KNOWS",
         compiled_pass.KNOWS,
