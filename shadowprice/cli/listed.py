@@ -305,9 +305,11 @@ def _list_terms(as_json: bool) -> None:
     for row in rows:
         table.add_row(Text(row["term"]), Text(row["says"]), Text("; ".join(row["given_by"])))
     console.print(table)
-    console.print(
-        "`shadowprice terms NAME` shows the settings of one", markup=False, highlight=False
-    )
+    for line in (
+        "`shadowprice terms NAME` shows the settings of one",
+        "--with NAME:key=value,...: a comma begins the next key, and is written twice in a value: a,,b is a,b",
+    ):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _term_record(feature: Feature) -> dict[str, Any]:

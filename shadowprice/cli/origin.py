@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from shadowprice.instances.documents.named_settings import parts_of
 from shadowprice.version import __version__
 
 _DESCRIBED_BY = ("run.json", "study.json", "points.jsonl")
@@ -131,7 +132,7 @@ def _files(value: object) -> Iterator[Path]:
         described = (Path(value) / name for name in _DESCRIBED_BY)
         yield from (path for path in described if _is_file(path))
         return
-    for piece in [str(value)] if isinstance(value, Path) else value.split(","):
+    for piece in [str(value)] if isinstance(value, Path) else parts_of(value):
         for name in dict.fromkeys((piece, piece.partition(":")[0], piece.partition("=")[2])):
             if name and _is_file(name):
                 yield Path(name)

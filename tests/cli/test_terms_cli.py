@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.terms.quotas import QuotasSettings
 from shadowprice.analysis.terms.reading import terms_of_options
 from shadowprice.analysis.terms.registry import TERMS, WRITTEN
 from shadowprice.analysis.terms.written_term import WrittenTerm
@@ -42,10 +43,10 @@ def trace(tmp_path: Path) -> str:
 
 
 def test_several_terms_in_one_run(trace: str, tmp_path: Path) -> None:
-    table, run = tmp_path / "quotas.csv", tmp_path / "run"
+    table, run = tmp_path / "quotas, by=day.csv", tmp_path / "run"
     table.write_text("date,a,total\n2020-04-01,3,3\n")
     given = [
-        f"quotas:file={table},date=2020-04-01T12:00:00",
+        str(QuotasSettings(str(table), "2020-04-01T12:00:00")),
         "charges:start_s=5,restart_s=2",
         "failures:mtbf_s=500,repair_s=40,seed=3,interval_s=50,cost_s=1",
     ]
@@ -135,6 +136,7 @@ def test_all_terms_are_listed() -> None:
     assert all(row["says"] and row["given_by"] for row in rows)
     told = said("terms")
     assert all(each in told for each in Feature)
+    assert "is written twice in a value: a,,b is a,b" in told
 
 
 @pytest.mark.parametrize("feature", Feature)

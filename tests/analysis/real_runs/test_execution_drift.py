@@ -237,7 +237,7 @@ def ledger(tmp_path: Path) -> RunLedger:
 
 def test_what_was_measured_is_simulated_by_one_command(ledger: RunLedger, tmp_path: Path) -> None:
     run = measured_run(ledger)
-    directory = tmp_path / "measured"
+    directory = tmp_path / "run 1, of=2:3"
     words = shlex.split(write_measured(run, directory))
     assert directory.stat().st_mode & 0o77 == 0
     assert sorted(path.name for path in directory.iterdir()) == [

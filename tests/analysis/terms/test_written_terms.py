@@ -103,7 +103,10 @@ def test_the_order_in_which_terms_are_written_does_not_matter(names: list[str]) 
         (["charges:start_s=1", "charges:restart_s=1"], "--with charges: is given twice"),
         (["charges:"], "--with 'charges:': expected NAME or NAME:key=value,..."),
         ([""], "--with '': expected NAME or NAME:key=value,..."),
-        (["spread:file=a,b.json"], "'b.json' is no key=value; a comma begins the next key"),
+        (
+            ["spread:file=a,b.json"],
+            "'b.json' is no key=value; a comma begins the next key, expected it twice",
+        ),
         (["spread:file="], "file is '', expected the path of a file"),
         (["spread:a.json"], "'a.json' is no key=value"),
         (["widths"], "--with widths: has neither widest nor file"),
@@ -131,11 +134,11 @@ def test_each_mistake_is_named_with_what_was_expected(words: list[str], message:
     assert "\n" not in str(caught.value)
 
 
-def test_a_value_with_a_comma_is_for_files_alone() -> None:
+def test_a_value_with_a_comma_is_written_as_it_is_in_files_and_doubled_in_options() -> None:
     (term,) = terms_of_mapping({"spread": {"file": "a,b.json"}}, "study.yaml: with")
     assert term == SpreadSettings("a,b.json")
-    with pytest.raises(InputError, match=r"spread: file is 'a,b.json', expected a value without a"):
-        str(term)
+    assert str(term) == "spread:file=a,,b.json"
+    assert terms_of_options([str(term)]) == (term,)
 
 
 def test_every_feature_is_brought_by_something() -> None:

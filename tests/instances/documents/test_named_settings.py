@@ -10,7 +10,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.documents.named_settings import joined_settings, split_settings
 
 WORDS = st.text(st.characters(exclude_characters=":=,"), min_size=1)
-VALUES = st.text(st.characters(exclude_characters=","))
+VALUES = st.text() | st.text(",=:a")
 
 
 @given(WORDS, st.dictionaries(WORDS, VALUES))
@@ -43,6 +43,10 @@ def test_lines_that_are_none(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_value_with_a_comma_cannot_be_written() -> None:
-    with pytest.raises(InputError, match="a: b is 'c,d', expected a value without a comma"):
-        joined_settings("a", {"b": "c,d"})
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [("c,d", "a:b=c,,d,e="), (",", "a:b=,,,e="), ("c,", "a:b=c,,,e="), ("x,y=z", "a:b=x,,y=z,e=")],
+)
+def test_a_comma_in_a_value_is_written_twice(value: str, line: str) -> None:
+    assert joined_settings("a", {"b": value, "e": ""}) == line
+    assert split_settings(line, "--with") == ("a", {"b": value, "e": ""})

@@ -227,7 +227,8 @@ def test_the_command_that_is_printed_simulates_what_the_drift_does(
     ledger = run_of(tmp_path / "run", jobs).execute()
     found = measured_run(ledger)
     ledger.close()
-    words = shlex.split(write_measured(found, tmp_path / "measured"))[1:]
+    state = tmp_path / "run 1, of=2:3"
+    words = shlex.split(write_measured(found, state))[1:]
     line = CommandLine(capfd)
     done = line(*words, "--json")
     assert done.returncode == 0, done.stderr
@@ -235,7 +236,7 @@ def test_the_command_that_is_printed_simulates_what_the_drift_does(
     assert found.mapped is not None
     with pytest.raises(InputError, match="graphs are given, expected a network as well"):
         Semantics(graphs=found.mapped.graphs).job_graphs(found.workload)
-    (tmp_path / "measured/graphs.json").write_text('{"graphs": [], "jobs": {}}')
+    (state / "graphs.json").write_text('{"graphs": [], "jobs": {}}')
     assert "has no graph of job 'a'" in line(*words).stderr.replace("\n", " ")
 
 
