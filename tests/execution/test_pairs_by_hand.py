@@ -604,6 +604,78 @@ def test_who_is_stopped_and_goes_on_holds_what_it_was_given() -> None:
     assert sorted(done.end_s.tolist()) == [5.0, 5.0, 7.0]
 
 
+@dataclass(frozen=True)
+class Watched(Scripted):
+    """Notes after every decision what job 0 would hold on a GPU of node 0 [millionths of CPUs and GB]."""
+
+    held: list[tuple[int, int]] = field(default_factory=list)
+
+    def decide(self, state: State) -> Decision:
+        decision = super().decide(state)
+        self.held.append(state.allocator.beside.held_by(0, ((0, 1),)))
+        return decision
+
+
+def given_one(decision: Decision) -> None:
+    decision.start_at(0, ((0, 1),), ((1.0, 1.0),))
+
+
+def asks_for_too_much(decision: Decision) -> None:
+    """Job 0 is started with more CPUs than there are, and then with its share."""
+    decision.stop(0)
+    assert not decision.start_at(0, ((0, 1),), ((5.0, 1.0),))
+    assert decision.start(0)
+
+
+def makes_place(decision: Decision) -> None:
+    """Job 1 takes both GPUs before the stop of job 0 is taken back."""
+    decision.stop(0)
+    assert decision.start(1)
+    assert not decision.resume_in_place(0)
+
+
+@pytest.mark.parametrize(
+    ("given", "steps", "held", "start_s"),
+    [
+        # Half a share is left for job 1, which asks for 3, as soon as job 0 has only 1.
+        ({"cpus": [1.0, 3.0]}, {1.0: lambda d: d.adjust(0, ((1.0, 1.0),))}, [2, 1], [0, 1, 1]),
+        # Who begins again has its share, not what it was given before: job 1 waits for its end at 5.
+        (
+            {"cpus": [1.0, 3.0], "arrival_s": [0, 2]},
+            {0.0: given_one, 1.0: again},
+            [1, 2, 2],
+            [0, 1, 4.5],
+        ),
+        ({"cpus": [1.0, 3.0]}, {1.0: asks_for_too_much}, [2, 2], [0, 1, 4]),
+        (
+            {"gpus": [1, 2], "cpus": [1.0, 0.0]},
+            {0.0: given_one, 1.0: makes_place},
+            [1, 2],
+            [0, 1, 5],
+        ),
+    ],
+)
+def test_what_was_given_is_counted_while_it_is_held(
+    given: dict[str, object], steps: dict[float, Step], held: list[int], start_s: list[float]
+) -> None:
+    instance = Instance(FOUR_CPUS, jobs(**given), conditions=TWICE_WITH_FOUR)
+    watched = Watched(steps)
+    schedule = run(instance, watched).schedule
+    verify(instance, schedule)
+    assert watched.held[: len(held)] == [(cpus * 10**6, 10**6) for cpus in held]
+    assert sorted(schedule.start_s) == start_s
+
+
+def test_cores_are_given_the_memory_that_they_ask_for() -> None:
+    example = EXAMPLES["profiles, amounts and cores"]
+    done = run(example.instance, Scripted(example.steps)).schedule
+    assert done.memory_gb is not None
+    assert sorted(done.memory_gb) == [2.0, 3.0]
+    for by_gb, say in ((1e-3, "expected at most"), (-1e-3, "its job asks for at least")):
+        with pytest.raises(Violation, match=say):
+            verify(example.instance, replace(done, memory_gb=done.memory_gb + by_gb))
+
+
 def test_who_chooses_cpus_refuses_jobs_that_ask_for_them() -> None:
     instance = EXAMPLES["profiles and amounts"].instance
     say = "has jobs that ask for CPUs or memory .* not known to policies that choose CPUs and memory, as synergy-tune"
