@@ -36,7 +36,14 @@ from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.ledger import ledger_of
 from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
-from shadowprice.solvers.policy import ChoosesNodes, Decision, Knowledge, Policy, State
+from shadowprice.solvers.policy import (
+    ChoosesAmounts,
+    ChoosesNodes,
+    Decision,
+    Knowledge,
+    Policy,
+    State,
+)
 from shadowprice.solvers.policy_checks import decide
 
 if TYPE_CHECKING:
@@ -61,7 +68,10 @@ CHOSEN_NODES_KNOWS = frozenset(
 )
 """Features under which a policy may choose nodes by their GPUs: these do not fail, and lack no CPUs or memory."""
 
-KNOWS = CHOSEN_NODES_KNOWS | {Feature.AMOUNTS, Feature.FAILURES} | DECLARED_KNOWS | {Feature.OWN}
+CHOSEN_AMOUNTS_KNOWS = CHOSEN_NODES_KNOWS | {Feature.FAILURES}
+"""Features under which a policy may choose the CPUs and memory of runs: no job asks for a least."""
+
+KNOWS = CHOSEN_AMOUNTS_KNOWS | {Feature.AMOUNTS} | DECLARED_KNOWS | {Feature.OWN}
 """Features of instances that are run here."""
 
 _IDLE_WAKES = 100_000
@@ -193,6 +203,9 @@ class Engine:
         if hosts is None and isinstance(policy, ChoosesNodes):
             who = f"policies that choose nodes by their GPUs, as {policy.name}"
             require(instance, CHOSEN_NODES_KNOWS, who)
+        if isinstance(policy, ChoosesAmounts) and Feature.PROFILES in instance.features:
+            who = f"policies that choose CPUs and memory, as {policy.name}"
+            require(instance, CHOSEN_AMOUNTS_KNOWS, who)
         self.instance = instance
         alike = instance.workload.throughput is None
         types = instance.cluster.type_of_node
@@ -441,7 +454,7 @@ class Engine:
         for job, pieces in decision.starts.items():
             fields = self._fields(job, pieces, decision) if self.fielded else NO_FIELDS
             progress_from_s, rate = hosts.start(job, pieces, now_s, fields)
-            state.started(job, pieces, progress_from_s, rate)
+            state.started(job, pieces, progress_from_s, rate, fields)
 
     def _go_on(self, fields: Mapping[int, Fields], stops: Collection[int], now_s: float) -> None:
         """Let the jobs that go on running go on with the fields that they have after the decision."""
@@ -455,21 +468,16 @@ class Engine:
                 continue
             other = partners.get(job, ALONE) != before or before in stopped
             if other or Feature.PROFILES in told:
-                state.continued(job, *self.hosts.continue_run(job, told, now_s))
-            if Feature.PROFILES in told:
-                state.amounts[job] = told[Feature.PROFILES]
+                state.continued(job, *self.hosts.continue_run(job, told, now_s), told)
         state.partner_of.update((job, other) for job, other in partners.items() if other != ALONE)
 
     def _fields(self, job: int, pieces: Pieces, decision: Decision) -> Fields:
         """Fields of a run that begins: as policy and placement chose them, else as terms fill them in."""
-        state = self.state
-        fields = state.allocator.fields_of(job)
+        fields = self.state.allocator.fields_of(job)
         if decision.fields is not None and job in decision.fields:
             fields.update(decision.fields[job])
         for term in self.fielded:
             term.complete(job, pieces, fields)
-        if Feature.PROFILES in fields:
-            state.amounts[job] = fields[Feature.PROFILES]
         return fields
 
     def _count_idle(self) -> None:
@@ -500,7 +508,7 @@ class Engine:
         if self.unpaid > _UNPAID_A_JOB * live:
             raise PolicyError(
                 f"{self.policy.name} at {state.now_s} s: stopped {self.unpaid} runs in a row before they had paid "
-                f"their charges, of {live} jobs that are there; expected a policy that lets runs last, or smaller charges"
+                f"their charges, of {live} jobs that are there; expected a policy that lets runs last"
             )
 
     def _starved(self) -> None:

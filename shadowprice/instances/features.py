@@ -193,11 +193,6 @@ _NOT_YET = (
         Feature.PROFILES,
         "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
     ),
-    (
-        Feature.PROFILES,
-        Feature.AMOUNTS,
-        "both say what CPUs and memory a job holds",
-    ),
 )
 """Pairs that would have a meaning, and what would have to be said for it."""
 

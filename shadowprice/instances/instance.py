@@ -14,9 +14,13 @@ from shadowprice.errors import EarlyEndError, InfeasibleJobError, InputError
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
 from shadowprice.instances.clusters.amounts import (
+    CountedCapacity,
     FixedAmounts,
+    capacities,
+    default_amounts,
     expect_amounts,
     expect_whole_nodes,
+    grant_capacities,
     has_room,
 )
 from shadowprice.instances.clusters.quotas import Quotas
@@ -27,7 +31,6 @@ from shadowprice.instances.features import Feature, expect_together
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import MAX_TOTAL_S, TICK_S, check_seconds, up_to_grid
 from shadowprice.instances.speeds.conditions import Conditions, fewest_nodes, on_whole_gpus
-from shadowprice.instances.speeds.sensitivity import proportional_share
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
@@ -187,7 +190,7 @@ class Instance:
         if self.cluster.quotas is not None:
             self._check_quotas(self.cluster.quotas)
         if Feature.AMOUNTS in self.features and self.copies is None:
-            expect_amounts(self.cluster, self.workload)
+            expect_amounts(self.cluster, self.workload, _capacities(self.cluster, self.conditions))
         elif Feature.AMOUNTS in self.features:
             expect_whole_nodes(self.cluster, self.workload)
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
@@ -272,8 +275,7 @@ class Instance:
         can_run = _can_run(cluster, workload)
         if cluster.quotas is not None:
             can_run = can_run & _within_quotas(cluster.quotas, workload, workload.held_gpus)
-        if conditions is None or conditions.sensitivity is None:
-            can_run = can_run & has_room(cluster, workload)
+        can_run = can_run & has_room(cluster, workload, _capacities(cluster, conditions))
         if not can_run.all():
             workload, names = workload.select(can_run), workload.id[~can_run]
             graphs = None if graphs is None else graphs.select(can_run)
@@ -294,9 +296,9 @@ class Instance:
             terms.append(SharingTerm(self.shared_s, types))
         parts = self.conditions
         if parts is not None and parts.sensitivity is not None:
-            share = proportional_share(self.cluster)
+            default = default_amounts(self.cluster, jobs).tolist()
             part = (jobs.held_gpus / jobs.gpus).tolist()
-            terms.append(ProfilesTerm(parts.sensitivity, share, part))
+            terms.append(ProfilesTerm(parts.sensitivity, default, part))
         if parts is not None and parts.locality is not None:
             fewest = fewest_nodes(self.cluster).tolist()
             speeds = parts.locality.spread_speed.tolist()
@@ -315,6 +317,8 @@ class Instance:
         """CPUs and memory of nodes and jobs, if some job asks for any; None where copies hold nodes whole."""
         if self.copies is not None or not self.workload.asking.any():
             return None
+        if Feature.PROFILES in self.features:
+            return FixedAmounts.by_default(self.cluster, self.workload)
         shared = self.pair_throughputs is not None
         return FixedAmounts.of(self.cluster, self.workload, shared=shared)
 
@@ -434,6 +438,12 @@ _HAS: Mapping[Feature, Callable[[Instance], bool]] = MappingProxyType(
         Feature.RESTART: lambda i: i.restarts,
     }
 )
+
+
+def _capacities(cluster: Cluster, conditions: Conditions | None) -> tuple[CountedCapacity, ...]:
+    """CPUs and memory of every node: where profiles say how fast runs are with them these are given some."""
+    by_profiles = conditions is not None and conditions.sensitivity is not None
+    return grant_capacities(cluster) if by_profiles else capacities(cluster)
 
 
 def _smallest_nodes(cluster: Cluster, workload: Workload) -> NDArray[np.float64]:

@@ -86,7 +86,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import VerificationError
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.verification import compiled_pass
-from shadowprice.proofs.verification.amounts import any_asked, too_much
+from shadowprice.proofs.verification.amounts import any_asked, too_little, too_much
 from shadowprice.proofs.verification.copies import CopiedRuns
 from shadowprice.proofs.verification.declared import DeclaredRuns, expect_rules
 from shadowprice.proofs.verification.failures import FailingRuns
@@ -473,9 +473,10 @@ class ScheduleChecks:
                 self.refuse(name, bad, say, runs.row)
 
     def amounts(self) -> None:
-        """Check that nodes have the CPUs and memory that jobs ask for, of the rows at hand."""
+        """Check that nodes have the CPUs and memory that jobs ask for, or that rows have no less, of those at hand."""
         if any_asked(self.workload):
-            self._refuse_row("amounts", too_much(self.instance, self.schedule))
+            amiss = too_much if self.schedule.cpus is None else too_little
+            self._refuse_row("amounts", amiss(self.instance, self.schedule))
 
     def failures(self, runs: Runs) -> None:
         """Check that no run holds a node that is down, and note what runs lost."""

@@ -48,6 +48,15 @@ class Policy(Protocol):
 
 
 @runtime_checkable
+class ChoosesAmounts(Protocol):
+    """Policy that chooses the CPUs and memory of runs where jobs have profiles of them."""
+
+    @property
+    def chooses_amounts(self) -> bool:
+        """True: jobs that ask for CPUs or memory are not for it, which does not look at what is the least."""
+
+
+@runtime_checkable
 class ChoosesNodes(Protocol):
     """Policy that chooses the nodes of jobs by their free GPUs alone, not by the placement."""
 
@@ -122,8 +131,9 @@ class Decision:
         Parameters
         ----------
         amounts : tuple of (float, float), optional
-            CPUs and memory [GB] on each of these nodes, where jobs have profiles of them;
-            GPU-proportional if not given.
+            CPUs and memory [GB] on each of these nodes, where jobs have profiles of them; no less than the job
+            asks for (``state.allocator.beside.least``). If not given the share of its GPUs, or what it asks for
+            where that is more.
 
         Returns
         -------
@@ -133,14 +143,17 @@ class Decision:
         Raises
         ------
         PolicyError
-            If the job's tenant has a quota, which this would exceed.
+            If the job's tenant has a quota, which this would exceed, or it is given less than it asks for.
         """
         if not self._allocator.admits(job, _width(pieces)):
             raise PolicyError(
                 f"job {job} is placed beyond its tenant's quota, expected a policy that asks `admits` of the "
                 "allocator before, or leaves places to the placement"
             )
+        beside = self._allocator.beside
+        beside.give(job, pieces, amounts)
         if not self._allocator.hold(job, pieces):
+            beside.give(job, pieces, None)
             return False
         self._note(job, pieces)
         if amounts is not None:
@@ -148,16 +161,17 @@ class Decision:
         return True
 
     def adjust(self, job: int, amounts: Amounts) -> None:
-        """Let a running job go on with other CPUs and memory, at no charge.
+        """Let a running job go on with other CPUs and memory, no less than it asks for, at no charge.
 
         Raises
         ------
         PolicyError
-            If it does not run, or has not as many nodes.
+            If it does not run, has not as many nodes, or is given less than it asks for.
         """
         pieces = None if job in self.stops else self._state.running.get(job)
         if pieces is None or len(pieces) != len(amounts) or not self._state.profiled:
             raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
+        self._allocator.beside.adjust(job, pieces, amounts)
         self._tell(job, Feature.PROFILES, amounts)
 
     def start_mapped(self, job: int, mapping: StageMapping) -> bool:
@@ -252,7 +266,10 @@ class Decision:
                 partner = None
             elif self.partner_of(partner) is not None:
                 return False
-        if not self._allocator.resume(job, state.running[job], partner, self.starts):
+        pieces, beside = state.running[job], self._allocator.beside
+        beside.give(job, pieces, state.amounts.get(job))
+        if not self._allocator.resume(job, pieces, partner, self.starts):
+            beside.give(job, pieces, None)
             return False
         if partner is not None:
             self._share(job, partner)

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.instance import Pools
 from shadowprice.instances.speeds.conditions import speed_up
 from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
+from shadowprice.instances.terms.term import NO_FIELDS, Fields
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.knowledge import Knowledge
@@ -406,9 +408,14 @@ class State:
             self.amounts.pop(job, None)
 
     def started(
-        self, job: int, pieces: Pieces, progress_from_s: float, relative_speed: float
+        self,
+        job: int,
+        pieces: Pieces,
+        progress_from_s: float,
+        relative_speed: float,
+        fields: Fields = NO_FIELDS,
     ) -> None:
-        """Engine: a waiting job runs on these nodes and makes progress from then on."""
+        """Engine: a waiting job runs on these nodes, with these fields, and makes progress from then on."""
         jobs = self._jobs
         del self.waiting[job]
         self.waiting_gpus -= self.gang[job]
@@ -417,6 +424,8 @@ class State:
         jobs.relative_speed[job] = relative_speed
         if jobs.first_start_s[job] == np.inf:
             jobs.first_start_s[job] = self.now_s
+        if fields:
+            self._note_amounts(job, fields)
 
     def stopped(self, job: int, ran_s: float, left_s: float, owed_s: float) -> None:
         """Engine: a running job was preempted after making progress for ``ran_s``."""
@@ -433,14 +442,26 @@ class State:
         jobs.waiting_since_s[job] = self.now_s
 
     def continued(
-        self, job: int, ran_s: float, left_s: float, progress_from_s: float, relative_speed: float
+        self,
+        job: int,
+        ran_s: float,
+        left_s: float,
+        progress_from_s: float,
+        relative_speed: float,
+        fields: Fields = NO_FIELDS,
     ) -> None:
-        """Engine: a running job got other conditions after making progress for ``ran_s``."""
+        """Engine: a running job got other conditions, these fields, after making progress for ``ran_s``."""
         jobs = self._jobs
         jobs.attained_s[job] += ran_s
         jobs.left_s[job] = left_s
         jobs.progress_from_s[job] = progress_from_s
         jobs.relative_speed[job] = relative_speed
+        if fields:
+            self._note_amounts(job, fields)
+
+    def _note_amounts(self, job: int, fields: Fields) -> None:
+        if Feature.PROFILES in fields:
+            self.amounts[job] = fields[Feature.PROFILES]
 
 
 def _no_graphs() -> PolicyError:

@@ -25,12 +25,15 @@ from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.traces.csv_table import load as load_table
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_files import read_workload, write_workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers import registry
+from shadowprice.solvers.policy import ChoosesAmounts
 
 CLUSTERS = st.lists(
     st.builds(
@@ -52,6 +55,7 @@ JOB = st.tuples(
     st.sampled_from([0, 0, 1, 3, 4.1]),
 )
 MIB = Fraction(10**9, 2**20)
+FIFO = registry.policy("fifo-skip")
 BY_GPUS_ALONE = {"hadar-committed", "oasis"}
 
 
@@ -115,6 +119,65 @@ def test_every_policy_keeps_what_nodes_have(
     for name in outcome.settings["dropped"]:  # type: ignore[attr-defined]
         with pytest.raises(InfeasibleJobError):
             Instance(cluster, jobs.select(jobs.id == name))
+
+
+FED = Profile(np.array([0.0, 2.0, 4.0]), np.array([0.0]), np.array([[0.5], [1.0], [2.0]]))
+
+
+@given(
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.sampled_from([(1.0, 1.0), (8 / 3, 4.1), (4.0, 1 / 3)]),
+    st.lists(JOB, min_size=1, max_size=8),
+    st.sampled_from(sorted(registry.policies().keys() - BY_GPUS_ALONE)),
+)
+@settings(max_examples=60)
+def test_every_policy_gives_with_profiles_what_jobs_ask_for(
+    sizes: list[int],
+    share: tuple[float, float],
+    rows: list[tuple[int, int, int, float, float]],
+    name: str,
+) -> None:
+    """Beside its share each has what it asks for, and no node gives more than it has; or the policy refuses."""
+    nodes = [Node(gpus, cpus=share[0] * gpus, memory_gb=share[1] * gpus) for gpus in sizes]
+    cluster, jobs, policy = Cluster(tuple(nodes)), jobs_of(rows), registry.policy(name)
+    conditions = Conditions(Sensitivity((FED,), np.zeros(len(jobs), dtype=np.int64)))
+    instance, _ = Instance.feasible(cluster, jobs, conditions=conditions)
+    if isinstance(policy, ChoosesAmounts) and instance.workload.asking.any():
+        with pytest.raises(InputError, match="not known to policies that choose CPUs and memory"):
+            run(instance, policy)
+        return
+    s = run(instance, policy).schedule
+    verify(instance, s)
+    assert s.cpus is not None
+    assert s.memory_gb is not None
+    part = s.gpus / instance.workload.gpus[s.job]
+    given = (s.cpus, instance.workload.cpus), (s.memory_gb, instance.workload.memory_gb)
+    for k, (held, asked) in enumerate(given):
+        if not isinstance(policy, ChoosesAmounts):
+            assert held == pytest.approx(np.maximum(share[k] * s.gpus, asked[s.job] * part))
+        for node, now_s in zip(s.node, s.start_s, strict=True):
+            there = (s.node == node) & (s.start_s <= now_s) & (now_s < s.end_s)
+            assert held[there].sum() <= share[k] * sizes[node] + 1e-5
+
+
+@pytest.mark.parametrize(("asked", "together"), [(4.0, True), (4.0 + 2e-6, False)])
+def test_the_last_millionth_counts_where_runs_are_given_amounts(
+    asked: float, together: bool
+) -> None:
+    """Three have a third of 8 CPUs each; of what one asks for beyond a half, nothing is left."""
+    three = Cluster((Node(3, cpus=8.0, memory_gb=3.0),))
+    conditions = Conditions(Sensitivity((FED,), np.zeros(3, dtype=np.int64)))
+    thirds = Workload.from_columns(arrival_s=[0] * 3, work=[8.0] * 3, gpus=1, cpus=[1.0, 0, 0])
+    assert set(run(Instance(three, thirds, conditions=conditions), FIFO).schedule.start_s) == {0.0}
+    two = Cluster((Node(2, cpus=8.0, memory_gb=3.0),))
+    halves = Workload.from_columns(arrival_s=[0, 0], work=[8.0, 8.0], gpus=1, cpus=[asked, 0.0])
+    conditions = Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64)))
+    done = run(Instance(two, halves, conditions=conditions), FIFO).schedule
+    assert (done.start_s == 0.0).all() == together
+    more = Workload.from_columns(arrival_s=[0], work=8.0, gpus=1, memory_gb=[3.0 + 2e-6])
+    one = Conditions(Sensitivity((FED,), np.zeros(1, dtype=np.int64)))
+    with pytest.raises(InfeasibleJobError, match="asks for 0 CPUs and 3 GB for 1 GPUs"):
+        Instance(two, more, conditions=one)
 
 
 @given(CLUSTERS, st.lists(JOB, min_size=1, max_size=7))

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
@@ -30,6 +30,7 @@ from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.policy import Decision, Knowledge, State
+from shadowprice.solvers.registry import policy
 from support.horizons import ended
 
 Step = Callable[[Decision], object]
@@ -113,6 +114,13 @@ def down(begin_s: float, end_s: float, interval_s: float, cost_s: float) -> Node
 
 TWO_CPUS = Cluster((Node(1, cpus=2.0, memory_gb=1.0),))
 BY_CPUS = Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64)))
+FOUR_CPUS = Cluster((Node(2, cpus=4.0, memory_gb=2.0),))
+TWICE_WITH_FOUR = Conditions(
+    Sensitivity(
+        (Profile(np.array([1.0, 2.0, 4.0]), np.array([1.0]), np.array([[0.5], [1.0], [2.0]])),),
+        np.zeros(2, dtype=np.int64),
+    )
+)
 ONE_GPU = Cluster((Node(1, gpu_type="any"),))
 
 
@@ -195,6 +203,36 @@ EXAMPLES = {
         ),
         ((0, 0, 1, 0, 16), (0, 1, 1, 0, 16), (1, 0, 1, 0, 16), (1, 1, 1, 0, 16)),
         {0.0: lambda decision: (decision.start_at(0, ((0, 1), (1, 1))), decision.join(1, 0))},
+    ),
+    "profiles and amounts": Example(
+        "Job 0 asks for all 4 CPUs and is given them, not its share of 2: it is twice as fast. Job 1 has to wait, for "
+        "its share is not free, though a GPU is.",
+        Instance(FOUR_CPUS, jobs(cpus=[4.0, 0.0]), conditions=TWICE_WITH_FOUR),
+        ((0, 0, 1, 0, 2), (1, 0, 1, 2, 6)),
+    ),
+    "profiles and amounts that are given": Example(
+        "Job 0 asks for 3 CPUs and has these. Job 1 asks for 1 and is given it, which is less than its share, at half "
+        "speed; of its four seconds two are left at 5, when it is given 2. Each pays a second once.",
+        Instance(FOUR_CPUS, jobs(cpus=[3.0, 1.0]), Overheads(1.0), conditions=TWICE_WITH_FOUR),
+        ((0, 0, 1, 0, 5), (1, 0, 1, 0, 5), (1, 0, 1, 5, 7)),
+        {
+            0.0: lambda decision: (
+                decision.start_at(0, ((0, 1),)),
+                decision.start_at(1, ((0, 1),), ((1.0, 1.0),)),
+            ),
+            5.0: lambda decision: decision.adjust(1, ((2.0, 1.0),)),
+        },
+        ((1, 5),),
+    ),
+    "profiles, amounts and cores": Example(
+        "Beside its core job 1 is given the 3 GB that it asks for, of 4; job 0 waits for 2 of them.",
+        Instance(
+            Cluster((*FOUR_CPUS.nodes, Node(2, gpu_type="cores", memory_gb=4.0))),
+            jobs(allowed_types="cores", memory_gb=[2.0, 3.0]),
+            conditions=TWICE_WITH_FOUR,
+        ),
+        ((1, 1, 1, 0, 4), (0, 1, 1, 4, 8)),
+        {0.0: lambda decision: decision.start_at(1, ((1, 1),))},
     ),
     "amounts and widths": Example(
         "Job 0 asks for 2 CPUs on its gang of one and holds 4 on two GPUs, all that there are.",
@@ -530,6 +568,119 @@ def test_cores_are_given_no_cpus() -> None:
     cpus = np.where(done.job == 1, 1.0, done.cpus)
     with pytest.raises(Violation, match="holds cores and 1 CPUs beside them, expected none"):
         verify(example.instance, replace(done, cpus=cpus))
+
+
+def test_nobody_is_given_less_than_it_asks_for() -> None:
+    example = EXAMPLES["profiles and amounts that are given"]
+    done = run(example.instance, Scripted(example.steps)).schedule
+    assert done.cpus is not None
+    assert done.cpus.tolist() == [3.0, 1.0, 2.0]
+    less = replace(done, cpus=np.where(done.job == 0, 2.0, done.cpus))
+    say = r"amounts: row 0 .* was given 2 CPUs, its job asks for at least 3 there"
+    with pytest.raises(Violation, match=say):
+        verify(example.instance, less)
+    given: Mapping[float, Step] = {
+        0.0: lambda decision: decision.start_at(0, ((0, 1),), ((2.0, 1.0),)),
+        1.0: lambda decision: decision.adjust(0, ((2.0, 1.0),)),
+    }
+    for at_s, step in given.items():
+        with pytest.raises(PolicyError, match="job 0 is given 2 CPUs and 1 GB on 1 GPUs, expected"):
+            run(example.instance, Scripted({at_s: step}))
+
+
+def test_who_is_stopped_and_goes_on_holds_what_it_was_given() -> None:
+    """A stop that is taken back frees nothing, and one that is not frees what was given."""
+    example = EXAMPLES["profiles and amounts that are given"]
+    asked: list[bool] = []
+
+    def stop(decision: Decision) -> None:
+        decision.stop(1)
+        asked.append(decision.start_at(1, ((0, 1),), ((2.0, 1.0),)))
+        asked.append(decision.resume_in_place(1))
+
+    done = run(example.instance, Scripted({**example.steps, 1.0: stop})).schedule
+    assert asked == [False, True]
+    verify(example.instance, done)
+    assert sorted(done.end_s.tolist()) == [5.0, 5.0, 7.0]
+
+
+@dataclass(frozen=True)
+class Watched(Scripted):
+    """Notes after every decision what job 0 would hold on a GPU of node 0 [millionths of CPUs and GB]."""
+
+    held: list[tuple[int, int]] = field(default_factory=list)
+
+    def decide(self, state: State) -> Decision:
+        decision = super().decide(state)
+        self.held.append(state.allocator.beside.held_by(0, ((0, 1),)))
+        return decision
+
+
+def given_one(decision: Decision) -> None:
+    decision.start_at(0, ((0, 1),), ((1.0, 1.0),))
+
+
+def asks_for_too_much(decision: Decision) -> None:
+    """Job 0 is started with more CPUs than there are, and then with its share."""
+    decision.stop(0)
+    assert not decision.start_at(0, ((0, 1),), ((5.0, 1.0),))
+    assert decision.start(0)
+
+
+def makes_place(decision: Decision) -> None:
+    """Job 1 takes both GPUs before the stop of job 0 is taken back."""
+    decision.stop(0)
+    assert decision.start(1)
+    assert not decision.resume_in_place(0)
+
+
+@pytest.mark.parametrize(
+    ("given", "steps", "held", "start_s"),
+    [
+        # Half a share is left for job 1, which asks for 3, as soon as job 0 has only 1.
+        ({"cpus": [1.0, 3.0]}, {1.0: lambda d: d.adjust(0, ((1.0, 1.0),))}, [2, 1], [0, 1, 1]),
+        # Who begins again has its share, not what it was given before: job 1 waits for its end at 5.
+        (
+            {"cpus": [1.0, 3.0], "arrival_s": [0, 2]},
+            {0.0: given_one, 1.0: again},
+            [1, 2, 2],
+            [0, 1, 4.5],
+        ),
+        ({"cpus": [1.0, 3.0]}, {1.0: asks_for_too_much}, [2, 2], [0, 1, 4]),
+        (
+            {"gpus": [1, 2], "cpus": [1.0, 0.0]},
+            {0.0: given_one, 1.0: makes_place},
+            [1, 2],
+            [0, 1, 5],
+        ),
+    ],
+)
+def test_what_was_given_is_counted_while_it_is_held(
+    given: dict[str, object], steps: dict[float, Step], held: list[int], start_s: list[float]
+) -> None:
+    instance = Instance(FOUR_CPUS, jobs(**given), conditions=TWICE_WITH_FOUR)
+    watched = Watched(steps)
+    schedule = run(instance, watched).schedule
+    verify(instance, schedule)
+    assert watched.held[: len(held)] == [(cpus * 10**6, 10**6) for cpus in held]
+    assert sorted(schedule.start_s) == start_s
+
+
+def test_cores_are_given_the_memory_that_they_ask_for() -> None:
+    example = EXAMPLES["profiles, amounts and cores"]
+    done = run(example.instance, Scripted(example.steps)).schedule
+    assert done.memory_gb is not None
+    assert sorted(done.memory_gb) == [2.0, 3.0]
+    for by_gb, say in ((1e-3, "expected at most"), (-1e-3, "its job asks for at least")):
+        with pytest.raises(Violation, match=say):
+            verify(example.instance, replace(done, memory_gb=done.memory_gb + by_gb))
+
+
+def test_who_chooses_cpus_refuses_jobs_that_ask_for_them() -> None:
+    instance = EXAMPLES["profiles and amounts"].instance
+    say = "has jobs that ask for CPUs or memory .* not known to policies that choose CPUs and memory, as synergy-tune"
+    with pytest.raises(InputError, match=say):
+        run(instance, policy("synergy-tune"))
 
 
 def test_cores_ask_for_no_cpus() -> None:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 from support.small_worlds import (
     CORES,
@@ -112,15 +113,21 @@ def widths(job: SmallJob) -> Iterator[tuple[int, Fraction]]:
         width, speed = 2 * width, speed * job.doubling
 
 
-def amounts(job: SmallJob) -> Iterator[tuple[int, int, Fraction]]:
-    """CPUs and memory for each GPU that a job may be given, and its speed with them."""
+def amounts(job: SmallJob) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
+    """CPUs and memory for each GPU, or core, that a job may be given, no less than it asks for, and its speed."""
+    least = Fraction(job.cpus, job.gang), Fraction(job.memory_gb, job.gang)
     if job.profile is None or job.on_cores:
-        yield 0, 0, Fraction(1)
+        yield *least, Fraction(1)
         return
-    for i, cpus in enumerate(job.profile.cpus):
-        for k, memory in enumerate(job.profile.memory_gb):
-            if job.profile.speed[i][k]:
-                yield cpus, memory, job.profile.speed[i][k]
+    part, axes = Fraction(job.milli, WHOLE), (job.profile.cpus, job.profile.memory_gb)
+    for point in product(*axes):
+        given = [max(each * part, asked) for each, asked in zip(point, least, strict=True)]
+        at = [
+            sum(1 for step in axis if step * part <= each) - 1
+            for axis, each in zip(axes, given, strict=True)
+        ]
+        if min(at) >= 0 and job.profile.speed[at[0]][at[1]]:
+            yield given[0], given[1], job.profile.speed[at[0]][at[1]]
 
 
 def ways_of(world: World, job: SmallJob) -> list[Way]:
@@ -135,8 +142,7 @@ def ways_of(world: World, job: SmallJob) -> list[Way]:
             speed = wider * across(world, job, at)
             for cpus, memory, fed in amounts(job):
                 if job.profile is not None:
-                    part = Fraction(job.milli, WHOLE)
-                    given = [tuple(each * part * n for n in at) for each in (cpus, memory)]
+                    given = [tuple(each * n for n in at) for each in (cpus, memory)]
                 else:
                     given = asked(world, job, at)
                 if job.graph is not None:

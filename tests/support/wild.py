@@ -49,12 +49,16 @@ class Wild:
         return decision
 
     def _adjust(self, draw: random.Random, state: State, decision: Decision) -> None:
-        """Give some of those that go on other CPUs and memory, never more than a share."""
+        """Give some of those that go on other CPUs and memory, never more than a share; no more where jobs ask."""
         if not state.profiled:
             return
         for job, pieces in state.running.items():
             if job not in decision.stops and draw.random() < 0.3:
-                decision.adjust(job, self._amounts(draw, state, job, pieces))
+                amounts = self._amounts(draw, state, job, pieces)
+                if state.allocator.beside.says:
+                    pairs = zip(amounts, state.amounts[job], strict=True)
+                    amounts = tuple((min(a, c), min(b, d)) for (a, b), (c, d) in pairs)
+                decision.adjust(job, amounts)
 
     def _begin(self, draw: random.Random, state: State, decision: Decision, job: int) -> None:
         """Start a job in one of the ways that there are; the plain one last, so that nobody starves."""
@@ -99,7 +103,7 @@ class Wild:
     def _amounts(
         draw: random.Random, state: State, job: int, pieces: Pieces
     ) -> tuple[tuple[float, float], ...]:
-        """A share of CPUs and memory, or half the CPUs where the job runs with these."""
+        """A share of CPUs and memory, or half the CPUs where the job runs with these; no less than it asks for."""
         cpus, memory_gb = state.share_per_gpu
         part = float(state.columns((job,)).gpu_milli[0]) / 1000
         if state.pools_of_gpus.names[state.pools[job][0]] == "cores":
@@ -109,7 +113,9 @@ class Wild:
             factor = draw.choice((1.0, 0.5))
             if not state.profile_of(job).at(cpus * factor, memory_gb):
                 factor = 1.0
-            given.append((cpus * gpus * factor * part, memory_gb * gpus * part))
+            least = state.allocator.beside.least(job, gpus)
+            share = cpus * gpus * factor * part, memory_gb * gpus * part
+            given.append((max(share[0], least[0]), max(share[1], least[1])))
         return tuple(given)
 
     @staticmethod

@@ -172,9 +172,7 @@ class RealEngine(Engine):
             fields = told.get(job, NO_FIELDS)
             if not stops or (job not in stops and hosts.has_free(job, pieces, fields)):
                 del starts[job]
-                state.started(job, pieces, *hosts.start(job, pieces, now_s, fields))
-                if Feature.PROFILES in fields:
-                    state.amounts[job] = fields[Feature.PROFILES]
+                state.started(job, pieces, *hosts.start(job, pieces, now_s, fields), fields)
 
     def _take_back(self, stops: Sequence[int], starts: Mapping[int, Pieces]) -> None:
         """Take back what a decision could not do in time.

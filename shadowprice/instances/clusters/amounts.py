@@ -4,23 +4,27 @@ A job that says how many CPUs or how much memory its gang needs holds of each on
 its GPUs there; one that does not say holds the share of its GPUs, what the node has over its GPUs, or that part
 of it where it holds a part of one. Shares of all GPUs of a node always fit, so that nothing changes where no job
 says anything. Where two jobs share GPUs each holds what it asks for, and who does not say holds nothing: a share
-of the same GPUs for both would be twice what there is. No job is faster for it: where speeds depend on amounts,
-profiles say how. Derived, not of a paper.
+of the same GPUs for both would be twice what there is. No job is faster for it. Where profiles say how speeds depend
+on amounts, runs are given them, and what a job asks for is the least that it may be given. Derived, not of a paper.
 
-Amounts are whole numbers, thousandths of a CPU and MiB: sums are exact, and so is what is left.
+Amounts are whole numbers, thousandths of a CPU and MiB, or millionths of both where runs are given them: sums are
+exact, and so is what is left.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.speeds.sensitivity import proportional_share
 from shadowprice.instances.workload import WHOLE_GPU, Workload
 
 CPU_MILLI = 1000
@@ -28,9 +32,12 @@ CPU_MILLI = 1000
 MIB_PER_GB = 1e9 / 2**20
 _NOISE = 1e-6
 """Of a thousandth, or of a MiB: what rounding may have added to a number that was whole."""
+_MILLIONTHS = 10**6
+_ROUNDING = 1e-3
+"""Of a millionth: the same of what runs are given."""
 
 HeldAmounts = tuple[int, int]
-"""CPUs in thousandths, memory in MiB."""
+"""CPUs in thousandths, memory in MiB; both in millionths where runs are given them."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,9 @@ class AmountsDemand:
         Whether it holds the share of its GPUs where it does not say; else nothing.
     milli : int
         Thousandths of each of its GPUs that it holds.
+    given : tuple of (float, float)
+        CPUs and memory [GB] for each of its GPUs where runs are given them and no policy says; no less than it
+        asks for.
     """
 
     gpus: int
@@ -54,16 +64,64 @@ class AmountsDemand:
     memory_gb: float = 0.0
     by_share: bool = True
     milli: int = WHOLE_GPU
+    given: tuple[float, float] = (0.0, 0.0)
 
     @property
     def says(self) -> bool:
         """True if it asks for any of them."""
         return self.cpus > 0 or self.memory_gb > 0
 
+    def asked(self, gpus: int) -> tuple[float, float]:
+        """CPUs and memory [GB] that it asks for with so many GPUs, as many as its gang or other."""
+        return self.cpus / self.gpus * gpus, self.memory_gb / self.gpus * gpus
+
+
+class CountedCapacity(ABC):
+    """GPUs, CPUs and memory of a node, both in whole numbers.
+
+    Attributes
+    ----------
+    gpus : int
+    """
+
+    gpus: int
+
+    @classmethod
+    @abstractmethod
+    def pooled(cls, nodes: Sequence[Self]) -> Self:
+        """Some nodes, taken for one."""
+
+    @property
+    @abstractmethod
+    def most(self) -> HeldAmounts:
+        """All of it."""
+
+    @property
+    @abstractmethod
+    def amounts(self) -> tuple[float, float]:
+        """CPUs and memory [GB]."""
+
+    @abstractmethod
+    def held(self, demand: AmountsDemand, gpus: int) -> HeldAmounts:
+        """Amounts that a job holds with so many of the node's GPUs, where no policy gives it others."""
+
+    def most_gpus(self, demand: AmountsDemand, left: HeldAmounts, gpus: int) -> int:
+        """Most GPUs, up to a number, whose amounts a job can have of what is left; O(log gpus)."""
+        fewest, most = 0, gpus
+        while fewest < most:
+            middle = (fewest + most + 1) // 2
+            if all(
+                held <= free for held, free in zip(self.held(demand, middle), left, strict=True)
+            ):
+                fewest = middle
+            else:
+                most = middle - 1
+        return fewest
+
 
 @dataclass(frozen=True)
-class NodeCapacity:
-    """GPUs, CPUs and memory of a node.
+class NodeCapacity(CountedCapacity):
+    """A node of which jobs hold what they ask for.
 
     Parameters
     ----------
@@ -88,10 +146,22 @@ class NodeCapacity:
         milli = math.floor(cpus * CPU_MILLI + _NOISE)
         return cls(gpus, milli, math.floor(memory_gb * MIB_PER_GB + _NOISE), whole_cpus)
 
+    @classmethod
+    def pooled(cls, nodes: Sequence[Self]) -> Self:
+        """Some nodes, taken for one that gives out parts of CPUs."""
+        sizes = ((node.gpus, node.cpu_milli, node.memory_mib) for node in nodes)
+        gpus, cpu_milli, memory_mib = map(sum, zip(*sizes, strict=True))
+        return cls(gpus, cpu_milli, memory_mib)
+
     @property
     def most(self) -> HeldAmounts:
         """All of it."""
         return self.cpu_milli, self.memory_mib
+
+    @property
+    def amounts(self) -> tuple[float, float]:
+        """CPUs and memory [GB]."""
+        return self.cpu_milli / CPU_MILLI, self.memory_mib / MIB_PER_GB
 
     def held(self, demand: AmountsDemand, gpus: int) -> HeldAmounts:
         """Amounts that a job holds with so many of the node's GPUs: CPUs rounded up, memory down."""
@@ -119,22 +189,64 @@ class NodeCapacity:
             milli = max(milli // CPU_MILLI, 1) * CPU_MILLI
         return milli, math.floor(memory_gb * MIB_PER_GB + _NOISE)
 
-    def most_gpus(self, demand: AmountsDemand, left: HeldAmounts, gpus: int) -> int:
-        """Most GPUs, up to a number, whose amounts a job can have of what is left; O(log gpus)."""
-        fewest, most = 0, gpus
-        while fewest < most:
-            middle = (fewest + most + 1) // 2
-            if all(
-                held <= free for held, free in zip(self.held(demand, middle), left, strict=True)
-            ):
-                fewest = middle
-            else:
-                most = middle - 1
-        return fewest
+
+@dataclass(frozen=True)
+class GrantCapacity(CountedCapacity):
+    """A node of which runs are given CPUs and memory, as profiles have it.
+
+    Parameters
+    ----------
+    gpus : int
+    cpus, memory_gb : float
+        CPUs and memory [GB].
+    """
+
+    gpus: int
+    cpus: float
+    memory_gb: float
+
+    @classmethod
+    def pooled(cls, nodes: Sequence[Self]) -> Self:
+        """Some nodes, taken for one."""
+        cpus, memory_gb = map(sum, zip(*(node.amounts for node in nodes), strict=True))
+        return cls(sum(node.gpus for node in nodes), cpus, memory_gb)
+
+    @property
+    def most(self) -> HeldAmounts:
+        """All of it."""
+        return in_millionths(self.amounts)
+
+    @property
+    def amounts(self) -> tuple[float, float]:
+        """CPUs and memory [GB]."""
+        return self.cpus, self.memory_gb
+
+    def held(self, demand: AmountsDemand, gpus: int) -> HeldAmounts:
+        """Amounts that a run is given with so many GPUs, and what its job asks for at least."""
+        asked = demand.asked(gpus)
+        return in_millionths(
+            (max(demand.given[0] * gpus, asked[0]), max(demand.given[1] * gpus, asked[1]))
+        )
+
+
+def in_millionths(amounts: tuple[float, float]) -> HeldAmounts:
+    """CPUs and memory [GB] that a run is given, rounded down: thirds of 8 CPUs add up to no more than 8."""
+    cpus, memory_gb = (math.floor(each * _MILLIONTHS + _ROUNDING) for each in amounts)
+    return cpus, memory_gb
+
+
+def default_amounts(cluster: Cluster, workload: Workload) -> NDArray[np.float64]:
+    """CPUs and memory [GB] for each GPU of a run, or core, that is given some where no policy says, shape (n, 2).
+
+    The GPU-proportional share, of which jobs on cores have none, or what the job asks for where that is more.
+    """
+    share = np.outer(workload.held_gpus / workload.gpus, proportional_share(cluster))
+    asked = np.stack((workload.cpus, workload.memory_gb), axis=1) / workload.gpus[:, None]
+    return np.asarray(np.maximum(share, asked))
 
 
 def no_room(
-    demand: AmountsDemand, nodes: Sequence[NodeCapacity], pools: Sequence[Sequence[int]]
+    demand: AmountsDemand, nodes: Sequence[CountedCapacity], pools: Sequence[Sequence[int]]
 ) -> str:
     """Reason why a job can never have its amounts; empty if it can on an empty cluster.
 
@@ -149,9 +261,9 @@ def no_room(
     ]
     if not demand.says or max(room, default=0) >= demand.gpus:
         return ""
-    usable = [nodes[node] for pool in pools for node in pool]
-    cpus = max((node.cpu_milli / CPU_MILLI for node in usable), default=0.0)
-    memory_gb = max((node.memory_mib / MIB_PER_GB for node in usable), default=0.0)
+    usable = [nodes[node].amounts for pool in pools for node in pool]
+    cpus = max((cpus for cpus, _ in usable), default=0.0)
+    memory_gb = max((memory_gb for _, memory_gb in usable), default=0.0)
     told = f"{memory_gb:.4g} GB" if memory_gb else "an unknown memory"
     return (
         f"asks for {demand.cpus:g} CPUs and {demand.memory_gb:g} GB for {demand.gpus} GPUs, nodes that it may "
@@ -165,13 +277,13 @@ class FixedAmounts:
 
     Parameters
     ----------
-    nodes : tuple of NodeCapacity
+    nodes : tuple of CountedCapacity
         In the order of the cluster.
     demands : tuple of AmountsDemand
         Of each job by its row.
     """
 
-    nodes: tuple[NodeCapacity, ...]
+    nodes: tuple[CountedCapacity, ...]
     demands: tuple[AmountsDemand, ...]
 
     @classmethod
@@ -193,16 +305,33 @@ class FixedAmounts:
         demands = (AmountsDemand(*row[:3], not shared, row[3]) for row in rows)
         return cls(capacities(cluster), tuple(demands))
 
+    @classmethod
+    def by_default(cls, cluster: Cluster, workload: Workload) -> FixedAmounts:
+        """Those that runs are given where no policy says, by profiles; O(n + nodes)."""
+        given = default_amounts(cluster, workload).tolist()
+        demands = tuple(
+            replace(demand_of_row(workload, job), given=(cpus, memory_gb))
+            for job, (cpus, memory_gb) in enumerate(given)
+        )
+        return cls(grant_capacities(cluster), demands)
+
 
 def capacities(cluster: Cluster) -> tuple[NodeCapacity, ...]:
-    """CPUs and memory of every node, in whole numbers."""
+    """CPUs and memory of every node, of which jobs hold what they ask for."""
     return tuple(
         NodeCapacity.of(node.gpus, node.cpus, node.memory_gb, whole_cpus=node.whole_cpus)
         for node in cluster.nodes
     )
 
 
-def has_room(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
+def grant_capacities(cluster: Cluster) -> tuple[GrantCapacity, ...]:
+    """CPUs and memory of every node, of which runs are given some."""
+    return tuple(GrantCapacity(node.gpus, node.cpus, node.memory_gb) for node in cluster.nodes)
+
+
+def has_room(
+    cluster: Cluster, workload: Workload, nodes: Sequence[CountedCapacity]
+) -> NDArray[np.bool_]:
     """True for jobs whose amounts an empty cluster has, on GPUs of one type that they may use, shape (n,).
 
     O(n types + demands nodes) for so many different demands.
@@ -211,7 +340,7 @@ def has_room(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
     jobs = np.flatnonzero(workload.asking)
     if not len(jobs):
         return able
-    nodes, pools, may = capacities(cluster), _pools(cluster, workload), _may_use(cluster, workload)
+    pools, may = _pools(cluster, workload), _may_use(cluster, workload)
     known: dict[tuple[AmountsDemand, tuple[bool, ...]], bool] = {}
     for job in jobs.tolist():
         demand = demand_of_row(workload, job)
@@ -223,8 +352,13 @@ def has_room(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
     return able
 
 
-def expect_amounts(cluster: Cluster, workload: Workload) -> None:
+def expect_amounts(cluster: Cluster, workload: Workload, nodes: Sequence[CountedCapacity]) -> None:
     """Refuse jobs whose amounts no nodes of the cluster have, and nodes whose shares are no whole CPU.
+
+    Parameters
+    ----------
+    nodes : sequence of CountedCapacity
+        Of the cluster, in its order.
 
     Raises
     ------
@@ -240,14 +374,14 @@ def expect_amounts(cluster: Cluster, workload: Workload) -> None:
             f"{workload.source}: job {workload.id[job]!r} holds {workload.gpus[job]} cores and asks for "
             f"{workload.cpus[job]:g} CPUs beside them, expected none: the cores are its CPUs"
         )
-    able = has_room(cluster, workload)
+    able = has_room(cluster, workload, nodes)
     if not able.all():
         job = int((~able).argmax())
         may = _may_use(cluster, workload)[job].tolist()
         pools = [
             pool for pool, usable in zip(_pools(cluster, workload), may, strict=True) if usable
         ]
-        why = no_room(demand_of_row(workload, job), capacities(cluster), pools)
+        why = no_room(demand_of_row(workload, job), nodes, pools)
         raise InfeasibleJobError(
             f"{workload.source}: job {workload.id[job]!r} {why}; give the nodes of the cluster more, such as "
             "2x8+64cpu+500gb, leave out the columns cpus and memory_gb or drop infeasible jobs"

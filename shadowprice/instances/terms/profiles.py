@@ -10,38 +10,41 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity
 from shadowprice.instances.terms.term import Fields, Pieces, SpeedFactor, Told
 
 
 class ProfilesTerm(SpeedFactor):
-    """The speed with some CPUs and memory; the field is both on each piece, GPU-proportional if left open.
+    """The speed with some CPUs and memory; the field is both on each piece, the default if left open.
 
     Whoever gets others on the same GPUs goes on, and is charged nothing.
 
     Parameters
     ----------
     sensitivity : Sensitivity
-    share : tuple of (float, float)
-        CPUs and memory [GB] for each GPU when both are divided by GPUs.
+    default : sequence of (float, float)
+        CPUs and memory [GB] of each job for each of its pieces' GPUs, or cores
+        (:func:`~shadowprice.instances.clusters.amounts.default_amounts`).
     part : sequence of float
         GPUs that each job holds of each of its pieces' GPUs: 1, the part of one, or 0 of jobs on cores, which
-        hold neither CPUs nor memory beside these and run at speed 1.
+        are given nothing but the default beside these and run at speed 1.
     """
 
     feature: ClassVar[Feature] = Feature.PROFILES
     in_place: ClassVar[bool] = True
 
     def __init__(
-        self, sensitivity: Sensitivity, share: tuple[float, float], part: Sequence[float]
+        self,
+        sensitivity: Sensitivity,
+        default: Sequence[tuple[float, float]],
+        part: Sequence[float],
     ) -> None:
-        self._sensitivity, self._share, self._part = sensitivity, share, part
+        self._sensitivity, self._default, self._part = sensitivity, default, part
 
     def complete(self, job: int, pieces: Pieces, fields: dict[Feature, Any]) -> None:
-        """Give GPU-proportional shares."""
+        """Give the default: GPU-proportional shares, raised to what jobs ask for."""
         if not fields.get(Feature.PROFILES):
-            cpus, memory_gb = (each * self._part[job] for each in self._share)
-            fields[Feature.PROFILES] = tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
+            fields[Feature.PROFILES] = self._of_default(job, pieces)
 
     def speed(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Speed of the slowest worker.
@@ -49,18 +52,23 @@ class ProfilesTerm(SpeedFactor):
         Raises
         ------
         InputError
-            If a job on cores is given CPUs or memory.
+            If a job on cores is given other CPUs or memory than it asks for.
         """
         part, held = self._part[job], fields[Feature.PROFILES]
         if not part:
-            if any(max(each) > 0 for each in held):
+            expected = self._of_default(job, pieces)
+            if held != expected:
                 raise InputError(
-                    f"job {job}: holds cores and is given CPUs and memory {held} beside them, expected none"
+                    f"job {job}: holds cores and is given CPUs and memory {held} beside them, expected {expected}"
                 )
             return 1.0
         if part < 1:
             held = tuple((cpus / part, memory_gb / part) for cpus, memory_gb in held)
         return self._sensitivity.speed(job, pieces, held)
+
+    def _of_default(self, job: int, pieces: Pieces) -> Amounts:
+        cpus, memory_gb = self._default[job]
+        return tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
 
     def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
         """CPUs and memory [GB] of each row."""

@@ -1,9 +1,10 @@
-"""Fixed amounts of CPUs and memory: what every row of a schedule holds, and what nodes have.
+"""Amounts of CPUs and memory that jobs ask for: what every row of a schedule holds, and what nodes have.
 
 Computed from columns of the workload and of the nodes, and not by the code that gives amounts out. A job holds of
 what it asks for the part of its GPUs that are on the node, CPUs rounded up to thousandths and memory down to MiB; of
 what it does not ask for the share of these GPUs, or of its part of one, rounded down; nothing if jobs may share GPUs.
-Nodes that give out whole CPUs round both accordingly.
+Nodes that give out whole CPUs round both accordingly. Where runs are given amounts, by profiles, rows say them, and
+:mod:`shadowprice.proofs.verification.speeds` adds them up; here they are no less than what jobs ask for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _MILLI = 1000
 _MIB_PER_GB = 1e9 / 2**20
 _NOISE = 1e-6
 """Of a thousandth, or of a MiB: what rounding may have added to a number that was whole."""
+MILLIONTH = 1e-6
+"""Of a CPU, or of a GB: what may be lacking where runs are given amounts."""
 
 Whole = NDArray[np.int64]
 
@@ -83,6 +86,20 @@ def too_much(instance: Instance, schedule: Schedule) -> tuple[int, str] | None:
             k = int((total > room).argmax())
             say = f"{total[k]} {name} held on the node at {time[order[k]]} s, it has {room[k]}"
             return int(order[k] % n), say
+    return None
+
+
+def too_little(instance: Instance, schedule: Schedule) -> tuple[int, str] | None:
+    """The first row that was given less than its job asks for, by more than a millionth; O(R)."""
+    s, jobs = schedule, instance.workload
+    given = (("CPUs", s.cpus, jobs.cpus), ("GB of memory", s.memory_gb, jobs.memory_gb))
+    for name, held, asked in given:
+        assert held is not None
+        least = asked[s.job] * s.gpus / jobs.gpus[s.job]
+        less = held < least - MILLIONTH
+        if less.any():
+            k = int(less.argmax())
+            return k, f"was given {held[k]:g} {name}, its job asks for at least {least[k]:g} there"
     return None
 
 

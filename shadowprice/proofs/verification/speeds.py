@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shadowprice.proofs import graph_time, run_speed
 from shadowprice.proofs.run_speed import TICKS_PER_S
+from shadowprice.proofs.verification.amounts import MILLIONTH
 
 if TYPE_CHECKING:
     from shadowprice.instances.graphs.job_graph import JobGraph
@@ -196,10 +197,14 @@ class ConditionedRuns:
                 row = int(bad.argmax())
                 return row, f"{name} is {held[row]}, expected a number >= 0"
         jobs = self._instance.workload
-        beside = jobs.on_cores[s.job] & ((s.cpus != 0) | (s.memory_gb != 0))
+        asked = jobs.memory_gb[s.job] * s.gpus / jobs.gpus[s.job]
+        beside = jobs.on_cores[s.job] & ((s.cpus != 0) | (s.memory_gb > asked + MILLIONTH))
         if beside.any():
             row = int(beside.argmax())
-            return row, f"holds cores and {s.cpus[row]:g} CPUs beside them, expected none"
+            held_text = (
+                f"{s.cpus[row]:g} CPUs beside them, expected none, and {s.memory_gb[row]:g} GB"
+            )
+            return row, f"holds cores and {held_text}, expected at most {asked[row]:g}"
         gpus = s.gpus * jobs.gpu_milli[s.job] / run_speed.WHOLE_MILLI
         speed = run_speed.profile_speed(sensitivity, s.job, gpus, s.cpus, s.memory_gb)
         speed = np.where(jobs.on_cores[s.job], 1.0, speed)

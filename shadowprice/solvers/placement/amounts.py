@@ -1,7 +1,7 @@
 """CPUs and memory that jobs hold beside GPUs, over any placement.
 
-Of jobs that ask for fixed amounts (:mod:`shadowprice.instances.clusters.amounts`); where profiles tell how speeds
-depend on amounts, policies such as Synergy's give them out.
+Of jobs that ask for fixed amounts (:mod:`shadowprice.instances.clusters.amounts`). Where profiles tell how speeds
+depend on amounts these are the least: a run holds what its policy gives it, else the default.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from shadowprice.errors import PolicyError
 from shadowprice.instances.clusters.amounts import (
     AmountsDemand,
+    CountedCapacity,
     HeldAmounts,
-    NodeCapacity,
+    in_millionths,
     no_room,
 )
+from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.instances.terms.declared import Amount, Place
 from shadowprice.instances.terms.term import Pieces
 from shadowprice.solvers.placement.resource import Resource
@@ -28,17 +31,17 @@ class NodeRoom:
 
     Parameters
     ----------
-    nodes : sequence of NodeCapacity
+    nodes : sequence of CountedCapacity
         In the order of the cluster.
     demands : sequence of AmountsDemand
         Of each job by its number.
     left : list of (int, int)
-        CPUs in thousandths and memory in MiB of each node that nobody has.
+        CPUs and memory of each node that nobody has.
     """
 
     def __init__(
         self,
-        nodes: Sequence[NodeCapacity],
+        nodes: Sequence[CountedCapacity],
         demands: Sequence[AmountsDemand],
         left: list[HeldAmounts],
     ) -> None:
@@ -94,6 +97,22 @@ class AmountsBeside:
 
     says: bool = False
 
+    def give(self, job: int, pieces: Pieces, amounts: Amounts | None) -> None:
+        """Note what a run is to hold on these GPUs, which it does not hold yet; the default if not told.
+
+        Raises
+        ------
+        PolicyError
+            If that is less than its job asks for.
+        """
+
+    def least(self, job: int, gpus: int) -> tuple[float, float]:
+        """CPUs and memory [GB] that a job asks for with so many GPUs, and is to be given at least."""
+        return 0.0, 0.0
+
+    def adjust(self, job: int, pieces: Pieces, amounts: Amounts) -> None:
+        """Count other amounts of a run that goes on, free or not."""
+
     def left_in(self, pool: int) -> HeldAmounts:
         """CPUs and memory of the nodes of a pool that nobody holds."""
         return 0, 0
@@ -140,7 +159,7 @@ class CpusAndMemory(Resource, AmountsBeside):
 
     Parameters
     ----------
-    nodes : sequence of NodeCapacity
+    nodes : sequence of CountedCapacity
         In the order of the cluster.
     demands : sequence of AmountsDemand
         Of each job by its number; more may be added before they arrive.
@@ -152,13 +171,14 @@ class CpusAndMemory(Resource, AmountsBeside):
 
     def __init__(
         self,
-        nodes: Sequence[NodeCapacity],
+        nodes: Sequence[CountedCapacity],
         demands: Sequence[AmountsDemand],
         pool_of_node: Sequence[int],
     ) -> None:
         super().__init__()
         self._nodes, self._demands, self._pool = nodes, demands, pool_of_node
         self._aside = [(0, 0)] * len(nodes)
+        self._given: dict[int, dict[int, HeldAmounts]] = {}
         self.says = False
 
     def arrive(self, jobs: JobTable, rows: range) -> None:
@@ -171,7 +191,7 @@ class CpusAndMemory(Resource, AmountsBeside):
         """CPUs and memory of nodes; those who share GPUs hold what each asks for."""
         found: list[Amount] = []
         for node, gpus in pieces:
-            cpus, memory = self._nodes[node].held(self._demands[job], gpus)
+            cpus, memory = self._of_run(job, node, gpus)
             found += ((2 * node, cpus), (2 * node + 1, memory))
         return found
 
@@ -189,6 +209,34 @@ class CpusAndMemory(Resource, AmountsBeside):
         """CPUs and memory of a node that nobody holds."""
         return self.left(2 * node), self.left(2 * node + 1)
 
+    def give(self, job: int, pieces: Pieces, amounts: Amounts | None) -> None:
+        """Note what a run is to hold on these GPUs, which it does not hold yet; the default if not told."""
+        self._given.pop(job, None)
+        if amounts is not None:
+            self._given[job] = {
+                node: self._grant(job, gpus, held)
+                for (node, gpus), held in zip(pieces, amounts, strict=True)
+            }
+
+    def _grant(self, job: int, gpus: int, given: tuple[float, float]) -> HeldAmounts:
+        held, least = in_millionths(given), self.least(job, gpus)
+        if any(mine < asked for mine, asked in zip(held, in_millionths(least), strict=True)):
+            raise PolicyError(
+                f"job {job} is given {given[0]:g} CPUs and {given[1]:g} GB on {gpus} GPUs, expected at least "
+                f"{least[0]:g} CPUs and {least[1]:g} GB, for which it asks"
+            )
+        return held
+
+    def least(self, job: int, gpus: int) -> tuple[float, float]:
+        """CPUs and memory [GB] that a job asks for with so many GPUs, and is to be given at least."""
+        return self._demands[job].asked(gpus)
+
+    def adjust(self, job: int, pieces: Pieces, amounts: Amounts) -> None:
+        """Count other amounts of a run that goes on, free or not."""
+        self.give_back(job, pieces)
+        self.give(job, pieces, amounts)
+        self.take(job, pieces)
+
     def set_aside(self, amounts: Mapping[int, HeldAmounts]) -> None:
         """Let nobody have these amounts of nodes, instead of those that were set aside before."""
         self._aside = [amounts.get(node, (0, 0)) for node in range(len(self._nodes))]
@@ -203,17 +251,11 @@ class CpusAndMemory(Resource, AmountsBeside):
     def needed(self, job: int, gpus: int, pool: int) -> HeldAmounts:
         """Amounts that a job would hold if the pool were one node."""
         nodes = [self._nodes[node] for node in self._of_pool(pool)]
-        whole = NodeCapacity(
-            sum(node.gpus for node in nodes),
-            sum(node.cpu_milli for node in nodes),
-            sum(node.memory_mib for node in nodes),
-        )
-        return whole.held(self._demands[job], gpus)
+        return type(nodes[0]).pooled(nodes).held(self._demands[job], gpus)
 
     def held_by(self, job: int, pieces: Pieces) -> HeldAmounts:
         """Amounts that a job holds on these GPUs."""
-        demand = self._demands[job]
-        held = [self._nodes[node].held(demand, gpus) for node, gpus in pieces]
+        held = [self._of_run(job, node, gpus) for node, gpus in pieces]
         return sum(cpus for cpus, _ in held), sum(memory for _, memory in held)
 
     def room_of_all(self) -> NodeRoom | None:
@@ -233,7 +275,7 @@ class CpusAndMemory(Resource, AmountsBeside):
         left = [self.left_on(node) for node in range(len(self._nodes))]
         for node, gpus in held:
             for job in jobs:
-                cpus, memory = self._nodes[node].held(self._demands[job], gpus)
+                cpus, memory = self._of_run(job, node, gpus)
                 left[node] = left[node][0] + cpus, left[node][1] + memory
         return NodeRoom(self._nodes, self._demands, left).place(jobs, pieces)
 
@@ -251,6 +293,10 @@ class CpusAndMemory(Resource, AmountsBeside):
     def fits_in(self, job: int, pool: int) -> bool:
         """True if a pool holds the amounts of a job's whole gang while nobody else is there."""
         return not no_room(self._demands[job], self._nodes, [self._of_pool(pool)])
+
+    def _of_run(self, job: int, node: int, gpus: int) -> HeldAmounts:
+        given = self._given.get(job)
+        return self._nodes[node].held(self._demands[job], gpus) if given is None else given[node]
 
     def _of_pool(self, pool: int) -> list[int]:
         return [node for node, its in enumerate(self._pool) if its == pool]

@@ -179,6 +179,7 @@ class ResourceLedger(Allocator):
         self._gpus.release(job, pieces)
         for each in self._resources:
             each.give_back(job, pieces)
+        self.beside.give(job, pieces, None)
 
     def join(self, job: int, partner: int, pieces: Pieces) -> bool:
         """Take what a job holds beside GPUs that it shares from now on; False, and no change, if it is not free."""

@@ -222,6 +222,11 @@ class Synergy:
         """It stops jobs between rounds."""
         return True
 
+    @property
+    def chooses_amounts(self) -> bool:
+        """It gives CPUs and memory out by profiles."""
+        return True
+
     def decide(self, state: State) -> Decision:
         """At the end of a round plan anew; within one start what fits."""
         return decide_in_rounds(state, self, ORDERS[self.order], self.mechanism)
@@ -261,6 +266,11 @@ class ByDemand:
     @property
     def preemptive(self) -> bool:
         """It stops jobs between rounds."""
+        return True
+
+    @property
+    def chooses_amounts(self) -> bool:
+        """It gives CPUs and memory out by profiles."""
         return True
 
     def decide(self, state: State) -> Decision:

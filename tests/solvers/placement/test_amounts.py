@@ -9,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.clusters.amounts import AmountsDemand, NodeCapacity, no_room
+from shadowprice.instances.clusters.amounts import (
+    AmountsDemand,
+    NodeCapacity,
+    in_millionths,
+    no_room,
+)
 from shadowprice.solvers.placement.amounts import CpusAndMemory
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.ledger import ResourceLedger
@@ -144,3 +149,9 @@ def test_placements_keep_their_rule_on_what_is_left() -> None:
 def test_whole_cpus_are_rounded_up(cpus: float, whole: bool, held: int) -> None:
     node = NodeCapacity.of(2, 8, 0.0, whole_cpus=whole)
     assert node.held(AmountsDemand(2, cpus), 1) == (held, 0)
+
+
+def test_what_runs_are_given_counts_in_millionths() -> None:
+    """Rounded down, but for what doubles lack of a number that was whole."""
+    assert in_millionths((8 / 3, 4.0)) == (2_666_666, 4_000_000)
+    assert in_millionths((2.0 - 2**-52, 1e-6 - 2e-9)) == (2_000_000, 0)

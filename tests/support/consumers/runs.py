@@ -10,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import directory
 from shadowprice.analysis.study import instance_digest
@@ -27,17 +29,31 @@ from shadowprice.execution.real.copies import engine as real_copies
 from shadowprice.instances.features import Feature, unknown
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.proofs import certificate
 from shadowprice.proofs.verification import compiled_pass, segments
 from shadowprice.proofs.verification import features as verified_features
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.registry import policy
 from support.consumers.consumer import Consumer
-from support.feature_instances import instance_with
+from support.feature_instances import HUNGRY, instance_with, may_meet
 
 FIFO = policy("fifo")
 OASIS = policy("oasis")
 """One of those that choose nodes."""
+SYNERGY = policy("synergy-tune")
+"""One of those that choose CPUs and memory, where there are profiles."""
+
+
+def with_profiles(instance: Instance) -> Instance:
+    """The instance, and profiles of its jobs where these may meet what it says."""
+    if not may_meet({*instance.features, Feature.PROFILES}):
+        return instance
+    profiles = Sensitivity((HUNGRY,), np.zeros(len(instance.workload), dtype=np.int64))
+    if instance.conditions is None:
+        return replace(instance, conditions=Conditions(profiles))
+    return replace(instance, conditions=replace(instance.conditions, sensitivity=profiles))
 
 
 def scheduled(instance: Instance) -> tuple[Instance, Schedule]:
@@ -122,6 +138,11 @@ CONSUMERS = (
         "execution.engine.CHOSEN_NODES_KNOWS",
         engine.CHOSEN_NODES_KNOWS,
         lambda i: engine.run(i, OASIS),
+    ),
+    Consumer(
+        "execution.engine.CHOSEN_AMOUNTS_KNOWS",
+        engine.CHOSEN_AMOUNTS_KNOWS,
+        lambda i: engine.Engine(with_profiles(i), SYNERGY, Count(), Rounds()),
     ),
     Consumer(
         "execution.kernel.run.KNOWS",
