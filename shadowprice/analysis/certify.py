@@ -1,9 +1,9 @@
 """Certificates: what a run claims to be within, written so that anyone can check it.
 
-The format is in ``docs/certificates.md``. What is written here, digests, cost, bound and ratio, is computed here and by
-``shadowprice.solvers``. The program that checks it, ``shadowprice/proofs/checker``, needs nothing but
-Python's standard library and shares no code with this; it is asked at the end, and what it rejects
-is not returned.
+The format is in ``docs/certificates.md``. Digests, cost and ratio are computed here, multipliers by
+``shadowprice.solvers``. What the jobs of an instance have to do, and in which class of schedules, the program says that
+checks certificates, ``shadowprice/proofs/checker``, which needs nothing but Python's standard library and knows nothing
+of this; it is asked again at the end, and what it rejects is not returned.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from shadowprice.analysis.certificates.certificate_file import (
 )
 from shadowprice.analysis.certificates.counted import (
     counted_cost,
-    counted_demands,
     counted_instance,
     stopped_bounds,
     to_the_end,
 )
-from shadowprice.analysis.certificates.demands import CONSOLIDATED, ClassDemands, plain_gangs
+from shadowprice.analysis.certificates.demands import CONSOLIDATED, ClassDemands
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.modes import (
@@ -46,6 +45,7 @@ from shadowprice.analysis.certificates.modes import (
 )
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.speed_up import speed_up_bounds
+from shadowprice.analysis.certificates.speeds import plain_gangs
 from shadowprice.analysis.certificates.windows import window_bounds
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.wording import at_most
@@ -199,7 +199,7 @@ def _write(
     expect_certifiable(outcome)
     goal = _goal(instance, objective)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
-    demands = counted_demands(instance, pairs=pairs)
+    demands = ClassDemands.of(instance, pairs=pairs)
     modes = _modes(outcome, demands, pairs) if budget_s > 0 else ()
     asked = _Asked(counted_instance(instance), demands, goal, modes, instance.stopped_s)
     found, value, history = _strongest(asked, budget_s)

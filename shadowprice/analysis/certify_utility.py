@@ -23,11 +23,11 @@ from shadowprice.analysis.certificates.certificate_file import (
     write_records,
 )
 from shadowprice.analysis.certificates.counted import (
-    counted_demands,
     counted_instance,
     counted_rows,
 )
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
+from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.utility_prices import (
@@ -179,7 +179,7 @@ def _write(
     expect_certifiable(outcome)
     every = JobUtilities.of(instance, utility, round_s)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
-    demands, rows = counted_demands(instance, pairs=pairs), counted_rows(instance).tolist()
+    demands, rows = ClassDemands.of(instance, pairs=pairs), counted_rows(instance).tolist()
     market = RoundMarket.of(counted_instance(instance), demands, every.select(rows))
     ends = _ends(outcome, rows)
     earned = market.utilities.earned(ends)

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.counted import (
-    counted_demands,
     counted_instance,
     counted_rows,
 )
+from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.job_utilities import WORTHS, JobUtilities, rounded_sum
 from shadowprice.analysis.certificates.utility_prices import RoundMarket
 from shadowprice.analysis.certify import certify
@@ -119,7 +119,7 @@ def test_two_programs_evaluate_prices_alike(data):
     assume(len(counted_rows(instance)))
     instance, name = with_deadlines(instance, data), data.draw(st.sampled_from(EVERY))
     every = JobUtilities.of(instance, name, 2.5)
-    demands = counted_demands(instance, pairs=False)
+    demands = ClassDemands.of(instance, pairs=False)
     market = RoundMarket.of(
         counted_instance(instance), demands, every.select(counted_rows(instance).tolist())
     )

@@ -83,25 +83,6 @@ def counted_instance(instance: Instance) -> Instance:
     )
 
 
-def counted_demands(instance: Instance, *, pairs: bool) -> ClassDemands:
-    """Work of the jobs that count; with ``pairs`` beside any of the others."""
-    every = ClassDemands.of(instance, pairs=pairs)
-    if instance.all_complete:
-        return every
-    if not pairs:
-        found = ClassDemands.of(counted_instance(instance), pairs=False)
-        return replace(found, of_class=every.of_class)
-    rows = counted_rows(instance).tolist()
-    return replace(
-        every,
-        release=[every.release[j] for j in rows],
-        shortest=[every.shortest[j] for j in rows],
-        area=[every.area[j] for j in rows],
-        gang=[every.gang[j] for j in rows],
-        weight=[every.weight[j] for j in rows],
-    )
-
-
 def counted_cost(instance: Instance, goal: Objective, end_s: NDArray[np.float64]) -> Fraction:
     """Cost [ticks] of the completions that count; ``end_s``, shape (n,), is infinite of jobs that are not complete."""
     if instance.all_complete:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import (
+from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.certificates.records import profile_cells, text_of
+from shadowprice.analysis.certificates.speeds import (
     WHOLE_GPU,
     may_grow,
     on_one_node_ticks,
@@ -27,8 +29,6 @@ from shadowprice.analysis.certificates.demands import (
     types_alone,
     widths_and_ticks,
 )
-from shadowprice.analysis.certificates.found import Found
-from shadowprice.analysis.certificates.records import profile_cells, text_of
 from shadowprice.errors import SolverError
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.grid import to_ticks

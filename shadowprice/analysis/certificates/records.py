@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import (
+from shadowprice.analysis.certificates.speeds import (
     WHOLE_GPU,
     copy_rates,
     may_grow,

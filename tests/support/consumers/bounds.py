@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.analysis import certify, certify_utility, limits, settle
-from shadowprice.analysis.certificates import demands, modes, records, speed_up
+from shadowprice.analysis.certificates import demands, modes, records, speed_up, speeds
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility import instance as utility_instance
@@ -307,9 +307,9 @@ CONSUMERS = (
         lambda i: demands.ClassDemands.of(i, pairs=shared(i)),
     ),
     Consumer(
-        "analysis.certificates.demands.TYPED_KNOWS",
-        demands.TYPED_KNOWS,
-        left_out(lambda i: [i] * demands.types_alone(i), demands.TYPED_KNOWS),
+        "analysis.certificates.speeds.TYPED_KNOWS",
+        speeds.TYPED_KNOWS,
+        left_out(lambda i: [i] * speeds.types_alone(i), speeds.TYPED_KNOWS),
     ),
     Consumer(
         "analysis.certificates.records.KNOWS",
