@@ -24,7 +24,6 @@ from shadowprice.analysis.certificates.certificate_file import (
 )
 from shadowprice.analysis.certificates.counted import (
     counted_instance,
-    counted_rows,
 )
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.demands import ClassDemands
@@ -38,6 +37,7 @@ from shadowprice.analysis.certificates.utility_prices import (
 )
 from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
 from shadowprice.analysis.compare import rounded_up
+from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.utility.instance import ROUND_S
 from shadowprice.analysis.wording import at_most

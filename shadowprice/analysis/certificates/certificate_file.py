@@ -11,8 +11,8 @@ import numpy as np
 
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
-from shadowprice.analysis.certificates.counted import counted_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
+from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError

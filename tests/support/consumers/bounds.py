@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.analysis import certify, certify_utility, limits, settle
-from shadowprice.analysis.certificates import demands, modes, records, speed_up, speeds
+from shadowprice.analysis.certificates import cascade, demands, modes, records, speed_up, speeds
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility import instance as utility_instance
@@ -327,6 +327,11 @@ CONSUMERS = (
         speed_up.KNOWS,
         left_out(speed_ups, speed_up.KNOWS),
         lambda *f: instance_with(Feature.WIDTHS, *f),
+    ),
+    Consumer(
+        "analysis.certificates.cascade.KNOWS",
+        cascade.KNOWS,
+        lambda i: list(cascade.checked_bounds(i, Objective.FLOW, budget_s=0.0)),
     ),
     Consumer(
         "analysis.certify.KNOWS",
