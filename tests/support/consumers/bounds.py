@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from shadowprice.analysis import certify, certify_utility, limits, settle
+from shadowprice.analysis import bounds as every_bound
+from shadowprice.analysis import certify, certify_utility, compare, limits, settle
 from shadowprice.analysis.certificates import cascade, demands, modes, records, speed_up, speeds
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.outcome import Outcome
@@ -327,6 +328,16 @@ CONSUMERS = (
         speed_up.KNOWS,
         left_out(speed_ups, speed_up.KNOWS),
         lambda *f: instance_with(Feature.WIDTHS, *f),
+    ),
+    Consumer(
+        "analysis.bounds.KNOWS",
+        every_bound.KNOWS,
+        lambda i: every_bound.repeatable_bounds_of(i, (Objective.FLOW,), columns=100),
+    ),
+    Consumer(
+        "analysis.compare.KNOWS",
+        compare.KNOWS,
+        lambda i: compare.expect_bounded(settle.Run("fifo", i, policy("fifo"))),
     ),
     Consumer(
         "analysis.certificates.cascade.KNOWS",
