@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from shadowprice.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from shadowprice.analysis.bounds import strongest_bound
     from shadowprice.analysis.compare import Comparison, compare
     from shadowprice.analysis.optimum import (
         optimum,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
     from shadowprice.proofs.certificate import verify
     from shadowprice.solvers.gavel.allocate import allocate
-    from shadowprice.solvers.offline.strongest import strongest_bound
 
 
 __all__ = [
@@ -120,7 +120,7 @@ _HOME = {
     "prices_frame": "analysis.plots.prices",
     "simulate": "analysis.simulate",
     "slotted_preemptive_optimum": "analysis.optimum",
-    "strongest_bound": "solvers.offline.strongest",
+    "strongest_bound": "analysis.bounds",
     "study": "analysis.study.run_study",
     "verify": "proofs.certificate",
 }

@@ -23,11 +23,10 @@ from shadowprice.analysis.certificates.certificate_file import (
     write_records,
 )
 from shadowprice.analysis.certificates.counted import (
-    counted_demands,
     counted_instance,
-    counted_rows,
 )
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
+from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.utility_prices import (
@@ -38,6 +37,7 @@ from shadowprice.analysis.certificates.utility_prices import (
 )
 from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
 from shadowprice.analysis.compare import rounded_up
+from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.utility.instance import ROUND_S
 from shadowprice.analysis.wording import at_most
@@ -179,7 +179,7 @@ def _write(
     expect_certifiable(outcome)
     every = JobUtilities.of(instance, utility, round_s)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
-    demands, rows = counted_demands(instance, pairs=pairs), counted_rows(instance).tolist()
+    demands, rows = ClassDemands.of(instance, pairs=pairs), counted_rows(instance).tolist()
     market = RoundMarket.of(counted_instance(instance), demands, every.select(rows))
     ends = _ends(outcome, rows)
     earned = market.utilities.earned(ends)

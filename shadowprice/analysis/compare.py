@@ -13,25 +13,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shadowprice.analysis.bound_history import BoundHistory
+from shadowprice.analysis.bounds import bounds_of
+from shadowprice.analysis.certificates.cascade import bounded_digest
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import Run, policy_name, settle
-from shadowprice.analysis.simulate import carry_out_gangs
+from shadowprice.analysis.simulate import carry_out, carry_out_until
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import RunsItself
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.classic import hesrpt
 from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs, bound_of, offset_ticks
 from shadowprice.solvers.offline.modes.families import mode_families
-from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds
+from shadowprice.solvers.offline.strongest import KNOWS as SOLVERS_KNOWS
+from shadowprice.solvers.offline.strongest import certified_and_found
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.policy_checks import expect_policy
 from shadowprice.solvers.registry import name_with_parameters, policies_named
@@ -42,6 +46,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from shadowprice.execution.watch import Watch
+
+
+KNOWS = SOLVERS_KNOWS | {Feature.COPIES, Feature.QUOTAS, Feature.PARTS, Feature.WINDOW}
+"""Runs whose costs are compared with bounds; what one cost that was stopped says little of the others."""
 
 
 # What comparisons ask of the policies they compare, whatever the objective.
@@ -97,7 +105,7 @@ class ComparisonRow:
     ----------
     policy : str
     cost_ticks : Fraction
-        The policy's cost in the objective [ticks], from the verified schedule.
+        The policy's cost in the objective [ticks], from the verified schedule; of a window of jobs theirs.
     bound : Bound
         No schedule of its class costs less; in exact arithmetic.
     attained : bool
@@ -108,6 +116,8 @@ class ComparisonRow:
     failing : bool
         Whether nodes failed in the policy's run. The bound is about nodes that never do, on which less is
         possible to no schedule: faults only restrict.
+    window : JobWindow or None
+        Jobs whose completion ended the run, where not all count.
     """
 
     policy: str
@@ -116,6 +126,7 @@ class ComparisonRow:
     attained: bool
     found: Bound | None
     failing: bool = False
+    window: JobWindow | None = None
 
     @property
     def cost_s(self) -> float:
@@ -160,6 +171,8 @@ class ComparisonRow:
     def sentence(self) -> str:
         """The result in words."""
         where = " on nodes that never fail" if self.failing else ""
+        if self.window is not None:
+            where += f", counting jobs {self.window.first} to {self.window.last - 1} alone"
         optimum = f"the offline optimum of {self.holds_for}{where}"
         proof = f"{'' if self.certified else 'not '}certified by {self.bound_kind}"
         if self.factor is None:
@@ -191,6 +204,7 @@ class ComparisonRow:
             "certified": self.certified,
             "found": None if self.found is None else self._found(self.found),
             **({"bound_on_nodes": "that never fail"} if self.failing else {}),
+            **({} if self.window is None else {"window": str(self.window)}),
         }
 
     def _found(self, found: Bound) -> dict[str, object]:
@@ -259,7 +273,7 @@ class Comparison:
 
         classes = dict.fromkeys(str(row.holds_for) for row in self.rows)
         return plot_comparison(
-            {name: outcome.jct_s for name, outcome in self.outcomes.items()},
+            {name: outcome.jct_s[outcome.measured] for name, outcome in self.outcomes.items()},
             {row.policy: row.factor for row in self.rows},
             objective=str(self.objective),
             certified={row.policy: row.attained for row in self.rows},
@@ -291,7 +305,8 @@ def compare(
     yardstick. It holds for all that the instance allows, jobs that share GPUs or grow among it, whether or not a
     policy makes use of it. Where all schedules have every gang on as few nodes as it fits on, a bound of such
     schedules alone counts too. Charges of
-    starts count; other charges only restrict schedules further.
+    starts count where the offline solvers know the instance (:func:`shadowprice.analysis.bounds.bounds_of`); others
+    only restrict schedules further, as quotas do. Where a window of jobs ends the runs, costs are of these jobs alone.
 
     Parameters
     ----------
@@ -310,8 +325,8 @@ def compare(
     Raises
     ------
     InputError
-        If the objective or a policy is unknown, or a policy is given twice or runs a job as several
-        copies.
+        If the objective or a policy is unknown, a policy is given twice, or a run has features that are not in
+        ``KNOWS``.
     """
     try:
         goal = Objective(objective)
@@ -326,22 +341,45 @@ def compare(
     for number, (name, policy) in enumerate(given.items(), 1):
         progress(f"simulating {name}, policy {number} of {len(given)}")
         run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+        run = replace(run, name=name)
+        expect_bounded(run)
+        window = run.instance.until_complete
         try:
-            outcomes[name] = carry_out_gangs(replace(run, name=name), watch)
+            if window is None:
+                outcomes[name] = carry_out(run, watch)
+            else:
+                run, outcomes[name] = carry_out_until(
+                    *(workload, cluster, policy, semantics, window),
+                    drop_infeasible=drop_infeasible,
+                    name=name,
+                )
         except KeyboardInterrupt:
             if not (keep_finished and outcomes):
                 raise
             break
-        runs[name] = replace(run, name=name)
+        runs[name] = run
     progress("bounding the optimum")
+    rows, histories = _bounded(outcomes, goal, budget_s)
+    left = tuple(name for name in given if name not in outcomes)
+    return Comparison(goal, rows, outcomes, runs, histories, left)
+
+
+def expect_bounded(run: Run) -> None:
+    """Raise InputError for a run whose features are not all in ``KNOWS``."""
+    require(run.instance, KNOWS, f"bounds of what {run.name!r} costs; simulate has its metrics")
+
+
+def _bounded(
+    outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float
+) -> tuple[tuple[ComparisonRow, ...], tuple[BoundHistory, ...]]:
+    """Rows of all outcomes, in their order, and bounds as they were found."""
     rows: dict[str, ComparisonRow] = {}
-    groups = _groups(outcomes)
+    groups, histories = _groups(outcomes), []
     preemptive = any(map(_preempts, outcomes.values()))
-    consolidated = all(map(_consolidates, outcomes.values()))
-    histories = []
+    consolidated = all(_consolidates(o) for o in outcomes.values() if o.instance.copies is None)
     for group in groups:
         instance = next(iter(group.values())).instance
-        search = lower_bounds(
+        search = bounds_of(
             instance,
             goal,
             preemptive=preemptive,
@@ -351,9 +389,7 @@ def compare(
         history = BoundHistory((*search, *_malleable(instance, goal)))
         histories.append(history)
         rows |= _rows(group, goal, history)
-    missing = tuple(name for name in given if name not in outcomes)
-    ordered = tuple(rows[name] for name in outcomes)
-    return Comparison(goal, ordered, outcomes, runs, tuple(histories), missing)
+    return tuple(rows[name] for name in outcomes), tuple(histories)
 
 
 def _malleable(instance: Instance, goal: Objective) -> Iterator[Bound]:
@@ -393,6 +429,8 @@ def _groups(outcomes: Mapping[str, Outcome]) -> list[dict[str, Outcome]]:
 
 def _alike(one: Instance, other: Instance) -> bool:
     """True if a bound of one instance is one of the other: same jobs, charges and best speeds."""
+    if missing(one, SOLVERS_KNOWS) or missing(other, SOLVERS_KNOWS):
+        return bounded_digest(one) == bounded_digest(other)
     return (
         one.workload == other.workload
         and one.overheads == other.overheads
@@ -419,18 +457,23 @@ def _rows(
     """Rows of outcomes that have their bounds in common."""
     bound, found = certified_and_found(history.found)
     costs = {name: exact_cost(o.instance, goal, o.end_s) for name, o in group.items()}
-    best: list[Schedule] = [group[name].schedule for name in group if costs[name] == bound.ticks]
+    best = [(o.instance, o.schedule) for name, o in group.items() if costs[name] == bound.ticks]
     if bound.witness is not None:
-        best.append(bound.witness)
+        best.append((next(iter(group.values())).instance, bound.witness))
     # Speeds that are alike at best may differ otherwise: each row has its own instance to verify on.
     return {
         name: ComparisonRow(
             name,
             costs[name],
             bound,
-            any(attains(o.instance, goal, bound, schedule) for schedule in best),
+            any(
+                attains(o.instance, goal, bound, schedule)
+                for other, schedule in best
+                if len(other.workload) == len(o.instance.workload)
+            ),
             found,
             o.instance.failures is not None,
+            o.instance.until_complete,
         )
         for name, o in group.items()
     }

@@ -18,7 +18,8 @@ makespan      first arrival to last completion                                  
 ============  ====================================================================  =====================
 
 Of some of the jobs, such as the window whose completion ends a run, the limit holds as well: the others can
-only be in the way. Not where two jobs may share GPUs, whose partner may then be one of the others.
+only be in the way. Where two jobs may share GPUs a partner may be one of the others: of a window its bound knows them,
+for other choices of jobs there is none.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.bounds import repeatable_bounds_of
 from shadowprice.analysis.compare import rounded_up
+from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError, VerificationError
@@ -42,10 +45,9 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import Bound, seconds_down
-from shadowprice.solvers.offline.strongest import repeatable_bounds
 
-KNOWS = RELAXED_KNOWS | {Feature.WINDOW}
-"""Jobs outside a window are not measured: they can only be in the way."""
+KNOWS = RELAXED_KNOWS | {Feature.COPIES, Feature.QUOTAS, Feature.PARTS, Feature.WINDOW}
+"""Of a run that was stopped no measure is known; jobs outside a window are not measured."""
 
 COLUMNS = 20_000
 """Size of the interval LPs that may sharpen a limit; the other bounds need no programme of that size."""
@@ -173,7 +175,7 @@ def limit(
     rows = _rows(outcome, jobs)
     cost = _COSTS[what](outcome, rows)
     goal, given = _relaxed(outcome.instance, what, rows)
-    bound = repeatable_bounds(given, (goal,), columns=columns)[goal]
+    bound = repeatable_bounds_of(given, (goal,), columns=columns)[goal]
     ticks = bound.ticks / (len(rows) if what is Measure.MEAN_JCT else 1)
     if cost < ticks:
         raise VerificationError(
@@ -214,7 +216,8 @@ def _rows(outcome: Outcome, jobs: Rows | None) -> Rows:
         raise InputError(
             f"{source}: job {instance.workload.id[left[0]]!r} is measured and the run ended before it was complete"
         )
-    if len(rows) < count and SharingGain.of(instance) is not None:
+    counted = len(rows) == count or np.array_equal(rows, counted_rows(instance))
+    if not counted and SharingGain.of(instance) is not None:
         raise InputError(
             f"{source}: limits of {len(rows)} of {count} jobs are for instances in which nobody shares "
             "GPUs; measure all jobs"
@@ -223,21 +226,25 @@ def _rows(outcome: Outcome, jobs: Rows | None) -> Rows:
 
 
 def _relaxed(instance: Instance, measure: Measure, rows: Rows) -> tuple[Objective, Instance]:
-    """The measured jobs alone, all of equal weight, and the objective that bounds the measure."""
-    jobs = instance.workload.select(rows)
+    """The measured jobs, all of equal weight, and the objective that bounds the measure."""
+    kept = np.zeros(len(instance.workload), dtype=np.bool_)
+    kept[rows] = True
+    window = None
+    if not kept.all() and SharingGain.of(instance) is not None:
+        # Whoever is not measured may be the partner of who is.
+        kept[:], window = True, instance.until_complete
+    jobs = instance.workload.select(kept)
     jobs = replace(jobs, weight=np.ones(len(jobs)))
     if measure is Measure.TTD:
         # A scheduler may wait until all are there: its first start is then the last arrival.
         jobs = replace(jobs, arrival_s=np.zeros(len(jobs)))
     graphs, conditions = instance.graphs, instance.conditions
-    kept = np.zeros(len(instance.workload), dtype=np.bool_)
-    kept[rows] = True
     given = replace(
         instance,
         workload=jobs,
         graphs=None if graphs is None else graphs.select(kept),
         conditions=None if conditions is None else conditions.select(kept),
-        until_complete=None,
+        until_complete=window,
         failures=None,
     )
     return (Objective.FLOW if measure is Measure.MEAN_JCT else Objective.MAKESPAN), given

@@ -305,15 +305,33 @@ def _is_verified(instance: Instance, goal: Objective, schedule: Schedule | None)
 def verified_cost(instance: Instance, goal: Objective, schedule: Schedule) -> Fraction | None:
     """Cost [ticks] of a schedule; None if the verifier refuses it."""
     try:
-        verify(instance, schedule)
+        complete = verify(instance, schedule)
     except VerificationError:
         return None
-    return exact_cost(instance, goal, end_s(instance, schedule))
+    return exact_cost(instance, goal, np.where(complete, end_s(instance, schedule), np.inf))
+
+
+def counted_rows(instance: Instance) -> NDArray[np.int64]:
+    """Jobs that the cost of a run counts, in order."""
+    arrival_s, window = instance.workload.arrival_s, instance.until_complete
+    rows = np.arange(len(arrival_s))[slice(None) if window is None else window.rows]
+    return rows if instance.stopped_s is None else rows[arrival_s[rows] < instance.stopped_s]
 
 
 def exact_cost(instance: Instance, goal: Objective, ends_s: NDArray[np.float64]) -> Fraction:
-    """Cost [ticks] of completion times [s], shape (n,), in rationals; O(n)."""
+    """Cost [ticks] of the completion times [s] that count, in rationals; O(n).
+
+    Parameters
+    ----------
+    ends_s : ndarray, shape (n,)
+        Infinite of jobs that are not complete, which count until the run was stopped.
+    """
     jobs = instance.workload
+    if not instance.all_complete:
+        some = counted_rows(instance)
+        jobs, ends_s = jobs.select(some), ends_s[some]
+    if instance.stopped_s is not None:
+        ends_s = np.where(np.isinf(ends_s), instance.stopped_s, ends_s)
     # Whole weights as integers: rationals of a million jobs take seconds.
     weight = [int(w) if w.is_integer() else Fraction(w) for w in jobs.weight.tolist()]
     release, ends = to_ticks(jobs.arrival_s).tolist(), to_ticks(ends_s).tolist()

@@ -93,7 +93,9 @@ def simulate(
     """
     window = None if semantics is None else semantics.until_complete
     if window is not None:
-        return _until_complete(workload, cluster, policy, semantics, window, drop_infeasible)
+        return carry_out_until(
+            workload, cluster, policy, semantics, window, drop_infeasible=drop_infeasible
+        )[1]
     if isinstance(workload, EndlessWorkload):
         raise InputError(
             f"{workload.source}: never ends, expected a window of jobs whose completion ends the run "
@@ -139,18 +141,20 @@ class _Executed:
     losses: Losses | None = None
 
 
-def _until_complete(
+def carry_out_until(
     workload: Workload | EndlessWorkload,
     cluster: Cluster | str | Path,
     policy: str | Policy | RunsItself,
     semantics: Semantics | None,
     window: JobWindow,
+    *,
     drop_infeasible: bool,
-) -> Outcome:
-    """Run until a window of jobs is complete; the outcome has the jobs that had come by then.
+    name: str | None = None,
+) -> tuple[Run, Outcome]:
+    """Run until a window of jobs is complete; the run and its outcome have the jobs that had come by then.
 
-    Of an endless workload so many first jobs are taken that the last arrives later: which number it is
-    makes no difference, since nobody sees a job before it arrives.
+    Their name is the policy's unless one is given. Of an endless workload so many first jobs are taken that the last
+    arrives later: which number it is makes no difference, since nobody sees a job before it arrives.
     """
     where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
     endless = isinstance(workload, EndlessWorkload)
@@ -174,11 +178,12 @@ def _until_complete(
     settings = {**settled.settings, "until_complete": str(window)}
     instance = replace(settled.instance, failures=done.instance.failures)
     kept = replace(settled, settings=settings, prices=run.prices, instance=instance)
+    kept = kept if name is None else replace(kept, name=name)
     schedule = cut_schedule(done.schedule, end_s)
     if not there.fractional.any():  # Jobs that hold parts of GPUs may all come later.
         schedule = replace(schedule, shared_gpu=None)
     losses = None if kept.training is None else kept.training.train(instance, schedule)
-    return _verified(kept, replace(done, schedule=schedule, losses=losses))
+    return kept, _verified(kept, replace(done, schedule=schedule, losses=losses))
 
 
 def _execute(run: Run, watch: Watch | None = None) -> _Executed:

@@ -22,9 +22,14 @@ KNOWS = frozenset(
         Feature.PROFILES,
         Feature.SPREAD,
         Feature.WIDTHS,  # a class says whether jobs may grow
+        Feature.COPIES,  # a class says how many a job may be
         Feature.FAILURES,  # of a class are schedules on nodes that fail as well
+        Feature.QUOTAS,  # and those within quotas
+        Feature.PARTS,  # and those in which jobs hold parts of a GPU together
         Feature.CORES,
         Feature.AMOUNTS,
+        Feature.WINDOW,  # whichever jobs are complete
+        Feature.STOPPED,
         Feature.RESTART,  # runs that are lost may be left out
     }
 )
@@ -52,6 +57,8 @@ class ScheduleClass:
         Whether every run is on as few nodes as any of the cluster's could hold it; else it may be anywhere.
     ample_types : bool
         Whether a gang has a rate on a GPU type that has fewer GPUs than it, which it does not use.
+    copies : int
+        Copies of a job, each on a whole node, at most; 0 where jobs are gangs.
 
     Examples
     --------
@@ -68,6 +75,7 @@ class ScheduleClass:
     elastic: bool = False
     consolidated: bool = False
     ample_types: bool = False
+    copies: int = 0
 
     @classmethod
     def allowed(cls, instance: Instance, *, preemptive: bool) -> ScheduleClass:
@@ -79,6 +87,8 @@ class ScheduleClass:
             If the instance has features that are not in ``KNOWS``.
         """
         require(instance, KNOWS, "classes of schedules")
+        if instance.copies is not None:
+            return cls(preemptive=True, copies=instance.copies.max_copies)
         parts = instance.conditions
         elasticity = None if parts is None else parts.elasticity
         grow = elasticity is not None and bool((elasticity.widest > instance.workload.gpus).any())
@@ -100,6 +110,8 @@ class ScheduleClass:
             As :meth:`allowed`.
         """
         require(instance, KNOWS, "classes of schedules")
+        if instance.copies is not None:
+            return cls(preemptive=True, copies=instance.copies.max_copies)
         s, jobs = schedule, instance.workload
         begun = s.runs[~s.continues[s.runs]]
         sharing = bool((s.partner >= 0).any())
@@ -130,9 +142,12 @@ class ScheduleClass:
             and (self.elastic or not other.elastic)
             and (other.consolidated or not self.consolidated)
             and (other.ample_types or not self.ample_types)
+            and self.copies == other.copies
         )
 
     def __str__(self) -> str:
+        if self.copies:
+            return f"schedules in which a job is at most {self.copies} copies on whole nodes"
         what = "preemptive schedules" if self.preemptive else "non-preemptive schedules"
         more = [
             words
@@ -153,4 +168,5 @@ class ScheduleClass:
             "widths": "elastic" if self.elastic else "rigid",
             "placement": "consolidated" if self.consolidated else "any",
             **({"types": "ample"} if self.ample_types else {}),
+            **({"copies": self.copies} if self.copies else {}),
         }

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shadowprice as sp
+from shadowprice.analysis.bounds import strongest_bound
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.guarantees.asrpt import Guarantee
@@ -61,7 +62,7 @@ from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans, strongest
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simple_bounds
-from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds, strongest_bound
+from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
 from shadowprice.solvers.registry import placement, policy
 from support.paths import ROOT

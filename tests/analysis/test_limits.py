@@ -15,7 +15,6 @@ from shadowprice.analysis.limits import Measure, limit, limits
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -160,11 +159,9 @@ def test_what_limits_are_not_about() -> None:
     assert limit(shared, Measure.MEAN_JCT).bound.holds_for.sharing
     with pytest.raises(InputError, match="limits of 1 of 2 jobs are for instances in which nobody"):
         limit(shared, Measure.MEAN_JCT, jobs=np.array([0]))
-    copied = replace(instance, copies=CopyRules(360.0, 0.0, 0.0, 2))
-    with pytest.raises(
-        InputError, match="has jobs that run as several copies, not known to limits"
-    ):
-        limit(replace_instance(outcome, copied), Measure.TTD)
+    stopped = replace(instance, stopped_s=60.0)
+    with pytest.raises(InputError, match="for the run was stopped, not known to limits"):
+        limit(replace_instance(outcome, stopped), Measure.TTD)
 
 
 def replace_instance(outcome: Outcome, instance: Instance) -> Outcome:

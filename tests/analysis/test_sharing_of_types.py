@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import shadowprice as sp
+from shadowprice.analysis.bounds import strongest_bound
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.outcome import Outcome
@@ -28,7 +29,6 @@ from shadowprice.proofs.lower_bounds import mbt as lb_mbt
 from shadowprice.solvers.offline.strongest import (
     lower_bounds,
     repeatable_bounds,
-    strongest_bound,
 )
 from support.paths import SHARED
 from support.sharing_by_type import (

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.job_totals import JobTotals, TotalsOfSegments
+from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import directory as run_directory
 from shadowprice.analysis.run_directory import schedule_file
@@ -25,6 +26,7 @@ from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.execution.kernel import run as kernel
+from shadowprice.instances.objective import Objective
 from shadowprice.instances.strategies import instances
 from shadowprice.proofs.verification import segments as verification
 from shadowprice.solvers.registry import policy
@@ -153,11 +155,13 @@ def test_a_partial_run_does_not_pass_for_a_whole_one(jobs, tmp_path):
         check(tmp_path / "run")
 
 
-def test_a_partial_run_is_not_compared_with_bounds(jobs):
+def test_a_partial_run_is_bounded_until_it_was_stopped(jobs):
     outcome = sp.simulate(jobs, "4x4", "srtf", watch=StopAt(30))
     assert outcome.instance.stopped_s is not None
-    with pytest.raises(InputError, match="for the run was stopped, not known to lower bounds"):
-        sp.strongest_bound(outcome.instance, "flow", preemptive=True, budget_s=1.0)
+    bound = sp.strongest_bound(outcome.instance, "flow", preemptive=True, budget_s=0.0)
+    assert 0 < bound.ticks <= exact_cost(outcome.instance, Objective.FLOW, outcome.end_s)
+    with pytest.raises(InputError, match=r"was stopped at .* and has no makespan"):
+        sp.strongest_bound(outcome.instance, "makespan", preemptive=True, budget_s=0.0)
 
 
 @pytest.mark.parametrize(

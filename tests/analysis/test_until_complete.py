@@ -211,11 +211,19 @@ def test_windows_that_are_none(text: str) -> None:
         sp.JobWindow.parse(text)
 
 
-def test_bounds_are_of_complete_runs() -> None:
-    jobs = jobs_of(HOMOGENEOUS, 1).first(30)
-    until = sp.Semantics(until_complete=sp.JobWindow(0, 5))
-    with pytest.raises(InputError, match=r"has jobs outside a window, .* not known to bounds"):
-        sp.compare(jobs, "4x8", ["srtf"], "flow", until)
+def test_a_window_is_compared_with_what_its_jobs_cost_at_least() -> None:
+    """Whoever comes by its end, policies have the bound of the window in common."""
+    arrival_s, work = [0, 1, 2, 65, 95, 130, 999], [50, 60, 10, 10, 10, 20, 10]
+    jobs = sp.Workload.from_columns(arrival_s=arrival_s, gpus=1, work=work)
+    until = sp.Semantics(until_complete=sp.JobWindow(0, 3))
+    found = sp.compare(jobs, "1x1", ["fifo", "srtf"], "flow", until, budget_s=0.0)
+    assert len({len(each.instance.workload) for each in found.outcomes.values()}) == 2
+    # SRPT of the three: 10 s from 2 to 12, the first until 60, the second until 120.
+    assert [row.bound_s for row in found.rows] == [10.0 + 60.0 + 119.0] * 2
+    assert [row.cost_s for row in found.rows] == [50.0 + 109.0 + 118.0, 10.0 + 60.0 + 139.0]
+    assert "schedules, counting jobs 0 to 2 alone" in found.rows[0].sentence()
+    assert found.rows[0].to_dict()["window"] == "0:3"
+    assert "until" not in found.rows[0].sentence()
 
 
 def test_the_command_line(tmp_path: Path) -> None:

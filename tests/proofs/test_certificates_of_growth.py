@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis.certificates.counted import counted_demands
+from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.speed_up import speed_up_bounds
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
@@ -198,7 +198,7 @@ def test_no_run_costs_less_at_any_exponent_and_cuts(jobs, efficiency, name, data
 @given(CASES["conditions"][0])
 def test_two_programs_have_the_same_bound(case):
     instance, _ = case
-    demands = counted_demands(instance, pairs=False)
+    demands = ClassDemands.of(instance, pairs=False)
     given_records = checker.instance.GivenInstance()
     from shadowprice.analysis.certificates import records
 

@@ -259,7 +259,10 @@ CASES = {
 def certified():
     with pytest.MonkeyPatch.context() as patch:
         # Windows of completions, which are best of few jobs, know no nodes.
-        patch.setattr("shadowprice.analysis.certify.window_bounds", lambda jobs, effort_s: iter(()))
+        patch.setattr(
+            "shadowprice.analysis.certificates.cascade.window_bounds",
+            lambda jobs, effort_s: iter(()),
+        )
         # Prices that stay as they are take no part of the budget.
         budget = dict.fromkeys((kind for _, _, kind in CASES.values()), 0.01)
         budget["interval-lp-of-nodes"] = 4.0

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.counted import counted_demands
+from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certify import certify, certify_into
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import save
@@ -84,7 +84,7 @@ def test_bounds_of_what_was_stopped_hold_and_both_programs_have_them(rows, at_s,
     jobs = workload(rows)
     at_s += float(jobs.arrival_s.min())
     instance = Instance(Cluster.parse("2x2"), jobs, stopped_s=at_s)
-    demands = counted_demands(instance, pairs=False)
+    demands = ClassDemands.of(instance, pairs=False)
     size = data.draw(st.integers(1, 6))
     grid = [min(demands.release) + k * SECOND for k in range(size + 1)]
     prices = data.draw(st.lists(st.integers(0, 2**19), min_size=size, max_size=size))

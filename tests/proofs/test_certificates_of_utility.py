@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.counted import (
-    counted_demands,
     counted_instance,
-    counted_rows,
 )
+from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.job_utilities import WORTHS, JobUtilities, rounded_sum
 from shadowprice.analysis.certificates.utility_prices import RoundMarket
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.certify_utility import certify_utility, certify_utility_into
+from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import save
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
@@ -119,7 +119,7 @@ def test_two_programs_evaluate_prices_alike(data):
     assume(len(counted_rows(instance)))
     instance, name = with_deadlines(instance, data), data.draw(st.sampled_from(EVERY))
     every = JobUtilities.of(instance, name, 2.5)
-    demands = counted_demands(instance, pairs=False)
+    demands = ClassDemands.of(instance, pairs=False)
     market = RoundMarket.of(
         counted_instance(instance), demands, every.select(counted_rows(instance).tolist())
     )

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.counted import counted_demands
+from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.utility_prices import RoundMarket
 from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
@@ -58,7 +58,7 @@ def typed_jobs(draw, most=3):
 
 def market_of(instance, name):
     utilities = JobUtilities.of(instance, name, ROUND_S)
-    demands = counted_demands(instance, pairs=False)
+    demands = ClassDemands.of(instance, pairs=False)
     return RoundMarket.of(instance, demands, utilities).in_whole_rounds()
 
 

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis import certify as certify_module
+from shadowprice.analysis.certificates import cascade
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
@@ -62,7 +63,7 @@ def small(charges=None, name="las"):
 def without_windows(made, objective, budget_s):
     """A certificate by other bounds than windows of completions, which are best of few jobs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(certify_module, "window_bounds", lambda jobs, effort_s: iter(()))
+        patch.setattr(cascade, "window_bounds", lambda jobs, effort_s: iter(()))
         return certify(made, objective, budget_s=budget_s)
 
 
@@ -688,16 +689,19 @@ def test_what_was_checked_is_said(tmp_path, capsys, monkeypatch):
     )
 
 
-def test_certify_computes_by_itself():
-    """It takes no number but its limits from the checker, of whose functions none but `check_lines` runs."""
-    folder, used = Path(certify_module.__file__).parent, set()
+def test_what_jobs_have_to_do_is_said_by_the_checker_alone():
+    """One file takes its work and its bounds from the checker; the others its limits, and its judgement at the end."""
+    folder, used, taken = Path(certify_module.__file__).parent, set(), set()
     for path in (*folder.glob("certify*.py"), *(folder / "certificates").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 used |= {node.attr} if node.value.id == "checker" else set()
             if isinstance(node, ast.ImportFrom) and node.module:
-                assert not node.module.startswith("shadowprice.proofs.checker"), path
+                taken |= (
+                    {path.stem} if node.module.startswith("shadowprice.proofs.checker") else set()
+                )
     assert used == {"check_lines", "Rejected", "limits"}
+    assert taken == {"demands"}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import publish_models
+from shadowprice.analysis.bounds import strongest_bound
 from shadowprice.analysis.optimum import optimum, slotted_preemptive_optimum
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.cluster import Cluster
@@ -207,7 +208,7 @@ def test_an_edited_optimum_bounds_no_schedules(all_edited: None) -> None:
     }
     assert not kinds & {"milp", "cp-sat", "time-indexed-lp"}
     with pytest.warns(EditedModelWarning, match="left aside as a bound"):
-        strongest.strongest_bound(instance, "completion", preemptive=False, budget_s=2.0)
+        strongest_bound(instance, "completion", preemptive=False, budget_s=2.0)
 
 
 # --------------------------------------------------------------------------------------- placement

@@ -11,12 +11,11 @@ import numpy as np
 
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
-from shadowprice.analysis.certificates.counted import counted_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
+from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.proofs import checker
@@ -114,11 +113,6 @@ def expect_certifiable(outcome: VerifiedRun) -> None:
         raise InputError(
             f"{source}: the run was stopped at {instance.stopped_s!r} s, before a job{whose} arrived; "
             "expected a later time"
-        )
-    if instance.copies is not None and Feature.PROFILES in instance.features:
-        raise InputError(
-            f"{source}: jobs run as copies at speeds by CPUs and memory; certificates know rates of copies by GPU type "
-            "alone, expected no profiles"
         )
     _expect_small_enough(instance)
     names = [("policy", outcome.policy), *(("job", each) for each in jobs.id.tolist())]

@@ -19,16 +19,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.found import Found
-from shadowprice.analysis.optimum import exact_cost
+from shadowprice.analysis.optimum import counted_rows
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import fluid_ticks
 from shadowprice.solvers.offline.plan_prices import PlanPrices, exact_plan_bound
@@ -39,13 +37,6 @@ _SCALES = (1, 2, 4, 8)
 """Parts of the prices of a run to its end that are tried for one that was stopped."""
 _MOST_CELLS = 20_000_000
 """Jobs times cells of prices up to which plans of a run that was stopped are evaluated."""
-
-
-def counted_rows(instance: Instance) -> NDArray[np.int64]:
-    """Jobs that the cost of a run counts, in order."""
-    arrival_s, window = instance.workload.arrival_s, instance.until_complete
-    rows = np.arange(len(arrival_s))[slice(None) if window is None else window.rows]
-    return rows if instance.stopped_s is None else rows[arrival_s[rows] < instance.stopped_s]
 
 
 _LIFTED: Mapping[Feature, Callable[[Instance], dict[str, Any]]] = {
@@ -81,35 +72,6 @@ def counted_instance(instance: Instance) -> Instance:
         conditions=None if conditions is None else conditions.select(kept),
         failures=None,
     )
-
-
-def counted_demands(instance: Instance, *, pairs: bool) -> ClassDemands:
-    """Work of the jobs that count; with ``pairs`` beside any of the others."""
-    every = ClassDemands.of(instance, pairs=pairs)
-    if instance.all_complete:
-        return every
-    if not pairs:
-        found = ClassDemands.of(counted_instance(instance), pairs=False)
-        return replace(found, of_class=every.of_class)
-    rows = counted_rows(instance).tolist()
-    return replace(
-        every,
-        release=[every.release[j] for j in rows],
-        shortest=[every.shortest[j] for j in rows],
-        area=[every.area[j] for j in rows],
-        gang=[every.gang[j] for j in rows],
-        weight=[every.weight[j] for j in rows],
-    )
-
-
-def counted_cost(instance: Instance, goal: Objective, end_s: NDArray[np.float64]) -> Fraction:
-    """Cost [ticks] of the completions that count; ``end_s``, shape (n,), is infinite of jobs that are not complete."""
-    if instance.all_complete:
-        return exact_cost(instance, goal, end_s)
-    ends = end_s[counted_rows(instance)]
-    if instance.stopped_s is not None:
-        ends = np.where(np.isinf(ends), instance.stopped_s, ends)
-    return exact_cost(counted_instance(instance), goal, ends)
 
 
 def stopped_bounds(demands: ClassDemands, stopped_s: float, budget_s: float) -> Iterator[Found]:

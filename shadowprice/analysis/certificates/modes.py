@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import (
+from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.certificates.records import profile_cells, text_of
+from shadowprice.analysis.certificates.speeds import (
     WHOLE_GPU,
     may_grow,
     on_one_node_ticks,
@@ -27,8 +29,6 @@ from shadowprice.analysis.certificates.demands import (
     types_alone,
     widths_and_ticks,
 )
-from shadowprice.analysis.certificates.found import Found
-from shadowprice.analysis.certificates.records import profile_cells, text_of
 from shadowprice.errors import SolverError
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.grid import to_ticks
@@ -40,6 +40,7 @@ from shadowprice.solvers.offline.modes.families import AMOUNTS, NODES, PAIRS
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes, Modes
 from shadowprice.solvers.offline.modes.nodes import KNOWS as NODE_KNOWS
 from shadowprice.solvers.offline.modes.nodes import node_kinds, node_modes
+from shadowprice.solvers.offline.modes.pairs import KNOWS as PAIR_KNOWS
 from shadowprice.solvers.offline.modes.pairs import equal_parts, pair_modes, raised
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
@@ -127,7 +128,7 @@ def written_modes(instance: Instance, *, pairs: bool, consolidated: bool) -> Ite
     if missing(instance, KNOWS):
         return
     if pairs:
-        found = pair_modes(instance)
+        found = None if missing(instance, PAIR_KNOWS) else pair_modes(instance)
         types = len(run_speed.gpu_types(instance.cluster)[0])
         if found is not None and (types > 1 or not equal_parts(found, instance.workload.gpus)):
             yield _of_pairs(instance, found)

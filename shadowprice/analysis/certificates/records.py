@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import (
+from shadowprice.analysis.certificates.speeds import (
     WHOLE_GPU,
     copy_rates,
     may_grow,
@@ -440,7 +440,7 @@ class _PieceFields:
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
         self._schedule = schedule
         self._milli, self._on_cores = instance.workload.gpu_milli, instance.workload.on_cores
-        conditions = instance.conditions
+        conditions, self._nodes = instance.conditions, instance.cluster.nodes
         self._cell: NDArray[np.int64] | None = None
         if conditions is not None and conditions.sensitivity is not None:
             self._cell = np.zeros(len(schedule), dtype=np.int64)
@@ -452,17 +452,26 @@ class _PieceFields:
     def _reached(self, profile: Profile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row of a profile that what is held reaches, of those with a speed; -1 for none."""
         s = self._schedule
-        assert s.cpus is not None
-        assert s.memory_gb is not None
-        axes = (profile.cpus_per_gpu, s.cpus), (profile.memory_gb_per_gpu, s.memory_gb)
+        axes = (
+            (profile.cpus_per_gpu, self._held("cpus", s.cpus, rows)),
+            (profile.memory_gb_per_gpu, self._held("memory_gb", s.memory_gb, rows)),
+        )
         gpus = s.gpus[rows] * self._milli[s.job[rows]] / WHOLE_GPU
         at = [
-            np.searchsorted(axis, held[rows] / gpus * _REACHED, side="right") - 1
-            for axis, held in axes
+            np.searchsorted(axis, held / gpus * _REACHED, side="right") - 1 for axis, held in axes
         ]
         number = np.cumsum(profile.speed.ravel() > 0) - 1
         cell = number[np.maximum(at[0], 0) * len(axes[1][0]) + np.maximum(at[1], 0)]
         return np.where((at[0] >= 0) & (at[1] >= 0), cell, -1)
+
+    def _held(
+        self, name: str, given: NDArray[np.float64] | None, rows: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Amount of CPUs or memory that rows hold; copies have all of their nodes."""
+        if given is not None:
+            return given[rows]
+        of_node = np.array([getattr(node, name) for node in self._nodes], dtype=np.float64)
+        return np.asarray(of_node[self._schedule.node[rows]])
 
     def of(self, row: int) -> list[Any]:
         """Entries of a row beyond its node and GPUs."""

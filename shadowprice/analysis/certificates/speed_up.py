@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import may_grow, widths_and_ticks
 from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.certificates.speeds import may_grow, widths_and_ticks
 from shadowprice.instances.features import Feature, missing
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.classic.hesrpt import GrowingJob, least_weighted_total

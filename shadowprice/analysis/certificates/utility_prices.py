@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import ClassDemands, types_alone
+from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.job_utilities import JobUtilities, rounded_sum
+from shadowprice.analysis.certificates.speeds import types_alone
 from shadowprice.analysis.certificates.whole_rounds import proposing, whole_round_jobs
 from shadowprice.analysis.utility.bound import improve
 from shadowprice.instances.instance import Instance

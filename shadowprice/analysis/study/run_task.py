@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from shadowprice.analysis.bounds import repeatable_bounds_of
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
 from shadowprice.analysis.points.kept import Kept
@@ -34,7 +35,6 @@ from shadowprice.instances.speeds.throughputs import Throughputs, load_throughpu
 from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.traces import Imported, load_trace
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.offline.strongest import repeatable_bounds
 
 _TRACES_KEPT = 2
 
@@ -141,7 +141,7 @@ def _bounds(settings: dict[str, Any]) -> list[dict[str, Any]]:
     )
     goals = [Objective(name) for name in settings["objectives"]]
     where = "" if run.instance.failures is None else " on nodes that never fail"
-    found = repeatable_bounds(run.instance, goals, columns=settings["columns"])
+    found = repeatable_bounds_of(run.instance, goals, columns=settings["columns"])
     return [
         {
             "table": "bounds",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 from .form import LARGEST, Record, need, whole
 from .instance import GivenInstance
@@ -47,7 +48,7 @@ class CopySchedule:
         count: dict[int, set[int]] = {}
         nodes: set[int] = set()
         for run in self.round:
-            j, copy, ((node, gpus),) = run["job"], whole(run["copy"], "copy"), run["pieces"]
+            j, copy, ((node, gpus, *_),) = run["job"], whole(run["copy"], "copy"), run["pieces"]
             mine = count.setdefault(j, set())
             need(
                 copy < rules["most"] and copy not in mine, f"job {j} has copy {copy} twice or more"
@@ -63,8 +64,9 @@ class CopySchedule:
             )
         before = {j: self.begin(j) for j in count}
         for run in self.round:
-            j, ((node, gpus),) = run["job"], run["pieces"]
+            j, ((node, gpus, *cell),) = run["job"], run["pieces"]
             rate = gpus * given.more[j]["rate"].get(given.type_of[node], Fraction(0))
+            rate *= self.fed(j, node, gpus, cell)
             need(rate, f"job {j} cannot run on node {node}")
             owed = rules["aggregation"] if len(count[j]) > 1 else 0
             downs = bisect_left(given.faults.get(node, ([], []))[0], self.start)
@@ -82,6 +84,21 @@ class CopySchedule:
         self.had = {(run["job"], run["pieces"][0][0]) for run in self.round if run["steps"]}
         self.round = []
 
+    def fed(self, j: int, node: int, gpus: int, cell: list[Any]) -> Fraction:
+        """Speed of a copy by a row of its job's profile, for which its node has the CPUs and memory."""
+        number = self.given.more[j].get("profile")
+        need(
+            len(cell) == (number is not None),
+            f"job {j} has a row of a profile that is not its, or none",
+        )
+        if number is None:
+            return Fraction(1)
+        *least, speed = self.given.cells[number][whole(cell[0], "row of a profile")]
+        for field, each in zip(("cpus", "memory"), least, strict=True):
+            fine = gpus * each <= self.given.amounts.get((node, field), 0)
+            need(fine, f"node {node}: job {j} has not the {field} of its row")
+        return Fraction(speed)
+
     def begin(self, j: int) -> int:
         """Steps of a job before a round: none if it begins anew where no copy went on in the round before."""
         start, did = self.ran.get(j, (self.start, 0))
@@ -96,7 +113,7 @@ class CopySchedule:
         held: dict[int, int] = {}
         begun: set[int] = set()
         for run in self.round if self.given.quotas else ():
-            quota, ((node, _),) = self.given.quota_of[run["job"]], run["pieces"]
+            quota, ((node, *_),) = self.given.quota_of[run["job"]], run["pieces"]
             held[quota] = held.get(quota, 0) + self.given.size[node]
             if not self.follows or (run["job"], node) not in self.had:
                 begun.add(quota)

@@ -292,7 +292,8 @@ class GivenInstance:
             rate = {kind: rational(r, f"rate of {which}") for kind, r in more["rate"].items()}
             able = rate and all(rate.values()) and rate.keys() <= self.types.keys()
             need(able and self.copies, f"{which} has rates of copies that cannot be")
-            need(more.keys() == {"steps", "rate"}, f"{which} runs as copies and has other speeds")
+            fine = more.keys() - {"profile"} == {"steps", "rate"}
+            need(fine, f"{which} runs as copies and has other speeds")
             more["rate"] = {self.types[kind]: r for kind, r in rate.items()}
         return more
 
@@ -366,15 +367,16 @@ class GivenInstance:
         return self.by_width(j, min(ticks for ticks in self.times[j] if ticks))
 
     def least_of_copies(self, more: Record) -> tuple[int, int]:
-        """Of a job that runs as copies: on the fastest nodes of all, and on the fastest GPU."""
+        """Of a job that runs as copies: on the fastest nodes of all, and on the fastest GPU; at its profile's best."""
+        best = Fraction(self.best_of[more["profile"]] if "profile" in more else 1.0)
         self.effort.spend(len(self.alike))
         rates = [(size * more["rate"].get(t, 0), n) for (t, size), n in self.alike.items()]
         fastest, left = Fraction(0), self.copies["most"]
         for rate, nodes in sorted(rates, reverse=True):
             fastest, left = fastest + rate * min(nodes, left), left - min(nodes, left)
         return (
-            max(int(more["steps"] / fastest), 1),
-            max(int(more["steps"] / max(more["rate"].values())), 1),
+            max(int(more["steps"] / (fastest * best)), 1),
+            max(int(more["steps"] / (max(more["rate"].values()) * best)), 1),
         )
 
     def relaxed(self) -> LeastWork:

@@ -62,30 +62,6 @@ PLANS_SHARE, PLANS_SHARE_BESIDE_MODES = 0.5, 0.15
 """Share of a budget for the search of prices at which jobs plan; where jobs have several modes."""
 
 
-def strongest_bound(
-    instance: Instance,
-    objective: Objective | str,
-    *,
-    preemptive: bool,
-    budget_s: float,
-    consolidated: bool = False,
-) -> Bound:
-    """The largest lower bound found within a time budget [s]; among equals a certified one.
-
-    Parameters
-    ----------
-    preemptive : bool
-        Whether the bound must hold for schedules that preempt. If not, the non-preemptive
-        optimum is tried too.
-    consolidated : bool
-        Whether it need only hold for schedules that place every gang on as few nodes as it fits on.
-    """
-    found = lower_bounds(
-        instance, objective, preemptive=preemptive, budget_s=budget_s, consolidated=consolidated
-    )
-    return max(found, key=_rank)
-
-
 def certified_and_found(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
     """The largest certified bound, and the largest of all if that is larger still.
 
@@ -113,7 +89,8 @@ def lower_bounds(
     Parameters
     ----------
     consolidated : bool
-        As in :func:`strongest_bound`; such bounds come beside those of all placements.
+        Whether they need only hold for schedules that place every gang on as few nodes as it fits on; such bounds
+        come beside those of all placements.
 
     Raises
     ------

@@ -54,7 +54,7 @@ from shadowprice.solvers.hadar.copies import (
     value_of,
 )
 from shadowprice.solvers.offline.bounds import RelaxedJobs
-from shadowprice.solvers.offline.strongest import strongest_bound
+from shadowprice.solvers.offline.strongest import lower_bounds
 from support.copies import in_copies
 
 TYPES = ("v100", "p100", "k80")
@@ -592,8 +592,7 @@ def test_copies_and_gangs_are_not_mixed() -> None:
             verify(instance, more)
     outcome = Outcome(instance, schedule, "hadare")
     refusals: list[Callable[[], object]] = [
-        lambda: strongest_bound(instance, Objective.FLOW, preemptive=True, budget_s=1.0),
-        lambda: ScheduleClass.used(instance, schedule),
+        lambda: list(lower_bounds(instance, Objective.FLOW, preemptive=True, budget_s=1.0)),
         lambda: optimum(instance, "flow"),
         lambda: RelaxedJobs.of(instance),
         *(partial(each.bound, instance) for each in (fluid, alone, mbt)),
@@ -603,6 +602,13 @@ def test_copies_and_gangs_are_not_mixed() -> None:
     for refused in refusals:
         with pytest.raises(InputError, match="several copies"):
             refused()
+    copied = ScheduleClass.used(instance, schedule)
+    for other in (
+        ScheduleClass(preemptive=True),
+        ScheduleClass.used(gangs, run(gangs, Fifo()).schedule),
+    ):
+        assert not copied.contains(other)
+        assert not other.contains(copied)
     with pytest.raises(InputError, match="one gang"):
         hadare_work.check(gangs, run(gangs, Fifo()).schedule)
     with pytest.raises(InputError, match="one gang"):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shadowprice.analysis.bounds import strongest_bound
 from shadowprice.analysis.metrics import end_s
 from shadowprice.errors import InputError, SolverError
 from shadowprice.execution.engine import run
@@ -32,7 +33,7 @@ from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.offline.bounds import bound_of, simple_bounds
 from shadowprice.solvers.offline.non_preemptive import Method, optimum
 from shadowprice.solvers.offline.preemptive import slotted_preemptive_optimum
-from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds, strongest_bound
+from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
 from shadowprice.solvers.programs.highs import Series, Vertex
 from shadowprice.solvers.registry import policies

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import shadowprice as sp
+from shadowprice.analysis.bounds import repeatable_bounds_of
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.errors import InputError
@@ -82,14 +83,19 @@ def unequal(instance: Instance) -> Instance:
     "feature",
     [Feature.COPIES, Feature.QUOTAS, Feature.PARTS, Feature.WINDOW, Feature.STOPPED],
 )
-def test_where_no_bound_is_left_the_instance_is_refused(feature: Feature) -> None:
-    instance = instance_with(feature)
+def test_what_the_solvers_do_not_know_is_bounded_by_certificates(feature: Feature) -> None:
+    instance, flow = instance_with(feature), Objective.FLOW
+    every = dict(preemptive=True, budget_s=0.0)
     for ask in (
-        lambda: sp.strongest_bound(instance, "flow", preemptive=True, budget_s=0.0),
-        lambda: strongest.repeatable_bounds(instance, (Objective.FLOW,), columns=0),
+        lambda: list(strongest.lower_bounds(instance, flow, **every)),
+        lambda: strongest.repeatable_bounds(instance, (flow,), columns=0),
     ):
         with pytest.raises(InputError, match=f"has .*{feature.phrase}.* not known to lower bounds"):
             ask()
+    bound = sp.strongest_bound(instance, "flow", **every)
+    assert bound.certified
+    assert bound == repeatable_bounds_of(instance, (flow,), columns=0)[flow]
+    assert bound.ticks > 0
 
 
 @pytest.mark.parametrize("feature", [Feature.FAILURES, Feature.RESTART, Feature.CHARGES])

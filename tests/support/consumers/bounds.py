@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from shadowprice.analysis import certify, certify_utility, limits, settle
-from shadowprice.analysis.certificates import demands, modes, records, speed_up
+from shadowprice.analysis import bounds as every_bound
+from shadowprice.analysis import certify, certify_utility, compare, limits, settle
+from shadowprice.analysis.certificates import cascade, demands, modes, records, speed_up, speeds
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility import instance as utility_instance
@@ -307,9 +308,9 @@ CONSUMERS = (
         lambda i: demands.ClassDemands.of(i, pairs=shared(i)),
     ),
     Consumer(
-        "analysis.certificates.demands.TYPED_KNOWS",
-        demands.TYPED_KNOWS,
-        left_out(lambda i: [i] * demands.types_alone(i), demands.TYPED_KNOWS),
+        "analysis.certificates.speeds.TYPED_KNOWS",
+        speeds.TYPED_KNOWS,
+        left_out(lambda i: [i] * speeds.types_alone(i), speeds.TYPED_KNOWS),
     ),
     Consumer(
         "analysis.certificates.records.KNOWS",
@@ -327,6 +328,21 @@ CONSUMERS = (
         speed_up.KNOWS,
         left_out(speed_ups, speed_up.KNOWS),
         lambda *f: instance_with(Feature.WIDTHS, *f),
+    ),
+    Consumer(
+        "analysis.bounds.KNOWS",
+        every_bound.KNOWS,
+        lambda i: every_bound.repeatable_bounds_of(i, (Objective.FLOW,), columns=100),
+    ),
+    Consumer(
+        "analysis.compare.KNOWS",
+        compare.KNOWS,
+        lambda i: compare.expect_bounded(settle.Run("fifo", i, policy("fifo"))),
+    ),
+    Consumer(
+        "analysis.certificates.cascade.KNOWS",
+        cascade.KNOWS,
+        lambda i: list(cascade.checked_bounds(i, Objective.FLOW, budget_s=0.0)),
     ),
     Consumer(
         "analysis.certify.KNOWS",

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shadowprice.analysis.bounds import strongest_bound
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.instances.cluster import Cluster
@@ -27,7 +28,7 @@ from shadowprice.instances.strategies import job_graphs, mappings, networks
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.modes.families import mode_families
 from shadowprice.solvers.offline.modes.nodes import dual_feasible, most_weight, node_modes
-from shadowprice.solvers.offline.strongest import lower_bounds, strongest_bound
+from shadowprice.solvers.offline.strongest import lower_bounds
 from support.mode_bounds import never_above
 from support.mode_instances import placed, small_graphs
 from support.slotted_placements import least_placed_costs
