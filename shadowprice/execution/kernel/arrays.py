@@ -146,6 +146,12 @@ RUN = np.dtype(
         ("rows", "i8"),
         ("decisions", "i8"),
         ("faulty", "i8"),  # a job whose key is no number
+        ("windowed", "i8"),  # whether the run ends when a window of jobs is complete
+        ("first_wanted", "i8"),  # that window
+        ("beyond_wanted", "i8"),
+        ("wanted", "i8"),  # jobs of it that are not complete
+        ("latest_s", "f8"),  # when the run is given up
+        ("starts", "i8"),  # runs that have begun, where it is looked at in which order
     ],
     align=True,
 )
@@ -167,7 +173,8 @@ class Arrays(NamedTuple):
     by free GPUs, ``sets`` these nodes themselves, bit by bit; ``of_size`` the jobs of each gang size in
     order of arrival, ``trees`` the least time left of those that wait; ``works`` virtual works [GPU-ticks]
     and ``ended`` jobs that a predictor has not learned; ``held_at``, ``held`` and ``held_count`` the
-    pieces that each job held last, which cost nothing to come back to.
+    pieces that each job held last, which cost nothing to come back to; ``turns`` the place of each job's last
+    start among all, where a window of jobs ends the run.
     """
 
     run: NDArray[Any]
@@ -194,6 +201,7 @@ class Arrays(NamedTuple):
     held_at: NDArray[np.int64]
     held: NDArray[Any]
     held_count: NDArray[np.int64]
+    turns: NDArray[np.int64]
 
 
 NODES_A_WORD = 32
@@ -257,6 +265,7 @@ def arrays_of(
         held_at=np.cumsum(room) - room,
         held=held,
         held_count=np.full(n, NOBODY, dtype=np.int64),
+        turns=np.zeros(0 if instance.until_complete is None else n, dtype=np.int64),
     )
 
 
@@ -290,6 +299,11 @@ def _run(instance: Instance, gpus: NDArray[np.int64]) -> NDArray[Any]:
     run["largest_node"], run["height"] = gpus.max(), len(gpus)
     run["whole_gpus"], run["words"] = gpus.sum(), -(-len(gpus) // NODES_A_WORD)
     run["head"] = run["tail"] = run["faulty"] = run["crossing"] = NOBODY
+    window = instance.until_complete
+    if window is not None:
+        run["windowed"], run["latest_s"] = 1, window.latest_s
+        run["first_wanted"], run["beyond_wanted"] = window.first, window.last
+        run["wanted"] = window.last - window.first
     return run
 
 

@@ -38,9 +38,10 @@ from shadowprice.execution.kernel.waiting import begin_waiting, note_left, push
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.solvers.index_policy import Measure, Table
 
-DONE, ROOM, ASKS, STUCK, NOT_A_NUMBER = range(5)
+DONE, ROOM, ASKS, STUCK, NOT_A_NUMBER, WINDOW = range(6)
 """States in which the loop returns: no event is left, no room for more rows, predictions are asked for, jobs
-wait that nothing will start, a key is no number. After the second and third it goes on."""
+wait that nothing will start, a key is no number, the window of jobs is complete or will not be. After the second and
+third it goes on."""
 
 Loop = Callable[[Measure, Measure, Measure, Table, Arrays], int]
 
@@ -92,6 +93,13 @@ def _admit_due(key: Measure, level: Measure, next_step_s: Measure, table: Table,
     return run.admitted > before
 
 
+@inlined
+def _window_decided(a: Arrays) -> bool:
+    """True if all jobs of the window are complete, or the run has gone on for too long for that."""
+    run = a.run[0]
+    return run.wanted == 0 or run.admitted == len(a.jobs) or run.now_s >= run.latest_s
+
+
 def shared_rule(rule: int) -> int:
     """The rule whose loop serves a rule: the loop of one that blocks also passes jobs over."""
     return HEAD_BLOCKS if rule == SKIPS else rule
@@ -130,6 +138,8 @@ def compiled(sources: str, rule: int) -> Loop:
                     finish(a, a.ends[0].job)
                 arrived = _admit_due(key, level, next_step_s, table, a)
                 run.wake_s = np.inf
+                if run.windowed and _window_decided(a):
+                    return WINDOW
                 if run.asks and arrived:
                     run.asked = 1
                     return ASKS

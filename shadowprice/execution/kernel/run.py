@@ -1,7 +1,8 @@
 """Runs in the compiled loop: which ones it serves, and how one is carried out.
 
 It serves policies that offer an index, jobs that run as one gang on GPUs of one speed, alone, and the
-placements ``count``, ``consolidate`` and ``pack``, with any charges and rounds. From
+placements ``count``, ``consolidate`` and ``pack``, with any charges and rounds, to the last job or to the end of a
+window of jobs. From
 :data:`WORTHWHILE_JOBS` jobs on it is used instead of the engine: loading compiled code costs as much as the
 engine needs for so many. Schedules are the same, row by row.
 """
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import EngineRun, Rounds
 from shadowprice.execution.engine import run as run_in_engine
+from shadowprice.execution.job_window import WindowProgress
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.index_policy import (
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.placement.protocol import Placement
 
-KNOWS = frozenset({Feature.CHARGES})
+KNOWS = frozenset({Feature.RATES, Feature.CHARGES, Feature.WINDOW})
 """Features of instances that the compiled loop serves; the engine runs the others."""
 
 WORTHWHILE_JOBS = 2000
@@ -91,7 +93,7 @@ def run(
     where, when = placement or Count(), rounds or Rounds()
     index = None
     if len(instance.workload) >= least_jobs and serves(instance, where):
-        index = index_of(instance, policy)
+        index = _index_served(instance, policy)
     if index is None or not compiler_found():
         return run_in_engine(instance, policy, placement=where, rounds=when, watch=watch)
     compiled = CompiledRun(instance, policy, index, where, when)
@@ -110,7 +112,7 @@ def runs_compiled(instance: Instance, policy: Policy, placement: Placement) -> J
     """
     if not serves(instance, placement) or not compiler_found():
         return None
-    index = index_of(instance, policy)
+    index = _index_served(instance, policy)
     return None if index is None or index.virtual is not None else index
 
 
@@ -121,6 +123,18 @@ def serves(instance: Instance, placement: Placement) -> bool:
     gpus = instance.cluster.gpus_per_node
     in_sets = placement != Count() and len(gpus) * int(gpus.max()) > _MOST_IN_SETS
     return plain and known and not in_sets and instance.cluster.total_gpus <= _MOST_GPUS
+
+
+def _index_served(instance: Instance, policy: Policy) -> JobIndex | None:
+    """The index of a policy, if its rule goes with what the instance says."""
+    if instance.until_complete is not None and Knowledge.DISTRIBUTION in policy.knows:
+        return None
+    index = index_of(instance, policy)
+    if index is None:
+        return None
+    # Works on the virtual machine are predicted in seconds.
+    by_rates = index.virtual is not None and Feature.RATES in instance.features
+    return None if by_rates else index
 
 
 def index_of(instance: Instance, policy: Policy) -> JobIndex | None:
@@ -159,8 +173,8 @@ def loop_of(policy: object) -> str:
 
 RULE = (
     f"From {WORTHWHILE_JOBS:,} jobs on, policies with an index run in the compiled loop if all GPUs are of one speed, "
-    "jobs have neither graphs nor conditions and share nothing, the run ends with the last of them, and the "
-    "placement is count, consolidate or pack; all others run in the engine. Schedules are the same."
+    "jobs have neither graphs nor conditions and share nothing, and the placement is "
+    "count, consolidate or pack; all others run in the engine. Schedules are the same."
 )
 """Rule by which a loop is chosen, for those who read it."""
 
@@ -255,12 +269,25 @@ class CompiledRun:
             began = time.process_time()
             if state == loop.ROOM and watch is not None:
                 complete = int((run["admitted"] - run["waiting"] - run["running"])[0])
-                if watch.stops(complete, len(a.jobs)):
+                # As in the engine, a run with a window of jobs is not stopped.
+                if watch.stops(complete, len(a.jobs)) and not run["windowed"][0]:
                     self.instance = replace(self.instance, stopped_s=float(run["now_s"][0]))
-                    yield _cut_off(a)
+                    yield _cut_off(a, np.flatnonzero(a.jobs["running"]))
                     return
-        if state != loop.DONE:
+        if state == loop.WINDOW:
+            yield self._end_of_window(a)
+        elif state != loop.DONE:
             self._explain()
+
+    def _end_of_window(self, a: Arrays) -> NDArray[Any]:
+        """Rows of the jobs that run when those of the window are complete, in the order in which they began."""
+        window, admitted = self.instance.until_complete, int(a.run["admitted"][0])
+        assert window is not None
+        progress = WindowProgress(window, self.instance.workload)
+        progress.leave(set(range(admitted)) - set(_unfinished(a)))
+        progress.over(float(a.run["now_s"][0]), admitted, self._policy.name)
+        running = np.flatnonzero(a.jobs["running"])
+        return _cut_off(a, running[np.argsort(a.turns[running])])
 
     def _explain(self) -> NoReturn:
         """Raise what the engine says of jobs that wait for ever, or of a key that is no number."""
@@ -268,10 +295,19 @@ class CompiledRun:
         raise AssertionError("the engine ends a run that the compiled loop does not")
 
 
-def _cut_off(a: Arrays) -> NDArray[Any]:
-    """Rows of the jobs that run at the present time, which end there."""
+def _unfinished(a: Arrays) -> Iterator[int]:
+    """Jobs that run, and those that wait."""
+    yield from np.flatnonzero(a.jobs["running"]).tolist()
+    job = int(a.run["head"][0])
+    while job >= 0:
+        yield job
+        job = int(a.jobs["after"][job])
+
+
+def _cut_off(a: Arrays, running: NDArray[np.int64]) -> NDArray[Any]:
+    """Rows of jobs that run at the present time, which end there."""
     now_s, found = a.run["now_s"][0], []
-    for number in np.flatnonzero(a.jobs["running"]):
+    for number in running:
         job = a.jobs[number]
         ran_s, piece = now_s - job["start_s"], job["pieces"]
         while ran_s > 0 and piece >= 0:

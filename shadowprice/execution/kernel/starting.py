@@ -43,6 +43,9 @@ def start(
     if it.first_start_s == np.inf:
         it.first_start_s = run.now_s
     add_end(a, job)
+    if run.windowed:
+        a.turns[job] = run.starts
+        run.starts += 1
     if run.rule == BACKFILLS:
         note_left(a, job, np.inf)
         if run.charges:
@@ -99,6 +102,7 @@ def finish(a: Arrays, job: int) -> None:
     if run.asks:
         a.ended[run.ended].job, a.ended[run.ended].decision = job, run.decisions
         run.ended += 1
+    run.wanted -= run.first_wanted <= job < run.beyond_wanted
     record(a, job, it.end_s, it.overhead_s)
     give_back(a, it.pieces)
     drop_pieces(a, it.pieces)

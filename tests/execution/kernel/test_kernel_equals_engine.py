@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.errors import PolicyError
+from shadowprice.errors import ShadowpriceError
 from shadowprice.execution import engine
 from shadowprice.execution.kernel import run as kernel
+from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.classic.easy import Easy
 from shadowprice.solvers.classic.fifo import Fifo, FifoSkip
@@ -118,6 +119,8 @@ OVERHEADS = [
     sp.Overheads(start_s=0.5, restart_by_gpus=((1, 1.0), (4, 3.0)), migration_s=1.0),
 ]
 ROUNDS = [(0.0, 0.0), (5.0, 0.0), (6.5, 2.25), (30.0, 0.0)]
+LATEST = [np.inf, np.inf, 20.0]
+LATE = [0.0, 60.0, 500.0]
 
 
 def same(one: sp.Schedule, other: sp.Schedule) -> bool:
@@ -144,6 +147,28 @@ def instances(draw: st.DrawFn) -> sp.Instance:
     return sp.Instance(cluster, jobs, draw(st.sampled_from(OVERHEADS)))
 
 
+@st.composite
+def ending_early(draw: st.DrawFn, those: st.SearchStrategy[sp.Instance]) -> sp.Instance:
+    """Runs until a window of jobs is complete, most often before the last one comes."""
+    instance = draw(those)
+    n, jobs = len(instance.workload), instance.workload
+    first = draw(st.integers(0, n - 1))
+    window = JobWindow(first, draw(st.integers(first + 1, n)), draw(st.sampled_from(LATEST)))
+    arrival_s = jobs.arrival_s + np.where(np.arange(n) == n - 1, draw(st.sampled_from(LATE)), 0.0)
+    return replace(instance, workload=replace(jobs, arrival_s=arrival_s), until_complete=window)
+
+
+@st.composite
+def by_rates(draw: st.DrawFn, those: st.SearchStrategy[sp.Instance]) -> sp.Instance:
+    """Work in iterations, by rates on GPUs that are all alike."""
+    instance = draw(those)
+    n = len(instance.workload)
+    rates = draw(st.lists(st.sampled_from([1.0, 0.3, 7.0]), min_size=n, max_size=n))
+    nodes = tuple(replace(node, gpu_type="v100") for node in instance.cluster.nodes)
+    jobs = replace(instance.workload, throughput=np.array(rates)[:, None], gpu_types=("v100",))
+    return replace(instance, cluster=sp.Cluster(nodes), workload=jobs)
+
+
 def agree(
     instance: sp.Instance,
     policy: Policy,
@@ -153,8 +178,8 @@ def agree(
     def run(loop: Callable[..., engine.EngineRun], **more: int) -> engine.EngineRun | str:
         try:
             return loop(instance, policy, placement=placement, rounds=rounds, **more)
-        except PolicyError as error:
-            return str(error)
+        except ShadowpriceError as error:
+            return f"{type(error).__name__}: {error}"
 
     found, expected = run(kernel.run, least_jobs=0), run(engine.run)
     if isinstance(found, str) or isinstance(expected, str):
@@ -167,6 +192,28 @@ def agree(
 @settings(max_examples=25)
 @given(instances(), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
 def test_schedules_are_the_engines(
+    instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
+) -> None:
+    for policy in POLICIES:
+        agree(instance, policy, placement, engine.Rounds(*round_s))
+
+
+@settings(max_examples=25)
+@given(
+    ending_early(instances() | by_rates(instances())),
+    st.sampled_from(PLACEMENTS),
+    st.sampled_from(ROUNDS),
+)
+def test_runs_end_with_a_window_of_jobs_as_in_the_engine(
+    instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
+) -> None:
+    for policy in POLICIES:
+        agree(instance, policy, placement, engine.Rounds(*round_s))
+
+
+@settings(max_examples=10)
+@given(by_rates(instances()), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
+def test_work_by_rates_on_equal_gpus_is_as_in_the_engine(
     instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
 ) -> None:
     for policy in POLICIES:
@@ -189,3 +236,10 @@ def test_schedules_of_a_crowd_are_the_engines() -> None:
         for policy in POLICIES:
             if policy.preemptive:
                 agree(crowd(seed), policy, Consolidate(), engine.Rounds())
+
+
+def test_a_crowd_is_cut_off_in_the_order_in_which_runs_began() -> None:
+    instance = replace(crowd(0), until_complete=JobWindow(10, 40))
+    for policy in POLICIES:
+        for placement in PLACEMENTS:
+            agree(instance, policy, placement, engine.Rounds())
