@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from shadowprice.analysis.certificates.cascade import KNOWS as CHECKED_KNOWS
 from shadowprice.analysis.certificates.cascade import checked_bounds
-from shadowprice.instances.features import missing
+from shadowprice.instances.features import missing, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.bounds import Bound
@@ -44,7 +44,8 @@ def bounds_of(
     InputError
         If the instance has features that are not in ``KNOWS``, or of the makespan of a run that was stopped.
     """
-    goal = Objective(objective)
+    require(instance, KNOWS, "bounds")
+    goal, instance = Objective(objective), instance.undelayed
     if missing(instance, SOLVERS_KNOWS):
         yield from checked_bounds(instance, goal, budget_s=budget_s, consolidated=consolidated)
         return
@@ -97,6 +98,8 @@ def repeatable_bounds_of(
     InputError
         As :func:`bounds_of`.
     """
+    require(instance, KNOWS, "bounds")
+    instance = instance.undelayed
     if not missing(instance, SOLVERS_KNOWS):
         return repeatable_bounds(instance, objectives, columns=columns)
     found = {goal: list(checked_bounds(instance, goal, budget_s=0.0)) for goal in objectives}

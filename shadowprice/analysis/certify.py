@@ -17,7 +17,6 @@ from typing import Any, TextIO
 
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.cascade import KNOWS as CASCADE_KNOWS
 from shadowprice.analysis.certificates.cascade import Asked, expect_end
 from shadowprice.analysis.certificates.certificate_file import (
     expect_accepted,
@@ -27,6 +26,7 @@ from shadowprice.analysis.certificates.certificate_file import (
 )
 from shadowprice.analysis.certificates.counted import to_the_end
 from shadowprice.analysis.certificates.demands import CONSOLIDATED
+from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.optimum import exact_cost
@@ -40,7 +40,7 @@ from shadowprice.instances.schedule_class import KNOWS as CLASSES_KNOWS
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline.bounds import bound_of
 
-KNOWS = CASCADE_KNOWS
+KNOWS = DEMANDS_KNOWS
 """What every certificate is of; a bound that knows less is left out."""
 
 Record = dict[str, Any]

@@ -24,7 +24,7 @@ from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import RunsItself
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.features import Feature, missing, require
+from shadowprice.instances.features import DECLARED_KNOWS, Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -48,7 +48,11 @@ if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
 
 
-KNOWS = SOLVERS_KNOWS | {Feature.COPIES, Feature.QUOTAS, Feature.PARTS, Feature.WINDOW}
+KNOWS = (
+    SOLVERS_KNOWS
+    | {Feature.COPIES, Feature.QUOTAS, Feature.PARTS, Feature.WINDOW, Feature.OWN}
+    | DECLARED_KNOWS
+)
 """Runs whose costs are compared with bounds; what one cost that was stopped says little of the others."""
 
 
@@ -378,7 +382,7 @@ def _bounded(
     preemptive = any(map(_preempts, outcomes.values()))
     consolidated = all(_consolidates(o) for o in outcomes.values() if o.instance.copies is None)
     for group in groups:
-        instance = next(iter(group.values())).instance
+        instance = next(iter(group.values())).instance.undelayed
         search = bounds_of(
             instance,
             goal,
@@ -419,7 +423,7 @@ def _groups(outcomes: Mapping[str, Outcome]) -> list[dict[str, Outcome]]:
     groups: list[dict[str, Outcome]] = []
     for name, outcome in outcomes.items():
         for group in groups:
-            if _alike(next(iter(group.values())).instance, outcome.instance):
+            if _alike(next(iter(group.values())).instance.undelayed, outcome.instance.undelayed):
                 group[name] = outcome
                 break
         else:

@@ -38,7 +38,7 @@ from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.features import Feature, require
+from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -46,7 +46,11 @@ from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import Bound, seconds_down
 
-KNOWS = RELAXED_KNOWS | {Feature.COPIES, Feature.QUOTAS, Feature.PARTS, Feature.WINDOW}
+KNOWS = (
+    RELAXED_KNOWS
+    | {Feature.COPIES, Feature.QUOTAS, Feature.PARTS, Feature.WINDOW, Feature.OWN}
+    | DECLARED_KNOWS
+)
 """Of a run that was stopped no measure is known; jobs outside a window are not measured."""
 
 COLUMNS = 20_000
@@ -246,6 +250,7 @@ def _relaxed(instance: Instance, measure: Measure, rows: Rows) -> tuple[Objectiv
         conditions=None if conditions is None else conditions.select(kept),
         until_complete=window,
         failures=None,
+        declared=(),
     )
     return (Objective.FLOW if measure is Measure.MEAN_JCT else Objective.MAKESPAN), given
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -311,6 +311,11 @@ class Instance:
         if Feature.PARTS in self.features:
             terms.append(PartsTerm())
         return tuple(terms)
+
+    @property
+    def undelayed(self) -> Instance:
+        """The instance without its declared terms, which only delay: a bound of it from below is one of this."""
+        return replace(self, declared=()) if self.declared else self
 
     @cached_property
     def fixed_amounts(self) -> FixedAmounts | None:

@@ -6,32 +6,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shadowprice.instances.features import Feature, require
+from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.conditions import fewest_nodes
 
-KNOWS = frozenset(
-    {
-        Feature.RATES,
-        Feature.TYPES,
-        Feature.CHARGES,
-        Feature.SHARING,  # a class says whether jobs may
-        Feature.GRAPHS,
-        Feature.PROFILES,
-        Feature.SPREAD,
-        Feature.WIDTHS,  # a class says whether jobs may grow
-        Feature.COPIES,  # a class says how many a job may be
-        Feature.FAILURES,  # of a class are schedules on nodes that fail as well
-        Feature.QUOTAS,  # and those within quotas
-        Feature.PARTS,  # and those in which jobs hold parts of a GPU together
-        Feature.CORES,
-        Feature.AMOUNTS,
-        Feature.WINDOW,  # whichever jobs are complete
-        Feature.STOPPED,
-        Feature.RESTART,  # runs that are lost may be left out
-    }
+KNOWS = (
+    frozenset(
+        {
+            Feature.RATES,
+            Feature.TYPES,
+            Feature.CHARGES,
+            Feature.SHARING,  # a class says whether jobs may
+            Feature.GRAPHS,
+            Feature.PROFILES,
+            Feature.SPREAD,
+            Feature.WIDTHS,  # a class says whether jobs may grow
+            Feature.COPIES,  # a class says how many a job may be
+            Feature.FAILURES,  # of a class are schedules on nodes that fail as well
+            Feature.QUOTAS,  # and those within quotas
+            Feature.PARTS,  # and those in which jobs hold parts of a GPU together
+            Feature.CORES,
+            Feature.AMOUNTS,
+            Feature.WINDOW,  # whichever jobs are complete
+            Feature.STOPPED,
+            Feature.RESTART,  # runs that are lost may be left out
+            Feature.OWN,  # delays, as what is declared does
+        }
+    )
+    | DECLARED_KNOWS
 )
 
 AMPLE_TYPES = "no gang uses a GPU type with fewer GPUs than it"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -25,15 +24,10 @@ from shadowprice.instances.speeds.profiles import Profile
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.steady_state.job_window import JobWindow
-from shadowprice.instances.terms.declared import (
-    Amount,
-    DeclaredRun,
-    DeclaredTerm,
-    HoldingTerm,
-    Place,
-)
+from shadowprice.instances.terms.declared import DeclaredTerm
 from shadowprice.instances.terms.racks import Racks
 from shadowprice.instances.workload import Workload
+from support.own_terms import Curfew
 
 TYPES = ("v100", "k80")
 GANG = (1, 2, 1, 1, 1)
@@ -140,27 +134,10 @@ def _fields(has: frozenset[Feature], cluster: Cluster, jobs: Workload) -> dict[s
     if Feature.RACKS in has:
         declared.append(Racks(1, 1.0, 0.5, 1))
     if Feature.OWN in has:
-        declared.append(Brownout(2))
+        declared.append(Curfew(2, 8.0, 0.5))
     if declared:
         found["declared"] = tuple(declared)
     return found
-
-
-@dataclass(frozen=True)
-class Brownout(HoldingTerm):
-    """A term that no rule of the verifier is about: jobs hold no more than so many GPUs together."""
-
-    name: ClassVar[str] = "brownout"
-
-    gpus: int
-
-    def holds(self, run: DeclaredRun) -> Iterator[Amount]:
-        """GPUs of the site."""
-        yield "site", run.gpus
-
-    def limit(self, place: Place, now_s: float) -> int:
-        """GPUs that are fed."""
-        return self.gpus
 
 
 def _conditions(has: frozenset[Feature], jobs: Workload) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from shadowprice.analysis.certificates.speeds import plain_gangs
 from shadowprice.analysis.certificates.windows import window_bounds
 from shadowprice.analysis.optimum import counted_rows
 from shadowprice.errors import InputError, SolverError
-from shadowprice.instances.features import missing, require
+from shadowprice.instances.features import DECLARED_KNOWS, Feature, missing, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -56,7 +56,7 @@ from shadowprice.solvers.offline.lagrangian import interval_bound
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.strongest import PLANS_SHARE, interval_prices
 
-KNOWS = DEMANDS_KNOWS
+KNOWS = DEMANDS_KNOWS | DECLARED_KNOWS | {Feature.OWN}
 """What every certified bound is of; one that knows less is left out."""
 
 Record = dict[str, Any]
@@ -110,9 +110,10 @@ class Asked:
         Raises
         ------
         InputError
-            If the instance has features that are not in ``KNOWS``, or of the makespan of a run that was stopped.
+            If the instance has features that the demands of classes do not know, or of the makespan of a run that
+            was stopped.
         """
-        require(instance, KNOWS, "certificates")
+        require(instance, DEMANDS_KNOWS, "certificates")
         expect_end(instance, goal)
         demands, counted = ClassDemands.of(instance, pairs=pairs), counted_instance(instance)
         found: tuple[WrittenModes, ...] = ()
@@ -151,7 +152,7 @@ def bounded_digest(instance: Instance) -> str:
     Where two jobs may share GPUs those that do not count are partners of those that do.
     """
     pairs, about = SharingGain.of(instance) is not None, hashlib.sha256()
-    safe = replace(instance, failures=None)
+    safe = replace(instance.undelayed, failures=None)
     counted = (instance.until_complete, instance.stopped_s) if pairs else None
     about.update(repr(counted).encode())
     for record in records.given(to_the_end(safe) if pairs else counted_instance(safe), pairs=pairs):
@@ -178,6 +179,7 @@ def checked_bounds(
         checker takes none of the bounds.
     """
     require(instance, KNOWS, "certificates")
+    instance = instance.undelayed
     every = ScheduleClass.allowed(instance, preemptive=True)
     expect_end(instance, goal)
     if not len(counted_rows(instance)):

@@ -24,6 +24,7 @@ KNOWS = frozenset(
         Feature.STOPPED,
         Feature.RESTART,
         Feature.RACKS,
+        Feature.OWN,  # each by a rule of its own
     }
 )
-"""Features that the rules are about: what no rule knows is not approved. Terms of one's own bring rules of theirs."""
+"""Features that the rules are about: what no rule knows is not approved."""
