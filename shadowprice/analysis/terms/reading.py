@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
 
 from shadowprice.analysis.terms.registry import OTHERWISE, TERMS
-from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm
+from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm, kinds_of
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.named_settings import split_settings
 from shadowprice.instances.documents.schema import decode
-from shadowprice.instances.entries import expected_name, shown
+from shadowprice.instances.entries import expected_name, known_keys, shown
 
 OPTION = "--with"
+
+
+def term_type(name: str, where: str) -> type[WrittenTerm]:
+    """The record of settings of a term.
+
+    Raises
+    ------
+    InputError
+        If there is no such term, naming the nearest, or what else gives it.
+    """
+    otherwise = {feature.value: brought for feature, brought in OTHERWISE.items()}
+    if name not in TERMS and name in otherwise:
+        raise InputError(
+            f"{where} {name}: is no term that is written, but given by {otherwise[name]}"
+        )
+    if name not in TERMS:
+        known = expected_name(name, TERMS)
+        raise InputError(f"{where} {shown(name)[1:-1]}: no such term, {known}")
+    return TERMS[name]
 
 
 def term_of(name: str, settings: object, where: str) -> WrittenTerm:
@@ -27,19 +49,43 @@ def term_of(name: str, settings: object, where: str) -> WrittenTerm:
     InputError
         If there is no such term or setting, or a value is not as expected.
     """
-    otherwise = {feature.value: brought for feature, brought in OTHERWISE.items()}
-    if name not in TERMS and name in otherwise:
-        raise InputError(
-            f"{where} {name}: is no term that is written, but given by {otherwise[name]}"
-        )
-    if name not in TERMS:
-        known = expected_name(name, TERMS)
-        raise InputError(f"{where} {shown(name)[1:-1]}: no such term, {known}")
+    kind = term_type(name, where)
+    return decode(
+        kind, _mapping(settings, f"{where} {name}"), f"{where} {name}", numbers_as_text=True
+    )
+
+
+def read_setting(name: str, setting: str, value: object, where: str) -> Any:
+    """A value of one setting of a term, which there is, as plain data.
+
+    Raises
+    ------
+    InputError
+        If it is not as expected.
+    """
+    kind = kinds_of(TERMS[name])[setting]
+    return msgspec.to_builtins(decode(kind, value, where, numbers_as_text=True))
+
+
+def settings_read(name: str, settings: object, where: str) -> dict[str, Any]:
+    """Settings of a term, each by itself, as plain data: others may be needed beside them.
+
+    Raises
+    ------
+    InputError
+        If there is no such term or setting, or a value is not as expected.
+    """
+    place, known = f"{where} {name}", tuple(kinds_of(term_type(name, where)))
+    given = known_keys(_mapping(settings, place), place, known)
+    return {key: read_setting(name, key, value, f"{place}: {key}") for key, value in given.items()}
+
+
+def _mapping(settings: object, where: str) -> dict[str, Any]:
     if not isinstance(settings, Mapping):
         raise InputError(
-            f"{where} {name}: is {shown(settings)}, expected a mapping of settings, {{}} for none"
+            f"{where}: is {shown(settings)}, expected a mapping of settings, {{}} for none"
         )
-    return decode(TERMS[name], settings, f"{where} {name}", numbers_as_text=True)
+    return dict(settings)
 
 
 def terms_of_options(texts: Iterable[str], option: str = OPTION) -> tuple[WrittenTerm, ...]:
