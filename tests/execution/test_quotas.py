@@ -24,8 +24,10 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.quotas import Quotas, read_quotas
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
+from shadowprice.solvers.policy import Decision, Knowledge, State
 
 NODES = Cluster.parse("2x3").nodes
 JOB = st.tuples(
@@ -37,6 +39,23 @@ JOB = st.tuples(
 )
 LIMIT = st.tuples(st.integers(0, 6), st.integers(0, 6))
 LIMITS = st.tuples(LIMIT, LIMIT, st.tuples(st.integers(3, 6), st.integers(3, 6)))
+FED = Cluster.parse("2x3+9cpu+200gb").nodes
+CHOOSE_NODES = (
+    ("hadar:round_s=2", None),
+    ("hadar:round_s=2,fill=true", None),
+    *(
+        (f"{name}:{order}round_s=2", Profiles.synthetic())
+        for name, order in (
+            ("synergy-proportional", "las,"),
+            ("synergy-greedy", "fifo,"),
+            ("synergy-tune", "srtf,"),
+            ("synergy-opt", "srtf,"),
+            ("tetris", ""),
+        )
+    ),
+)
+"""Policies that choose nodes, and what hands out CPUs and memory under Synergy's."""
+
 POLICIES = (
     "fifo",
     "fifo-skip",
@@ -48,6 +67,21 @@ POLICIES = (
     "gavel",
     "asrpt",
 )
+
+
+class Unaware:
+    """A policy that starts jobs on the first node, whatever their tenants' quotas."""
+
+    name = "unaware"
+    knows: frozenset[Knowledge] = frozenset()
+    preemptive = False
+
+    def decide(self, state: State) -> Decision:
+        """Start all."""
+        decision = Decision(state)
+        for job in list(state.waiting):
+            decision.start_at(job, ((0, state.gang[job]),))
+        return decision
 
 
 def jobs_of(rows: list[tuple[int, int, int, str, bool]]) -> Workload:
@@ -97,6 +131,36 @@ def test_every_policy_keeps_quotas(
     assert kept(outcome.instance, outcome.schedule)
 
 
+@given(st.lists(JOB, min_size=1, max_size=9), LIMITS, st.sampled_from(CHOOSE_NODES))
+@settings(max_examples=40)
+def test_policies_that_choose_nodes_keep_quotas(
+    rows: list[tuple[int, int, int, str, bool]],
+    limits: tuple[tuple[int, int], ...],
+    policy: tuple[str, Profiles | None],
+) -> None:
+    """In rounds of two seconds, so that they begin before, at and after changes."""
+    name, profiles = policy
+    cluster = Cluster(FED, Quotas(("a", "b"), (0.0, 10.0, 20.0), limits))
+    arrival, work, gpus, tenant, _ = zip(*rows, strict=True)
+    jobs = Workload.from_columns(
+        arrival_s=arrival, work=work, gpus=gpus, tenant=list(tenant), model="resnet-18"
+    )
+    kept_jobs = Instance.feasible(cluster, jobs)[0].workload
+    if not len(kept_jobs):
+        return
+    outcome = simulate(kept_jobs, cluster, name, Semantics(profiles=profiles))
+    assert kept(outcome.instance, outcome.schedule)
+
+
+def test_hadar_gives_a_round_to_another_tenant_where_one_has_no_room() -> None:
+    cluster = Cluster(NODES, Quotas(("a", "b"), (0.0,), ((2, 6),)))
+    jobs = Workload.from_columns(
+        arrival_s=[0, 0, 0], gpus=[2, 2, 2], work=[90, 90, 90], tenant=["a", "a", "b"]
+    )
+    begun = simulate(jobs, cluster, "hadar:round_s=100").jobs["first_start_s"].tolist()
+    assert begun == [0, 100, 0]
+
+
 @given(st.lists(JOB, min_size=1, max_size=7), LIMITS)
 @settings(max_examples=50)
 def test_the_verifier_knows_what_a_count_knows(
@@ -143,10 +207,12 @@ def test_what_does_not_know_quotas_says_so() -> None:
         with pytest.raises(InputError, match="has quotas of tenants, not known to"):
             ask()
     assert "within quotas of tenants" in certify(simulate(jobs, cluster, "fifo")).sentence()
+    for policy in ("gandiva", "gandiva-reactive"):
+        with pytest.raises(PolicyError, match=f"{policy}: tenants have quotas, of which turns on"):
+            simulate(jobs, cluster, policy)
     two = Workload.from_columns(arrival_s=[0, 0, 0], gpus=1, work=[5000] * 3, tenant="a")
-    for policy in ("hadar", "gandiva"):
-        with pytest.raises(PolicyError, match="is placed beyond its tenant's quota"):
-            simulate(two, cluster, policy)
+    with pytest.raises(PolicyError, match="is placed beyond its tenant's quota"):
+        simulate(two, cluster, Unaware())
     stranger = Workload.from_columns(arrival_s=[0], gpus=[1], work=[5], tenant="b")
     with pytest.raises(
         InfeasibleJobError, match="of tenant 'b' needs 1 GPUs: no tenant with a quota"

@@ -213,7 +213,7 @@ def _certificates(
 def _chosen(plan: StudyPlan, which: Certificates) -> Iterator[PlannedRun]:
     seen: set[tuple[object, ...]] = set()
     for run in plan.runs if which is not Certificates.NONE else ():
-        setting = (run.workload, run.load, run.cluster, run.conditions, run.policy)
+        setting = tuple(value for name, value in run.axes.items() if name != "seed")
         if which is Certificates.ALL or setting not in seen:
             seen.add(setting)
             yield run

@@ -24,9 +24,8 @@ from shadowprice.analysis.statistics.paired import (
 from shadowprice.analysis.statistics.ranking import RankingAgreement, ranking_agreement
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
-
-SETTING = ("workload", "load", "cluster", "conditions")
-"""Axes that are the same for all policies that are compared."""
+from shadowprice.analysis.study.study_file import StudyFile
+from shadowprice.analysis.study.term_axes import AxisLabel, TermAxis
 
 WIDTH = 0.01
 """Half width of an interval, as a share of the baseline's mean, for which seeds are counted."""
@@ -42,29 +41,41 @@ class StudySetting:
     load: float | None
     cluster: str
     conditions: str
+    swept: tuple[tuple[TermAxis, AxisLabel], ...] = ()
 
     def __str__(self) -> str:
-        load = "" if self.load is None else f", load {self.load:g}"
-        plain = "" if self.conditions == "plain" else f", {self.conditions}"
-        return f"{self.workload}{load}, {self.cluster}{plain}"
+        load = "" if self.load is None else f"load {self.load:g}"
+        plain = "" if self.conditions == "plain" else self.conditions
+        swept = (axis.words(label) for axis, label in self.swept)
+        return ", ".join(filter(None, (self.workload, load, self.cluster, plain, *swept)))
 
     def rows(self, table: pd.DataFrame) -> pd.DataFrame:
         """Rows of a frame that are of this setting."""
         load = table["load"].isna() if self.load is None else table["load"] == self.load
-        return table[
+        mine = (
             load
             & (table["workload"] == self.workload)
             & (table["cluster"] == self.cluster)
             & (table["conditions"] == self.conditions)
-        ]
+        )
+        for axis, label in self.swept:
+            mine &= table[axis.name] == label
+        return table[mine]
 
 
 def settings_of(results: StudyResults) -> list[StudySetting]:
     """Settings that have runs, in the order of the study."""
-    axes = results.runs[list(SETTING)].drop_duplicates()
+    study = results.study
+    rows = results.runs[list(study.setting_columns)].drop_duplicates()
     return [
-        StudySetting(workload, None if np.isnan(load) else float(load), cluster, conditions)
-        for workload, load, cluster, conditions in axes.itertuples(index=False)
+        StudySetting(
+            workload,
+            None if np.isnan(load) else float(load),
+            cluster,
+            conditions,
+            tuple(zip(study.axes, labels, strict=True)),
+        )
+        for workload, load, cluster, conditions, *labels in rows.itertuples(index=False, name=None)
     ]
 
 
@@ -103,8 +114,8 @@ def policy_rows(results: StudyResults, setting: StudySetting) -> list[PolicyRow]
     runs = setting.rows(results.runs)
     wide = groups.pivot(index="seed", columns="policy", values=MEAN_JCT)
     ratios = [name for name in runs.columns if name.startswith("ratio_")]
-    skipped = {"jobs", "gpu_s", "growth"}
-    columns = [name for name in groups.columns[8:] if name not in skipped]
+    skipped = {*results.study.columns, "by", "group", "jobs", "gpu_s", "growth"}
+    columns = [name for name in groups.columns if name not in skipped]
     slowdowns = [name for name in columns if name.startswith("slowdown_")]
     found = []
     for policy in policies_of(groups):
@@ -383,13 +394,12 @@ def rankings(results: StudyResults) -> Iterator[RankingComparison]:
     for setting in settings_of(results):
         rows = setting.rows(groups)
         yield from _compared(rows, ["seed"], str(setting), "seeds")
-    for axis in SETTING:
-        several = [name for name in SETTING if name != axis]
-        if groups[axis].nunique(dropna=False) < 2:
+    blocks = {**_PLURAL, **{axis.name: f"values of {axis.title}" for axis in results.study.axes}}
+    for column in results.study.setting_columns:
+        if groups[column].nunique(dropna=False) < 2:
             continue
-        for labels, rows in groups.groupby(several, sort=False, dropna=False):
-            kept = [_label(each) for each in labels if _label(each)]
-            yield from _compared(rows, [axis], ", ".join(kept), _PLURAL[axis])
+        for where, rows in without(results.study, groups, column):
+            yield from _compared(rows, [column], where, blocks[column])
     yield from _across_yardsticks(results)
 
 
@@ -412,7 +422,21 @@ _PLURAL = {
 }
 
 
-def _label(value: Any) -> str:
+def without(
+    study: StudyFile, rows: pd.DataFrame, column: str
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Rows that differ in one column of a setting alone, policies and seeds aside, with what they have in common."""
+    axes = {axis.name: axis for axis in study.axes}
+    others = [name for name in study.setting_columns if name != column]
+    for labels, each in rows.groupby(others, sort=False, dropna=False):
+        words = []
+        for name, label in zip(others, labels, strict=True):
+            told: Any = label
+            words.append(axes[name].words(told) if name in axes else _told(told))
+        yield ", ".join(filter(None, words)), each
+
+
+def _told(value: Any) -> str:
     if isinstance(value, float):
         return "" if np.isnan(value) else f"load {value:g}"
     return "" if value == "plain" else str(value)

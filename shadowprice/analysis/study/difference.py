@@ -11,9 +11,10 @@ import pandas as pd
 from shadowprice.analysis.statistics.estimates import shown
 from shadowprice.analysis.statistics.paired import PairedDifference, paired_difference
 from shadowprice.analysis.study.comparisons import MEAN_JCT, places, settings_of
-from shadowprice.analysis.study.plan import AXES
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
+from shadowprice.analysis.study.study_file import SETTING
+from shadowprice.analysis.study.term_axes import TermAxis
 
 _NOTHING = "(not there)"
 
@@ -106,7 +107,8 @@ class StudyDifference:
 
 def difference(first: StudyResults, second: StudyResults) -> StudyDifference:
     """Compare two studies, runs by the names of their axes."""
-    one, other = _keyed(first), _keyed(second)
+    swept = {axis.name: axis for each in (first, second) for axis in each.study.axes}
+    one, other = _keyed(first, swept), _keyed(second, swept)
     both = one.index.intersection(other.index)
     return StudyDifference(
         tuple(_entries(first, second)),
@@ -117,11 +119,13 @@ def difference(first: StudyResults, second: StudyResults) -> StudyDifference:
     )
 
 
-def _keyed(results: StudyResults) -> pd.DataFrame:
-    """All statistics of all jobs, by run."""
+def _keyed(results: StudyResults, swept: Mapping[str, TermAxis]) -> pd.DataFrame:
+    """All statistics of all jobs, by run; entries of axes over terms in words, empty where a study has no such axis."""
     groups = results.groups[results.groups["by"] == ALL].copy()
-    groups["load"] = groups["load"].map(lambda load: "" if pd.isna(load) else f"{load:g}")
-    return groups.set_index(list(AXES))
+    groups["load"] = groups["load"].map(lambda load: "" if pd.isna(load) else f"load {load:g}")
+    for name, axis in swept.items():
+        groups[name] = groups[name].map(axis.words) if name in groups else ""
+    return groups.set_index([*SETTING, *swept, "policy", "seed"])
 
 
 def _entries(first: StudyResults, second: StudyResults) -> Iterator[ChangedEntry]:
@@ -152,11 +156,10 @@ def _flat(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
 
 def _policies(one: pd.DataFrame, other: pd.DataFrame) -> Iterator[ChangedPolicy]:
     columns = [name for name in one.columns if name in other.columns]
-    levels = [name for name in AXES if name != "seed"]
+    levels = [str(name) for name in one.index.names if name != "seed"]
     for labels, rows in one.groupby(level=levels, sort=False):
         theirs = other.loc[rows.index]
-        workload, load, cluster, conditions, policy = (str(each) for each in labels)
-        words = [workload, f"load {load}" if load else "", cluster, conditions]
+        *words, policy = (str(each) for each in labels)
         yield ChangedPolicy(
             ", ".join(each for each in words if each and each != "plain"),
             policy,

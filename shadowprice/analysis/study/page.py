@@ -20,7 +20,13 @@ from shadowprice.analysis.study.comparisons import (
     rankings,
     settings_of,
 )
-from shadowprice.analysis.study.pictures import SCREEN, as_svg, pictures
+from shadowprice.analysis.study.pictures import (
+    SCREEN,
+    as_svg,
+    drawn_axes,
+    picture_name,
+    pictures,
+)
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
 from shadowprice.analysis.study.statements import (
@@ -84,7 +90,7 @@ def study_page(results: StudyResults) -> str:
         sentence=headline(results),
         findings=list(findings(results)),
         settings=list(_settings(results, drawn)),
-        pictures=list(_pictures(drawn)),
+        pictures=list(_pictures(results, drawn)),
         rankings=[each.sentence() for each in rankings(results)] or ["Nothing to compare."],
         versions=Sheet(
             ("what", "version"), [*versions.items(), *record.libraries.items()], words=2
@@ -221,9 +227,14 @@ def _ratio_text(found: Estimate | None) -> str:
     return at_most(found.mean)
 
 
-def _pictures(drawn: dict[str, Any]) -> Iterator[PicturePart]:
+def _pictures(results: StudyResults, drawn: dict[str, Any]) -> Iterator[PicturePart]:
+    over_seeds = "Mean over seeds with intervals of 95 %."
     notes = {
-        "loads": ("Mean JCT against load", "Mean over seeds with intervals of 95 %."),
+        "loads": ("Mean JCT against load", over_seeds),
+        **{
+            picture_name(axis): (f"Mean JCT against {axis.title}", over_seeds)
+            for axis in drawn_axes(results)
+        },
         "ratio-flow": ("Certified ratios, total flow time", ""),
         "ratio-completion": ("Certified ratios, total completion time", ""),
         "ratio-makespan": ("Certified ratios, makespan", ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from pandas.api.types import is_numeric_dtype
 
 from shadowprice.analysis.figures.page import POINTS, STYLE, finished
 from shadowprice.analysis.plots.style import GREY, colour_of, styled, time_unit
@@ -26,9 +27,11 @@ from shadowprice.analysis.study.comparisons import (
     maybe_estimate,
     policies_of,
     settings_of,
+    without,
 )
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
+from shadowprice.analysis.study.term_axes import TermAxis
 
 DASHES = ("-", "--", "-.", ":")
 MOST_SETTINGS = 12
@@ -89,6 +92,8 @@ def pictures(results: StudyResults, style: PaperStyle) -> dict[str, Picture]:
         found[f"jct-{place:02d}"] = partial(plot_distributions, results, setting, style)
     if results.runs["load"].nunique() > 1:
         found["loads"] = partial(plot_loads, results, style)
+    for axis in drawn_axes(results):
+        found[picture_name(axis)] = partial(plot_axis, results, axis, style)
     for name in results.runs.columns:
         if name.startswith("ratio_") and results.runs[name].notna().any():
             found[name.replace("_", "-")] = partial(plot_ratios, results, name, style)
@@ -151,11 +156,32 @@ def plot_distributions(
     return figure
 
 
+def drawn_axes(results: StudyResults) -> Iterator[TermAxis]:
+    """Axes over settings of terms that are numbers, of which there are several."""
+    for axis in results.study.axes:
+        column = results.runs[axis.name]
+        if is_numeric_dtype(column) and column.nunique() > 1:
+            yield axis
+
+
+def picture_name(axis: TermAxis) -> str:
+    """Name of the picture of an axis, and of its file."""
+    return axis.name.replace(".", "-")
+
+
 def plot_loads(results: StudyResults, style: PaperStyle = SCREEN) -> Figure:
     """Mean JCT against load, a panel for each of the other settings, with intervals of 95 % over seeds."""
+    return _plot_against(results, "load", "offered load", style)
+
+
+def plot_axis(results: StudyResults, axis: TermAxis, style: PaperStyle = SCREEN) -> Figure:
+    """Mean JCT against what an axis over terms sweeps, drawn as :func:`plot_loads` draws loads."""
+    return _plot_against(results, axis.name, axis.title, style)
+
+
+def _plot_against(results: StudyResults, column: str, title: str, style: PaperStyle) -> Figure:
     groups = results.groups[results.groups["by"] == ALL]
-    others = ["workload", "cluster", "conditions"]
-    panels = list(groups.groupby(others, sort=False))[:MOST_SETTINGS]
+    panels = list(without(results.study, groups, column))[:MOST_SETTINGS]
     with style.applied():
         figure = Figure(
             figsize=(style.width_in, 0.62 * style.width_in * len(panels) + 0.3),
@@ -163,16 +189,15 @@ def plot_loads(results: StudyResults, style: PaperStyle = SCREEN) -> Figure:
         )
         every = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         unit_s, unit = time_unit(float(groups[MEAN_JCT].median()))
-        for axes, (labels, rows) in zip(every, panels, strict=True):
+        for axes, (where, rows) in zip(every, panels, strict=True):
             styled(axes)
             for place, policy in enumerate(policies_of(rows)):
                 mine = rows[rows["policy"] == policy]
-                found = [(load, estimate(each[MEAN_JCT])) for load, each in mine.groupby("load")]
+                found = [(at, estimate(each[MEAN_JCT])) for at, each in mine.groupby(column)]
                 _errorbar(axes, found, unit_s, place, policy)
-            axes.set(yscale="log", xlabel="offered load", ylabel=f"mean JCT [{unit}]")
-            axes.set_xticks(sorted(set(rows["load"].dropna())))
-            title = ", ".join(str(each) for each in labels if each != "plain")
-            axes.set_title(_wrapped(title, style), fontsize=POINTS)
+            axes.set(yscale="log", xlabel=title, ylabel=f"mean JCT [{unit}]")
+            axes.set_xticks(sorted(set(rows[column].dropna())))
+            axes.set_title(_wrapped(where, style), fontsize=POINTS)
         handles, labels = every[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=_columns(style))
     return figure

@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
 from shadowprice.analysis.study.job_table import COLUMNS
 from shadowprice.analysis.study.study_file import (
+    SETTING,
     ConditionEntry,
     StudyFile,
     TraceArrivals,
     WorkloadEntry,
     named,
 )
+from shadowprice.analysis.study.term_axes import AxisLabel, AxisPoint, points_of, put_all
 from shadowprice.analysis.terms.reading import terms_of_mapping
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers
@@ -38,15 +39,14 @@ from shadowprice.instances.generators import generators
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
 
-AXES = ("workload", "load", "cluster", "conditions", "policy", "seed")
-"""Columns that say which run a row is of."""
-
 CLUSTER_FILES = (".toml", ".csv")
 """Suffixes of files of clusters; other words are their short notation."""
 
-MOST_RUNS = 1_000_000
 ANY_POLICY = "fifo"
 """A policy whose runs have the instance that all have: only presets change it."""
+
+Swept: TypeAlias = tuple[tuple[str, AxisLabel], ...]
+"""Entries of the axes over terms, by the columns of results."""
 
 _CODE = re.compile(r"[^\s:=,]+\.py(?=:)")
 
@@ -81,6 +81,8 @@ class PlannedRun:
     ----------
     load : float or None
         None where arrivals are the workload's own.
+    swept : tuple of (str, value)
+        As of :data:`Swept`.
     bounds : RunTask or None
         Bounds of the instance, if the study asks for some.
     """
@@ -89,6 +91,7 @@ class PlannedRun:
     load: float | None
     cluster: str
     conditions: str
+    swept: Swept
     policy: str
     seed: int
     task: RunTask
@@ -96,8 +99,13 @@ class PlannedRun:
 
     @property
     def axes(self) -> dict[str, Any]:
-        """Values of :data:`AXES`."""
-        return {name: getattr(self, name) for name in AXES}
+        """Values of the columns that say which run a row is of, as :attr:`StudyFile.columns` names them."""
+        return {
+            **{name: getattr(self, name) for name in SETTING},
+            **dict(self.swept),
+            "policy": self.policy,
+            "seed": self.seed,
+        }
 
 
 @dataclass(frozen=True)
@@ -156,24 +164,20 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
         },
         "load": {load: load for load in study.loads or (None,)},
         "cluster": {name: _cluster(text, folder) for name, text in named(study.clusters).items()},
-        "conditions": {
-            name: _conditions(name, entry, folder) for name, entry in study.conditions.items()
-        },
+        "conditions": dict(_every_conditions(study, folder)),
         "policy": {name: _code_paths(text, folder) for name, text in named(study.policies).items()},
     }
     _check_names(study, given["policy"].values(), given["conditions"])
     seeds = study.every_seed
     drawn = {name: _is_drawn(entry) for name, entry in study.workloads.items()}
-    count = math.prod(map(len, given.values())) * len(seeds)
-    if count > MOST_RUNS:
-        raise InputError(f"study {study.study!r}: has {count} runs, expected at most {MOST_RUNS}")
     runs: list[PlannedRun] = []
     for labels in itertools.product(*given.values()):
         entries = {axis: given[axis][label] for axis, label in zip(given, labels, strict=True)}
         for seed in seeds if drawn[labels[0]] else seeds[:1]:
             run, bounds = _tasks(study, {**entries, "seed": seed}, code)
-            workload, load, cluster, conditions, policy = labels
-            runs.append(PlannedRun(workload, load, cluster, conditions, policy, seed, run, bounds))
+            workload, load, cluster, (conditions, swept), policy = labels
+            where = workload, load, cluster, conditions, swept
+            runs.append(PlannedRun(*where, policy, seed, run, bounds))
     notes = [
         f"workload {name!r} is a recorded trace, the same for every seed: one run each, without intervals over seeds; "
         "`arrivals: shuffled` or `poisson` draws others"
@@ -184,7 +188,9 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
 
 
 def _check_names(
-    study: StudyFile, policies: Iterable[str], conditions: Mapping[str, dict[str, Any]]
+    study: StudyFile,
+    policies: Iterable[str],
+    conditions: Mapping[tuple[str, Swept], dict[str, Any]],
 ) -> None:
     """Refuse policies, placements and groups that there are not, and windows that are missing or none."""
     unknown = [name for name in study.statistics.groups or () if name not in COLUMNS]
@@ -193,14 +199,14 @@ def _check_names(
             f"statistics: groups has {unknown[0]!r}, expected columns of jobs: {', '.join(COLUMNS)}"
         )
     endless = [name for name, entry in study.workloads.items() if entry.endless]
-    for name, entry in study.conditions.items():
-        if entry.preset is None:
+    for (name, _), entry in conditions.items():
+        if "preset" not in entry:
             for text in policies:
                 _require(text)
-            placement = conditions[name].get("placement")
+            placement = entry.get("placement")
             if placement is not None and placement not in graph_placements():
                 registry.placement(placement)
-        if endless and Feature.WINDOW not in entry.with_:
+        if endless and Feature.WINDOW not in entry.get("with", {}):
             raise InputError(
                 f"conditions[{name!r}]: with has no {Feature.WINDOW}, needed by workload {endless[0]!r}, which is "
                 "endless"
@@ -308,15 +314,27 @@ def plain_value(value: Any) -> Any:
     return value
 
 
-def _conditions(name: str, entry: ConditionEntry, folder: Path) -> dict[str, Any]:
+def _every_conditions(
+    study: StudyFile, folder: Path
+) -> Iterator[tuple[tuple[str, Swept], dict[str, Any]]]:
+    """Conditions at every point of the axes over terms, by their name and the entries of these axes."""
+    for name, entry in study.conditions.items():
+        for point in points_of(study.axes):
+            swept = tuple((axis.name, axis.label(value)) for axis, value in point)
+            yield (name, swept), _conditions(name, entry, point, folder)
+
+
+def _conditions(name: str, entry: ConditionEntry, point: AxisPoint, folder: Path) -> dict[str, Any]:
+    """Conditions of runs at a value of every axis over terms, with paths from the folder."""
     found: dict[str, Any] = msgspec.to_builtins(entry)
     if "samples" in found:
         found["samples"] = _path(found["samples"], folder)
     for each in ("placement", "predictor"):
         if each in found:
             found[each] = _code_paths(found[each], folder)
-    if entry.with_:
-        terms = terms_of_mapping(entry.with_, f"conditions[{name!r}]: with")
+    found.pop("with", None)
+    terms = terms_of_mapping(put_all(entry.with_, point), f"conditions[{name!r}]: with")
+    if terms:
         found["with"] = {
             each.label: each.settings for each in (term.within(folder) for term in terms)
         }

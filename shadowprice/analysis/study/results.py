@@ -17,11 +17,10 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ import pyarrow.parquet as pq
 from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.points.kept import Kept, PointResults
 from shadowprice.analysis.study.equal_types import equal_types
-from shadowprice.analysis.study.plan import AXES, StudyPlan
+from shadowprice.analysis.study.plan import StudyPlan
 from shadowprice.analysis.study.run_rows import LEVELS
 from shadowprice.analysis.study.study_file import StudyFile, study_of
 from shadowprice.errors import InputError
@@ -91,8 +90,10 @@ class StudyResults:
     Parameters
     ----------
     record : StudyRecord
+    study : StudyFile
+        The study of the record.
     runs : DataFrame
-        A row a run: :data:`shadowprice.analysis.study.plan.AXES`, the verified summary, ``bound_GOAL_s`` and
+        A row a run: :attr:`StudyFile.columns`, the verified summary, ``bound_GOAL_s`` and
         ``ratio_GOAL`` of the objectives that are bounded.
     groups : DataFrame
         A row a run and group: axes, ``by`` (``all``, ``gang``, ``tenant`` ...), ``group``, ``jobs``, ``growth`` and
@@ -102,14 +103,10 @@ class StudyResults:
     """
 
     record: StudyRecord
+    study: StudyFile
     runs: pd.DataFrame
     groups: pd.DataFrame
     distributions: pd.DataFrame
-
-    @cached_property
-    def study(self) -> StudyFile:
-        """The study."""
-        return study_of(self.record.study, STUDY)
 
     def __repr__(self) -> str:
         return f"StudyResults({self.study.study}: {len(self.runs)} of {self.record.runs} runs)"
@@ -175,14 +172,14 @@ def collect(
                 tables["runs"].append({**run.axes, **_with_ratios(values, bounds)})
             else:
                 tables["groups"].append({**run.axes, **values})
-    frames = {name: _frame(each) for name, each in tables.items()}
-    return StudyResults(_record(plan, command, failed), **frames)
+    frames = {name: _frame(each, plan.study.columns) for name, each in tables.items()}
+    return StudyResults(_record(plan, command, failed), plan.study, **frames)
 
 
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _frame(rows: list[dict[str, Any]], axes: Sequence[str]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(dict.fromkeys(name for row in rows for name in row)))
     if frame.empty:
-        frame = pd.DataFrame(columns=list(AXES))
+        frame = pd.DataFrame(columns=list(axes))
     frame["load"] = frame["load"].astype("float64")
     return frame
 
@@ -248,7 +245,8 @@ def read_results(folder: str | Path) -> StudyResults:
     Raises
     ------
     InputError
-        If the folder has none, or a file is not as expected.
+        If the folder has none, or a file is not as expected; or if the study has keys that were, naming those that are
+        in their place.
     """
     folder = Path(folder)
     if not (folder / STUDY).is_file():
@@ -260,7 +258,9 @@ def read_results(folder: str | Path) -> StudyResults:
     )
     if record.format != FORMAT:
         raise InputError(f"{folder / STUDY}: format is {record.format}, expected {FORMAT}")
-    return StudyResults(record, **{name: _read(folder / f"{name}.parquet") for name in TABLES})
+    study = study_of(record.study, str(folder / STUDY))
+    tables = {name: _read(folder / f"{name}.parquet") for name in TABLES}
+    return StudyResults(record, study, **tables)
 
 
 def _read(path: Path) -> pd.DataFrame:

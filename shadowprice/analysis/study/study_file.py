@@ -5,6 +5,7 @@ Policies meet the same jobs: what a seed draws depends on the workload and the s
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -12,7 +13,13 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from shadowprice.analysis.terms.reading import terms_of_mapping
+from shadowprice.analysis.study.term_axes import (
+    ENTRY_KEYS,
+    TermAxis,
+    is_axis,
+    read_axes,
+    terms_beside,
+)
 from shadowprice.analysis.terms.retired import retired_key
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_yaml import parse, read_small
@@ -29,6 +36,11 @@ Share: TypeAlias = Annotated[
 ]
 
 Named: TypeAlias = dict[Name, Name] | list[Name]
+
+MOST_RUNS = 1_000_000
+
+SETTING = ("workload", "load", "cluster", "conditions")
+"""Columns of results that every study has, the same for all policies that are compared."""
 
 
 class TraceArrivals(StrEnum):
@@ -167,6 +179,9 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
     loads : tuple of float
         Offered loads; arrivals are those of the workloads if empty.
     conditions : mapping of str to ConditionEntry
+    swept : mapping of str to tuple
+        Values of settings of terms by the keys of these axes, ``with.TERM.SETTING`` or ``with.TERM``, as
+        :func:`study_of` reads them.
     seeds : int or tuple of int
         Seeds, or how many: then they are 0, 1, ...
     bounds : BoundsEntry, optional
@@ -181,6 +196,7 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
     conditions: dict[Name, ConditionEntry] = msgspec.field(
         default_factory=lambda: {"plain": ConditionEntry()}
     )
+    swept: dict[str, tuple[Any, ...]] = msgspec.field(default_factory=dict, name=ENTRY_KEYS)
     seeds: Count | tuple[Seed, ...] = 1
     bounds: BoundsEntry | None = None
     statistics: StatisticsEntry = StatisticsEntry()
@@ -203,6 +219,37 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
                 f"statistics: baseline is {baseline!r}, expected one of {', '.join(named(self.policies))}"
             )
 
+        if self.most_runs > MOST_RUNS:
+            raise ValueError(f"has {self.most_runs} runs, expected at most {MOST_RUNS}")
+
+    @property
+    def most_runs(self) -> int:
+        """Runs of all combinations, each workload drawn by every seed."""
+        given = (
+            self.workloads,
+            self.loads or (None,),
+            self.clusters,
+            self.conditions,
+            self.policies,
+        )
+        seeds = self.seeds if isinstance(self.seeds, int) else len(self.seeds)
+        return seeds * math.prod(map(len, (*given, *self.swept.values())))
+
+    @property
+    def axes(self) -> tuple[TermAxis, ...]:
+        """Axes over terms, in the order of the file."""
+        return tuple(TermAxis.of(key, values) for key, values in self.swept.items())
+
+    @property
+    def setting_columns(self) -> tuple[str, ...]:
+        """Columns of results that are the same for all policies that are compared."""
+        return (*SETTING, *self.swept)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that say which run a row is of."""
+        return (*self.setting_columns, "policy", "seed")
+
     @property
     def baseline(self) -> str:
         """The policy that others are compared with."""
@@ -216,7 +263,8 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
     def to_plain(self) -> dict[str, Any]:
         """The study as plain data, which :func:`study_of` reads again."""
         found: dict[str, Any] = msgspec.to_builtins(self)
-        return found
+        swept = found.pop(ENTRY_KEYS)
+        return {**found, **swept}
 
 
 def named(given: dict[str, str] | list[str]) -> dict[str, str]:
@@ -246,25 +294,24 @@ def study_of(data: object, source: str) -> StudyFile:
     InputError
         Naming place, value and what was expected.
     """
+    axes: tuple[TermAxis, ...] = ()
     if isinstance(data, dict):
         _refuse_retired(data.get("conditions"), source)
+        axes = read_axes({key: each for key, each in data.items() if is_axis(key)}, source)
+        swept = {axis.name: list(axis.values) for axis in axes}
+        data = {key: each for key, each in data.items() if not is_axis(key)} | {ENTRY_KEYS: swept}
     if isinstance(data, dict) and isinstance(data.get("workloads"), list):
         raise InputError(
             f"{source}: workloads is {shown(data['workloads'])}, expected a mapping of names to entries"
         )
     study = decode(StudyFile, data, source, numbers_as_text=True)
     conditions = {
-        name: _with_read_terms(entry, f"{source}: conditions[{name!r}]: with")
+        name: msgspec.structs.replace(
+            entry, with_=terms_beside(entry.with_, axes, source, f"conditions[{name!r}]")
+        )
         for name, entry in study.conditions.items()
     }
     return msgspec.structs.replace(study, conditions=conditions)
-
-
-def _with_read_terms(entry: ConditionEntry, where: str) -> ConditionEntry:
-    """The same conditions, settings of terms as numbers where they are some."""
-    terms = terms_of_mapping(entry.with_, where)
-    settings = {term.label: term.settings for term in terms}
-    return msgspec.structs.replace(entry, with_=settings)
 
 
 def _refuse_retired(conditions: object, source: str) -> None:

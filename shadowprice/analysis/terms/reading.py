@@ -3,18 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
 
 from shadowprice.analysis.terms.declared import DeclaredSettings, own_term
 from shadowprice.analysis.terms.registry import DECLARED, OTHERWISE, TERMS
-from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm
+from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm, kinds_of
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.named_settings import split_settings
 from shadowprice.instances.documents.schema import decode
-from shadowprice.instances.entries import expected_name, shown
+from shadowprice.instances.entries import expected_name, known_keys, shown
 from shadowprice.instances.terms.declared import DeclaredTerm
 from shadowprice.user_code import names_a_file, split_parameters
 
 OPTION = "--with"
+
+
+def term_type(name: str, where: str) -> type[WrittenTerm | DeclaredTerm]:
+    """The record of settings of a term.
+
+    Raises
+    ------
+    InputError
+        If there is no such term, naming the nearest, or what else gives it.
+    """
+    if names_a_file(name):
+        return own_term(name, where)
+    if name in DECLARED:
+        return DECLARED[name]
+    otherwise = {feature.value: brought for feature, brought in OTHERWISE.items()}
+    if name not in TERMS and name in otherwise:
+        raise InputError(
+            f"{where} {name}: is no term that is written, but given by {otherwise[name]}"
+        )
+    if name not in TERMS:
+        known = expected_name(name, (*TERMS, *DECLARED))
+        raise InputError(f"{where} {shown(name)[1:-1]}: no such term, {known}")
+    return TERMS[name]
 
 
 def term_of(name: str, settings: object, where: str) -> WrittenTerm:
@@ -30,30 +56,42 @@ def term_of(name: str, settings: object, where: str) -> WrittenTerm:
     InputError
         If there is no such term or setting, or a value is not as expected.
     """
-    kind = _kind(name, where)
-    if not isinstance(settings, Mapping):
-        raise InputError(
-            f"{where} {name}: is {shown(settings)}, expected a mapping of settings, {{}} for none"
-        )
-    made = decode(kind, settings, f"{where} {name}", numbers_as_text=True)
+    place = f"{where} {name}"
+    made = decode(term_type(name, where), _mapping(settings, place), place, numbers_as_text=True)
     return DeclaredSettings(name, made) if isinstance(made, DeclaredTerm) else made
 
 
-def _kind(name: str, where: str) -> type[WrittenTerm] | type[DeclaredTerm]:
-    """The class of a term."""
-    if names_a_file(name):
-        return own_term(name, where)
-    if name in DECLARED:
-        return DECLARED[name]
-    otherwise = {feature.value: brought for feature, brought in OTHERWISE.items()}
-    if name not in TERMS and name in otherwise:
+def read_setting(name: str, setting: str, value: object, where: str) -> Any:
+    """A value of one setting of a term, which there is, as plain data.
+
+    Raises
+    ------
+    InputError
+        If it is not as expected.
+    """
+    kind = kinds_of(term_type(name, where))[setting]
+    return msgspec.to_builtins(decode(kind, value, where, numbers_as_text=True))
+
+
+def settings_read(name: str, settings: object, where: str) -> dict[str, Any]:
+    """Settings of a term, each by itself, as plain data: others may be needed beside them.
+
+    Raises
+    ------
+    InputError
+        If there is no such term or setting, or a value is not as expected.
+    """
+    place, known = f"{where} {name}", tuple(kinds_of(term_type(name, where)))
+    given = known_keys(_mapping(settings, place), place, known)
+    return {key: read_setting(name, key, value, f"{place}: {key}") for key, value in given.items()}
+
+
+def _mapping(settings: object, where: str) -> dict[str, Any]:
+    if not isinstance(settings, Mapping):
         raise InputError(
-            f"{where} {name}: is no term that is written, but given by {otherwise[name]}"
+            f"{where}: is {shown(settings)}, expected a mapping of settings, {{}} for none"
         )
-    if name not in TERMS:
-        known = expected_name(name, (*TERMS, *DECLARED))
-        raise InputError(f"{where} {shown(name)[1:-1]}: no such term, {known}")
-    return TERMS[name]
+    return dict(settings)
 
 
 def terms_of_options(texts: Iterable[str], option: str = OPTION) -> tuple[WrittenTerm, ...]:
@@ -116,9 +154,14 @@ def declared_terms(given: Mapping[str, object], where: str) -> tuple[DeclaredTer
 
 def in_order(terms: Mapping[str, WrittenTerm]) -> tuple[WrittenTerm, ...]:
     """Terms in the order in which they are read."""
-    order = [*TERMS, *DECLARED]
-    own = [name for name in terms if name not in order]
-    return tuple(terms[name] for name in (*order, *own) if name in terms)
+    return tuple(terms[name] for name in names_in_order(terms))
+
+
+def names_in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of terms in the order in which they are read: those of the package first, then one's own."""
+    given, order = list(names), [*TERMS, *DECLARED]
+    own = (name for name in given if name not in order)
+    return (*(name for name in order if name in given), *own)
 
 
 def with_terms(run: WrittenRun, terms: Iterable[WrittenTerm]) -> WrittenRun:

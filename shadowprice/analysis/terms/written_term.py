@@ -163,7 +163,7 @@ def settings_of(term: type[WrittenTerm | DeclaredTerm]) -> tuple[TermSetting, ..
         found.append(
             TermSetting(
                 each.name,
-                expectation(_kinds(term)[each.name]),
+                expectation(kinds_of(term)[each.name]),
                 default,
                 each.default is MISSING,
                 str(_extra(term, each.name).get("unit", "")),
@@ -174,13 +174,15 @@ def settings_of(term: type[WrittenTerm | DeclaredTerm]) -> tuple[TermSetting, ..
 
 
 @cache
-def _kinds(term: type[WrittenTerm | DeclaredTerm]) -> dict[str, Any]:
-    return get_type_hints(term, include_extras=True)
+def kinds_of(term: type[WrittenTerm | DeclaredTerm]) -> dict[str, Any]:
+    """Annotations of the settings of a term, by name."""
+    hints = get_type_hints(term, include_extras=True)
+    return {each.name: hints[each.name] for each in fields(term)}  # type: ignore[arg-type]
 
 
 def _extra(term: type[WrittenTerm | DeclaredTerm], setting: str) -> dict[str, Any]:
     """Notes of the annotation of a setting beside what is expected: its unit, whether it is a file."""
-    kind = _kinds(term)[setting]
+    kind = kinds_of(term)[setting]
     for each in (kind, *get_args(kind)):
         for note in getattr(each, "__metadata__", ()):
             if isinstance(note, Meta) and note.extra is not None:

@@ -53,7 +53,7 @@ def split_settings(text: str, where: str) -> tuple[str, dict[str, str]]:
 
 
 def parts_of(text: str) -> Iterator[str]:
-    """What is between commas, with one comma for each that is doubled."""
+    """Parts between commas, with one comma for each that is doubled."""
     part = ""
     for token in _TOKENS.findall(text):
         if token == ",":

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.solvers.gandiva import migration as moves
 from shadowprice.solvers.gandiva import packing
@@ -38,6 +38,21 @@ class _GandivaNotes:
     occupancy: ServerOccupancy
     idle_since_s: float
     measured: MeasuredRates = field(default_factory=MeasuredRates)
+
+
+def _first_notes(state: State, policy: str) -> _GandivaNotes:
+    """Notes of a run at its first decision.
+
+    Raises
+    ------
+    PolicyError
+        If tenants have quotas: turns at homes, and trials elsewhere, are not counted by tenant.
+    """
+    if state.allocator.limits_starts:
+        raise PolicyError(
+            f"{policy}: tenants have quotas, of which turns on servers know nothing, expected none or another policy"
+        )
+    return _GandivaNotes(ServerOccupancy(state), state.now_s)
 
 
 @dataclass(frozen=True)
@@ -93,9 +108,7 @@ class Gandiva:
 
     def decide(self, state: State) -> Decision:
         """React to who came and went; at the end of a turn rotate; try, measure, keep or revert."""
-        notes = state.notes(
-            _GandivaNotes, lambda: _GandivaNotes(ServerOccupancy(state), state.now_s)
-        )
+        notes = state.notes(_GandivaNotes, lambda: _first_notes(state, self.name))
         occupancy, measured = notes.occupancy, notes.measured
         shift = UnitDecision(state, occupancy, self.quantum_s)
         self._note(shift, measured)

@@ -11,6 +11,7 @@ Source: Sultana et al., Hadar, IPDPS'24 (recalled). Algorithm 1 at the beginning
    :mod:`.work_conserving`).
 4. Gangs get nodes, and jobs start and stop. Where jobs ask for CPUs and memory (derived: prices are of GPUs
    alone) those who stay keep theirs; gangs for which none are left are left out, and 3 is repeated for the others.
+   So are gangs for which their tenant's quota has no room, in order of payoff (derived).
 
 Nothing starts within a round, as published; the first round after the cluster was empty begins with the
 first arrival, unless rounds are aligned (derived).
@@ -143,8 +144,14 @@ class Hadar:
             waiting = [queue.job(row) for row in order]
             gangs = self._selected(classes, waiting)
             jobs = live.jobs[order].tolist()
+            # Prices know nothing of tenants' quotas: who is above one is left out like who has no CPUs.
+            starts = state.allocator.planned_starts()
             assigned = assign_nodes(
-                {jobs[position]: parts for position, parts in gangs},
+                {
+                    jobs[position]: parts
+                    for position, parts in gangs
+                    if starts.take(jobs[position], state.gang[jobs[position]])
+                },
                 state.running,
                 hardware.capacity.tolist(),
                 hardware.pool.tolist(),

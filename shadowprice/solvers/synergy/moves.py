@@ -73,5 +73,8 @@ def carry_out(state: State, decision: Decision, plan: Mapping[int, ServerGrant])
     for job, grant in plan.items():
         if job in state.running and job not in stopped:
             continue
+        # A plan counts tenants' jobs that wait one by one; those that have no room together wait on.
+        if not state.allocator.admits(job, state.gang[job]):
+            continue
         if not decision.start_at(job, grant.pieces, grant.amounts):
             raise PolicyError(f"job {job} is started on {grant.pieces}, which are not all free")

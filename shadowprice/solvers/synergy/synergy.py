@@ -319,6 +319,9 @@ def _new_round(
     if notes.demands is None:
         return run_exactly(state, live, ranked)
     jobs, size = live.jobs[ranked], _usable(state)
+    starts = state.allocator.planned_starts()
+    admitted = np.array([starts.take(job, state.gang[job]) for job in jobs.tolist()], dtype=bool)
+    jobs, ranked = jobs[admitted], ranked[admitted]
     if not mechanism.skips:
         jobs = jobs[choose_by_count(live.gpus[ranked], int(size.sum()))]
     servers = Servers(size, notes.demands.share)
@@ -344,6 +347,11 @@ def _fill(
     live = state.columns(state.waiting)
     ranked = _ranked(state, notes, live, order, fair=mechanism.fair)
     jobs = live.jobs[ranked]
+    if notes.demands is not None:
+        # One by one; beyond what two tenants' jobs have together is seen as they start.
+        admits = state.allocator.admits
+        admitted = np.array([admits(job, state.gang[job]) for job in jobs.tolist()], dtype=bool)
+        jobs, ranked = jobs[admitted], ranked[admitted]
     if notes.demands is None:
         for job in jobs.tolist():
             decision.start(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.study.plan import plan_study
+from shadowprice.analysis.study.run_study import study as run_study
 from shadowprice.analysis.study.study_file import study_of
 from shadowprice.analysis.terms.reading import terms_of_options
 from shadowprice.analysis.terms.retired import RETIRED, RetiredOption
@@ -142,6 +144,33 @@ def test_an_old_key_answers_with_a_new_one_that_works(row: RetiredOption, folder
         (name,) = yaml.safe_load(words)
         given = yaml.safe_load(filled(words, name))
         plan_study(study_of({**study, "conditions": {"c": {"with": given}}}, "study"), folder)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of a study in their folder."""
+    made = tmp_path_factory.mktemp("study") / "old.results"
+    workload = {"generator": "lognormal", "parameters": {"jobs": 3}}
+    given = {"study": "s", "workloads": {"w": workload}, "clusters": ["1x8"], "policies": ["fifo"]}
+    run_study({**given, "conditions": {"c": {"with": {"restart": {}}}}}, made)
+    return made
+
+
+@pytest.mark.parametrize("row", [row for row in RETIRED if row.key], ids=lambda row: row.key)
+def test_results_of_an_old_key_are_refused_with_file_key_and_new_word(
+    row: RetiredOption, results: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    copied = shutil.copytree(results, tmp_path / "old.results")
+    record = json.loads((copied / "study.json").read_text())
+    record["study"]["conditions"] = {"c": {row.key: "1"}}
+    (copied / "study.json").write_text(json.dumps(record))
+    line = CommandLine(capfd)
+    for words in (("report", copied), ("compare", results, copied), ("compare", copied, results)):
+        told = line("study", *map(str, words))
+        assert told.returncode == 2
+        assert told.stderr.splitlines() == [
+            f"error: {copied / 'study.json'}: conditions['c']: {row.key_sentence}"
+        ]
 
 
 def test_old_options_are_told_where_terms_are_taken_alone(
