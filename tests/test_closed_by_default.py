@@ -108,7 +108,6 @@ SAYS = {
 """Attributes by which code asks an instance for a feature without naming it."""
 
 BUILDERS = {
-    "analysis/certificates/modes.py: _times_on_nodes": "run times of gangs within nodes and across",
     "analysis/run_directory/directory.py: _instance": "an instance from its files",
     "execution/engine.py: __init__": "the parts of an engine",
     "execution/simulated_hosts.py: __init__": "the tables of speeds and charges of simulated hosts",

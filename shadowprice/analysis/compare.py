@@ -14,7 +14,7 @@ import numpy as np
 
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.bounds import bounds_of
-from shadowprice.analysis.certificates.cascade import bounded_digest
+from shadowprice.analysis.certificates.certificate_file import bounded_digest
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics

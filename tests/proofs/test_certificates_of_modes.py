@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
+from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.modes import (
     interval_bounds,
     steady_bounds,
@@ -67,7 +68,9 @@ def of_case(data):
         drawn = {"graphs": small_graphs(), "pairs": sharing(2), "amounts": grown_or_profiled(2)}
         instance = data.draw(drawn[which])
     pairs = which == "pairs"
-    every = written_modes(instance, pairs=pairs, consolidated=few)
+    every = written_modes(
+        instance, ClassDemands.of(instance, pairs=pairs), pairs=pairs, consolidated=few
+    )
     modes = [each for each in every if each.consolidated == few]
     return instance, modes, pairs, few
 
@@ -118,7 +121,11 @@ def test_jobs_that_may_not_grow_after_all_have_no_modes_of_amounts():
     for widest, grows in ((2, False), (3, True)):
         widths = Elasticity(np.array([widest, 2]), np.array([0.6, 0.6]))
         instance = Instance(Cluster.parse("1x4"), jobs, conditions=Conditions(elasticity=widths))
-        found = list(written_modes(instance, pairs=False, consolidated=False))
+        found = list(
+            written_modes(
+                instance, ClassDemands.of(instance, pairs=False), pairs=False, consolidated=False
+            )
+        )
         assert any(modes.subject == "amounts" for modes in found) == grows
         for modes in found:
             alike(built(read(instance), modes), modes)

@@ -6,7 +6,6 @@ multipliers of its bounds; what is called certified was evaluated by the checker
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.counted import (
     counted_instance,
     stopped_bounds,
-    to_the_end,
 )
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.demands import ClassDemands
@@ -40,8 +37,6 @@ from shadowprice.instances.features import DECLARED_KNOWS, Feature, missing, req
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.proofs import checker
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import (
@@ -120,7 +115,7 @@ class Asked:
         # Partners that are not counted have no modes.
         alone = not pairs or instance.all_complete
         if modes and alone and len(instance.workload) <= _MOST_TYPED_JOBS:
-            found = tuple(written_modes(counted, pairs=pairs, consolidated=consolidated))
+            found = tuple(written_modes(counted, demands, pairs=pairs, consolidated=consolidated))
             types = type_modes(counted) if demands.gangs else None
             found = found if types is None else (*found, types)
         return cls(counted, demands, goal, found, instance.stopped_s)
@@ -144,20 +139,6 @@ def expect_end(instance: Instance, goal: Objective) -> None:
             f"objective {str(goal)!r}: the run was stopped at {instance.stopped_s!r} s and has no makespan, "
             f"expected {Objective.FLOW} or {Objective.COMPLETION}"
         )
-
-
-def bounded_digest(instance: Instance) -> str:
-    """SHA-256 of all that bounds of an instance depend on: the jobs that count, without what only restricts schedules.
-
-    Where two jobs may share GPUs those that do not count are partners of those that do.
-    """
-    pairs, about = SharingGain.of(instance) is not None, hashlib.sha256()
-    safe = replace(instance.undelayed, failures=None)
-    counted = (instance.until_complete, instance.stopped_s) if pairs else None
-    about.update(repr(counted).encode())
-    for record in records.given(to_the_end(safe) if pairs else counted_instance(safe), pairs=pairs):
-        about.update(checker.canonical(record).encode())
-    return about.hexdigest()
 
 
 def checked_bounds(

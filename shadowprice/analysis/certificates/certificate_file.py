@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, TextIO
 
 import numpy as np
 
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
+from shadowprice.analysis.certificates.counted import counted_instance, to_the_end
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
@@ -18,6 +20,7 @@ from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.proofs import checker
 
 Record = dict[str, Any]
@@ -81,6 +84,20 @@ def instance_digest(instance: Instance, utilities: JobUtilities | None = None) -
     """SHA-256 of what is given, as certificates of runs in which nobody shares GPUs have it."""
     about = _InstanceDigest()
     for record in records.given(instance, pairs=False, utilities=utilities):
+        about.add(_line(record))
+    return about.digest.hexdigest()
+
+
+def bounded_digest(instance: Instance) -> str:
+    """SHA-256 of all that bounds of an instance depend on: the jobs that count, without what only restricts schedules.
+
+    Where two jobs may share GPUs those that do not count are partners of those that do.
+    """
+    pairs, safe = SharingGain.of(instance) is not None, replace(instance, failures=None)
+    about, given = _InstanceDigest(), to_the_end(safe) if pairs else counted_instance(safe)
+    if pairs:
+        about.add(repr((instance.until_complete, instance.stopped_s)))
+    for record in records.given(given, pairs=pairs):
         about.add(_line(record))
     return about.digest.hexdigest()
 

@@ -29,14 +29,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from shadowprice.analysis.certificates import records
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
 from shadowprice.proofs.checker.bounds import bound_of
 from shadowprice.proofs.checker.form import Rejected
 from shadowprice.proofs.checker.instance import TAKE, GivenInstance
+from shadowprice.proofs.checker.mode_bounds import OF_MODES
+from shadowprice.proofs.checker.modes import PairShares
 from shadowprice.proofs.checker.windows import WindowTree
 from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.modes.job_modes import JobModes
 
 if TYPE_CHECKING:
     from shadowprice.analysis.certificates.found import Found
@@ -160,6 +165,62 @@ class ClassDemands:
             self.release, self.shortest, self.gang, self.weight, self.gpus, Fraction(1)
         )
 
+    def modes(self, subject: str, fields: Record, *, consolidated: bool = False) -> JobModes:
+        """Modes of the jobs that count, as the checker has them.
+
+        Parameters
+        ----------
+        subject : str
+            What tells the modes apart, as names of bounds have it.
+        fields : dict
+            What the record of a bound says of them: rows of resources.
+        consolidated : bool
+            Whether they are of schedules alone that place every gang on as few nodes as it fits on.
+
+        Raises
+        ------
+        InputError
+            If the checker makes no such modes.
+        """
+        given = self._placed(consolidated=consolidated)
+        try:
+            found = OF_MODES[f"priced-fluid-of-{subject}"].modes(given, given.relaxed(), fields)
+        except Rejected as error:
+            raise _refusal(self.source, error) from None
+        use = np.zeros((len(found.use), len(found.time[0]), len(found.capacity)), dtype=object)
+        for k, row in enumerate(found.use):
+            for m, uses in enumerate(row):
+                for resource, amount in uses:
+                    use[k, m, resource] += amount
+        return JobModes(
+            np.array(self.release, dtype=np.int64),
+            tuple(self.weight),
+            np.array(found.time, dtype=np.int64),
+            np.array(found.capacity, dtype=object),
+            np.array(found.kind, dtype=np.int64),
+            use,
+        )
+
+    def shares_beside(self) -> dict[tuple[int, int, int], Fraction]:
+        """Most that jobs do beside others, of their fastest: by GPU type, their sort and that of the other."""
+        found, given = PairShares(), self.given
+        for j, times in enumerate(given.times):
+            for kind, (name, ticks) in enumerate(zip(given.types, times, strict=True)):
+                found.add(given, j, kind, ticks, given.more[j]["beside"].get(name, {}))
+        return found.most
+
+    def times_by_width(self) -> list[list[tuple[int, int]]]:
+        """Widths of every job, and its ticks at each on the best type under the best of conditions."""
+        return [list(self.given.by_any_width(job)) for job in range(len(self.release))]
+
+    def _placed(self, *, consolidated: bool) -> GivenInstance:
+        """The jobs that count, of a class of schedules."""
+        given = copy(self.given)
+        given.header = {**given.header}
+        if consolidated:
+            given.header["placement"] = "consolidated"
+        return given
+
     def evaluated(self, found: Found, goal: Objective) -> Fraction:
         """Value of a bound on completions, or on the last one, from its multipliers [ticks]; as the checker has it.
 
@@ -168,10 +229,8 @@ class ClassDemands:
         InputError
             If the checker takes no such bound, or it would be too much work.
         """
-        given, record = copy(self.given), _read(found.record)
-        given.header = {**given.header, "objective": str(goal)}
-        if found.consolidated:
-            given.header["placement"] = "consolidated"
+        given, record = self._placed(consolidated=found.consolidated), _read(found.record)
+        given.header["objective"] = str(goal)
         try:
             work = given.relaxed()
             if not found.parts:

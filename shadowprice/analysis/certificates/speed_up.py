@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.found import Found
-from shadowprice.analysis.certificates.speeds import may_grow, widths_and_ticks
+from shadowprice.analysis.certificates.speeds import may_grow
 from shadowprice.instances.features import Feature, missing
-from shadowprice.proofs import run_speed
 from shadowprice.proofs.classic.hesrpt import GrowingJob, least_weighted_total
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[Found
         return
     if missing(instance, KNOWS) or not may_grow(instance).any():
         return
-    times = _times_by_width(instance)
+    times = demands.times_by_width()
     search = _Search.of(demands, times)
     columns = zip(demands.release, demands.weight, times, strict=True)
     jobs = [GrowingJob(*each) for each in columns]
@@ -86,13 +85,6 @@ def _found(jobs: Sequence[GrowingJob], gpus: int, p: float, cuts: Sequence[int])
     value = least_weighted_total(jobs, gpus, Decimal(exponent) / UNIT, cuts) * _LESS
     record: Record = {"kind": "bound", "bound": "speed-up-power", "grid": list(cuts), "prices": []}
     return Found({**record, "exponent": exponent}, value)
-
-
-def _times_by_width(instance: Instance) -> list[list[tuple[int, int]]]:
-    """Widths of every job, and its ticks at each on the best type under the best of conditions."""
-    alone = run_speed.alone_ticks(instance)
-    plain = np.where(alone > 0, alone, np.iinfo(np.int64).max).min(axis=1).tolist()
-    return [list(widths_and_ticks(instance, job, ticks)) for job, ticks in enumerate(plain)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,9 @@ from numpy.typing import NDArray
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.speeds.conditions import on_whole_gpus
-from shadowprice.proofs import graph_time, run_speed
+from shadowprice.proofs import run_speed
 
 if TYPE_CHECKING:
-    from shadowprice.instances.graphs.job_graph import JobGraph
-    from shadowprice.instances.graphs.network import Network
-    from shadowprice.instances.graphs.workload_graphs import JobGraphs
     from shadowprice.instances.instance import Instance
 
 TYPED_KNOWS = frozenset(
@@ -101,19 +97,6 @@ def ticks_beside(instance: Instance) -> Beside:
     return found
 
 
-def widths_and_ticks(instance: Instance, job: int, ticks: int) -> Iterator[tuple[int, int]]:
-    """Widths of a job, and ticks of all of it at each, not spread and with the best of CPUs and memory."""
-    conditions = instance.conditions
-    speed = 1.0
-    fed = conditions is not None and not instance.workload.on_cores[job]
-    if fed and conditions is not None and conditions.sensitivity is not None:
-        speed = conditions.sensitivity.profile_of(job).best
-    by_width = speeds_by_width(instance, job)
-    for width, more in enumerate(by_width, int(instance.workload.gpus[job])):
-        one = np.array([ticks]), np.array([speed * more])
-        yield width, int(run_speed.slower_ticks(*one)[0])
-
-
 def copy_rates(instance: Instance) -> list[dict[str, Fraction]]:
     """Of every job, steps a tick on one GPU of each type on which it can run."""
     jobs, names = instance.workload, dict.fromkeys(n.gpu_type for n in instance.cluster.nodes)
@@ -125,86 +108,3 @@ def copy_rates(instance: Instance) -> list[dict[str, Fraction]]:
             rate = {name: Fraction(r) / gang / TICKS_PER_S for name, r in row.items() if r > 0}
         found.append(rate)
     return found
-
-
-def spread_ticks(graphs: JobGraphs, work: NDArray[np.float64]) -> list[int]:
-    """Ticks of every job on two nodes or more, at least; ``work`` in iterations, shape (n,)."""
-    least = np.array([_spread_s(graph, graphs.network) for graph in graphs.graph])
-    return [int(each) for each in run_speed.iterations_ticks(work, least[graphs.of])]
-
-
-def on_one_node_ticks(graphs: JobGraphs, work: NDArray[np.float64]) -> list[int]:
-    """Ticks of every job with all replicas on one node; ``work`` in iterations, shape (n,)."""
-    each = [
-        graph_time.iteration_s(graph, [[stage.replicas for stage in graph.stages]], graphs.network)
-        for graph in graphs.graph
-    ]
-    return [int(t) for t in run_speed.iterations_ticks(work, np.array(each)[graphs.of])]
-
-
-def _spread_s(graph: JobGraph, network: Network) -> float:
-    """Time of an iteration that no mapping on two nodes or more falls short of [s].
-
-    Some stage is on several nodes, and its ring crosses a NIC; or two that exchange bytes are on different nodes, if
-    exchanges connect all stages.
-    """
-    intra, nic = Fraction(network.intra_bytes_per_s), Fraction(network.nic_bytes_per_s)
-    away = nic / network.gpus_per_node if network.sharing == "per-gpu" else nic
-    apart = 2 * max(1 / away - 1 / intra, Fraction(0))
-    sent: list[dict[int, Fraction]] = [{} for _ in graph.stages]
-    for link in graph.links:
-        each, ends = Fraction(link.bytes_per_replica), (link.source, link.target)
-        back = each * graph.stages[ends[0]].replicas / graph.stages[ends[1]].replicas
-        for one, other, amount in ((*ends, each), (*ends[::-1], back)):
-            sent[one][other] = sent[one].get(other, Fraction(0)) + amount
-    least = Fraction(_unhindered_s(graph, network))
-    seen, rest = {0}, [0]
-    while rest:
-        more = sent[rest.pop()].keys() - seen
-        seen |= more
-        rest += more
-    cases, near = [], []
-    for stage, peers in zip(graph.stages, sent, strict=True):
-        compute = Fraction(stage.forward_s) + Fraction(stage.backward_s)
-        near.append(compute + 2 * sum(peers.values(), Fraction(0)) / max(intra, away))
-        if stage.replicas > 1:
-            ring = Fraction(2 * (stage.replicas - 1), stage.replicas)
-            cases.append(near[-1] + ring * Fraction(stage.parameter_bytes) / nic)
-    for one, peers in enumerate(sent):
-        for other, amount in peers.items():
-            both = near[one] + amount * apart, near[other] + sent[other][one] * apart
-            cases.append(max(both))
-    if len(seen) < len(sent) or not cases:
-        return float(least)
-    q, depth = graph.microbatches, _depth(graph)
-    flush = Fraction(q + depth - 1, q) if q else Fraction(1)
-    return max(float(least), float(min(cases) * flush))
-
-
-def _unhindered_s(graph: JobGraph, network: Network) -> float:
-    """Time of an iteration that no mapping falls short of [s]."""
-    intra, nic = Fraction(network.intra_bytes_per_s), Fraction(network.nic_bytes_per_s)
-    sent = [Fraction(0) for _ in graph.stages]
-    for link in graph.links:
-        each = Fraction(link.bytes_per_replica)
-        ends = graph.stages[link.source].replicas, graph.stages[link.target].replicas
-        sent[link.source] += each
-        sent[link.target] += each * ends[0] / ends[1]
-    slowest = Fraction(0)
-    for stage, traffic in zip(graph.stages, sent, strict=True):
-        ring = Fraction(2 * (stage.replicas - 1), stage.replicas) * Fraction(stage.parameter_bytes)
-        ring /= max(intra, nic) if stage.replicas <= network.gpus_per_node else nic
-        compute = Fraction(stage.forward_s) + Fraction(stage.backward_s)
-        slowest = max(slowest, compute + ring + 2 * traffic / max(intra, nic))
-    q, depth = graph.microbatches, _depth(graph)
-    return float(slowest * Fraction(q + depth - 1, q) if q else slowest)
-
-
-def _depth(graph: JobGraph) -> int:
-    """Stages on the longest path of links that are no exchanges."""
-    depth = [1] * len(graph.stages)
-    for _ in graph.stages:
-        for link in graph.links:
-            if not link.exchange:
-                depth[link.target] = max(depth[link.target], depth[link.source] + 1)
-    return max(depth)

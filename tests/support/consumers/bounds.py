@@ -149,6 +149,13 @@ def speed_ups(instance: Instance) -> Iterator[Any]:
     yield from speed_up.speed_up_bounds(instance, demands.ClassDemands.of(instance, pairs=False))
 
 
+def modes_of(instance: Instance) -> Iterator[Any]:
+    """Modes of a certificate."""
+    pairs = shared(instance)
+    work = demands.ClassDemands.of(instance, pairs=pairs)
+    yield from modes.written_modes(instance, work, pairs=pairs, consolidated=True)
+
+
 def at_prices_of(
     of: Callable[[Instance], Any], bound: Callable[[Instance, tuple[int, ...]], object]
 ) -> Read:
@@ -320,7 +327,7 @@ CONSUMERS = (
     Consumer(
         "analysis.certificates.modes.KNOWS",
         modes.KNOWS,
-        left_out(lambda i: modes.written_modes(i, pairs=shared(i), consolidated=True), modes.KNOWS),
+        left_out(modes_of, modes.KNOWS),
         lambda *f: instance_with(Feature.TYPES, *f) if Feature.SHARING in f else instance_with(*f),
     ),
     Consumer(
