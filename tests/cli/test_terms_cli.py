@@ -18,7 +18,7 @@ from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.terms.quotas import QuotasSettings
 from shadowprice.analysis.terms.reading import terms_of_options
-from shadowprice.analysis.terms.registry import TERMS, WRITTEN
+from shadowprice.analysis.terms.registry import DECLARED, TERMS, WRITTEN
 from shadowprice.analysis.terms.written_term import WrittenTerm
 from shadowprice.cli import app
 from shadowprice.errors import InputError
@@ -32,6 +32,12 @@ def said(*words: str) -> str:
     done = CliRunner().invoke(app, words, env=WIDE, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
+
+
+def refused(*words: str) -> str:
+    with pytest.raises(InputError) as refusal:
+        CliRunner().invoke(app, words, env=WIDE, catch_exceptions=False)
+    return str(refusal.value)
 
 
 @pytest.fixture
@@ -145,7 +151,8 @@ def test_the_page_of_a_term(feature: Feature) -> None:
     told = said("terms", feature)
     assert feature.sentence in told
     names = [each["name"] for each in record["settings"]]
-    assert names == ([each.name for each in fields(TERMS[feature])] if feature in TERMS else [])  # type: ignore[arg-type]
+    term = {**TERMS, **DECLARED}.get(feature)
+    assert names == ([] if term is None else [each.name for each in fields(term)])  # type: ignore[arg-type]
     assert all(f"│ {each} " in told for each in names)
     pairs = [pair for pair in APART if feature in pair]
     assert record["not_with"] == {
@@ -165,3 +172,112 @@ def test_the_example_of_a_term_has_it(term: type[WrittenTerm]) -> None:
     command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
     (found,) = terms_of_options(command.make_context(name, words).params["terms"])
     assert type(found) is term
+
+
+OWN = '''
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shadowprice.instances.terms.declared import DeclaredRun, HoldingTerm
+from shadowprice.proofs.verification.rules import TermRule
+
+
+def none(term, runs):
+    return ()
+
+
+@dataclass(frozen=True)
+class Lamp(HoldingTerm):
+    """No more than so many GPUs.
+
+    Parameters
+    ----------
+    gpus : int
+    """
+
+    name: ClassVar[str] = "lamp"
+    rule: ClassVar[TermRule] = TermRule(none)
+
+    gpus: int
+
+    def holds(self, run):
+        yield "site", run.gpus
+
+    def limit(self, place, now_s):
+        return self.gpus
+
+
+class Plain:
+    pass
+
+
+class Half(HoldingTerm):
+    pass
+
+
+@dataclass(frozen=True)
+class Empty(HoldingTerm):
+    name: ClassVar[str] = "empty"
+'''
+
+
+def test_a_term_in_a_file_of_ones_own(trace: str, tmp_path: Path) -> None:
+    """It runs, is bounded and swept; its settings are checked; what is no term is refused in a sentence."""
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    run = ("simulate", trace, "--cluster", "2x2", "--policy", "srtf", "--json")
+    free, dark = json.loads(said(*run)), json.loads(said(*run, "--with", f"{path}:Lamp:gpus=3"))
+    assert dark["avg_jct_s"] > free["avg_jct_s"]
+    compared = (
+        "compare",
+        trace,
+        "--cluster",
+        "2x2",
+        "--policies",
+        "srtf",
+        "--budget",
+        "0",
+        "--json",
+    )
+    found = [
+        json.loads(said(*compared, *more))["policies"][0]
+        for more in ((), ("--with", f"{path}:Lamp:gpus=3"))
+    ]
+    assert found[0]["bound"] == found[1]["bound"]
+    assert found[0]["ratio"] < found[1]["ratio"]
+    for text, message in (
+        ("Lamp:gpu=3", "unknown key 'gpu'; did you mean 'gpus'?"),
+        ("Lamp", "gpus"),
+        ("Lamp:gpus=x", "gpus is 'x', expected"),
+        ("Lump", "has no 'Lump'; it defines"),
+        ("Plain", "is no term, expected a class of HoldingTerm, SlowingTerm or both"),
+        ("Half", "expected a frozen dataclass, whose fields are settings"),
+        ("Empty", "does not say holds, limit"),
+    ):
+        assert message in refused(*run, "--with", f"{path}:{text}")
+    assert "not known to run directories" in refused(
+        *run, "--with", f"{path}:Lamp:gpus=3", "-o", str(tmp_path / "r")
+    )
+
+
+def test_racks_are_written_and_read(trace: str, tmp_path: Path) -> None:
+    run = (
+        "simulate",
+        trace,
+        "--cluster",
+        "4x2",
+        "--policy",
+        "srtf",
+        "--json",
+        "-o",
+        str(tmp_path / "run"),
+    )
+    said(*run, "--with", "racks:nodes=2,across_racks=0.5,uplink=1")
+    assert str(load(tmp_path / "run").instance.declared) == (
+        "(Racks(nodes=2, across_nodes=1.0, across_racks=0.5, uplink=1),)"
+    )
+    path = tmp_path / "run" / "run.json"
+    path.write_text(path.read_text().replace('"racks"', '"rocks"'))
+    with pytest.raises(InputError, match=r"run.json: declared: rocks: .*'racks'"):
+        load(tmp_path / "run")
