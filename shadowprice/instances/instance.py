@@ -300,7 +300,7 @@ class Instance:
 
     @cached_property
     def fixed_amounts(self) -> FixedAmounts | None:
-        """CPUs and memory of nodes and jobs, if some job asks for any; None where copies hold nodes whole."""
+        """CPUs and memory of nodes and jobs, by default with profiles; None if nobody asks, or copies hold nodes."""
         if self.copies is not None or not self.workload.asking.any():
             return None
         if Feature.PROFILES in self.features:
