@@ -290,8 +290,7 @@ class Instance:
             terms.append(ProfilesTerm(parts.sensitivity, default, part))
         if parts is not None and parts.locality is not None:
             fewest = fewest_nodes(self.cluster).tolist()
-            speeds = parts.locality.spread_speed.tolist()
-            terms.append(SpreadTerm(speeds, fewest, jobs.on_cores.tolist()))
+            terms.append(SpreadTerm(parts.locality.of(jobs).tolist(), fewest))
         if parts is not None and parts.elasticity is not None:
             terms.append(WidthsTerm(parts.elasticity, jobs.gpus.tolist()))
         if Feature.PARTS in self.features:

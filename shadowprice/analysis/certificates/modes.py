@@ -294,7 +294,7 @@ def _times_on_nodes(
         slow = (
             np.ones(len(jobs))
             if parts is None or parts.locality is None
-            else np.where(jobs.on_cores, 1.0, parts.locality.spread_speed)
+            else parts.locality.of(jobs)
         )
         near, far = np.zeros_like(alone), np.zeros_like(alone)
         for t in range(types):
