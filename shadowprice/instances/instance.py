@@ -301,8 +301,7 @@ class Instance:
             terms.append(ProfilesTerm(parts.sensitivity, default, part))
         if parts is not None and parts.locality is not None:
             fewest = fewest_nodes(self.cluster).tolist()
-            speeds = parts.locality.spread_speed.tolist()
-            terms.append(SpreadTerm(speeds, fewest, jobs.on_cores.tolist()))
+            terms.append(SpreadTerm(parts.locality.of(jobs).tolist(), fewest))
         if parts is not None and parts.elasticity is not None:
             terms.append(WidthsTerm(parts.elasticity, jobs.gpus.tolist()))
         for each in self.declared:
@@ -319,7 +318,7 @@ class Instance:
 
     @cached_property
     def fixed_amounts(self) -> FixedAmounts | None:
-        """CPUs and memory of nodes and jobs, if some job asks for any; None where copies hold nodes whole."""
+        """CPUs and memory of nodes and jobs, by default with profiles; None if nobody asks, or copies hold nodes."""
         if self.copies is not None or not self.workload.asking.any():
             return None
         if Feature.PROFILES in self.features:

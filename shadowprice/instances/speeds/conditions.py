@@ -46,6 +46,10 @@ class Locality:
         speed.flags.writeable = False
         object.__setattr__(self, "spread_speed", speed)
 
+    def of(self, workload: Workload) -> NDArray[np.float64]:
+        """Speeds of the jobs of a workload when spread, shape (n,): 1 of those on cores, which never are."""
+        return np.where(workload.on_cores, 1.0, self.spread_speed)
+
     def select(self, keep: NDArray[np.bool_]) -> Locality:
         """The same for some of the jobs."""
         return Locality(self.spread_speed[keep])

@@ -15,23 +15,20 @@ class SpreadTerm(SpeedFactor):
     Parameters
     ----------
     spread_speed : sequence of float
-        Of each job when spread, against when it is not.
+        Of each job when spread, against when it is not; 1 of jobs that hold no GPUs.
     fewest_nodes : sequence of int
         Of the cluster, for k GPUs from 0 to all.
-    on_cores : sequence of bool
-        Whether each job holds cores; such a job is never spread.
     """
 
     feature: ClassVar[Feature] = Feature.SPREAD
 
-    def __init__(
-        self, spread_speed: Sequence[float], fewest_nodes: Sequence[int], on_cores: Sequence[bool]
-    ) -> None:
-        self._speed, self._fewest, self._on_cores = spread_speed, fewest_nodes, on_cores
+    def __init__(self, spread_speed: Sequence[float], fewest_nodes: Sequence[int]) -> None:
+        self._speed, self._fewest = spread_speed, fewest_nodes
 
     def speed(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Speed of a job on these nodes."""
-        if len(pieces) == 1 or self._on_cores[job]:
+        slow = self._speed[job]
+        if len(pieces) == 1 or slow == 1.0:
             return 1.0
         spread = len(pieces) > self._fewest[sum(gpus for _, gpus in pieces)]
-        return self._speed[job] if spread else 1.0
+        return slow if spread else 1.0

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +202,7 @@ class Synergy:
     round_s: float = 300.0
     name: str = "synergy-tune"
     mechanism: Mechanism = field(default_factory=Tune)
+    chooses_amounts: ClassVar[bool] = True
 
     @property
     def guarantee(self) -> str:
@@ -220,11 +221,6 @@ class Synergy:
     @property
     def preemptive(self) -> bool:
         """It stops jobs between rounds."""
-        return True
-
-    @property
-    def chooses_amounts(self) -> bool:
-        """It gives CPUs and memory out by profiles."""
         return True
 
     def decide(self, state: State) -> Decision:
@@ -247,6 +243,7 @@ class ByDemand:
     mechanism: str = "greedy"
     round_s: float = 300.0
     name: str = "drf"
+    chooses_amounts: ClassVar[bool] = True
 
     @property
     def guarantee(self) -> str:
@@ -266,11 +263,6 @@ class ByDemand:
     @property
     def preemptive(self) -> bool:
         """It stops jobs between rounds."""
-        return True
-
-    @property
-    def chooses_amounts(self) -> bool:
-        """It gives CPUs and memory out by profiles."""
         return True
 
     def decide(self, state: State) -> Decision:

@@ -15,7 +15,7 @@ from shadowprice.analysis.run_directory.conditions import from_json, to_json
 from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
-from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.speeds.conditions import (
     Conditions,
@@ -155,9 +155,20 @@ def test_more_cpus_in_place_are_no_restart():
 
 def test_spread_gangs_are_slower():
     assert fewest_nodes(Cluster.parse("1x4,2x2")).tolist() == [0, 1, 1, 1, 1, 2, 2, 3, 3]
-    term = SpreadTerm([0.5], fewest_nodes(CLUSTER).tolist(), [False])
+    term = SpreadTerm([0.5], fewest_nodes(CLUSTER).tolist())
     assert term.speed(0, ((0, 4),), NO_FIELDS) == 1.0
     assert term.speed(0, ((0, 2), (1, 2)), NO_FIELDS) == 0.5
+
+
+def test_cores_are_never_spread():
+    cluster = Cluster((Node(1), Node(3, gpu_type="cores"), Node(2, gpu_type="cores")))
+    jobs = Workload.from_columns(arrival_s=[0, 0], work=8, gpus=[1, 5], allowed_types=["", "cores"])
+    half = Locality(np.array([0.5, 0.5]))
+    assert half.of(jobs).tolist() == [0.5, 1.0]
+    # A gang of more cores than the cluster has GPUs.
+    (term,) = Instance(cluster, jobs, conditions=Conditions(locality=half)).terms
+    assert isinstance(term, SpreadTerm)
+    assert term.speed(1, ((1, 3), (2, 2)), NO_FIELDS) == 1.0
 
 
 def test_wider_gangs_are_faster():

@@ -98,6 +98,7 @@ class Repeat:
 
     rounds: tuple[SynergySimulationRound, ...] = field(repr=False)
     name: str = "repeat"
+    chooses_amounts: ClassVar[bool] = True
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = True
 

@@ -167,8 +167,7 @@ def _spread_ticks(
         times = np.where(within[:, None], slow, alone)
     elif parts is not None and parts.locality is not None:
         plain = instance.plain_processing_s[:, : alone.shape[1]]
-        speed = (parts.best(jobs) * parts.locality.spread_speed)[:, None]
-        within = within & ~jobs.on_cores  # Cores are never spread.
+        speed = (parts.best(jobs) * parts.locality.of(jobs))[:, None]
         times = np.where(within[:, None], np.maximum(up_to_grid(plain / speed), alone), alone)
     return to_ticks(np.where(np.isfinite(times), times, 0.0))
 
