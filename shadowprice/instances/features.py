@@ -174,11 +174,6 @@ _NOT_YET = (
         "rates of pairs were measured in one place, and do not say how two jobs slow each other's network",
     ),
     (
-        Feature.SHARING,
-        Feature.PROFILES,
-        "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
-    ),
-    (
         Feature.PROFILES,
         Feature.AMOUNTS,
         "both say what CPUs and memory a job holds",

@@ -111,8 +111,7 @@ class Instance:
         Stages of every job, whose ``work`` then counts iterations: a run takes as long as where its
         replicas are makes them. All GPUs are of one speed, and nobody shares.
     conditions : Conditions, optional
-        CPUs and memory, spreading and width, on which speeds depend; not with graphs. Where CPUs
-        and memory matter nobody shares GPUs.
+        CPUs and memory, spreading and width, on which speeds depend.
     copies : CopyRules, optional
         Rules under which jobs run as several copies, each on a whole node, instead of one gang; not
         with overheads, since copies have charges of their own.

@@ -33,6 +33,8 @@ class Way:
     cpus: tuple[Fraction, ...] = ()
     memory: tuple[Fraction, ...] = ()
     stages: tuple[Counts, ...] = ()
+    fed: Fraction = Fraction(1)
+    """Its speed by these CPUs and this memory."""
 
     @property
     def place(self) -> tuple[Counts, int]:
@@ -144,7 +146,10 @@ def ways_of(world: World, job: SmallJob) -> list[Way]:
                     found += mapped(world, job, at, given, fed)
                     continue
                 ticks = slower(whole_ticks(job.work / rate), speed * fed)
-                found += [Way(at, ticks, gpu, given[0], given[1]) for gpu in parts(world, job, at)]
+                found += [
+                    Way(at, ticks, gpu, given[0], given[1], fed=fed)
+                    for gpu in parts(world, job, at)
+                ]
     return found
 
 
@@ -242,7 +247,7 @@ def shared_ticks(world: World, job: SmallJob, partner: SmallJob, way: Way) -> in
     if not rate_at(world, partner, way.at):
         return 0
     spread = sum(map(bool, way.at)) > fewest(world, job.gang)
-    return slower(max(times), job.spread if spread else Fraction(1))
+    return slower(max(times), way.fed * (job.spread if spread else 1))
 
 
 # What may be done in a slot.

@@ -40,6 +40,7 @@ from shadowprice.solvers.offline.modes.families import AMOUNTS, NODES, PAIRS
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes, Modes
 from shadowprice.solvers.offline.modes.nodes import KNOWS as NODE_KNOWS
 from shadowprice.solvers.offline.modes.nodes import node_kinds, node_modes
+from shadowprice.solvers.offline.modes.pairs import KNOWS as PAIR_KNOWS
 from shadowprice.solvers.offline.modes.pairs import equal_parts, pair_modes, raised
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
@@ -125,6 +126,8 @@ def written_modes(instance: Instance, *, pairs: bool, consolidated: bool) -> Ite
         Whether modes of consolidated schedules may be among them.
     """
     if missing(instance, KNOWS):
+        return
+    if pairs and missing(instance, PAIR_KNOWS):
         return
     if pairs:
         found = pair_modes(instance)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.sensitivity import Sensitivity, shared_out
 from shadowprice.instances.terms.term import Fields, Pieces, SpeedFactor, Told
 
 
@@ -41,7 +41,7 @@ class ProfilesTerm(SpeedFactor):
         """Give GPU-proportional shares."""
         if not fields.get(Feature.PROFILES):
             cpus, memory_gb = (each * self._part[job] for each in self._share)
-            fields[Feature.PROFILES] = tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
+            fields[Feature.PROFILES] = shared_out((cpus, memory_gb), pieces)
 
     def speed(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Speed of the slowest worker.

@@ -228,17 +228,17 @@ class GangSchedule:
     def hold(self, run: Record, held: Held, more: Record) -> None:
         """Count what a run holds, beyond plain gangs."""
         j, end, pieces = run["job"], run["end"], run["pieces"]
+        taken: list[tuple[Any, int]] = list(held)
         if "partner" in run:
-            alone = "beside" not in more or "profile" in more
-            need(not alone, f"job {j} has a partner, and no speed beside one")
+            need("beside" in more, f"job {j} has a partner, and no speed beside one")
             here, other = (run["start"], end, held), whole(run["partner"], "partner")
             if (other, j) in self.waiting:
                 same = self.waiting.pop((other, j)) == here
                 need(same, f"jobs {j} and {other} do not hold the same")
-                return
-            need(other != j, f"job {j} is its own partner")
-            self.waiting[j, other] = here
-        taken: list[tuple[Any, int]] = list(held)
+                taken = []  # Whoever of two holds a GPU, it counts once.
+            else:
+                need(other != j, f"job {j} is its own partner")
+                self.waiting[j, other] = here
         if "part" in more:
             number = whole(pieces[0][entry(more, "part")], "GPU")
             need(number < self.given.size[pieces[0][0]], f"job {j} holds GPU {number} of a node")
@@ -255,7 +255,7 @@ class GangSchedule:
     def stays(self, j: int, job: Begun, run: Record, held: Held) -> bool:
         """True if a job goes on, on GPUs that it held, while its partner or its CPUs change."""
         before = job.changes
-        job.changes = "partner" in run or "profile" in self.given.more.get(j, ())
+        job.changes = "partner" in run or bool(self.given.cells)
         on = bool(job.end) and run["start"] == job.end and held == job.held
         on = on and (job.changes or before)
         said = run.get("goes_on", on)
