@@ -169,11 +169,6 @@ _WORLD = (
 
 _NOT_YET = (
     (
-        Feature.SHARING,
-        Feature.GRAPHS,
-        "rates of pairs were measured in one place, and do not say how two jobs slow each other's network",
-    ),
-    (
         Feature.PROFILES,
         Feature.AMOUNTS,
         "both say what CPUs and memory a job holds",

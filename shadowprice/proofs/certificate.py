@@ -395,6 +395,11 @@ class ScheduleChecks:
         apart = s.partner[runs.order] != s.partner[runs.row[runs.piece]]
         self.refuse("partner", apart, "has another partner than the rest of its gang", runs.order)
         unable = self._row_ticks(rows) == 0
+        if self.mapped is not None:
+            columns = s.job[rows], s.partner[rows], self.gpu_type[s.node[rows]]
+            rates = run_speed.beside_rates(self.instance, self.alone, *columns)
+            self.mapped.share(runs, rows, rates)
+            unable = rates == 0
         say = "the job and its partner have no rates for sharing GPUs of this type"
         self.refuse("partner", unable, say, rows)
         # A job has one row at a node and a start, so that mirrored rows lie side by side.
@@ -570,9 +575,8 @@ class ScheduleChecks:
         else:
             rows = self._row_ticks(runs.order)
             slowest = np.maximum.reduceat(rows, runs.first) if len(rows) else rows
-        if self.conditioned is None:
-            return slowest
-        return run_speed.slower_ticks(slowest, self.conditioned.speed)
+        speeds = [each.speed for each in (self.mapped, self.conditioned) if each is not None]
+        return run_speed.slower_ticks(slowest, np.prod(speeds, axis=0)) if speeds else slowest
 
     def _row_ticks(self, rows: NDArray[np.int64]) -> run_speed.Ticks:
         """Time of the whole job [ticks] as each row runs: on its GPU type, with its partner."""
@@ -580,10 +584,8 @@ class ScheduleChecks:
         job, gpu_type, shared = s.job[rows], self.gpu_type[s.node[rows]], self.shared[rows]
         times = self.alone[job, gpu_type]
         if shared.any():
-            beside = s.partner[rows][shared]
-            times[shared] = run_speed.beside_ticks(
-                self.instance, self.alone, job[shared], beside, gpu_type[shared]
-            )
+            columns = job[shared], s.partner[rows][shared], gpu_type[shared]
+            times[shared] = run_speed.beside_ticks(self.instance, self.alone, *columns)
         return times
 
 

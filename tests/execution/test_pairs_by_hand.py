@@ -467,6 +467,25 @@ EXAMPLES = {
         {2.0: lambda decision: decision.adjust(0, ((1.0, 1.0),)), 4.0: again},
         ((0, 2),),
     ),
+    "sharing and graphs": Example(
+        "On two nodes an iteration takes 2.5 s, all of a job 10 s, and at half speed beside each other 20 s. After "
+        "a second job 0 has 9/10 left and takes 18 s for it; job 1 then has 1/10 left, and does it in 1 s.",
+        Instance(
+            Cluster((Node(1, gpu_type="any"), Node(1, gpu_type="any"))),
+            jobs(gpus=2),
+            RESTARTS,
+            Throughputs(("any",), {}, {("any", ("", 2), ("", 2)): (0.5, 0.5)}),
+            GRAPHS,
+        ),
+        (
+            *((0, node, 1, 0.0, 1.0) for node in (0, 1)),
+            *((0, node, 1, 1.0, 19.0) for node in (0, 1)),
+            *((1, node, 1, 1.0, 19.0) for node in (0, 1)),
+            *((1, node, 1, 19.0, 20.0) for node in (0, 1)),
+        ),
+        {1.0: lambda decision: decision.join(1, 0)},
+        ((0, 1), (0, 1), (1, 19), (1, 19)),
+    ),
     "sharing and profiles": Example(
         "Job 0 has all three CPUs for a second, then job 1 takes one of them: at half rate job 0 takes 8 s with "
         "its two CPUs, job 1 with one 16 s. Alone from 7 on job 1 has all of them and does its last 5/8 in 2.5 s.",

@@ -59,6 +59,14 @@ def of_fed_pairs(draw):
 
 
 @st.composite
+def of_mapped_pairs(draw):
+    more = draw(st.sampled_from([(), ("profiles",), ("restart",)]))
+    seed = draw(st.integers(0, 999))
+    instance = instance_of(drawn(("sharing", "graphs", "charges", *more), seed))
+    return instance, run(instance, Wild(seed)).schedule
+
+
+@st.composite
 def under_conditions(draw):
     instance = draw(conditioned()).instance
     return instance, run(instance, Restless(draw(st.integers(0, 99)))).schedule
@@ -182,6 +190,7 @@ CASES = {
     "types": (of_types(), "no two jobs share a GPU"),
     "pairs": (of_pairs(), "share a GPU"),
     "pairs with profiles": (of_fed_pairs(), "share a GPU"),
+    "pairs with graphs": (of_mapped_pairs(), "share a GPU"),
     "conditions": (under_conditions(), "no two jobs share a GPU"),
     "graphs": (of_graphs(), "no two jobs share a GPU"),
     "parts": (of_parts(), "in which no "),

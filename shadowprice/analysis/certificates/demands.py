@@ -12,8 +12,8 @@ down, and what is then more than it does does not count. (A job may be said to b
 *Parts of GPUs*: w is the part that is held. *Pairs*: two jobs on w GPUs do at most kappa w of their areas together,
 for the largest of these sums over pairs of sorts. *Copies*: each holds a node; the best speed is that on the k
 fastest nodes, the area that on the fastest GPU, both rounded down. *Graphs*: the speed of a mapping is at most that
-of an iteration all of whose traffic goes at the greatest bandwidth. *Failures*: what is lost is done again, which no
-bound minds.
+of an iteration all of whose traffic goes at the greatest bandwidth, times that beside a partner. *Failures*: what is
+lost is done again, which no bound minds.
 """
 
 from __future__ import annotations
@@ -223,12 +223,13 @@ def sorts(instance: Instance) -> tuple[list[Sort], list[int]]:
     return list(place), [place[sort] for sort in every]
 
 
-Beside = list[dict[int, dict[int, int]]]
-"""Of every job, ticks of all of it by GPU type and sort of its partner."""
+Beside = list[dict[int, dict[int, float]]]
+"""Of every job, by GPU type and sort of its partner, ticks of all of it; with graphs its speed against that alone."""
 
 
-def ticks_beside(instance: Instance) -> Beside:
-    """Whole jobs beside a partner of each sort that they may share GPUs with, at speed 1; O(n sorts types)."""
+def beside_sorts(instance: Instance) -> Beside:
+    """Jobs beside a partner of each sort that they may share GPUs with, at speed 1; O(n sorts types)."""
+    found_of = run_speed.beside_ticks if instance.graphs is None else run_speed.beside_rates
     alone, (names, of) = run_speed.alone_ticks(instance), sorts(instance)
     first: list[list[int]] = [[] for _ in names]
     for job, sort in enumerate(of):
@@ -240,9 +241,9 @@ def ticks_beside(instance: Instance) -> Beside:
         partner = [next((p for p in some if p != job), job) for job in range(len(of))]
         for kind in range(alone.shape[1]):
             rows = np.arange(len(of)), np.array(partner), np.full(len(of), kind)
-            for job, ticks in enumerate(run_speed.beside_ticks(instance, alone, *rows).tolist()):
-                if ticks:
-                    found[job].setdefault(kind, {})[sort] = ticks
+            for job, each in enumerate(found_of(instance, alone, *rows).tolist()):
+                if each:
+                    found[job].setdefault(kind, {})[sort] = each
     return found
 
 
@@ -262,13 +263,14 @@ def _by_width(instance: Instance) -> tuple[list[int], list[int]]:
     return shortest, area
 
 
-def widths_and_ticks(instance: Instance, job: int, ticks: int) -> Iterator[tuple[int, int]]:
+def widths_and_ticks(
+    instance: Instance, job: int, ticks: int, speed: float = 1.0
+) -> Iterator[tuple[int, int]]:
     """Widths of a job, and ticks of all of it at each, not spread and with the best of CPUs and memory."""
     conditions = instance.conditions
-    speed = 1.0
     fed = conditions is not None and not instance.workload.on_cores[job]
     if fed and conditions is not None and conditions.sensitivity is not None:
-        speed = conditions.sensitivity.profile_of(job).best
+        speed *= conditions.sensitivity.profile_of(job).best
     by_width = speeds_by_width(instance, job)
     for width, more in enumerate(by_width, int(instance.workload.gpus[job])):
         one = np.array([ticks]), np.array([speed * more])
@@ -278,12 +280,15 @@ def widths_and_ticks(instance: Instance, job: int, ticks: int) -> Iterator[tuple
 def _beside(instance: Instance, shortest: list[int], area: list[int]) -> tuple[list[int], Fraction]:
     """Shortest ticks, beside others too, and the gain of pairs."""
     best, (_, of) = list(shortest), sorts(instance)
+    graphs = instance.graphs
+    alone = None if graphs is None else _unhindered_ticks(graphs, instance.workload.work)
     share: dict[tuple[int, int, int], Fraction] = {}
-    for job, by_type in enumerate(ticks_beside(instance)):
+    for job, by_type in enumerate(beside_sorts(instance)):
         for kind, by_sort in by_type.items():
-            for other, ticks in by_sort.items():
+            for other, each in by_sort.items():
                 key = kind, of[job], other
-                for width, slower in widths_and_ticks(instance, job, ticks):
+                both = (int(each), 1.0) if alone is None else (int(alone[job]), each)
+                for width, slower in widths_and_ticks(instance, job, *both):
                     best[job] = min(best[job], slower)
                     part = Fraction(area[job], width * slower)
                     share[key] = max(share.get(key, part), part)
@@ -320,14 +325,18 @@ def copy_rates(instance: Instance) -> list[dict[str, Fraction]]:
 
 def _of_graphs(instance: Instance, graphs: JobGraphs) -> list[int]:
     """Ticks of every job if no traffic disturbed another and all went at the greatest bandwidth."""
-    least = np.array([_unhindered_s(graph, graphs.network) for graph in graphs.graph])
-    ticks = run_speed.iterations_ticks(instance.workload.work, least[graphs.of])
+    ticks = _unhindered_ticks(graphs, instance.workload.work)
     if instance.conditions is None:
         return [int(each) for each in ticks]
     return [
         min(each for _, each in widths_and_ticks(instance, job, int(plain)))
         for job, plain in enumerate(ticks)
     ]
+
+
+def _unhindered_ticks(graphs: JobGraphs, work: NDArray[np.float64]) -> run_speed.Ticks:
+    least = np.array([_unhindered_s(graph, graphs.network) for graph in graphs.graph])
+    return run_speed.iterations_ticks(work, least[graphs.of])
 
 
 def spread_ticks(graphs: JobGraphs, work: NDArray[np.float64]) -> list[int]:

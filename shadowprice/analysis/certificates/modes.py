@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.demands import (
     WHOLE_GPU,
+    beside_sorts,
     may_grow,
     on_one_node_ticks,
     sorts,
     speeds_by_width,
     spread_ticks,
-    ticks_beside,
     types_alone,
     widths_and_ticks,
 )
@@ -313,7 +313,7 @@ def _times_on_nodes(
 def _of_pairs(instance: Instance, proposed: JobModes) -> WrittenModes:
     names, of = sorts(instance)
     cluster, jobs = instance.cluster, instance.workload
-    alone, beside = run_speed.alone_ticks(instance), ticks_beside(instance)
+    alone, beside = run_speed.alone_ticks(instance), beside_sorts(instance)
     types = alone.shape[1]
     fastest = np.zeros_like(alone)
     shares: list[dict[tuple[int, int], Fraction]] = [{} for _ in range(types)]
@@ -321,7 +321,7 @@ def _of_pairs(instance: Instance, proposed: JobModes) -> WrittenModes:
         if not alone[j, t]:
             continue
         near = {
-            sort: min(p for _, p in widths_and_ticks(instance, j, ticks))
+            sort: min(p for _, p in widths_and_ticks(instance, j, int(ticks)))
             for sort, ticks in beside[j].get(t, {}).items()
         }
         plain = min(p for _, p in widths_and_ticks(instance, j, int(alone[j, t])))
