@@ -31,6 +31,7 @@ from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
+from shadowprice.instances.speeds.sensitivity import Amounts, together
 from shadowprice.instances.terms.term import NO_FIELDS, Fields, fielded
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
@@ -410,11 +411,12 @@ class Engine:
     def _depart(self, job: int, end_s: float, pieces: Pieces) -> None:
         """A running job leaves its GPUs and the cluster."""
         state = self.state
+        left = state.amounts.get(job)
         del state.running[job]
         state.forget(job, end_s)
         if job in state.partner_of:
             state.allocator.leave(job, state.partner_of[job], pieces)
-            self._go_on_alone(self._part(job), end_s)
+            self._go_on_alone(self._part(job), end_s, left)
         else:
             state.allocator.release(job, pieces)
         state.finished.append(job)
@@ -425,11 +427,15 @@ class Engine:
         del self.state.partner_of[partner]
         return partner
 
-    def _go_on_alone(self, partner: int, at_s: float) -> None:
-        """Let a job whose partner has left go on at its full rate."""
+    def _go_on_alone(self, partner: int, at_s: float, left: Amounts | None) -> None:
+        """Let a job whose partner has left go on at its full rate, with the CPUs and memory that this leaves it."""
         if self.hosts.end_s(partner) > at_s:
-            alone = {Feature.SHARING: ALONE}
-            self.state.continued(partner, *self.hosts.continue_run(partner, alone, at_s))
+            alone: dict[Feature, object] = {Feature.SHARING: ALONE}
+            if left is not None:
+                held = self.state.amounts
+                alone[Feature.PROFILES] = both = together(held[partner], left)
+                self.state.allocator.beside.adjust(partner, self.state.running[partner], both)
+            self.state.continued(partner, *self.hosts.continue_run(partner, alone, at_s), alone)
 
     def _admit(self, now_s: float) -> None:
         """Show the policy the jobs that have arrived until now."""

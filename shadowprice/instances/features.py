@@ -182,20 +182,6 @@ _WORLD = (
 )
 """Other pairs that have no meaning, each for a reason about the world."""
 
-_NOT_YET = (
-    (
-        Feature.SHARING,
-        Feature.GRAPHS,
-        "rates of pairs were measured in one place, and do not say how two jobs slow each other's network",
-    ),
-    (
-        Feature.SHARING,
-        Feature.PROFILES,
-        "rates of pairs were measured with all CPUs, and do not say how fast a pair is with fewer",
-    ),
-)
-"""Pairs that would have a meaning, and what would have to be said for it."""
-
 
 def _apart() -> Iterator[tuple[frozenset[Feature], str]]:
     for fact, features in _FACTS.items():
@@ -203,7 +189,7 @@ def _apart() -> Iterator[tuple[frozenset[Feature], str]]:
             # Types are told apart by rates, and cores from GPUs by types.
             if not _BY_RATES.issuperset(pair):
                 yield frozenset(pair), f"both say {fact}"
-    for one, other, reason in (*_WORLD, *_NOT_YET):
+    for one, other, reason in _WORLD:
         yield frozenset((one, other)), reason
 
 

@@ -43,7 +43,7 @@ from shadowprice.instances.terms.declared import (
 from shadowprice.instances.terms.graphs import GraphsTerm
 from shadowprice.instances.terms.parts import PartsTerm
 from shadowprice.instances.terms.profiles import ProfilesTerm
-from shadowprice.instances.terms.sharing import SharingTerm
+from shadowprice.instances.terms.sharing import SharedGraphsTerm, SharingTerm
 from shadowprice.instances.terms.spread import SpreadTerm
 from shadowprice.instances.terms.term import Term
 from shadowprice.instances.terms.widths import WidthsTerm
@@ -115,13 +115,13 @@ class Instance:
         counts only where the type has as many GPUs as the gang.
     pair_throughputs : Throughputs, optional
         Rates of two jobs that share their GPUs, by model, gang size and GPU type, in units of
-        their work a second; those that were not measured cannot share. Nobody shares without it.
+        their work a second, with graphs against 1 alone; those that were not measured cannot share. Nobody shares
+        without it.
     graphs : JobGraphs, optional
         Stages of every job, whose ``work`` then counts iterations: a run takes as long as where its
-        replicas are makes them. All GPUs are of one speed, and nobody shares.
+        replicas are makes them. All GPUs are of one speed.
     conditions : Conditions, optional
-        CPUs and memory, spreading and width, on which speeds depend; not with graphs. Where CPUs
-        and memory matter nobody shares GPUs.
+        CPUs and memory, spreading and width, on which speeds depend.
     copies : CopyRules, optional
         Rules under which jobs run as several copies, each on a whole node, instead of one gang; not
         with overheads, since copies have charges of their own.
@@ -174,7 +174,7 @@ class Instance:
         expect_together(self.features, self.workload.source)
         expect_declared(self.declared, self.cluster, self.workload)
         if self.graphs is not None:
-            self.graphs.check(self.cluster, self.workload)
+            self._check_graphs(self.graphs)
         if self.conditions is not None:
             self.conditions.check(self.cluster, self.workload)
         if self.copies is not None:
@@ -216,6 +216,11 @@ class Instance:
                 f"{self.workload.gpus[job]} GPUs, with those before it {held_s[job]:.10g} GPU-seconds, "
                 f"expected at most {MAX_TOTAL_S:.10g} of all jobs together"
             )
+
+    def _check_graphs(self, graphs: JobGraphs) -> None:
+        graphs.check(self.cluster, self.workload)
+        if self.pair_throughputs is not None:
+            self.pair_throughputs.expect_relative()
 
     def _check_quotas(self, quotas: Quotas) -> None:
         jobs = self.workload
@@ -292,7 +297,9 @@ class Instance:
         terms: list[Term] = []
         if self.graphs is not None:
             terms.append(GraphsTerm(self.graphs, jobs.work.tolist()))
-        if self.pair_throughputs is not None:
+        if self.pair_throughputs is not None and self.graphs is not None:
+            terms.append(SharedGraphsTerm(self.shared_runs.one_rate, types))
+        elif self.pair_throughputs is not None:
             terms.append(SharingTerm(self.shared_s, types))
         parts = self.conditions
         if parts is not None and parts.sensitivity is not None:
@@ -411,7 +418,8 @@ class Instance:
         jobs, rates = self.workload, self.pair_rates
         # Parts of GPUs and cores are shared otherwise than by a pair.
         kind = np.where(on_whole_gpus(jobs), rates.rows(jobs.model, jobs.gpus), 0)
-        return SharedRuns(rates, kind, jobs.gpus, jobs.work, self.processing_s)
+        work = jobs.work if self.graphs is None else self.shortest_s
+        return SharedRuns(rates, kind, jobs.gpus, work, self.processing_s)
 
     @cached_property
     def pair_rates(self) -> SharingRates:

@@ -171,10 +171,12 @@ def _service(
     conditions, jobs = instance.conditions, instance.workload
     best = np.ones(len(jobs)) if conditions is None else conditions.best(jobs)
     alone = to_ticks(np.where(np.isfinite(shortest_s), shortest_s, 0.0)).tolist()
-    columns = zip(shares, jobs.work.tolist(), most, best.tolist(), alone, strict=True)
+    graphs = instance.graphs
+    work = jobs.work if graphs is None else graphs.shortest_s(jobs)
+    columns = zip(shares, work.tolist(), most, best.tolist(), alone, strict=True)
     return [
-        min(int(Fraction(work) * TICKS_PER_S / (Fraction(rate) * Fraction(speed))), ticks)
+        min(int(Fraction(needed) * TICKS_PER_S / (Fraction(rate) * Fraction(speed))), ticks)
         if shared and ticks
         else ticks
-        for shared, work, rate, speed, ticks in columns
+        for shared, needed, rate, speed, ticks in columns
     ]

@@ -395,6 +395,11 @@ class ScheduleChecks:
         apart = s.partner[runs.order] != s.partner[runs.row[runs.piece]]
         self.refuse("partner", apart, "has another partner than the rest of its gang", runs.order)
         unable = self._row_ticks(rows) == 0
+        if self.mapped is not None:
+            columns = s.job[rows], s.partner[rows], self.gpu_type[s.node[rows]]
+            rates = run_speed.beside_rates(self.instance, self.alone, *columns)
+            self.mapped.share(runs, rows, rates)
+            unable = rates == 0
         say = "the job and its partner have no rates for sharing GPUs of this type"
         self.refuse("partner", unable, say, rows)
         # A job has one row at a node and a start, so that mirrored rows lie side by side.
@@ -562,9 +567,10 @@ class ScheduleChecks:
         else:
             rows = self._row_ticks(runs.order)
             slowest = np.maximum.reduceat(rows, runs.first) if len(rows) else rows
-        if self.conditioned is None and self.declared is None:
+        speeds = [each.speed for each in (self.mapped, self.conditioned) if each is not None]
+        if not speeds and self.declared is None:
             return slowest
-        speed = np.ones(len(slowest)) if self.conditioned is None else self.conditioned.speed
+        speed = np.prod(speeds, axis=0) if speeds else np.ones(len(slowest))
         if self.declared is not None:
             speed = self.declared.slower(speed)
         return run_speed.slower_ticks(slowest, speed)
@@ -575,10 +581,8 @@ class ScheduleChecks:
         job, gpu_type, shared = s.job[rows], self.gpu_type[s.node[rows]], self.shared[rows]
         times = self.alone[job, gpu_type]
         if shared.any():
-            beside = s.partner[rows][shared]
-            times[shared] = run_speed.beside_ticks(
-                self.instance, self.alone, job[shared], beside, gpu_type[shared]
-            )
+            columns = job[shared], s.partner[rows][shared], gpu_type[shared]
+            times[shared] = run_speed.beside_ticks(self.instance, self.alone, *columns)
         return times
 
 

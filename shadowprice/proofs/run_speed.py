@@ -12,7 +12,8 @@ Definitions. Times are whole ticks of :math:`2^{-20}` s; on GPUs of type r, by i
 for W units of work and a rate :math:`\mu_r`, the rate of the pair beside a partner; W alone where the
 workload has no rates. A gang on several types goes at the pace of the slowest. Under conditions
 :math:`\lceil P / (s \, l \, e) \rceil` with s the profile's speed, l that of a spread gang, e that of a
-gang that grew. With job graphs :math:`\max(1, \lceil 2^{20} \, W \alpha \rceil)`. :math:`\alpha` and e are
+gang that grew. With job graphs P is :math:`\max(1, \lceil 2^{20} \, W \alpha \rceil)`, and the rate of a pair
+one more of these speeds. :math:`\alpha` and e are
 the doubles nearest to their exact values, all other operations those of IEEE 754.
 
 A run that makes progress for t ticks does t / P of its job, which is added up exactly.
@@ -106,7 +107,20 @@ def beside_ticks(
     partner: NDArray[np.int64],
     gpu_type: NDArray[np.int64],
 ) -> Ticks:
-    """Whole jobs beside partners on GPUs of a type, row by row.
+    """Whole jobs beside partners on GPUs of a type, row by row, at their :func:`beside_rates`."""
+    rates = beside_rates(instance, alone, job, partner, gpu_type)
+    with np.errstate(divide="ignore", over="ignore"):
+        return _up(instance.workload.work[job] / rates)
+
+
+def beside_rates(
+    instance: Instance,
+    alone: Ticks,
+    job: NDArray[np.int64],
+    partner: NDArray[np.int64],
+    gpu_type: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Rates of jobs beside partners on GPUs of a type, row by row, 0 for who cannot share; with graphs 1 is alone.
 
     Two can share if they are different jobs of equal gang on whole GPUs, each can run there alone, and the
     table has a rate for both. The rate of the first kind beside the second is that of the entry (first,
@@ -135,9 +149,7 @@ def beside_ticks(
     able &= (alone[job, gpu_type] > 0) & (alone[partner, gpu_type] > 0)
     whole_gpus = (jobs.gpu_milli == WHOLE_MILLI) & (jobs.allowed_types != _CORES)
     able &= whole_gpus[job] & whole_gpus[partner]
-    with np.errstate(divide="ignore", over="ignore"):
-        whole = _up(jobs.work[job] / np.array(rates, dtype=np.float64))
-    return np.where(able, whole, 0)
+    return np.where(able, np.array(rates, dtype=np.float64), 0.0)
 
 
 def slower_ticks(whole: Ticks, speed: NDArray[np.float64]) -> Ticks:

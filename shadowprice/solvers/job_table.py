@@ -241,7 +241,8 @@ class JobTable:
     def shared_runs(self, rates: SharingRates) -> SharedRuns:
         """Run times of the jobs there are beside each other."""
         kind, gpus = self.counts("kind"), self.counts("gpus")
-        return SharedRuns(rates, kind, gpus, self.column("work"), self.column("alone_s"))
+        work = self.column("shortest_s" if self.graphs else "work")
+        return SharedRuns(rates, kind, gpus, work, self.column("alone_s"))
 
     def _grow(self, rows: int) -> None:
         before = self.raw

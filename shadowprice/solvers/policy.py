@@ -6,6 +6,7 @@ A policy is one method, ``decide``, which is given a :class:`State` and returns 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from operator import index
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,7 +14,7 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.speeds.sensitivity import Amounts
+from shadowprice.instances.speeds.sensitivity import Amounts, shared_out, together
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
@@ -168,11 +169,15 @@ class Decision:
         PolicyError
             If it does not run, has not as many nodes, or is given less than it asks for.
         """
-        pieces = None if job in self.stops else self._state.running.get(job)
-        if pieces is None or len(pieces) != len(amounts) or not self._state.profiled:
-            raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
+        pieces = self._expect_for(
+            job, None if job in self.stops else self._state.running.get(job), amounts
+        )
         self._allocator.beside.adjust(job, pieces, amounts)
         self._tell(job, Feature.PROFILES, amounts)
+        partner = self.partner_of(job)
+        if partner is not None:
+            # Of two that share GPUs rows begin and end together.
+            self._tell(partner, Feature.PROFILES, self._amounts_of(partner, pieces))
 
     def start_mapped(self, job: int, mapping: StageMapping) -> bool:
         """Reserve exactly these GPUs for the replicas of a waiting job with a graph.
@@ -198,22 +203,29 @@ class Decision:
         self._tell(job, Feature.GRAPHS, mapping)
         return True
 
-    def join(self, job: int, partner: int) -> bool:
+    def join(self, job: int, partner: int, amounts: Amounts | None = None) -> bool:
         """Let a waiting job share the GPUs of a job that runs or was just started.
 
         Joining is free for the partner; the job pays for its own start or restart. When one of
         the two ends or stops, the other goes on alone on the same GPUs.
 
+        Parameters
+        ----------
+        amounts : tuple of (float, float), optional
+            CPUs and memory [GB] on each of the nodes that the job takes of what its partner holds, where jobs
+            have profiles of them; half if not given. Who goes on alone takes back what the other had.
+
         Returns
         -------
         bool
             False, and no change, if the two cannot share there, the partner has one already, the nodes
-            have not the job's CPUs and memory left, or the quota of its tenant is used up.
+            have not the job's CPUs and memory left, the quota of its tenant is used up, or one of the two
+            would make no progress, or have less than it asks for, with its part of their CPUs and memory.
 
         Raises
         ------
         PolicyError
-            If the partner holds no GPUs.
+            If the partner holds no GPUs, or the job is given CPUs and memory for other nodes.
         """
         state = self._state
         pieces = self._pieces_of(partner)
@@ -221,7 +233,13 @@ class Decision:
             raise PolicyError(f"job {job} joins job {partner}, which holds no GPUs")
         if self.partner_of(partner) is not None or not state.can_share(job, partner, pieces):
             return False
-        if not self._allocator.join(job, partner, pieces):
+        if amounts is not None:
+            self._expect_for(job, pieces, amounts)
+
+        def joined() -> bool:
+            return self._allocator.join(job, partner, pieces)
+
+        if not self._share_amounts(job, partner, pieces, amounts, joined):
             return False
         self._share(job, partner)
         self._note(job, pieces)
@@ -246,32 +264,52 @@ class Decision:
         if pieces is None:
             raise PolicyError(f"job {job} is stopped, but does not run")
         partner = self.partner_of(job)
-        if self.fields is not None:
-            # CPUs and memory that it was given for the nodes on which it no longer runs.
-            self.fields.get(job, {}).pop(Feature.PROFILES, None)
         if partner is None:
             self._allocator.release(job, pieces)
         else:
             self._leave(job, pieces, partner)
             self._tell(job, Feature.SHARING, ALONE)
             self._tell(partner, Feature.SHARING, ALONE)
+            if self._state.profiled:
+                both = together(*(self._amounts_of(each, pieces) for each in (job, partner)))
+                self._allocator.beside.adjust(partner, pieces, both)
+                self._tell(partner, Feature.PROFILES, both)
+        if self.fields is not None:
+            # CPUs and memory that it was given for the nodes on which it no longer runs.
+            self.fields.get(job, {}).pop(Feature.PROFILES, None)
         self.stops.append(job)
 
     def resume_in_place(self, job: int) -> bool:
         """Take a stop back if the very same GPUs are still free, or its partner is still alone."""
-        state = self._state
-        partner = state.partner_of.get(job)
+        state, pieces = self._state, self._state.running[job]
+        before = partner = state.partner_of.get(job)
         if partner is not None:
             if partner in self.stops:
                 partner = None
             elif self.partner_of(partner) is not None:
                 return False
-        pieces, beside = state.running[job], self._allocator.beside
-        beside.give(job, pieces, state.amounts.get(job))
-        if not self._allocator.resume(job, pieces, partner, self.starts):
-            beside.give(job, pieces, None)
-            return False
-        if partner is not None:
+        mine = state.amounts.get(job)
+        if partner is None and before is not None and mine is not None:
+            mine = together(mine, state.amounts[before])
+
+        def resumed() -> bool:
+            return self._allocator.resume(job, pieces, partner, self.starts)
+
+        if partner is None:
+            beside = self._allocator.beside
+            beside.give(job, pieces, mine)
+            if not resumed():
+                beside.give(job, pieces, None)
+                return False
+            if before is not None and mine is not None:
+                self._tell(job, Feature.PROFILES, mine)
+        else:
+            if not self._share_amounts(job, partner, pieces, mine, resumed):
+                return False
+            if state.profiled and self._amounts_of(partner, pieces) == state.amounts[partner]:
+                # Nothing has changed for either, and no row ends.
+                for each in (job, partner):
+                    del (self.fields or {})[each][Feature.PROFILES]
             self._share(job, partner)
         self.stops.remove(job)
         return True
@@ -284,6 +322,60 @@ class Decision:
                 f"job {job} is stopped after others of the tenant of its partner, job {partner}, were started, "
                 "which now exceed its quota; expected stops before starts"
             )
+
+    def _share_amounts(
+        self,
+        job: int,
+        partner: int,
+        pieces: Pieces,
+        mine: Amounts | None,
+        take: Callable[[], bool],
+    ) -> bool:
+        """Take what a job holds beside a partner, some of whose CPUs and memory it gets, half if not told.
+
+        False, and no change, if that is not free, or one of the two would make no progress or have less than it
+        asks for.
+        """
+        if not self._state.profiled:
+            return take()
+        held, beside = self._amounts_of(partner, pieces), self._allocator.beside
+        if mine is None:
+            mine = tuple((cpus / 2, memory_gb / 2) for cpus, memory_gb in held)
+        rest = tuple(
+            (cpus - less, memory_gb - less_gb)
+            for (cpus, memory_gb), (less, less_gb) in zip(held, mine, strict=True)
+        )
+        both = {job: mine, partner: rest}
+        for each, amounts in both.items():
+            feeds = self._state.profile_of(each).of(pieces, amounts) > 0
+            if not feeds or not beside.enough(each, pieces, amounts):
+                return False
+        beside.adjust(partner, pieces, rest)
+        beside.give(job, pieces, mine)
+        if not take():
+            beside.give(job, pieces, None)
+            beside.adjust(partner, pieces, held)
+            return False
+        for each, amounts in both.items():
+            self._tell(each, Feature.PROFILES, amounts)
+        return True
+
+    def _amounts_of(self, job: int, pieces: Pieces) -> Amounts:
+        """CPUs and memory of a job after the decision so far."""
+        told: Amounts | None = (self.fields or {}).get(job, {}).get(Feature.PROFILES)
+        if told is None and job not in self.starts:
+            return self._state.amounts[job]
+        if told is not None:
+            return told
+        pairs = zip(self._state.share_per_gpu, self._allocator.beside.least(job, 1), strict=True)
+        cpus, memory_gb = (max(pair) for pair in pairs)
+        return shared_out((cpus, memory_gb), pieces)
+
+    def _expect_for(self, job: int, pieces: Pieces | None, amounts: Amounts) -> Pieces:
+        """Nodes of a job, which is given CPUs and memory on each of them."""
+        if pieces is None or len(pieces) != len(amounts) or not self._state.profiled:
+            raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
+        return pieces
 
     def start_all(self) -> Decision:
         """Start every waiting job that fits, in the order they wait."""

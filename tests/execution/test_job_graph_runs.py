@@ -435,8 +435,10 @@ def with_graphs(**given: Any) -> Callable[[Instance], Instance]:
     [
         (rated, "has throughputs of jobs and job graphs"),
         (
-            lambda instance: replace(instance, pair_throughputs=Throughputs((), {})),
-            "rates of jobs that share",
+            lambda instance: replace(
+                instance, pair_throughputs=Throughputs(("a",), {("m", 2): (30.0,)})
+            ),
+            "'m' on 2 GPUs has rate 30.0 alone on 'a', expected 1",
         ),
         (with_graphs(of=np.array([1])), "has graph 1, expected 0 to 0"),
         (with_graphs(of=np.array([0.5])), "expected one integer a job"),

@@ -113,6 +113,8 @@ def down(begin_s: float, end_s: float, interval_s: float, cost_s: float) -> Node
 
 
 TWO_CPUS = Cluster((Node(1, cpus=2.0, memory_gb=1.0),))
+THREE_CPUS = Cluster((Node(1, gpu_type="any", cpus=3.0, memory_gb=2.0),))
+RESTARTS = Overheads(restart_s=1.0)
 BY_CPUS = Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64)))
 FOUR_CPUS = Cluster((Node(2, cpus=4.0, memory_gb=2.0),))
 TWICE_WITH_FOUR = Conditions(
@@ -503,6 +505,64 @@ EXAMPLES = {
         {2.0: lambda decision: decision.adjust(0, ((1.0, 1.0),)), 4.0: again},
         ((0, 2),),
     ),
+    "sharing and graphs": Example(
+        "On two nodes an iteration takes 2.5 s, all of a job 10 s, and at half speed beside each other 20 s. After "
+        "a second job 0 has 9/10 left and takes 18 s for it; job 1 then has 1/10 left, and does it in 1 s.",
+        Instance(
+            Cluster((Node(1, gpu_type="any"), Node(1, gpu_type="any"))),
+            jobs(gpus=2),
+            RESTARTS,
+            Throughputs(("any",), {}, {("any", ("", 2), ("", 2)): (0.5, 0.5)}),
+            GRAPHS,
+        ),
+        (
+            *((0, node, 1, 0.0, 1.0) for node in (0, 1)),
+            *((0, node, 1, 1.0, 19.0) for node in (0, 1)),
+            *((1, node, 1, 1.0, 19.0) for node in (0, 1)),
+            *((1, node, 1, 19.0, 20.0) for node in (0, 1)),
+        ),
+        {1.0: lambda decision: decision.join(1, 0)},
+        ((0, 1), (0, 1), (1, 19), (1, 19)),
+    ),
+    "sharing and profiles": Example(
+        "Job 0 has all three CPUs for a second, then job 1 takes one of them: at half rate job 0 takes 8 s with "
+        "its two CPUs, job 1 with one 16 s. Alone from 7 on job 1 has all of them and does its last 5/8 in 2.5 s.",
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        ((0, 0, 1, 0, 1), (0, 0, 1, 1, 7), (1, 0, 1, 1, 7), (1, 0, 1, 7, 9.5)),
+        {1.0: lambda decision: decision.join(1, 0, ((1.0, 1.0),))},
+        ((0, 1), (1, 7)),
+    ),
+    "sharing and profiles by halves": Example(
+        "With one and a half CPUs each all takes 16 s; from 4 on job 0 has two of them and takes 8 s, and a row of job "
+        "1 ends as well. Alone from 10 on that takes all back, and does its last 3/8 in 1.5 s.",
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4), (0, 0, 1, 4, 10), (1, 0, 1, 4, 10), (1, 0, 1, 10, 11.5)),
+        {
+            0.0: lambda decision: decision.start(0) and decision.join(1, 0),
+            4.0: lambda decision: (
+                decision.adjust(0, ((2.0, 1.0),)),
+                decision.adjust(1, ((1.0, 1.0),)),
+            ),
+        },
+        ((0, 4), (1, 4), (1, 10)),
+    ),
+    "sharing and profiles, stopped and taken back": Example(
+        "At 4 nothing changes for a pair of which both are stopped and taken back. At 8, half done, job 1 stops and "
+        "job 0 does the other half with all CPUs in 2 s; then job 1 does the same after a restart of 1 s.",
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        ((0, 0, 1, 0, 8), (1, 0, 1, 0, 8), (0, 0, 1, 8, 10), (1, 0, 1, 10, 13)),
+        {
+            0.0: lambda decision: decision.start(0) and decision.join(1, 0),
+            4.0: lambda decision: (
+                [decision.stop(job) for job in (0, 1)]
+                + [decision.resume_in_place(job) for job in (1, 0)]
+            ),
+            8.0: lambda decision: (
+                [decision.stop(job) for job in (1, 0)] + [decision.resume_in_place(0)]
+            ),
+        },
+        ((0, 8),),
+    ),
 }
 
 
@@ -556,6 +616,32 @@ def test_engine_and_verifier_agree_with_the_hand(name: str) -> None:
         end_s[(s.job == s.job[last]) & (s.end_s == s.end_s[last])] += by_s
         with pytest.raises(Violation):
             verify(done.instance, replace(s, end_s=end_s))
+
+
+def test_nobody_joins_whom_that_would_leave_without_progress() -> None:
+    example = EXAMPLES["sharing and profiles"]
+    found: list[bool] = []
+
+    def joined(decision: Decision) -> None:
+        for given in (((2.5, 1.0),), ((0.5, 1.0),), ((1.0, 1.5),), ((4.0, 1.0),)):
+            found.append(decision.join(1, 0, given))
+
+    rows = run(example.instance, Scripted({1.0: joined})).schedule
+    assert found == [False] * 4
+    assert rows.job.tolist() == [0, 1]
+    given = Scripted({1.0: lambda decision: decision.join(1, 0, ())})
+    with pytest.raises(PolicyError, match=r"job 1 is given CPUs and memory \(\) on nodes"):
+        run(example.instance, given)
+
+
+def test_what_two_hold_beside_each_other_is_within_the_node() -> None:
+    example = EXAMPLES["sharing and profiles"]
+    done = run(example.instance, Scripted(example.steps)).schedule
+    assert done.cpus is not None
+    assert done.cpus.tolist() == [3.0, 2.0, 1.0, 3.0]
+    more = np.where(done.partner == 0, 1.5, done.cpus)
+    with pytest.raises(Violation, match=r"^resources: .* 3.5 CPUs held on the node at 1.0 s"):
+        verify(example.instance, replace(done, cpus=more))
 
 
 def test_cores_are_given_no_cpus() -> None:

@@ -22,7 +22,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import VerificationError
 from shadowprice.execution.engine import run
-from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
@@ -32,7 +32,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
-from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import mappings
 from shadowprice.proofs import checker, graph_time, run_speed
@@ -304,6 +304,34 @@ def test_two_jobs_that_share_from_begin_to_end_attain_the_bound():
     found = certified(instance, schedule, "makespan")
     assert (found.bound, found.ratio) == ("area", 1)
     assert "at most two jobs share a GPU" in found.of_class
+
+
+@pytest.mark.parametrize(("cpus", "fits"), [(4.0, True), (3.0, False)])
+def test_each_of_two_that_share_holds_cpus_of_its_own(cpus, fits):
+    """At half rate, with two CPUs a piece, work of 4 s takes 8 s; the node has four, or three."""
+    kind = ("", 1)
+    table = Throughputs(("gpu",), {}, {("gpu", kind, kind): (0.5, 0.5)})
+    by_cpus = Profile(np.array([1.0, 2.0]), np.array([1.0]), np.array([[0.5], [1.0]]))
+    profiles = Conditions(Sensitivity((by_cpus,), np.zeros(2, dtype=np.int64)))
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=4)
+    plenty = Instance(
+        Cluster((Node(1, cpus=4.0, memory_gb=2.0),)),
+        jobs,
+        pair_throughputs=table,
+        conditions=profiles,
+    )
+    instance = replace(plenty, cluster=Cluster((Node(1, cpus=cpus, memory_gb=2.0),)))
+    schedule = Schedule(
+        *(np.array(c) for c in ([0, 1], [0, 0], [1, 1], [0.0, 0.0], [8.0, 8.0], [0.0, 0.0])),
+        partner=np.array([1, 0]),
+        cpus=np.full(2, 2.0),
+        memory_gb=np.ones(2),
+    )
+    claim = check(certified(plenty, schedule, "completion").text)
+    bound = {"bound": "mean-busy-time", "grid": [], "prices": []}
+    bound = {"bound": bound, "least": 1, "class": claim["class"]}
+    assert accepts(verify, instance, schedule) == fits
+    assert accepts(check, claimed(instance, schedule, bound, pairs=True)) == fits
 
 
 def test_jobs_that_fill_a_gpu_in_parts_attain_the_bound():

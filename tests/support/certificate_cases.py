@@ -21,9 +21,12 @@ from shadowprice.proofs.testing.cases import conditioned, failing, shared
 from shadowprice.solvers.registry import policy
 from support.conditioned_jobs import Restless
 from support.drawn_copies import made
+from support.drawn_worlds import drawn
 from support.job_graph_runs import Chance, graph_instances
 from support.schedule_segments import rows_of
+from support.small_instances import instance_of
 from support.uneven_work import Fickle, uneven
+from support.wild import Wild
 
 PARTS = st.tuples(
     st.integers(0, 9),
@@ -42,6 +45,25 @@ def of_types(draw):
 def of_pairs(draw):
     instance = draw(shared()).instance
     return instance, run(instance, Fickle(draw(st.integers(0, 99)))).schedule
+
+
+@st.composite
+def of_fed_pairs(draw):
+    """Pairs of which each has CPUs and memory of its own, and nodes of cores, whose jobs have none."""
+    more = draw(st.sampled_from([(), ("cores",), ("restart", "cores")]))
+    # Where runs are charged it makes a difference which rows go on.
+    features = ("sharing", "profiles", "charges", *more)
+    seed = draw(st.integers(0, 999))
+    instance = instance_of(drawn(features, seed))
+    return instance, run(instance, Wild(seed)).schedule
+
+
+@st.composite
+def of_mapped_pairs(draw):
+    more = draw(st.sampled_from([(), ("profiles",), ("restart",)]))
+    seed = draw(st.integers(0, 999))
+    instance = instance_of(drawn(("sharing", "graphs", "charges", *more), seed))
+    return instance, run(instance, Wild(seed)).schedule
 
 
 @st.composite
@@ -167,6 +189,8 @@ def of_copies_and_more(draw):
 CASES = {
     "types": (of_types(), "no two jobs share a GPU"),
     "pairs": (of_pairs(), "share a GPU"),
+    "pairs with profiles": (of_fed_pairs(), "share a GPU"),
+    "pairs with graphs": (of_mapped_pairs(), "share a GPU"),
     "conditions": (under_conditions(), "no two jobs share a GPU"),
     "graphs": (of_graphs(), "no two jobs share a GPU"),
     "parts": (of_parts(), "in which no "),

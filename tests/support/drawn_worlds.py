@@ -127,7 +127,8 @@ def _nodes(draw: _Draw) -> tuple[SmallNode, ...]:
     nodes = [SmallNode(n, kind) for kind, mine in zip(kinds, sizes, strict=True) for n in mine]
     if "profiles" in draw:
         each = random.choice((2, 2, 3))
-        nodes = [replace(node, cpus=each * node.gpus, memory_gb=5 * node.gpus) for node in nodes]
+        room = 10 if "sharing" in draw else 5
+        nodes = [replace(node, cpus=each * node.gpus, memory_gb=room * node.gpus) for node in nodes]
     if "amounts" in draw:
         each = random.choice((2, 3, 4))
         nodes = [replace(node, cpus=each * node.gpus, memory_gb=8 * node.gpus) for node in nodes]

@@ -34,6 +34,8 @@ class Way:
     cpus: tuple[Fraction, ...] = ()
     memory: tuple[Fraction, ...] = ()
     stages: tuple[Counts, ...] = ()
+    fed: Fraction = Fraction(1)
+    """Its speed by these CPUs and this memory."""
 
     @property
     def place(self) -> tuple[Counts, int]:
@@ -149,7 +151,10 @@ def ways_of(world: World, job: SmallJob) -> list[Way]:
                     found += mapped(world, job, at, given, fed)
                     continue
                 ticks = slower(whole_ticks(job.work / rate), speed * fed)
-                found += [Way(at, ticks, gpu, given[0], given[1]) for gpu in parts(world, job, at)]
+                found += [
+                    Way(at, ticks, gpu, given[0], given[1], fed=fed)
+                    for gpu in parts(world, job, at)
+                ]
     return found
 
 
@@ -210,7 +215,7 @@ def mapped(
         alpha = iteration_s(graph, stages)
         ticks = slower(whole_ticks(job.work * alpha), fed)
         for gpu in parts(world, job, at):
-            yield Way(at, ticks, gpu, given[0], given[1], stages)
+            yield Way(at, ticks, gpu, given[0], given[1], stages, fed)
 
 
 def iteration_s(graph: SmallGraph, stages: tuple[Counts, ...]) -> Fraction:
@@ -246,7 +251,7 @@ def shared_ticks(world: World, job: SmallJob, partner: SmallJob, way: Way) -> in
     if min(job.milli, partner.milli) < WHOLE or job.on_cores or partner.on_cores:
         return 0
     kinds = {node.kind for node, n in zip(world.nodes, way.at, strict=True) if n}
-    times = []
+    rates = []
     for kind in kinds:
         both = world.pairs.get((kind, job.model, partner.model, job.gang))
         if both is None:
@@ -254,10 +259,14 @@ def shared_ticks(world: World, job: SmallJob, partner: SmallJob, way: Way) -> in
             both = None if back is None else (back[1], back[0])
         if both is None or not min(both):
             return 0
-        times.append(whole_ticks(job.work / both[0]))
+        rates.append(both[0])
     if not rate_at(world, partner, way.at):
         return 0
-    return slower(max(times), across(world, job, way.at))
+    if job.graph is not None:
+        alone = whole_ticks(job.work * iteration_s(job.graph, way.stages))
+        return slower(alone, min(rates) * way.fed)
+    times = max(whole_ticks(job.work / rate) for rate in rates)
+    return slower(times, way.fed * across(world, job, way.at))
 
 
 # What may be done in a slot.

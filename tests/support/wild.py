@@ -55,16 +55,25 @@ class Wild:
         for job, pieces in state.running.items():
             if job not in decision.stops and draw.random() < 0.3:
                 amounts = self._amounts(draw, state, job, pieces)
+                if decision.partner_of(job) is not None:
+                    # Each at most half of a share, from which a pair begins.
+                    amounts = tuple((cpus / 2, memory_gb / 2) for cpus, memory_gb in amounts)
                 if state.allocator.beside.says:
                     pairs = zip(amounts, state.amounts[job], strict=True)
                     amounts = tuple((min(a, c), min(b, d)) for (a, b), (c, d) in pairs)
+                    if not state.allocator.beside.enough(job, pieces, amounts):
+                        continue
+                if not state.profile_of(job).of(pieces, amounts):
+                    continue
                 decision.adjust(job, amounts)
 
     def _begin(self, draw: random.Random, state: State, decision: Decision, job: int) -> None:
         """Start a job in one of the ways that there are; the plain one last, so that nobody starves."""
         if state.sharing and draw.random() < 0.6:
             partners = [*decision.starts, *(j for j in state.running if j not in decision.stops)]
-            if any(decision.join(job, other) for other in partners if other != job):
+            if any(
+                self._join(draw, state, decision, job, other) for other in partners if other != job
+            ):
                 return
         if draw.random() < 0.4:
             pieces = self._pieces(draw, state, job)
@@ -73,6 +82,16 @@ class Wild:
         pools = list(state.pools[job])
         draw.shuffle(pools)
         any(decision.start_on(job, pool) for pool in pools)
+
+    @staticmethod
+    def _join(draw: random.Random, state: State, decision: Decision, job: int, other: int) -> bool:
+        """Join a job, now and then with a share of CPUs and memory that is not half of them."""
+        amounts = None
+        if state.profiled and draw.random() < 0.3:
+            pieces = decision.starts.get(other) or state.running[other]
+            cpus, memory_gb = (each * draw.choice((0.25, 0.5)) for each in state.share_per_gpu)
+            amounts = tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
+        return decision.join(job, other, amounts)
 
     def _start_on(
         self, draw: random.Random, state: State, decision: Decision, job: int, pieces: Pieces

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.speeds import (
     WHOLE_GPU,
+    beside_sorts,
     copy_rates,
     may_grow,
     sorts,
     speeds_by_width,
-    ticks_beside,
 )
 from shadowprice.instances.copies import total_steps
 from shadowprice.instances.features import Feature, require
@@ -304,11 +304,11 @@ def _copied(instance: Instance) -> FieldsOfJob:
 
 def _beside(instance: Instance) -> FieldsOfJob:
     names, sort = run_speed.gpu_types(instance.cluster)[0], sorts(instance)[1]
-    beside = ticks_beside(instance)
+    beside = beside_sorts(instance)
 
     def of(job: int) -> Record:
         by_type = {
-            names[kind]: {str(sort): ticks for sort, ticks in by_sort.items()}
+            names[kind]: {str(sort): text_of(each) for sort, each in by_sort.items()}
             for kind, by_sort in beside[job].items()
         }
         return {"sort": sort[job], "beside": by_type}

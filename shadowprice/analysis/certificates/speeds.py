@@ -74,12 +74,13 @@ def sorts(instance: Instance) -> tuple[list[Sort], list[int]]:
     return list(place), [place[sort] for sort in every]
 
 
-Beside = list[dict[int, dict[int, int]]]
-"""Of every job, ticks of all of it by GPU type and sort of its partner."""
+Beside = list[dict[int, dict[int, float]]]
+"""Of every job, by GPU type and sort of its partner, ticks of all of it; with graphs its speed against that alone."""
 
 
-def ticks_beside(instance: Instance) -> Beside:
-    """Whole jobs beside a partner of each sort that they may share GPUs with, at speed 1; O(n sorts types)."""
+def beside_sorts(instance: Instance) -> Beside:
+    """Jobs beside a partner of each sort that they may share GPUs with, at speed 1; O(n sorts types)."""
+    found_of = run_speed.beside_ticks if instance.graphs is None else run_speed.beside_rates
     alone, (names, of) = run_speed.alone_ticks(instance), sorts(instance)
     first: list[list[int]] = [[] for _ in names]
     for job, sort in enumerate(of):
@@ -91,9 +92,9 @@ def ticks_beside(instance: Instance) -> Beside:
         partner = [next((p for p in some if p != job), job) for job in range(len(of))]
         for kind in range(alone.shape[1]):
             rows = np.arange(len(of)), np.array(partner), np.full(len(of), kind)
-            for job, ticks in enumerate(run_speed.beside_ticks(instance, alone, *rows).tolist()):
-                if ticks:
-                    found[job].setdefault(kind, {})[sort] = ticks
+            for job, each in enumerate(found_of(instance, alone, *rows).tolist()):
+                if each:
+                    found[job].setdefault(kind, {})[sort] = each
     return found
 
 

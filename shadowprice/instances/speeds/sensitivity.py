@@ -89,6 +89,13 @@ class Profile:
         )
         return float(self.speed[row, column]) if row >= 0 and column >= 0 else 0.0
 
+    def of(self, pieces: tuple[tuple[int, int], ...], amounts: Amounts) -> float:
+        """Speed of a gang on its nodes, pairs (node, GPUs): that of its slowest worker."""
+        return min(
+            self.at(cpus / gpus, memory_gb / gpus)
+            for (_, gpus), (cpus, memory_gb) in zip(pieces, amounts, strict=True)
+        )
+
     def _keep(self, name: str, values: NDArray[np.float64]) -> None:
         values.flags.writeable = False
         object.__setattr__(self, name, values)
@@ -105,6 +112,16 @@ class Profile:
 
 Amounts = tuple[tuple[float, float], ...]
 """CPUs and memory [GB] of a gang on its nodes, one pair for each of its pieces."""
+
+
+def together(one: Amounts, other: Amounts) -> Amounts:
+    """Sum of what two gangs hold on the same nodes."""
+    return tuple((a + c, b + d) for (a, b), (c, d) in zip(one, other, strict=True))
+
+
+def shared_out(share: tuple[float, float], pieces: tuple[tuple[int, int], ...]) -> Amounts:
+    """Amounts of a gang on its nodes, pairs (node, GPUs), that has so much for each GPU."""
+    return tuple((share[0] * gpus, share[1] * gpus) for _, gpus in pieces)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +173,7 @@ class Sensitivity:
 
     def speed(self, job: int, pieces: tuple[tuple[int, int], ...], amounts: Amounts) -> float:
         """Speed of a job that holds these GPUs with these CPUs and this memory."""
-        profile = self.profile_of(job)
-        return min(
-            profile.at(cpus / gpus, memory_gb / gpus)
-            for (_, gpus), (cpus, memory_gb) in zip(pieces, amounts, strict=True)
-        )
+        return self.profile_of(job).of(pieces, amounts)
 
     def select(self, keep: NDArray[np.bool_]) -> Sensitivity:
         """The same for some of the jobs."""

@@ -70,7 +70,7 @@ class SharedRuns:
     kind : ndarray of int, shape (n,)
         Row of each job in the rates.
     gpus, work : ndarray, shape (n,)
-        Gang sizes, and work in the units of the rates.
+        Gang sizes, and work in the units of the rates; of jobs with graphs their shortest run times [s].
     alone_s : ndarray, shape (n, types)
         Run time of each job alone [s], infinite where it cannot run.
     """
@@ -110,6 +110,10 @@ class SharedRuns:
         """One entry of :meth:`run_s`, faster than an array of one where many are asked for."""
         return _one_run_s(self.rates, self._lists, job, partner, gpu_type)
 
+    def one_rate(self, job: int, partner: int, gpu_type: int) -> float:
+        """Rate of a job beside a partner on a GPU type; 0 if the two cannot share."""
+        return _one_rate(self.rates, self._lists, job, partner, gpu_type)
+
     def can_share(self, job: int, partner: int, gpu_type: int) -> bool:
         """True if the two have a run time together on this type; for columns that change."""
         columns = self.kind, self.gpus, self.work, self.alone_s
@@ -136,16 +140,26 @@ class SharedRuns:
         return np.asarray(self.work[job][:, None] / times)
 
 
+def _one_rate(
+    rates: SharingRates, columns: tuple[Any, ...], job: int, partner: int, gpu_type: int
+) -> float:
+    kind, gpus, _, alone_s = columns
+    table = rates.lists[gpu_type]
+    mine: float = table[kind[job]][kind[partner]]
+    theirs: float = table[kind[partner]][kind[job]]
+    if not (mine > 0 and theirs > 0 and gpus[job] == gpus[partner] and job != partner):
+        return 0.0
+    if math.inf in (alone_s[job][gpu_type], alone_s[partner][gpu_type]):
+        return 0.0
+    return mine
+
+
 def _one_run_s(
     rates: SharingRates, columns: tuple[Any, ...], job: int, partner: int, gpu_type: int
 ) -> float:
-    kind, gpus, work, alone_s = columns
-    table = rates.lists[gpu_type]
-    mine, theirs = table[kind[job]][kind[partner]], table[kind[partner]][kind[job]]
-    if not (mine > 0 and theirs > 0 and gpus[job] == gpus[partner] and job != partner):
+    rate = _one_rate(rates, columns, job, partner, gpu_type)
+    if not rate:
         return math.inf
-    if math.inf in (alone_s[job][gpu_type], alone_s[partner][gpu_type]):
-        return math.inf
-    time_s = float(work[job]) / mine
+    time_s = float(columns[2][job]) / rate
     # The limit itself is allowed, as in the array.
     return max(ceil_time(time_s) if time_s != MAX_TIME_S else time_s, TICK_S)

@@ -67,6 +67,16 @@ class Throughputs:
         """Rates of two kinds that share GPUs of a type, or None if they were not measured."""
         return self.pairs.get((gpu_type, first, second))
 
+    def expect_relative(self) -> None:
+        """Raise :class:`InputError` if a kind that runs alone in the table has another rate there than 1."""
+        for (model, gpus), rates in self.alone.items():
+            for gpu_type, rate in zip(self.gpu_types, rates, strict=True):
+                if rate not in (0.0, 1.0):
+                    raise InputError(
+                        f"{self.source}: {model!r} on {gpus} GPUs has rate {rate!r} alone on {gpu_type!r}, expected 1: "
+                        "how fast jobs with graphs are alone their graphs say, and rates of pairs are against that"
+                    )
+
 
 def load_throughputs(path: str | Path) -> Throughputs:
     """Read a table in either format.

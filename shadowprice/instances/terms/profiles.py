@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
-from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity
+from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity, shared_out
 from shadowprice.instances.terms.term import Fields, Pieces, SpeedFactor, Told
 
 
@@ -67,8 +67,7 @@ class ProfilesTerm(SpeedFactor):
         return self._sensitivity.speed(job, pieces, held)
 
     def _of_default(self, job: int, pieces: Pieces) -> Amounts:
-        cpus, memory_gb = self._default[job]
-        return tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
+        return shared_out(self._default[job], pieces)
 
     def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
         """CPUs and memory [GB] of each row."""

@@ -228,17 +228,17 @@ class GangSchedule:
     def hold(self, run: Record, held: Held, more: Record) -> None:
         """Count what a run holds, beyond plain gangs."""
         j, end, pieces = run["job"], run["end"], run["pieces"]
+        taken: list[tuple[Any, int]] = list(held)
         if "partner" in run:
-            alone = "beside" not in more or "profile" in more
-            need(not alone, f"job {j} has a partner, and no speed beside one")
+            need("beside" in more, f"job {j} has a partner, and no speed beside one")
             here, other = (run["start"], end, held), whole(run["partner"], "partner")
             if (other, j) in self.waiting:
                 same = self.waiting.pop((other, j)) == here
                 need(same, f"jobs {j} and {other} do not hold the same")
-                return
-            need(other != j, f"job {j} is its own partner")
-            self.waiting[j, other] = here
-        taken: list[tuple[Any, int]] = list(held)
+                taken = []  # Whoever of two holds a GPU, it counts once.
+            else:
+                need(other != j, f"job {j} is its own partner")
+                self.waiting[j, other] = here
         if "part" in more:
             number = whole(pieces[0][entry(more, "part")], "GPU")
             need(number < self.given.size[pieces[0][0]], f"job {j} holds GPU {number} of a node")
@@ -255,7 +255,7 @@ class GangSchedule:
     def stays(self, j: int, job: Begun, run: Record, held: Held) -> bool:
         """True if a job goes on, on GPUs that it held, while its partner or its CPUs change."""
         before = job.changes
-        job.changes = "partner" in run or "profile" in self.given.more.get(j, ())
+        job.changes = "partner" in run or bool(self.given.cells)
         on = bool(job.end) and run["start"] == job.end and held == job.held
         on = on and (job.changes or before)
         said = run.get("goes_on", on)
@@ -286,14 +286,15 @@ class GangSchedule:
     def pace(self, j: int, run: Record, more: Record | None) -> int:
         """Ticks that all of the job would take as a run goes."""
         given, pieces = self.given, run["pieces"]
+        kinds = {given.type_of[piece[0]] for piece in pieces}
         if more is not None and "graph" in more:
             at = entry(more, "graph")
             rows = tuple(sorted(tuple(whole(n, "replicas") for n in piece[at]) for piece in pieces))
             fine = all(sum(piece[at]) == piece[1] for piece in pieces)
             need(fine, f"job {j} has not a replica on each of its GPUs")
             ticks = given.graphs[more["graph"]].ticks(more["work"], rows)
-            return slower(ticks, self.fed(pieces, more)) if "profile" in more else ticks
-        kinds = {given.type_of[piece[0]] for piece in pieces}
+            beside = min(self.beside(j, run["partner"], kinds)) if "partner" in run else 1.0
+            return slower(ticks, beside, self.fed(pieces, more) if "profile" in more else 1.0)
         times: list[int] = [given.times[j][kind] for kind in kinds]
         need(all(times), f"job {j} cannot run on node {pieces[0][0]} or another of its nodes")
         if more is None:
@@ -318,8 +319,8 @@ class GangSchedule:
         slowest: float = min(cells[whole(piece[at], "row of a profile")][2] for piece in pieces)
         return slowest
 
-    def beside(self, j: int, partner: int, kinds: set[int]) -> list[int]:
-        """Ticks of a job beside another, on types of GPUs."""
+    def beside(self, j: int, partner: int, kinds: set[int]) -> list[Any]:
+        """Ticks of a job beside another, on types of GPUs; with a graph its speeds against that alone."""
         given, found = self.given, []
         need(partner < len(self.ends), f"job {j} is beside job {partner}, which there is not")
         need(given.gang[j] == given.gang[partner], f"job {j} is beside another gang")
@@ -328,7 +329,8 @@ class GangSchedule:
             mine, theirs = given.more.get(one, {}), given.more.get(other, {})
             rows = [mine.get("beside", {}).get(names[kind], {}) for kind in kinds]
             found = [row.get(str(theirs.get("sort")), 0) for row in rows]
-            fine = all(found) and all(given.times[one][kind] for kind in kinds)
+            able = "graph" in mine or all(given.times[one][kind] for kind in kinds)
+            fine = all(found) and able
             need(fine, f"jobs {j} and {partner} cannot share these GPUs")
         return found
 

@@ -279,13 +279,18 @@ class GivenInstance:
                 for other, ticks in times.items():
                     fine = str(whole(int(other), "sort of a partner")) == other
                     need(fine, f"{which} runs beside {other!r:.80}")
-                    exact_run(whole(ticks, f"run time of {which}", 1), which)
+                    if "graph" in more:
+                        times[other] = double(ticks, f"speed of {which} beside another")
+                        need(times[other] > 0, f"{which} has no speed beside another")
+                    else:
+                        exact_run(whole(ticks, f"run time of {which}", 1), which)
         need(
             ("graph" in more) == ("work" in more), f"{which} has a graph or work without the other"
         )
         if "graph" in more:
             more["work"] = double(more["work"], f"work of {which}")
-            fine = more.keys() <= {"graph", "work", "profile", "part"} and not any(self.times[j])
+            with_graph = {"graph", "work", "profile", "part", "sort", "beside"}
+            fine = more.keys() <= with_graph and not any(self.times[j])
             need(fine, f"{which} has a graph and other speeds")
         if self.copies or "steps" in more or "rate" in more:
             whole(more["steps"], f"steps of {which}", 1)
@@ -335,30 +340,34 @@ class GivenInstance:
             need(any(times), f"job {j} can run nowhere")
             shortest = min(ticks for ticks in times if ticks)
             return shortest, gang * shortest
-        if "graph" in more:
-            shortest = self.fastest(j, self.graphs[more["graph"]].ticks(more["work"], ()))
-            return shortest, gang * shortest
         if "steps" in more:
             return self.least_of_copies(more)
-        need(any(times), f"job {j} can run nowhere")
-        plain = min(ticks for ticks in times if ticks)
-        area = self.area_of(j, plain)
-        beside = [ticks for row in more.get("beside", {}).values() for ticks in row.values()]
+        if "graph" in more:
+            plain = self.graphs[more["graph"]].ticks(more["work"], ())
+            shortest = self.fastest(j, plain)
+            area = gang * shortest
+        else:
+            need(any(times), f"job {j} can run nowhere")
+            plain = min(ticks for ticks in times if ticks)
+            area, shortest = self.area_of(j, plain), self.fastest(j, plain)
         for kind, row in more.get("beside", {}).items():
-            for other, ticks in row.items():
-                share = max(Fraction(area, w * t) for w, t in self.by_width(j, ticks))
+            for other, each in row.items():
+                both = (plain, each) if "graph" in more else (each, 1.0)
+                found = list(self.by_width(j, *both))
+                shortest = min(shortest, *(t for _, t in found))
+                share = max(Fraction(area, w * t) for w, t in found)
                 key = (kind, more["sort"], int(other))
                 self.shares[key] = max(self.shares.get(key, share), share)
-        return min(t for _, t in self.by_width(j, min([plain, *beside]))), area
+        return shortest, area
 
-    def by_width(self, j: int, ticks: int) -> Iterator[tuple[int, int]]:
+    def by_width(self, j: int, ticks: int, speed: float = 1.0) -> Iterator[tuple[int, int]]:
         """Widths that a job may have, and ticks of all of it on so many GPUs under the best of conditions."""
         more = self.more[j]
         speeds = self.speeds[more["widths"]] if "widths" in more else [1.0]
         best = self.best_of[more["profile"]] if "profile" in more else 1.0
         self.effort.spend(len(speeds))
-        for width, speed in enumerate(speeds, self.gang[j]):
-            yield width, slower(ticks, best, speed)
+        for width, wider in enumerate(speeds, self.gang[j]):
+            yield width, slower(ticks, speed, best, wider)
 
     def by_any_width(self, j: int) -> Iterable[tuple[int, int]]:
         """Widths of a gang, and ticks of all of it on so many GPUs of the best type under the best of conditions."""

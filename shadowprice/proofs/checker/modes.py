@@ -181,8 +181,8 @@ def pair_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
     """
     alike = all("sort" in given.more.get(j, ()) for j in range(len(jobs.gang)))
     need(alike, "pairs: no two jobs may share GPUs")
-    parts = any("part" in more for more in given.more.values())
-    need(not parts, "pairs: jobs hold parts of GPUs")
+    other = any(more.keys() & {"part", "graph"} for more in given.more.values())
+    need(not other, "pairs: jobs hold parts of GPUs or have graphs")
     names, shares, time = list(given.types), PairShares(), []
     for j, times in enumerate(given.times):
         beside = given.more[j]["beside"]

@@ -263,13 +263,22 @@ class MappedRuns:
         and what is wrong.
     iteration_s : ndarray, shape (runs,)
         alpha of every run [s]; only where there is no fault.
+    speed : ndarray, shape (runs,)
+        Speed of every run beside its partner, 1 alone.
     """
 
     def __init__(self, graphs: JobGraphs, schedule: Schedule, runs: Runs) -> None:
         self._graphs = graphs
         self._rows: dict[tuple[int, ...], int] = {}
         self.iteration_s: NDArray[np.float64] = np.zeros(0)
+        self.speed: NDArray[np.float64] = np.ones(len(runs.row))
         self.fault = self._gather(schedule, runs) or self._time(schedule, runs)
+
+    def share(self, runs: Runs, rows: NDArray[np.int64], rates: NDArray[np.float64]) -> None:
+        """Take note of rows that have partners, and of their speeds beside these: a run has the least of its rows."""
+        speed = np.ones(len(runs.order))
+        speed[rows] = rates
+        self.speed = np.minimum.reduceat(speed[runs.order], runs.first)
 
     def _gather(self, schedule: Schedule, runs: Runs) -> tuple[int, str] | None:
         """Number the different rows; the first one that cannot be."""

@@ -110,6 +110,10 @@ class AmountsBeside:
         """CPUs and memory [GB] that a job asks for with so many GPUs, and is to be given at least."""
         return 0.0, 0.0
 
+    def enough(self, job: int, pieces: Pieces, amounts: Amounts) -> bool:
+        """True if these are no less than a job asks for on these GPUs."""
+        return True
+
     def adjust(self, job: int, pieces: Pieces, amounts: Amounts) -> None:
         """Count other amounts of a run that goes on, free or not."""
 
@@ -218,14 +222,23 @@ class CpusAndMemory(Resource, AmountsBeside):
                 for (node, gpus), held in zip(pieces, amounts, strict=True)
             }
 
+    def enough(self, job: int, pieces: Pieces, amounts: Amounts) -> bool:
+        """True if these are no less than a job asks for on these GPUs, to a millionth."""
+        held = zip(pieces, amounts, strict=True)
+        return all(self._suffices(job, gpus, given) for (_, gpus), given in held)
+
+    def _suffices(self, job: int, gpus: int, given: tuple[float, float]) -> bool:
+        asked = in_millionths(self.least(job, gpus))
+        return all(mine >= least for mine, least in zip(in_millionths(given), asked, strict=True))
+
     def _grant(self, job: int, gpus: int, given: tuple[float, float]) -> HeldAmounts:
-        held, least = in_millionths(given), self.least(job, gpus)
-        if any(mine < asked for mine, asked in zip(held, in_millionths(least), strict=True)):
+        if not self._suffices(job, gpus, given):
+            least = self.least(job, gpus)
             raise PolicyError(
                 f"job {job} is given {given[0]:g} CPUs and {given[1]:g} GB on {gpus} GPUs, expected at least "
                 f"{least[0]:g} CPUs and {least[1]:g} GB, for which it asks"
             )
-        return held
+        return in_millionths(given)
 
     def least(self, job: int, gpus: int) -> tuple[float, float]:
         """CPUs and memory [GB] that a job asks for with so many GPUs, and is to be given at least."""

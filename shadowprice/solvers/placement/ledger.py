@@ -189,6 +189,7 @@ class ResourceLedger(Allocator):
         """Free what a job holds beside GPUs that its partner has to itself from now on."""
         for each in self._resources:
             each.part(job, partner, pieces)
+        self.beside.give(job, pieces, None)
 
     def crowded(self, job: int, pieces: Pieces, begun: Mapping[int, Pieces]) -> bool:
         """True if more is held than may be where a job is counted and one of these runs begins."""

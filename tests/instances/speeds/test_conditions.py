@@ -25,7 +25,6 @@ from shadowprice.instances.speeds.conditions import (
     fewest_nodes,
 )
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
-from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.spread import SpreadTerm
 from shadowprice.instances.terms.term import NO_FIELDS
 from shadowprice.instances.terms.widths import WidthsTerm
@@ -202,13 +201,6 @@ def test_conditions_that_do_not_belong_are_refused():
     wide = Elasticity(np.array([1]), np.array([1.0]))
     with pytest.raises(InputError, match="no less than its gang"):
         Instance(CLUSTER, workload, conditions=Conditions(elasticity=wide))
-    with pytest.raises(InputError, match="expected one of the two"):
-        Instance(
-            CLUSTER,
-            workload,
-            pair_throughputs=Throughputs(("gpu",), {}, {}, "t"),
-            conditions=Conditions(profiles),
-        )
     with pytest.raises(InputError, match="none is given"):
         Conditions()
     with pytest.raises(InputError, match="expected 0 < s <= 1"):

@@ -13,6 +13,7 @@ from support.small_certificates import (
     PARTS,
     certificate,
     job,
+    least,
     node,
     run,
 )
@@ -84,7 +85,15 @@ GRAPH = [
     {"kind": "graph", "graph": 0, "microbatches": 1, "stages": [[5, 1, 0, 0]], "links": []},
 ]
 graphs = of(*GRAPH, *(node(k, 3) for k in range(3)), job(0, {}, 5, graph=0, work=1))
-
+ONE_STAGE = [GRAPH[0], GRAPH[1] | {"stages": [[1, 1, 0, 0]]}]
+MAPPED = {"graph": 0, "work": 1, "sort": 0, "beside": {"a": {"0": "1/2"}}}
+pairs_of_graphs = of(*ONE_STAGE, node(0, 1), *(job(j, {}, **MAPPED) for j in range(2)), about=PAIRS)
+pairs_of_fed = of(
+    node(0, 1, cpus=900, memory=400),
+    PROFILE,
+    *(job(j, 10, profile=0, **ALONE[0]) for j in range(2)),
+    about=PAIRS,
+)
 TENANTS = [{"kind": "quota", "quota": k, "periods": [[0, 1], [50, 2]]} for k in range(2)]
 quotas = of(
     node(0, 3),
@@ -385,6 +394,18 @@ CASES = {
         [run(0, 0, SECOND, [0, 2, [2]], [1, 2, [2]], [2, 1, [1]])],
         [run(0, 0, SECOND, [0, 1, [2]], [1, 3, [2]], [2, 1, [1]])],
         "has not a replica on each of its GPUs",
+    ),
+    "two with graphs are slower beside each other": (
+        pairs_of_graphs,
+        [run(j, 0, 2 * SECOND, [0, 1, [1]], partner=1 - j) for j in range(2)],
+        [run(j, 0, SECOND, [0, 1, [1]], partner=1 - j) for j in range(2)],
+        f"{SECOND} ticks short",
+    ),
+    "two that share have CPUs of their own": (
+        pairs_of_fed,
+        [run(j, 0, 16, [0, 1, 1], partner=1 - j) for j in range(2)],
+        [run(j, 0, 8, [0, 1, 0], partner=1 - j) for j in range(2)],
+        "node 0: 1000 thousandths of cpus held, it has 900",
     ),
     "a graph has all its replicas": (
         graphs,
@@ -852,6 +873,11 @@ def down(since, until, number=0):
         ([node(0, 1), *GRAPH, job(0, {}, 5, work=1)], {}, "graph or work without the other"),
         ([node(0, 1), *GRAPH, job(0, 9, 5, graph=0, work=1)], {}, "a graph and other speeds"),
         (
+            [node(0, 1), *ONE_STAGE, job(0, {}, **{**MAPPED, "beside": {"a": {"0": 0}}})],
+            {},
+            "job 0 has no speed beside another",
+        ),
+        (
             [node(0, 1), *GRAPH, job(0, {}, 5, graph=0, work=1, spread=1)],
             {},
             "a graph and other speeds",
@@ -891,3 +917,11 @@ def test_a_node_that_fails_twice_is_down_twice():
     for start in (0, 19, 21, 35):
         with pytest.raises(Rejected, match=r"on node 0, which is down|ticks short"):
             check(certificate(*given, run(0, start, start + 10), about=about))
+
+
+def test_bounds_of_pairs_are_not_of_jobs_with_graphs():
+    runs = [run(j, 0, 2 * SECOND, [0, 1, [1]], partner=1 - j) for j in range(2)]
+    jobs = [job(j, {}, **MAPPED) for j in range(2)]
+    bound = {**least("priced-fluid-of-pairs", None, [1]), "rows": []}
+    with pytest.raises(Rejected, match="pairs: jobs hold parts of GPUs or have graphs"):
+        check(certificate(*ONE_STAGE, node(0, 1), *jobs, *runs, bound, about=PAIRS))

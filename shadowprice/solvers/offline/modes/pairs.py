@@ -36,6 +36,7 @@ KNOWS = frozenset(
         Feature.TYPES,  # are the modes
         Feature.CHARGES,  # only restrict
         Feature.SHARING,  # by parts of each kind
+        Feature.PROFILES,  # the fastest counts
         Feature.SPREAD,  # makes no run faster
         Feature.WIDTHS,  # who holds more GPUs is faster by no more than in proportion
         Feature.FAILURES,  # what is lost is done again
