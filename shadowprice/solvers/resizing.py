@@ -22,7 +22,7 @@ def available_gpus(state: State) -> int:
 
 
 def resized(state: State, wanted: Mapping[int, int]) -> Decision:
-    """Stop those whose width changes, then start those that wait, the widest first.
+    """Stop those whose width changes, then start those that wait, the widest first, where there is room.
 
     O(L log L + starts x nodes) for L live jobs.
 
@@ -38,7 +38,11 @@ def resized(state: State, wanted: Mapping[int, int]) -> Decision:
     starts = [job for job in (*state.waiting, *decision.stops) if wanted[job]]
     free = state.free_gpus_by_node()
     for job in sorted(starts, key=lambda job: (-wanted[job], job)):
-        decision.start_at(job, _place(free, wanted[job]))
+        if not decision.start_at(job, _place(free, wanted[job])):
+            # CPUs or memory lack for so many GPUs: who runs goes on as it is, who waits begins with its gang.
+            if job not in decision.stops or not decision.resume_in_place(job):
+                decision.start(job)
+            free = state.free_gpus_by_node()
     return decision
 
 

@@ -110,3 +110,15 @@ def test_speed_ups_are_told_to_those_who_declare_them() -> None:
 def test_without_growth_it_is_the_narrowest_first() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0, 1], gpus=[2, 1, 1], work=[3, 4, 2])
     assert sp.simulate(jobs, "1x2", "lpf").end_s.tolist() == [7, 4, 3]
+
+
+@pytest.mark.parametrize("name", ["hesrpt", "lpf"])
+def test_who_has_no_room_for_its_width_goes_on_or_has_its_gang(name: str) -> None:
+    """Job 0 has the memory for two GPUs of a node, and wants four: alone it would wait for ever."""
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0, 0], gpus=1, work=[30, 22], model="m", memory_gb=[100, 0]
+    )
+    cluster = sp.Cluster.parse("1x4+16cpu+256gb,1x4+16cpu+256gb")
+    schedule = sp.simulate(jobs, cluster, name, sp.Semantics(growth=Growth(4, 0.9))).schedule
+    assert sorted(zip(schedule.job, schedule.gpus, strict=True)) == [(0, 1), (1, 4)]
+    assert schedule.start_s.tolist() == [0.0, 0.0]
