@@ -19,7 +19,7 @@ from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import Run, policy_name, settle
-from shadowprice.analysis.simulate import carry_out, carry_out_until
+from shadowprice.analysis.simulate import carry_out, carry_out_until, ending
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import RunsItself
@@ -29,6 +29,7 @@ from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.classic import hesrpt
@@ -290,7 +291,7 @@ class Comparison:
 
 
 def compare(
-    workload: Workload,
+    workload: Workload | EndlessWorkload,
     cluster: Cluster | str | Path,
     policies: Sequence[str | Policy] = ("fifo", "srtf", "las2d", "gittins2d"),
     objective: Objective | str = Objective.FLOW,
@@ -314,6 +315,8 @@ def compare(
 
     Parameters
     ----------
+    workload : Workload or EndlessWorkload
+        The jobs; without end only with a window of jobs (``semantics.until_complete``).
     policies : sequence of str or Policy
         Names, with parameters after a colon, or policies of your own.
     budget_s : float
@@ -340,16 +343,17 @@ def compare(
             "for total utility there is compare_utility, or --objective utility"
         ) from None
     given = by_name(policies)
+    window = None if semantics is None else semantics.until_complete
     runs: dict[str, Run] = {}
     outcomes: dict[str, Outcome] = {}
     for number, (name, policy) in enumerate(given.items(), 1):
         progress(f"simulating {name}, policy {number} of {len(given)}")
-        run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
-        run = replace(run, name=name)
-        expect_bounded(run)
-        window = run.instance.until_complete
         try:
             if window is None:
+                jobs = ending(workload)
+                run = settle(jobs, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+                run = replace(run, name=name)
+                expect_bounded(run)
                 outcomes[name] = carry_out(run, watch)
             else:
                 run, outcomes[name] = carry_out_until(
@@ -357,6 +361,7 @@ def compare(
                     drop_infeasible=drop_infeasible,
                     name=name,
                 )
+                expect_bounded(run)
         except KeyboardInterrupt:
             if not (keep_finished and outcomes):
                 raise

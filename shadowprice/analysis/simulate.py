@@ -96,13 +96,24 @@ def simulate(
         return carry_out_until(
             workload, cluster, policy, semantics, window, drop_infeasible=drop_infeasible
         )[1]
+    run = settle(ending(workload), cluster, policy, semantics, drop_infeasible=drop_infeasible)
+    return carry_out(run, watch)
+
+
+def ending(workload: Workload | EndlessWorkload) -> Workload:
+    """The workload, if it has an end.
+
+    Raises
+    ------
+    InputError
+        Else: a run of it has to end with a window of jobs.
+    """
     if isinstance(workload, EndlessWorkload):
         raise InputError(
             f"{workload.source}: never ends, expected a window of jobs whose completion ends the run "
             "(--with window; until_complete of Semantics)"
         )
-    run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
-    return carry_out(run, watch)
+    return workload
 
 
 def carry_out(run: Run, watch: Watch | None = None) -> Outcome:

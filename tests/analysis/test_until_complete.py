@@ -223,7 +223,20 @@ def test_a_window_is_compared_with_what_its_jobs_cost_at_least() -> None:
     assert [row.cost_s for row in found.rows] == [50.0 + 109.0 + 118.0, 10.0 + 60.0 + 139.0]
     assert "schedules, counting jobs 0 to 2 alone" in found.rows[0].sentence()
     assert found.rows[0].to_dict()["window"] == "0:3"
-    assert "until" not in found.rows[0].sentence()
+
+
+def test_jobs_without_end_are_compared_until_a_window_is_complete() -> None:
+    jobs = sp.endless("gavel-published", seed=1, jobs_per_hour=0.4)
+    until = sp.Semantics(until_complete=sp.JobWindow(10, 20))
+    found = sp.compare(jobs, "2x8", ["fifo", "srtf"], "flow", until, budget_s=0.0)
+    assert len(found.histories) == 1
+    for row in found.rows:
+        assert row.certified
+        run = sp.simulate(jobs, "2x8", row.policy, until)
+        assert row.cost_s == pytest.approx(run.jct_s[10:20].sum())
+        assert row.ratio >= 1.0
+    with pytest.raises(InputError, match="never ends, expected a window of jobs"):
+        sp.compare(jobs, "2x8", ["fifo"])
 
 
 def test_the_command_line(tmp_path: Path) -> None:
