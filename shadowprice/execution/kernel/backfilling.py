@@ -6,6 +6,7 @@ import numpy as np
 
 from shadowprice.execution.kernel.arrays import NOBODY, Arrays
 from shadowprice.execution.kernel.compiling import apart, inlined
+from shadowprice.execution.kernel.keys import left_s
 from shadowprice.execution.kernel.placing import take
 from shadowprice.execution.kernel.running import drop_ended, sort_listed
 from shadowprice.execution.kernel.starting import start
@@ -21,7 +22,7 @@ def backfill(key: Measure, level: Measure, next_step_s: Measure, table: Table, a
     head = run.head
     while head != NOBODY:
         following = a.jobs[head].after
-        first = take(a, a.jobs[head].gpus)
+        first = take(a, head)
         if first == NOBODY:
             break
         start(key, level, next_step_s, table, a, head, first)
@@ -41,7 +42,7 @@ def backfill(key: Measure, level: Measure, next_step_s: Measure, table: Table, a
         if job == NOBODY:
             return
         it, size = a.jobs[job], a.sizes[a.jobs[job].size]
-        first = take(a, it.gpus)
+        first = take(a, job)
         if first == NOBODY:
             size.refused = run.decisions
         else:
@@ -79,12 +80,13 @@ def _first_in_time(a: Arrays, spare: int, slack_s: float) -> int:
 def _reservation(a: Arrays, gpus: int) -> tuple[float, int]:
     """Earliest start of a gang that does not fit now [s], and the GPUs it will leave free then."""
     run = a.run[0]
-    if run.charges:
-        # Overhead that is owed counts for nothing here, so that the order is not that of the ends.
+    if run.charges or run.typed:
+        # Overhead that is owed counts for nothing here, and time left is that on the fastest type.
         drop_ended(a)
         for k in range(run.listed):
             it = a.jobs[a.listed[k]]
-            it.key = run.now_s + (it.left_s - max(run.now_s - it.progress_from_s, 0.0))
+            ran_s = max(run.now_s - it.progress_from_s, 0.0)
+            it.key = run.now_s + left_s(a, a.listed[k], ran_s)
         sort_listed(a, run.listed_from, run.listed)
     while run.listed_from < run.listed and not a.jobs[a.listed[run.listed_from]].running:
         run.listed_from += 1
@@ -105,4 +107,5 @@ def _reservation(a: Arrays, gpus: int) -> tuple[float, int]:
 @inlined
 def _end_of(a: Arrays, job: int) -> float:
     """End of a running job as a reservation sees it [s]."""
-    return a.jobs[job].key if a.run[0].charges else a.jobs[job].end_s
+    by_key = a.run[0].charges or a.run[0].typed
+    return a.jobs[job].key if by_key else a.jobs[job].end_s

@@ -38,28 +38,28 @@ def serve_filling(
     last = _take_rest_out(key, level, table, a)
     chosen, stopped = choose_one_by_one(a, chosen, first, last, left)
     for k in range(stopped):
-        give_back(a, a.jobs[a.stopped[k]].pieces)
+        give_back(a, a.decided[k].stopped)
     refused = start_chosen(key, level, next_step_s, table, a, chosen)
     if run.placement == CONSOLIDATE and (stopped or refused):
         still, passed = _fill_of_prefix(key, level, next_step_s, table, a, first, passed)
         stopped = fill(key, level, next_step_s, table, a, first, stopped, still)
     # Of one gang size, refused jobs come before those that did not fit, and both before all that wait.
     for k in range(passed - 1, -1, -1):
-        push_refused(a, a.passed[k])
+        push_refused(a, a.decided[k].passed)
     for k in range(refused - 1, -1, -1):
-        push_refused(a, a.chosen[k])
+        push_refused(a, a.decided[k].chosen)
     for k in range(stopped):
-        stop(a, a.stopped[k])
-        set_key(key, level, table, a, a.stopped[k])
-        push(a, a.stopped[k])
+        stop(a, a.decided[k].stopped)
+        set_key(key, level, table, a, a.decided[k].stopped)
+        push(a, a.decided[k].stopped)
 
 
 @inlined
 def _pull_prefix(key: Measure, level: Measure, table: Table, a: Arrays) -> int:
     """Find the least prefix of the order that asks for all GPUs, or all live jobs.
 
-    Its waiting jobs leave the queue for ``a.chosen``, in order; returns how many they are. Of the running
-    jobs of each gang size it has the first ``split``.
+    Its waiting jobs leave the queue for those chosen, in order; returns how many they are. Of the running jobs
+    of each gang size it has the first ``split``.
     """
     run, pulled, gpus = a.run[0], 0, 0
     for k in range(len(a.sizes)):
@@ -77,7 +77,7 @@ def _pull_prefix(key: Measure, level: Measure, table: Table, a: Arrays) -> int:
             _cut(key, level, table, a, gpus - run.total_gpus)
             return pulled
         pop(a, waiting)
-        a.chosen[pulled] = waiting
+        a.decided[pulled].chosen = waiting
         pulled += 1
         gpus += a.jobs[waiting].gpus
     return pulled
@@ -111,19 +111,19 @@ def _last_running(key: Measure, level: Measure, table: Table, a: Arrays, in_pref
 
 @inlined
 def _group(a: Arrays, pulled: int) -> None:
-    """Bring so many jobs of ``a.chosen`` to ``a.passed``, widest first; ``pulled`` of a size is where it ends."""
+    """Bring so many chosen jobs to ``passed``, widest first; ``pulled`` of a size is where it ends."""
     for k in range(len(a.sizes)):
         a.sizes[k].pulled = 0
     for k in range(pulled):
-        a.sizes[a.jobs[a.chosen[k]].size].pulled += 1
+        a.sizes[a.jobs[a.decided[k].chosen].size].pulled += 1
     place = 0
     for k in range(len(a.sizes) - 1, -1, -1):
         count = a.sizes[k].pulled
         a.sizes[k].pulled = place
         place += count
     for k in range(pulled):
-        size = a.sizes[a.jobs[a.chosen[k]].size]
-        a.passed[size.pulled] = a.chosen[k]
+        size = a.sizes[a.jobs[a.decided[k].chosen].size]
+        a.decided[size.pulled].passed = a.decided[k].chosen
         size.pulled += 1
 
 
@@ -134,7 +134,7 @@ def _choose_of_prefix(
     """Jobs of the prefix that fit by count, widest first.
 
     Returns how many waiting ones do, how many do not, how many running ones do not, and the GPUs
-    left. The running ones go to ``a.stopped``; ``split`` is how many of the others there are.
+    left. The running ones go to ``stopped``; ``split`` is how many of the others there are.
     """
     left, chosen, passed, stopped, begin = a.run[0].total_gpus, 0, 0, 0, 0
     for k in range(len(a.sizes) - 1, -1, -1):
@@ -146,19 +146,21 @@ def _choose_of_prefix(
             if runs:
                 other = a.listed[size.listed + runs - 1]
                 bring_up_to_date(key, level, table, a, other)
-            if waits > begin and (other == NOBODY or comes_first(a, other, a.passed[waits - 1])):
+            if waits > begin and (
+                other == NOBODY or comes_first(a, other, a.decided[waits - 1].passed)
+            ):
                 waits -= 1
             else:
                 runs -= 1
         left -= (waits - begin + runs) * size.gpus
         for place in range(begin, waits):
-            a.chosen[chosen] = a.passed[place]
+            a.decided[chosen].chosen = a.decided[place].passed
             chosen += 1
         for place in range(waits, end):
-            a.passed[passed] = a.passed[place]
+            a.decided[passed].passed = a.decided[place].passed
             passed += 1
         for place in range(runs, size.split):
-            a.stopped[stopped] = a.listed[size.listed + place]
+            a.decided[stopped].stopped = a.listed[size.listed + place]
             stopped += 1
         for place in range(size.split, size.running):
             a.listed[size.listed + place - size.split + runs] = a.listed[size.listed + place]
@@ -199,25 +201,25 @@ def _fill_of_prefix(
     run, k, n = a.run[0], 0, 0
     still, waits = int64(0), 0
     while k < stopped or n < passed:
-        runs = n == passed or (k < stopped and _wider(a, a.stopped[k], a.passed[n]))
-        job = a.stopped[k] if runs else a.passed[n]
+        runs = n == passed or (k < stopped and _wider(a, a.decided[k].stopped, a.decided[n].passed))
+        job = a.decided[k].stopped if runs else a.decided[n].passed
         size = a.sizes[a.jobs[job].size]
         if runs:
             k += 1
-            if size.gpus <= run.free_gpus and take_again(a, a.jobs[job].pieces):
+            if size.gpus <= run.free_gpus and take_again(a, job):
                 list_running(key, level, table, a, job)
             else:
-                a.stopped[still] = job
+                a.decided[still].stopped = job
                 still += 1
             continue
         n += 1
         first = NOBODY
         if size.refused != run.decisions:
-            first = take(a, size.gpus)
+            first = take(a, job)
             if first == NOBODY:
                 size.refused = run.decisions
         if first == NOBODY:
-            a.passed[waits] = job
+            a.decided[waits].passed = job
             waits += 1
         else:
             start(key, level, next_step_s, table, a, job, first)

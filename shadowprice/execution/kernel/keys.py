@@ -7,7 +7,7 @@ from numba import int64
 
 from shadowprice.execution.kernel.arrays import NOBODY, Arrays
 from shadowprice.execution.kernel.compiling import apart, inlined
-from shadowprice.execution.kernel.running import insert_at, sort_listed, unlist
+from shadowprice.execution.kernel.running import append, insert_at, sort_listed, unlist
 from shadowprice.execution.kernel.waiting import comes_first
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.solvers.index_policy import IndexedJob, Measure, Table
@@ -25,10 +25,20 @@ def indexed(a: Arrays, job: int) -> IndexedJob:
         it.arrival_s,
         it.weight,
         it.processing_s if run.told else np.nan,
-        it.left_s - ran_s if run.told else np.nan,
+        left_s(a, job, ran_s) if run.told else np.nan,
         it.attained_s + ran_s,
         it.first_start_s,
     )
+
+
+@inlined
+def left_s(a: Arrays, job: int, ran_s: float) -> float:
+    """Time left of a job whose present run has made progress for some time, on its fastest type [s]."""
+    it = a.jobs[job]
+    if len(a.limits) and a.run[0].typed and it.running:
+        pool = a.nodes[a.pieces[it.pieces].node].pool
+        return it.left_s - a.paces[job * len(a.pools) + pool].rate * ran_s
+    return it.left_s - ran_s
 
 
 @inlined
@@ -160,6 +170,9 @@ def jobs_before(
 
 @inlined
 def list_running(key: Measure, level: Measure, table: Table, a: Arrays, job: int) -> None:
-    """Put a job that runs into its place among those of its gang size."""
+    """Put a job that runs into its place among those of its gang size; with limits behind all that run."""
+    if len(a.limits):
+        append(a, job)
+        return
     size = a.jobs[job].size
     insert_at(a, size, jobs_before(key, level, table, a, size, job, int64(0)), job)

@@ -27,9 +27,10 @@ from shadowprice.execution.kernel.arrays import (
     Arrays,
 )
 from shadowprice.execution.kernel.backfilling import backfill
-from shadowprice.execution.kernel.compiling import OPTIONS, inlined
+from shadowprice.execution.kernel.compiling import OPTIONS, apart, inlined
 from shadowprice.execution.kernel.filling import serve_filling
 from shadowprice.execution.kernel.keys import set_key, set_step
+from shadowprice.execution.kernel.quotas import change_quotas, next_period_s
 from shadowprice.execution.kernel.releasing import serve_released
 from shadowprice.execution.kernel.running import next_end_s
 from shadowprice.execution.kernel.serving import serve_live, serve_waiting
@@ -42,6 +43,9 @@ DONE, ROOM, ASKS, STUCK, NOT_A_NUMBER, WINDOW = range(6)
 """States in which the loop returns: no event is left, no room for more rows, predictions are asked for, jobs
 wait that nothing will start, a key is no number, the window of jobs is complete or will not be. After the second and
 third it goes on."""
+
+IDLE_WAKES = 100_000
+"""Decisions in a row that do nothing while nothing runs and nobody will come: as many as the engine goes along with."""
 
 Loop = Callable[[Measure, Measure, Measure, Table, Arrays], int]
 
@@ -65,7 +69,45 @@ def _next_event_s(a: Arrays) -> float:
     event_s = min(event_s, next_end_s(a))
     if run.admitted < len(a.jobs):
         event_s = min(event_s, a.jobs[run.admitted].arrival_s)
+    if len(a.limits) and run.waiting:
+        event_s = min(event_s, next_period_s(a))
     return event_s
+
+
+@inlined
+def _finish_due(a: Arrays) -> None:
+    """Let the jobs end that have done their work by now."""
+    if len(a.limits):
+        change_quotas(a)
+    # Conditions of loops are compiled twice, before them and at their ends.
+    while True:
+        if next_end_s(a) > a.run[0].now_s:
+            break
+        finish(a, a.ends[0].job)
+
+
+@inlined
+def _is_stuck(a: Arrays) -> bool:
+    """True if jobs wait after a decision that nothing will start."""
+    run = a.run[0]
+    idle = run.waiting and not run.running and not run.virtual
+    if not idle or run.admitted < len(a.jobs):
+        return False
+    return not len(a.limits) or _is_idle_for_ever(a)
+
+
+@apart
+def _is_idle_for_ever(a: Arrays) -> bool:
+    """True unless quotas change; also, as in the engine, after too many decisions in vain until then."""
+    run = a.run[0]
+    if next_period_s(a) == np.inf:
+        return True
+    # The decision that has just been counted.
+    if run.acted == run.decisions - 1:
+        run.idle = 0
+    elif run.wake_s < np.inf:
+        run.idle += 1
+    return run.idle > IDLE_WAKES
 
 
 @inlined
@@ -131,11 +173,7 @@ def compiled(sources: str, rule: int) -> Loop:
                 if event_s == np.inf:
                     return STUCK if run.waiting else DONE
                 run.now_s = _due_s(a, event_s)
-                # Conditions of loops are compiled twice, before them and at their ends.
-                while True:
-                    if next_end_s(a) > run.now_s:
-                        break
-                    finish(a, a.ends[0].job)
+                _finish_due(a)
                 arrived = _admit_due(key, level, next_step_s, table, a)
                 run.wake_s = np.inf
                 if run.windowed and _window_decided(a):
@@ -158,8 +196,7 @@ def compiled(sources: str, rule: int) -> Loop:
             run.decisions += 1
             if run.faulty != NOBODY:
                 return NOT_A_NUMBER
-            idle = run.waiting and not run.running and not run.virtual
-            if idle and run.admitted == len(a.jobs):
+            if _is_stuck(a):
                 return STUCK
 
     loop: Loop = advance

@@ -28,7 +28,7 @@ def serve_released(
         run.joined += 1
     while run.served < run.released and run.free_gpus > 0:
         job = a.of_size[run.served]
-        first = take(a, a.jobs[job].gpus)
+        first = take(a, job)
         if first == NOBODY:
             break
         start(key, level, next_step_s, table, a, job, first)

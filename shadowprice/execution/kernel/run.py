@@ -1,8 +1,8 @@
 """Runs in the compiled loop: which ones it serves, and how one is carried out.
 
-It serves policies that offer an index, jobs that run as one gang on GPUs of one speed, alone, and the
-placements ``count``, ``consolidate`` and ``pack``, with any charges and rounds, to the last job or to the end of a
-window of jobs. From
+It serves policies that offer an index, jobs that run as one gang, alone, and the placements ``count``,
+``consolidate`` and ``pack``, with any charges, rounds, GPU types and quotas, to the last job or to the end of a window
+of jobs. From
 :data:`WORTHWHILE_JOBS` jobs on it is used instead of the engine: loading compiled code costs as much as the
 engine needs for so many. Schedules are the same, row by row.
 """
@@ -51,8 +51,14 @@ if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.placement.protocol import Placement
 
-KNOWS = frozenset({Feature.RATES, Feature.CHARGES, Feature.WINDOW})
+KNOWS = frozenset({Feature.RATES, Feature.TYPES, Feature.CHARGES, Feature.QUOTAS, Feature.WINDOW})
 """Features of instances that the compiled loop serves; the engine runs the others."""
+
+LIMITS = frozenset({Feature.TYPES, Feature.QUOTAS})
+"""Features by which a free GPU is not one for everybody."""
+
+MOST_POOLS = 3
+"""GPU types up to which the compiled loop counts the work of jobs that stop."""
 
 WORTHWHILE_JOBS = 2000
 """Jobs from which on a run is worth loading compiled code."""
@@ -121,7 +127,8 @@ def serves(instance: Instance, placement: Placement) -> bool:
     plain = not missing(instance, KNOWS)
     known = placement == Count() or placement == Consolidate() or placement == Pack()
     gpus = instance.cluster.gpus_per_node
-    in_sets = placement != Count() and len(gpus) * int(gpus.max()) > _MOST_IN_SETS
+    pools = len(instance.pools.names)
+    in_sets = placement != Count() and pools * len(gpus) * int(gpus.max()) > _MOST_IN_SETS
     return plain and known and not in_sets and instance.cluster.total_gpus <= _MOST_GPUS
 
 
@@ -134,7 +141,9 @@ def _index_served(instance: Instance, policy: Policy) -> JobIndex | None:
         return None
     # Works on the virtual machine are predicted in seconds.
     by_rates = index.virtual is not None and Feature.RATES in instance.features
-    return None if by_rates else index
+    mixed = index.rule in PREEMPTIVE_RULES and len(instance.pools.names) > MOST_POOLS
+    filling = index.rule is ServiceRule.FILLS and instance.features & LIMITS
+    return None if by_rates or mixed or filling else index
 
 
 def index_of(instance: Instance, policy: Policy) -> JobIndex | None:
@@ -172,9 +181,11 @@ def loop_of(policy: object) -> str:
 
 
 RULE = (
-    f"From {WORTHWHILE_JOBS:,} jobs on, policies with an index run in the compiled loop if all GPUs are of one speed, "
-    "jobs have neither graphs nor conditions and share nothing, and the placement is "
-    "count, consolidate or pack; all others run in the engine. Schedules are the same."
+    f"From {WORTHWHILE_JOBS:,} jobs on, policies with an index run in the compiled loop if jobs run as whole gangs "
+    "without graphs and conditions, share nothing, lose nothing when they stop, and ask for nothing but GPUs, nodes do "
+    "not fail, and the placement is count, consolidate or pack; of policies that stop jobs on up to "
+    f"{MOST_POOLS} GPU types, of server-filling-srpt on GPUs of one speed without quotas, of asrpt with run times. All "
+    "others run in the engine. Schedules are the same."
 )
 """Rule by which a loop is chosen, for those who read it."""
 
@@ -244,7 +255,8 @@ class CompiledRun:
 
         index = self._index
         functions = _functions(self._policy, index)
-        advance = _loop(loop.shared_rule(_rule(index)))
+        limited = bool(self.instance.features & LIMITS)
+        advance = _loop(loop.shared_rule(_rule(index)), limited)
         began = time.process_time()
         a = arrays.arrays_of(
             self.instance,
@@ -252,6 +264,7 @@ class CompiledRun:
             in_sets=self._placement != Count(),
             backfills=index.rule is ServiceRule.BACKFILLS,
             releases=index.virtual is not None,
+            limited=limited,
         )
         _set_rules(a, self._policy, index, self._placement, self._rounds)
         predictions = None if index.virtual is None else Predictions(self.instance, index.virtual)
@@ -287,7 +300,7 @@ class CompiledRun:
         progress.leave(set(range(admitted)) - set(_unfinished(a)))
         progress.over(float(a.run["now_s"][0]), admitted, self._policy.name)
         running = np.flatnonzero(a.jobs["running"])
-        return _cut_off(a, running[np.argsort(a.turns[running])])
+        return _cut_off(a, running[np.argsort(a.last["turn"][running])])
 
     def _explain(self) -> NoReturn:
         """Raise what the engine says of jobs that wait for ever, or of a key that is no number."""
@@ -345,6 +358,8 @@ def _set_rules(
     run["round_s"], run["first_round_s"] = rounds.length_s, rounds.first_s
     run["quantum_s"] = index.quantum_s
     run["told"] = Knowledge.DURATION in policy.knows
+    run["stops"] = index.rule in PREEMPTIVE_RULES
+    run["anywhere"] = placement != Consolidate() and not run["typed"][0]
     alike = index.while_running is WhileRunning.ALIKE
     run["changes"] = alike or index.while_running is WhileRunning.VARIES
     # Who pays overhead stands still while others run, and products beyond 2**53 ticks are rounded.
@@ -372,8 +387,14 @@ def _rule(index: JobIndex) -> int:
 
 
 @cache
-def _loop(rule: int) -> Loop:
-    """The loop of this process for a rule, compiled or read from the cache by a run of no jobs."""
+def _loop(rule: int, limited: bool) -> Loop:
+    """The loop of this process for a rule, compiled or read from the cache by a run of no jobs.
+
+    Parameters
+    ----------
+    limited : bool
+        Whether for pools and quotas, or without code for these.
+    """
     from shadowprice.execution.kernel import arrays, loop
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.instance import Instance
@@ -391,7 +412,9 @@ def _loop(rule: int) -> Loop:
             function,
             function,
             np.zeros(0),
-            arrays.arrays_of(nothing, 0, in_sets=False, backfills=False, releases=False),
+            arrays.arrays_of(
+                nothing, 0, in_sets=False, backfills=False, releases=False, limited=limited
+            ),
         )
     # All runs are of these types, so that they need not be found out at every call.
     (types,) = advance.signatures

@@ -6,6 +6,7 @@ import numpy as np
 from numba import int64
 
 from shadowprice.execution.kernel.arrays import CONSOLIDATE, NOBODY, SKIPS, Arrays
+from shadowprice.execution.kernel.choosing import choose_within_limits
 from shadowprice.execution.kernel.compiling import apart, inlined
 from shadowprice.execution.kernel.keys import (
     bring_up_to_date,
@@ -45,7 +46,7 @@ def serve_waiting(
         job = first_waiting(a, limit, run.decisions if skips else NO_DECISION)
         if job == NOBODY:
             return
-        first = take(a, a.jobs[job].gpus)
+        first = take(a, job)
         if first != NOBODY:
             pop(a, job)
             start(key, level, next_step_s, table, a, job, first)
@@ -61,24 +62,30 @@ def serve_live(key: Measure, level: Measure, next_step_s: Measure, table: Table,
     run = a.run[0]
     if run.waiting == 0:
         return
-    by_count = run.waiting_gpus <= run.free_gpus
+    limited = len(a.limits) > 0
+    by_count = not limited and run.waiting_gpus <= run.free_gpus
     if by_count and run.placement != CONSOLIDATE:
         start_all(key, level, next_step_s, table, a)
         return
-    chosen, stopped = _choose(key, level, next_step_s, table, a, by_count)
-    if chosen:
+    if limited:
+        chosen, stopped = choose_within_limits(key, level, next_step_s, table, a)
+    else:
+        chosen, stopped = _choose(key, level, next_step_s, table, a, by_count)
+    # Only a quota that became smaller stops a job for nobody.
+    if chosen or (limited and stopped):
         for k in range(stopped):
-            give_back(a, a.jobs[a.stopped[k]].pieces)
+            give_back(a, a.decided[k].stopped)
         refused = start_chosen(key, level, next_step_s, table, a, chosen)
-        if run.placement == CONSOLIDATE and (stopped or refused):
+        anywhere = run.anywhere if limited else run.placement != CONSOLIDATE
+        if not anywhere and (stopped or refused):
             stopped = fill(key, level, next_step_s, table, a, int64(0), stopped, int64(0))
         # Who stops begins to wait after all that start have left the queue.
         for k in range(refused - 1, -1, -1):
-            push_refused(a, a.chosen[k])
+            push_refused(a, a.decided[k].chosen)
         for k in range(stopped):
-            stop(a, a.stopped[k])
-            set_key(key, level, table, a, a.stopped[k])
-            push(a, a.stopped[k])
+            stop(a, a.decided[k].stopped)
+            set_key(key, level, table, a, a.decided[k].stopped)
+            push(a, a.decided[k].stopped)
     if run.waiting:
         run.wake_s = run.now_s + run.quantum_s
         if run.steps and not by_count:
@@ -94,7 +101,7 @@ def start_all(key: Measure, level: Measure, next_step_s: Measure, table: Table, 
     job = a.run[0].head
     while job != NOBODY:
         after = a.jobs[job].after
-        start(key, level, next_step_s, table, a, job, take(a, a.jobs[job].gpus))
+        start(key, level, next_step_s, table, a, job, take(a, job))
         job = after
 
 
@@ -126,7 +133,7 @@ def _choose(
                 break
         if a.jobs[waiting].gpus <= limit:
             pop(a, waiting)
-            a.chosen[chosen] = waiting
+            a.decided[chosen].chosen = waiting
             chosen += 1
             gpus += a.jobs[waiting].gpus
             limit -= a.jobs[waiting].gpus
@@ -135,7 +142,7 @@ def _choose(
     # From the first running job on that does not fit, one by one.
     sizes, last, excess = _sort_sizes(key, level, table, a), 0, gpus - run.free_gpus
     while excess > 0:
-        size = a.sizes[a.sizes_by_last[0]]
+        size = a.sizes[a.sizes[0].by_last]
         size.running -= 1
         job = a.listed[size.listed + size.running]
         a.sorting[last] = job
@@ -167,10 +174,10 @@ def _sort_sizes(key: Measure, level: Measure, table: Table, a: Arrays) -> int:
             job = _last_of(a, k)
             bring_up_to_date(key, level, table, a, job)
             place = count
-            while place > 0 and comes_first(a, _last_of(a, a.sizes_by_last[place - 1]), job):
-                a.sizes_by_last[place] = a.sizes_by_last[place - 1]
+            while place > 0 and comes_first(a, _last_of(a, a.sizes[place - 1].by_last), job):
+                a.sizes[place].by_last = a.sizes[place - 1].by_last
                 place -= 1
-            a.sizes_by_last[place] = k
+            a.sizes[place].by_last = k
             count += 1
     return count
 
@@ -178,17 +185,17 @@ def _sort_sizes(key: Measure, level: Measure, table: Table, a: Arrays) -> int:
 @inlined
 def _sort_first_size(key: Measure, level: Measure, table: Table, a: Arrays, count: int) -> int:
     """Bring the first of these sizes, whose last job was taken away, to its new place."""
-    size, place = a.sizes_by_last[0], 0
+    size, place = a.sizes[0].by_last, 0
     left = a.sizes[size].running > 0
     if left:
         bring_up_to_date(key, level, table, a, _last_of(a, size))
     while place + 1 < count:
-        following = a.sizes_by_last[place + 1]
+        following = a.sizes[place + 1].by_last
         if left and comes_first(a, _last_of(a, following), _last_of(a, size)):
             break
-        a.sizes_by_last[place] = following
+        a.sizes[place].by_last = following
         place += 1
-    a.sizes_by_last[place] = size
+    a.sizes[place].by_last = size
     return count if left else count - 1
 
 
@@ -212,7 +219,7 @@ def choose_one_by_one(
             waiting, asks = first_waiting(a, left, NO_DECISION), False
         if waiting != NOBODY and (k < 0 or comes_first(a, waiting, a.sorting[k])):
             pop(a, waiting)
-            a.chosen[chosen] = waiting
+            a.decided[chosen].chosen = waiting
             chosen += 1
             left -= a.jobs[waiting].gpus
             asks = True
@@ -228,7 +235,7 @@ def choose_one_by_one(
             size.running += 1
             asks = waiting != NOBODY and a.jobs[waiting].gpus > left
         else:
-            a.stopped[stopped] = job
+            a.decided[stopped].stopped = job
             stopped += 1
 
 
@@ -239,14 +246,14 @@ def start_chosen(
     """Start the chosen jobs that can be placed; those that cannot come first among them then, so many."""
     run, refused = a.run[0], 0
     for k in range(chosen):
-        job = a.chosen[k]
+        job = a.decided[k].chosen
         first = NOBODY
         # GPUs are only taken meanwhile: no place for one gang is none for the next of its size.
         if a.sizes[a.jobs[job].size].refused != run.decisions:
-            first = take(a, a.jobs[job].gpus)
+            first = take(a, job)
         if first == NOBODY:
             a.sizes[a.jobs[job].size].refused = run.decisions
-            a.chosen[refused] = job
+            a.decided[refused].chosen = job
             refused += 1
         else:
             start(key, level, next_step_s, table, a, job, first)
@@ -276,17 +283,17 @@ def fill(
             waiting, asks = first_waiting(a, run.free_gpus, run.decisions), False
         if k == stopped and waiting == NOBODY:
             return still
-        if k < stopped and (waiting == NOBODY or comes_first(a, a.stopped[k], waiting)):
-            job = a.stopped[k]
+        if k < stopped and (waiting == NOBODY or comes_first(a, a.decided[k].stopped, waiting)):
+            job = a.decided[k].stopped
             k += 1
-            if a.jobs[job].gpus > run.free_gpus or not take_again(a, a.jobs[job].pieces):
-                a.stopped[still] = job
+            if a.jobs[job].gpus > run.free_gpus or not take_again(a, job):
+                a.decided[still].stopped = job
                 still += 1
                 continue
             list_running(key, level, table, a, job)
             asks = waiting != NOBODY and a.jobs[waiting].gpus > run.free_gpus
         else:
-            first = take(a, a.jobs[waiting].gpus)
+            first = take(a, waiting)
             if first == NOBODY:
                 a.sizes[a.jobs[waiting].size].refused = run.decisions
             else:
@@ -299,12 +306,19 @@ def fill(
 def _until_step_s(a: Arrays) -> float:
     """Time to the next step of the key of a job that runs [s], at least a tick."""
     run = a.run[0]
-    if not run.charges:
+    if not run.charges and not len(a.limits):
         known = run.crossing != NOBODY and a.jobs[run.crossing].running == 1
         if not known or a.jobs[run.crossing].crossing_s != run.crossing_s:
             find_crossing(a)
         return max(run.crossing_s - run.now_s, TICK_S)
     gap_s = np.inf
+    if len(a.limits):
+        for k in range(run.listed):
+            it = a.jobs[a.listed[k]]
+            if it.running:
+                attained_s = it.attained_s + max(run.now_s - it.progress_from_s, 0.0)
+                gap_s = min(gap_s, up_to_grid(it.step_s - attained_s))
+        return max(gap_s, TICK_S)
     for k in range(len(a.sizes)):
         size = a.sizes[k]
         for place in range(size.listed, size.listed + size.running):

@@ -7,6 +7,7 @@ import numpy as np
 from shadowprice.execution.kernel.arrays import BACKFILLS, FILLS, NOBODY, PREEMPTS, Arrays
 from shadowprice.execution.kernel.compiling import apart, inlined
 from shadowprice.execution.kernel.keys import list_running, set_key, set_step
+from shadowprice.execution.kernel.pacing import lasts_s, note_progress
 from shadowprice.execution.kernel.placing import drop_pieces, give_back
 from shadowprice.execution.kernel.running import (
     add_end,
@@ -35,20 +36,25 @@ def start(
     debt_s = 0.0
     if run.charges:
         debt_s = it.debt_s + run.start_charge_s
-        if run.migration_s > 0.0 and a.held_count[job] != NOBODY and _moved(a, job, first):
+        if run.migration_s > 0.0 and a.last[job].held_count > 0 and _moved(a, job, first):
             debt_s += run.migration_s
     it.pieces, it.start_s, it.overhead_s = first, run.now_s, debt_s
     it.progress_from_s = run.now_s + debt_s
-    it.end_s = run.now_s + debt_s + it.left_s
+    left_s = it.left_s
+    if len(a.limits):
+        run.acted = run.decisions
+        if run.typed:
+            left_s = lasts_s(a, job, first)
+    it.end_s = run.now_s + debt_s + left_s
     if it.first_start_s == np.inf:
         it.first_start_s = run.now_s
     add_end(a, job)
     if run.windowed:
-        a.turns[job] = run.starts
+        a.last[job].turn = run.starts
         run.starts += 1
     if run.rule == BACKFILLS:
         note_left(a, job, np.inf)
-        if run.charges:
+        if run.charges or run.typed:
             append(a, job)
         else:
             insert_by_end(a, job)
@@ -63,7 +69,7 @@ def start(
 @apart
 def _moved(a: Arrays, job: int, first: int) -> bool:
     """True if pieces differ from those that the job held last, in whatever order."""
-    held_at, count, piece, found = a.held_at[job], a.held_count[job], first, 0
+    held_at, count, piece, found = a.last[job].held_at, a.last[job].held_count, first, 0
     while piece != NOBODY:
         node, gpus = a.pieces[piece].node, a.pieces[piece].gpus
         same = False
@@ -95,7 +101,8 @@ def finish(a: Arrays, job: int) -> None:
     run, it = a.run[0], a.jobs[job]
     remove_end(a, job)
     if run.rule == PREEMPTS or run.rule == FILLS:
-        unlist(a, job)
+        if not len(a.limits):
+            unlist(a, job)
         if it.step_s < np.inf:
             run.unsettled_gpus -= it.gpus
             a.sizes[it.size].unsettled -= 1
@@ -104,7 +111,7 @@ def finish(a: Arrays, job: int) -> None:
         run.ended += 1
     run.wanted -= run.first_wanted <= job < run.beyond_wanted
     record(a, job, it.end_s, it.overhead_s)
-    give_back(a, it.pieces)
+    give_back(a, job)
     drop_pieces(a, it.pieces)
 
 
@@ -117,7 +124,13 @@ def stop(a: Arrays, job: int) -> None:
         a.sizes[it.size].unsettled -= 1
     paid_s = min(it.overhead_s, run.now_s - it.start_s)
     ran_s = run.now_s - it.start_s - paid_s
-    it.left_s = max(it.left_s - ran_s, 0.0)
+    if len(a.limits):
+        run.acted = run.decisions
+    if len(a.limits) and run.typed:
+        if ran_s > 0.0:
+            note_progress(a, job, ran_s)
+    else:
+        it.left_s = max(it.left_s - ran_s, 0.0)
     it.attained_s += ran_s
     record(a, job, run.now_s, paid_s)
     if run.charges:
@@ -132,8 +145,8 @@ def stop(a: Arrays, job: int) -> None:
 def _remember_pieces(a: Arrays, job: int) -> None:
     piece, count = a.jobs[job].pieces, 0
     while piece != NOBODY:
-        held = a.held[a.held_at[job] + count]
+        held = a.held[a.last[job].held_at + count]
         held.node, held.gpus = a.pieces[piece].node, a.pieces[piece].gpus
         count += 1
         piece = a.pieces[piece].next
-    a.held_count[job] = count
+    a.last[job].held_count = count

@@ -18,6 +18,7 @@ import shadowprice as sp
 from shadowprice.errors import PolicyError
 from shadowprice.execution import engine
 from shadowprice.execution.kernel import run as kernel
+from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.proofs.testing.checks import index_agrees
 from shadowprice.proofs.testing.subject import Case, LawBroken, PolicyUnderTest
@@ -190,13 +191,35 @@ def test_what_the_loop_serves() -> None:
     instance = crowded()
     served = {name: kernel.serves(instance, placement(name)) for name in ("count", "pack", "skew")}
     assert served == {"count": True, "pack": True, "skew": False}
-    fast = sp.Workload.from_columns(
-        arrival_s=[0], gpus=[1], work=[5], throughput=[[2.0]], gpu_types=["v100"]
-    )
-    typed = sp.Instance(sp.Cluster.parse("1x4:v100"), fast)
-    assert not kernel.serves(typed, placement("count"))
     window = replace(instance, until_complete=JobWindow(1, 3))
-    assert not kernel.serves(window, placement("count"))
+    assert kernel.serves(window, placement("count"))
+    restarting = replace(instance, preemption=Preemption.RESTART)
+    assert not kernel.serves(restarting, placement("count"))
+
+
+def on_types(types: int) -> sp.Instance:
+    names = "abcd"[:types]
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0], gpus=[1], work=[5], throughput=[[2.0] * types], gpu_types=list(names)
+    )
+    return sp.Instance(sp.Cluster.parse(",".join(f"1x4:{name}" for name in names)), jobs)
+
+
+def test_whom_the_loop_serves_on_several_types() -> None:
+    def count(name: str, types: int) -> bool:
+        return kernel.runs_compiled(on_types(types), policy(name), placement("count")) is not None
+
+    served = {
+        name: [count(name, types) for types in (1, 3, 4)]
+        for name in ("fifo", "easy", "srtf", "server-filling-srpt", "asrpt")
+    }
+    assert served == {
+        "fifo": [True, True, True],
+        "easy": [True, True, True],
+        "srtf": [True, True, False],
+        "server-filling-srpt": [True, False, False],
+        "asrpt": [False, False, False],
+    }
 
 
 def test_rows_beyond_the_room_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import shadowprice as sp
 from shadowprice.errors import ShadowpriceError
 from shadowprice.execution import engine
 from shadowprice.execution.kernel import run as kernel
+from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.classic.easy import Easy
@@ -110,7 +111,7 @@ POLICIES: list[Policy] = [
     Asrpt(predictor="forest:first_training=2,retrain_every=2,trees=3,leaf=1"),
     *map(Own, OWN),
 ]
-PLACEMENTS = [Count(), Consolidate(), Pack()]
+PLACEMENTS: list[Count | Consolidate | Pack] = [Count(), Consolidate(), Pack()]
 CLUSTERS = ["1x1", "2x4", "3x2", "4x4", "2x4,3x2", "1x8,4x1", "6x1"]
 OVERHEADS = [
     sp.Overheads(),
@@ -121,6 +122,15 @@ OVERHEADS = [
 ROUNDS = [(0.0, 0.0), (5.0, 0.0), (6.5, 2.25), (30.0, 0.0)]
 LATEST = [np.inf, np.inf, 20.0]
 LATE = [0.0, 60.0, 500.0]
+TYPED = [
+    "2x4:v,3x2:k",
+    "1x6:v,2x3:k",
+    "1x8:v,4x1:k,3x2:p",
+    "2x2:v,2x4:k,1x3:p",
+    "6x1:v,2x2:p,1x1:k",
+]
+DAYS = Quotas(("a", "b", "c"), (0.0, 200.0, 500.0), ((8, 10, 3), (12, 0, 24), (9, 9, 9)))
+PERIODS: list[tuple[float, ...]] = [(), (10.0,), (6.5, 20.0), (1.0, 2.0, 300.0)]
 
 
 def same(one: sp.Schedule, other: sp.Schedule) -> bool:
@@ -167,6 +177,43 @@ def by_rates(draw: st.DrawFn, those: st.SearchStrategy[sp.Instance]) -> sp.Insta
     nodes = tuple(replace(node, gpu_type="v100") for node in instance.cluster.nodes)
     jobs = replace(instance.workload, throughput=np.array(rates)[:, None], gpu_types=("v100",))
     return replace(instance, cluster=sp.Cluster(nodes), workload=jobs)
+
+
+@st.composite
+def on_types(draw: st.DrawFn, those: st.SearchStrategy[sp.Instance]) -> sp.Instance:
+    """Work in iterations, by rates on two or three types of GPUs, of which jobs may lack some."""
+    instance = draw(those)
+    jobs, n = instance.workload, len(instance.workload)
+    cluster = sp.Cluster.parse(draw(st.sampled_from(TYPED)))
+    rate = st.sampled_from([1.0, 1.0, 0.3, 7.0, 1 / 3, 0.0])
+    shape = (n, len(cluster.gpu_types))
+    rates = np.array(draw(st.lists(rate, min_size=n * shape[1], max_size=n * shape[1])))
+    throughput = rates.reshape(shape)
+    # On the type with most GPUs any gang can run.
+    widest = int(cluster.gpus_per_type.argmax())
+    throughput[throughput[:, widest] == 0.0, widest] = 0.7
+    gpus = np.minimum(jobs.gpus, cluster.gpus_per_type[widest])
+    typed = replace(jobs, gpus=gpus, throughput=throughput, gpu_types=cluster.gpu_types)
+    return sp.Instance(cluster, typed, instance.overheads)
+
+
+@st.composite
+def under_quotas(draw: st.DrawFn, those: st.SearchStrategy[sp.Instance]) -> sp.Instance:
+    """Two or three tenants with quotas of the day, which in the end hold any job of theirs."""
+    instance = draw(those)
+    n, total = len(instance.workload), instance.cluster.total_gpus
+    names = ("a", "b", "c")[: draw(st.integers(1, 3))]
+    ends = draw(st.sampled_from(PERIODS))
+    quota = st.integers(0, total)
+    rows = [tuple(draw(quota) for _ in names) for _ in ends]
+    last = tuple(draw(st.integers(min(6, total), total)) for _ in names)
+    quotas = Quotas(names, (0.0, *ends), (*rows, last))
+    tenant = np.array(draw(st.lists(st.sampled_from(names), min_size=n, max_size=n)), dtype=object)
+    return replace(
+        instance,
+        cluster=replace(instance.cluster, quotas=quotas),
+        workload=replace(instance.workload, tenant=tenant),
+    )
 
 
 def agree(
@@ -220,6 +267,37 @@ def test_work_by_rates_on_equal_gpus_is_as_in_the_engine(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
+@settings(max_examples=25)
+@given(on_types(instances()), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
+def test_gangs_go_to_the_types_of_the_engine(
+    instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
+) -> None:
+    for policy in POLICIES:
+        agree(instance, policy, placement, engine.Rounds(*round_s))
+
+
+@settings(max_examples=25)
+@given(under_quotas(instances()), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
+def test_quotas_bind_as_in_the_engine(
+    instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
+) -> None:
+    for policy in POLICIES:
+        agree(instance, policy, placement, engine.Rounds(*round_s))
+
+
+@settings(max_examples=25)
+@given(
+    ending_early(under_quotas(on_types(instances()))),
+    st.sampled_from(PLACEMENTS),
+    st.sampled_from(ROUNDS),
+)
+def test_windows_quotas_and_types_together_are_as_in_the_engine(
+    instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
+) -> None:
+    for policy in POLICIES:
+        agree(instance, policy, placement, engine.Rounds(*round_s))
+
+
 def crowd(seed: int) -> sp.Instance:
     """Gangs of all sizes on nodes that they fill badly."""
     rng = np.random.default_rng(seed)
@@ -243,3 +321,26 @@ def test_a_crowd_is_cut_off_in_the_order_in_which_runs_began() -> None:
     for policy in POLICIES:
         for placement in PLACEMENTS:
             agree(instance, policy, placement, engine.Rounds())
+
+
+def crowd_on_types(seed: int) -> sp.Instance:
+    """The crowd on three types, each job as fast as it happens on each, of three tenants with quotas."""
+    rng, plain = np.random.default_rng(seed), crowd(seed).workload
+    cluster = replace(sp.Cluster.parse("2x5:v,2x4:k,1x6:p"), quotas=DAYS)
+    jobs = replace(
+        plain,
+        throughput=rng.choice([1.0, 1 / 3, 0.7, 2.1], (200, 3)),
+        gpu_types=cluster.gpu_types,
+        tenant=rng.choice(np.array(["a", "b", "c"], dtype=object), 200),
+    )
+    return sp.Instance(cluster, jobs)
+
+
+def test_schedules_of_a_crowd_on_types_are_the_engines() -> None:
+    for seed in range(2):
+        whole = crowd_on_types(seed)
+        without = replace(whole, cluster=replace(whole.cluster, quotas=None))
+        for policy in POLICIES:
+            for placement in PLACEMENTS:
+                agree(whole, policy, placement, engine.Rounds())
+                agree(without, policy, placement, engine.Rounds(20.0 * seed))
