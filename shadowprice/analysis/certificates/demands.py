@@ -15,10 +15,10 @@ the cluster does in p_j. So a job with more takes longer: p_j is a_j over what t
 down, and what is then more than it does does not count. (A job may be said to be faster on more GPUs than there are.)
 
 *Parts of GPUs*: w is the part that is held. *Pairs*: two jobs on w GPUs do at most kappa w of their areas together,
-for the largest of these sums over pairs of sorts. *Copies*: each holds a node; the best speed is that on the k fastest
-nodes, the area that on the fastest GPU, both with all CPUs and memory that help and rounded down. *Graphs*: the speed
-of a mapping is at most that of an iteration all of whose traffic goes at the greatest bandwidth, times that beside a partner. *Failures*:
-what is lost is done again, which no bound minds.
+for the largest of these sums over pairs of sorts. *Copies*: each holds a node; the best speed is that on the k
+fastest nodes, the area that on the fastest GPU, both with all CPUs and memory that help and rounded down. *Graphs*:
+the speed of a mapping is at most that of an iteration all of whose traffic goes at the greatest bandwidth, times that
+beside a partner. *Failures*: what is lost is done again, which no bound minds.
 """
 
 from __future__ import annotations
