@@ -93,6 +93,12 @@ TWO_STAGES = JobGraph(
 )
 GRAPHS = JobGraphs((TWO_STAGES,), np.zeros(2, dtype=np.int64), Network(2**30, 2**28, 2))
 
+SHORT = JobGraphs(
+    (JobGraph("short", (Stage("a", 1, 2.0**-31, 2.0**-31, 0),), ()),),
+    np.zeros(2, dtype=np.int64),
+    Network(2**30, 2**28, 2),
+)
+
 
 @dataclass(frozen=True)
 class Example:
@@ -506,23 +512,29 @@ EXAMPLES = {
         ((0, 2),),
     ),
     "sharing and graphs": Example(
-        "On two nodes an iteration takes 2.5 s, all of a job 10 s, and at half speed beside each other 20 s. After "
-        "a second job 0 has 9/10 left and takes 18 s for it; job 1 then has 1/10 left, and does it in 1 s.",
+        "On two nodes an iteration takes 2.5 s, all of a job 10 s, and beside each other 40 s, at the quarter of the "
+        "slower type. After a second job 0 has 9/10 left and takes 36 s; job 1 then has 1/10 left, and does it in 1 s.",
         Instance(
-            Cluster((Node(1, gpu_type="any"), Node(1, gpu_type="any"))),
+            Cluster((Node(1, gpu_type="v100"), Node(1, gpu_type="k80"))),
             jobs(gpus=2),
             RESTARTS,
-            Throughputs(("any",), {}, {("any", ("", 2), ("", 2)): (0.5, 0.5)}),
+            SLOWER_ON_K80,
             GRAPHS,
         ),
         (
             *((0, node, 1, 0.0, 1.0) for node in (0, 1)),
-            *((0, node, 1, 1.0, 19.0) for node in (0, 1)),
-            *((1, node, 1, 1.0, 19.0) for node in (0, 1)),
-            *((1, node, 1, 19.0, 20.0) for node in (0, 1)),
+            *((job, node, 1, 1.0, 37.0) for job in (0, 1) for node in (0, 1)),
+            *((1, node, 1, 37.0, 38.0) for node in (0, 1)),
         ),
         {1.0: lambda decision: decision.join(1, 0)},
-        ((0, 1), (0, 1), (1, 19), (1, 19)),
+        ((0, 1), (0, 1), (1, 37), (1, 37)),
+    ),
+    "sharing and graphs with many iterations": Example(
+        "Of 2^-30 s each there are 3 2^30, which take 3 s, and 6 s at half speed: as many iterations as that at half "
+        "of one a second would go on for longer than times go.",
+        Instance(ONE_GPU, jobs(work=3 * 2.0**30), RESTARTS, PAIRS, SHORT),
+        ((0, 0, 1, 0, 6), (1, 0, 1, 0, 6)),
+        {0.0: lambda decision: decision.start(0) and decision.join(1, 0)},
     ),
     "sharing and profiles": Example(
         "Job 0 has all three CPUs for a second, then job 1 takes one of them: at half rate job 0 takes 8 s with "
@@ -545,6 +557,44 @@ EXAMPLES = {
             ),
         },
         ((0, 4), (1, 4), (1, 10)),
+    ),
+    "sharing and profiles, one of them adjusted": Example(
+        "At 4 job 0 gives up half a CPU, without which it is as fast as with it; the rows of both end.",
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4), (0, 0, 1, 4, 16), (1, 0, 1, 4, 16)),
+        {
+            0.0: lambda decision: decision.start(0) and decision.join(1, 0),
+            4.0: lambda decision: decision.adjust(0, ((1.0, 1.0),)),
+        },
+        ((0, 4), (1, 4)),
+    ),
+    "sharing and profiles, one after the other": Example(
+        "Job 0, of 2 s, takes 8 s beside job 1, which takes all CPUs then and is half done; job 2 has half of them "
+        "from 8 on, beside job 1 until 16, and does its other half with all of them.",
+        Instance(
+            THREE_CPUS,
+            Workload.from_columns(arrival_s=[0, 0, 0], gpus=1, work=[2, 4, 4]),
+            RESTARTS,
+            PAIRS,
+            conditions=Conditions(Sensitivity((FED,), np.zeros(3, dtype=np.int64))),
+        ),
+        ((0, 0, 1, 0, 8), (1, 0, 1, 0, 8), (1, 0, 1, 8, 16), (2, 0, 1, 8, 16), (2, 0, 1, 16, 18)),
+        {
+            0.0: lambda decision: decision.start(0) and decision.join(1, 0),
+            8.0: lambda decision: decision.join(2, 1),
+        },
+        ((1, 8), (2, 16)),
+    ),
+    "sharing and profiles, stopped": Example(
+        "At 8, half done, job 1 stops and job 0 does the other half with all CPUs in 2 s; then job 1 does the same "
+        "after a restart of 1 s.",
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        ((0, 0, 1, 0, 8), (1, 0, 1, 0, 8), (0, 0, 1, 8, 10), (1, 0, 1, 10, 13)),
+        {
+            0.0: lambda decision: decision.start(0) and decision.join(1, 0),
+            8.0: lambda decision: decision.stop(1),
+        },
+        ((0, 8),),
     ),
     "sharing and profiles, stopped and taken back": Example(
         "At 4 nothing changes for a pair of which both are stopped and taken back. At 8, half done, job 1 stops and "
@@ -642,6 +692,17 @@ def test_what_two_hold_beside_each_other_is_within_the_node() -> None:
     more = np.where(done.partner == 0, 1.5, done.cpus)
     with pytest.raises(Violation, match=r"^resources: .* 3.5 CPUs held on the node at 1.0 s"):
         verify(example.instance, replace(done, cpus=more))
+
+
+def test_jobs_with_graphs_share_where_they_have_rates() -> None:
+    example = EXAMPLES["sharing and graphs"]
+    # On one node an iteration takes 0.75 s.
+    assert example.instance.shared_processing_s(0, 1, [0, 1]).tolist() == [6.0, 12.0]
+    done = run(example.instance, Scripted(example.steps)).schedule
+    without = replace(example.instance, pair_throughputs=Throughputs(("v100", "k80"), {}, {}))
+    with pytest.raises(Violation, match=r"^partner: .* have no rates for sharing GPUs"):
+        verify(without, done)
+    assert run(without, Scripted(example.steps)).schedule.partner.tolist() == [-1] * 4
 
 
 def test_cores_are_given_no_cpus() -> None:

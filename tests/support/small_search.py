@@ -336,8 +336,11 @@ def runs_of(world: World, found: Sequence[Choice]) -> list[Run]:
             for piece in pieces:
                 start, end = now * TICKS + piece.start, now * TICKS + piece.end
                 run = Run(j, piece.held, start, end, piece.overhead)
-                before = last.get(j)
-                if before is not None and before.held is piece.held and before.end == start:
+                before, other = last.get(j), piece.held.partner
+                # Rows of two that share GPUs begin and end together, whoever of them changes.
+                alike = other == NOBODY or (now > 0 and found[now - 1][other] is choice[other])
+                same = before is not None and before.held is piece.held and before.end == start
+                if before is not None and same and alike:
                     runs.remove(before)
                     paid = before.overhead + piece.overhead
                     run = Run(j, piece.held, before.start, end, paid)
