@@ -117,7 +117,6 @@ BUILDERS = {
     "solvers/job_table.py: of": "the columns of what a policy sees",
     "solvers/job_table.py: _given": "the same",
     "solvers/offline/modes/nodes.py: node_modes": "the ways in which a gang can lie on nodes",
-    "solvers/offline/modes/nodes.py: _spread_ticks": "the same, across nodes",
 }
 """Functions that read four features or more of an instance and refuse none: what they make of them."""
 

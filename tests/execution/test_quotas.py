@@ -200,12 +200,12 @@ def test_what_does_not_know_quotas_says_so() -> None:
     cluster = Cluster(NODES, Quotas(("a",), (0.0,), ((2,),)))
     jobs = Workload.from_columns(arrival_s=[0], gpus=[1], work=[5], tenant="a")
     for ask in (
-        lambda: compare(jobs, cluster, ["fifo"], "flow"),
         lambda: optimum(Instance(cluster, jobs)),
         lambda: simulate(jobs, cluster, "max_min_fairness", Semantics(preset="gavel")),
     ):
         with pytest.raises(InputError, match="has quotas of tenants, not known to"):
             ask()
+    assert compare(jobs, cluster, ["fifo"], "flow").rows[0].certified
     assert "within quotas of tenants" in certify(simulate(jobs, cluster, "fifo")).sentence()
     for policy in ("gandiva", "gandiva-reactive"):
         with pytest.raises(PolicyError, match=f"{policy}: tenants have quotas, of which turns on"):

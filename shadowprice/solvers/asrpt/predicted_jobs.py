@@ -85,7 +85,8 @@ class GraphStarts:
 
     def __init__(self, state: State, placement: str) -> None:
         self._placement = graph_placement(placement)
-        self._empty = state.free_gpus_by_node() if state.mapped else []
+        # Nodes may be down at the first decision.
+        self._empty = [node.gpus for node in state.environment.cluster.nodes]
         self._best_s: dict[JobGraph, float] = {}
 
     def plan(self, state: State, job: int) -> StageMapping | None:

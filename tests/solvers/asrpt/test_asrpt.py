@@ -13,6 +13,8 @@ from shadowprice.analysis.metrics import end_s
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.failures.checkpointing import Checkpointing
+from shadowprice.instances.failures.node_failures import merged
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
@@ -389,3 +391,24 @@ def test_graphs_respect_the_theorems(instance: Instance, data: st.DataObject) ->
     delayed = to_ticks(ends_of(mapped, Asrpt(theta=1.0)))
     bounds = asrpt_conversion.job_bounds(gangs, [2 * each + 2 for each in slack])
     assert all(end <= at_most for end, at_most in zip(delayed.tolist(), bounds, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "ends"),
+    [("asrpt", [5.0, 8.0]), ("asrpt-early", [5.0, 8.0]), ("wcs-duration", [5.0, 8.0])],
+)
+def test_a_node_may_be_down_at_the_first_decision(name: str, ends: list[float]) -> None:
+    """Whose best place is on a node that is down is compared with that place all the same."""
+    pair = JobGraph(
+        "pair", (Stage("a", 1, 0.25, 0.25, 0), Stage("b", 1, 0.25, 0.25, 0)), (Link(0, 1, 2**27),)
+    )
+    graphs = JobGraphs((pair,), np.zeros(2, dtype=np.int64), Network(2**30, 2**28, 2))
+    jobs = Workload.from_columns(arrival_s=[0, 0], gpus=2, work=[4, 4])
+    down = merged(
+        np.array([0]), np.array([0.0]), np.array([2.0]), "faults", Checkpointing(1.0, 0.0)
+    )
+    cluster = Cluster.parse("1x2,1x1")
+    instance = Instance(cluster, jobs, graphs=graphs, failures=down)
+    done = run(instance, policy(name))
+    verify(done.instance, done.schedule)
+    assert sorted(done.schedule.end_s) == ends
