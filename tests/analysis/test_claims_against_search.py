@@ -282,7 +282,7 @@ SAID: dict[str, set[str]] = {
     "bounds": set(FEATURES),
     "compare": WHOLE_RUNS | {"parts", "quotas", "window"},
     "limit": WHOLE_RUNS | {"copies", "parts", "quotas", "window"},
-    "certify": set(FEATURES),
+    "certify": set(FEATURES) - {"racks"},
     "milp": {"charges", "rates"},
     "cp-sat": {"charges", "rates"},
     "windows": {"rates"},

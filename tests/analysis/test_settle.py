@@ -28,6 +28,7 @@ from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles
+from shadowprice.instances.terms.racks import Racks
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.policy import Decision, Knowledge
 from shadowprice.solvers.price_log import PriceLog
@@ -56,6 +57,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "until_complete": {"until_complete": sp.JobWindow(0, 2)},
     "failures": {"failures": sp.Failures.parse("exponential:mtbf_s=60,repair_s=9")},
     "preemption": {"preemption": sp.Preemption.RESTART},
+    "declared": {"declared": (Racks(1, 1.0, 0.5),)},
     "predictor": {"predictor": "median"},
     "graph_placement": {"placement": "first-fit", "network": NETWORK},
     "prices": {"prices": True},

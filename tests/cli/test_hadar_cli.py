@@ -523,7 +523,6 @@ def test_a_model_that_cannot_be_solved_is_one_sentence(
         (("--utility", "fairness"), "goes with --objective utility"),
         (("--objective", "utility", "--utility", "joy"), "expected one of effective_throughput"),
         (("--objective", "utility", "--policies", "fifo,hadare"), "several copies"),
-        (("--policies", "fifo,hadare"), "several copies"),
         (("--objective", "utility", "--policies", "fifo,fifo"), "different names"),
     ],
 )

@@ -259,7 +259,7 @@ class Arrays(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Limits:
+class HoldingLimits:
     """Limits of an instance beside the number of its GPUs: where jobs may run, and how much tenants may hold.
 
     Attributes
@@ -286,7 +286,7 @@ class Limits:
     paces: NDArray[Any]
 
     @classmethod
-    def none(cls, instance: Instance) -> Limits:
+    def none(cls, instance: Instance) -> HoldingLimits:
         """One pool, and no quotas."""
         return cls(
             pool_of_node=np.zeros(len(instance.cluster.nodes), dtype=np.int64),
@@ -301,7 +301,7 @@ class Limits:
         )
 
     @classmethod
-    def of(cls, instance: Instance) -> Limits:
+    def of(cls, instance: Instance) -> HoldingLimits:
         """Pools and quotas as an instance has them."""
         found = cls.none(instance)
         if instance.workload.throughput is not None:
@@ -322,7 +322,7 @@ class Limits:
             quotas=by_period.reshape(-1),
         )
 
-    def _with_pools(self, instance: Instance) -> Limits:
+    def _with_pools(self, instance: Instance) -> HoldingLimits:
         """GPU types as pools, of each job the fastest first, those on which it can run."""
         run_s = instance.processing_s
         usable = np.isfinite(run_s)
@@ -376,7 +376,7 @@ def arrays_of(
     overheads, n = instance.overheads, len(instance.workload)
     gpus = instance.cluster.gpus_per_node
     total, most = int(gpus.sum()), len(gpus)
-    limits = Limits.of(instance) if limited else Limits.none(instance)
+    limits = HoldingLimits.of(instance) if limited else HoldingLimits.none(instance)
     sizes, which, counts = _sizes(instance, total, limits, backfills=backfills)
     room_listed = int(sizes["room"].sum())
     moves = overheads.migration_s > 0
@@ -419,7 +419,7 @@ def arrays_of(
 
 
 def _sizes(
-    instance: Instance, total: int, limits: Limits, *, backfills: bool
+    instance: Instance, total: int, limits: HoldingLimits, *, backfills: bool
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
     """Gang sizes, at least one; which of them each job has, and how many jobs each has."""
     orders, tenants = len(limits.begins), len(limits.tenants) + 1
@@ -445,7 +445,7 @@ def _sizes(
     return sizes, which, counts
 
 
-def _run(instance: Instance, gpus: NDArray[np.int64], limits: Limits) -> NDArray[Any]:
+def _run(instance: Instance, gpus: NDArray[np.int64], limits: HoldingLimits) -> NDArray[Any]:
     run = np.zeros(1, dtype=RUN)
     overheads = instance.overheads
     run["wake_s"] = run["crossing_s"] = np.inf

@@ -69,8 +69,8 @@ class DeclaredTerm(ABC):
         What its instances have; that of a term of one's own stays as it is.
     example : str
         Command line that has it.
-    rule : TermRule or None
-        By which the verifier checks a term of one's own (:mod:`shadowprice.proofs.verification.rules`).
+    rule : object
+        Rule of a term of one's own, by which the verifier checks it (:mod:`shadowprice.proofs.verification.rules`).
     """
 
     name: ClassVar[str]
@@ -153,7 +153,7 @@ class DeclaredFactor(SpeedFactor):
 
 
 def answer(term: DeclaredTerm, ask: Callable[..., Said], *about: object) -> Said:
-    """What a term says when it is asked.
+    """Answer of a term.
 
     Raises
     ------

@@ -125,7 +125,7 @@ Said = TypeVar("Said")
 
 
 def _answer(term: DeclaredTerm, ask: Callable[..., Said], *about: object) -> Said:
-    """What a rule says, in whatever way it fails."""
+    """Answer of a rule, in whatever way it fails."""
     try:
         return ask(*about)
     except Exception as error:

@@ -33,7 +33,7 @@ class SeenRun(NamedTuple):
 
 
 class TermRule(NamedTuple):
-    """What the verifier has to know of a declared term.
+    """Rule of a declared term, all that the verifier has to know of it.
 
     ``faults`` gives, of all runs in order of job and start, the positions of those that break the term and what is
     wrong with each; ``speed`` that of a run, above 0 and at most 1, 1 where it is left out. Both are given the term.

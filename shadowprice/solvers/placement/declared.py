@@ -1,4 +1,4 @@
-"""What runs hold by a declared term, against its limits."""
+"""Amounts that runs hold by a declared term, against its limits."""
 
 from __future__ import annotations
 

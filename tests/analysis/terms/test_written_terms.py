@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shadowprice.analysis.semantics import OF_THE_ENGINE, Semantics
 from shadowprice.analysis.terms.charges import ChargesSettings
 from shadowprice.analysis.terms.reading import terms_of_mapping, terms_of_options
-from shadowprice.analysis.terms.registry import OTHERWISE, TERMS, WRITTEN, term_of_switch
+from shadowprice.analysis.terms.registry import DECLARED, OTHERWISE, TERMS, WRITTEN, term_of_switch
 from shadowprice.analysis.terms.spread import SpreadSettings
 from shadowprice.analysis.terms.written_term import settings_of
 from shadowprice.cli.options import OPTION_OF, RunOptions
@@ -142,7 +142,7 @@ def test_a_value_with_a_comma_is_written_as_it_is_in_files_and_doubled_in_option
 
 
 def test_every_feature_is_brought_by_something() -> None:
-    assert {*TERMS, *OTHERWISE} == set(Feature)
+    assert {*TERMS, *DECLARED, *OTHERWISE} == set(Feature)
     assert len(TERMS) == len(WRITTEN)
 
 
@@ -151,9 +151,9 @@ def test_a_switch_is_set_by_one_term_or_one_option() -> None:
     assert len(set(switches)) == len(switches)
     assert {each.name for each in fields(Semantics)} > set(switches)
     assert not OPTION_OF.keys() & set(switches)
-    # What the models are trained with only a program can set.
+    # What the models are trained with only a program can set; of declared terms there may be several.
     written = {name for name in OF_THE_ENGINE if term_of_switch(name) or name in OPTION_OF}
-    assert set(OF_THE_ENGINE) - written == {"training"}
+    assert set(OF_THE_ENGINE) - written == {"training", "declared"}
 
 
 def test_options_of_runs_know_no_term_by_name() -> None:
