@@ -363,10 +363,10 @@ class Decision:
     def _amounts_of(self, job: int, pieces: Pieces) -> Amounts:
         """CPUs and memory of a job after the decision so far."""
         told: Amounts | None = (self.fields or {}).get(job, {}).get(Feature.PROFILES)
-        if told is None and job not in self.starts:
-            return self._state.amounts[job]
         if told is not None:
             return told
+        if job not in self.starts:
+            return self._state.amounts[job]
         pairs = zip(self._state.share_per_gpu, self._allocator.beside.least(job, 1), strict=True)
         cpus, memory_gb = (max(pair) for pair in pairs)
         return shared_out((cpus, memory_gb), pieces)

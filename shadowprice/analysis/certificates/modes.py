@@ -126,8 +126,6 @@ def written_modes(
     """
     if missing(instance, KNOWS):
         return
-    if pairs and missing(instance, PAIR_KNOWS):
-        return
     if pairs:
         found = None if missing(instance, PAIR_KNOWS) else pair_modes(instance)
         types = len(run_speed.gpu_types(instance.cluster)[0])
