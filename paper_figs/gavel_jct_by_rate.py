@@ -20,6 +20,8 @@ from _gavel import PAPER_SEEDS, curves, over_window, published_curves, servers, 
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
+from shadowprice.analysis.bounds import certified_bounds
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.figures import (
     Cause,
     Estimate,
@@ -39,7 +41,6 @@ from shadowprice.analysis.figures import (
 from shadowprice.analysis.limits import COLUMNS
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
-from shadowprice.solvers.offline.strongest import repeatable_bounds
 
 POLICIES = {"LAS": "max_min_fairness", "Gavel": "max_min_fairness_perf", "AlloX": "allox"}
 """Names on the published simulator's command line."""
@@ -142,7 +143,7 @@ def least(point: Point) -> Row:
     single = point.trace == "single"
     jobs = window_jobs(point, single_gpu=single)
     instance = sp.Instance(sp.Cluster.parse(servers(point.gpus_per_type)), jobs)
-    bound = repeatable_bounds(instance, (Objective.FLOW,), columns=COLUMNS)[Objective.FLOW]
+    bound = certified_bounds(instance, (Objective.FLOW,), Effort.of_size(COLUMNS))[Objective.FLOW]
     ticks = bound.ticks / len(jobs)
     return {
         "trace": point.trace,

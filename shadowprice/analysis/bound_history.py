@@ -25,10 +25,10 @@ class BoundHistory:
     found: tuple[Bound, ...]
 
     def by_kind(self) -> dict[str, list[Bound]]:
-        """Certified bounds that are larger than all before of their kind, by kind."""
+        """Bounds of the search that are larger than all before of their kind, by kind."""
         kinds: dict[str, list[Bound]] = {}
         for bound in self.found:
-            if bound.certified:
+            if bound.record is not None:
                 mine = kinds.setdefault(bound.kind, [])
                 if not mine or bound.ticks > mine[-1].ticks:
                     mine.append(bound)

@@ -1,43 +1,64 @@
-"""Lower bounds of every instance: those of the offline solvers where these know it, else those of certificates."""
+"""Lower bounds of every instance, in one cascade: what is compared, certified and limited is bounded here.
+
+The bound that is certified was evaluated by the program that checks certificates, from the instance as records have it.
+Searches only propose its multipliers; what they say of others, or a solver of a schedule without preemption, is found
+and not certified.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from fractions import Fraction
 
-from shadowprice.analysis.certificates.cascade import KNOWS as CHECKED_KNOWS
-from shadowprice.analysis.certificates.cascade import checked_bounds
-from shadowprice.instances.features import missing, require
+from shadowprice.analysis.certificates.cascade import KNOWS as CERTIFIED_KNOWS
+from shadowprice.analysis.certificates.cascade import Asked, Evaluated, expect_end
+from shadowprice.analysis.certificates.demands import CONSOLIDATED
+from shadowprice.analysis.certificates.effort import Effort, Timer
+from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.optimum import counted_rows
+from shadowprice.errors import SolverError
+from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.solvers.offline.bounds import Bound
-from shadowprice.solvers.offline.strongest import KNOWS as SOLVERS_KNOWS
-from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
+from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.models import time_indexed
+from shadowprice.solvers.offline.bounds import Bound, bound_of
+from shadowprice.solvers.offline.non_preemptive import Method, describes, optimum
+from shadowprice.solvers.programs.published import stand_down
 
-KNOWS = CHECKED_KNOWS
+KNOWS = CERTIFIED_KNOWS | DECLARED_KNOWS | {Feature.OWN}
 """What an instance may have that is bounded at all."""
+
+_FEW = 100
+"""Jobs up to which solvers are asked for an optimum without preemption."""
+_SHARE_OF_SOLVERS = 0.5
+_METHODS: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.6}
+"""Solvers of schedules without preemption, and their parts of the time that is left."""
 
 
 def bounds_of(
     instance: Instance,
     objective: Objective | str,
+    effort: Effort,
     *,
-    preemptive: bool,
-    budget_s: float,
+    preemptive: bool = True,
     consolidated: bool = False,
+    enough: Fraction | None = None,
 ) -> Iterator[Bound]:
-    """All bounds that a time budget allows, one of which at least is certified.
-
-    Of an instance with features that the offline solvers do not know they are those that a certificate of it would
-    have: of preemptive schedules, and evaluated by the program that checks certificates.
+    """All bounds that an effort allows, of which one is certified.
 
     Parameters
     ----------
+    effort : Effort
+        For prices and searches.
     preemptive : bool
-        Whether they must hold for schedules that preempt; else the non-preemptive optimum may be tried too.
-    budget_s : float
-        Time for prices and searches [s].
+        Whether they must hold for schedules that preempt; else solvers say what is possible to others, too.
     consolidated : bool
         Whether they need only hold for schedules that place every gang on as few nodes as it fits on.
+    enough : Fraction, optional
+        Cost of a schedule [ticks]: no more is searched once a bound says as much.
 
     Raises
     ------
@@ -46,12 +67,64 @@ def bounds_of(
     """
     require(instance, KNOWS, "bounds")
     goal, instance = Objective(objective), instance.undelayed
-    if missing(instance, SOLVERS_KNOWS):
-        yield from checked_bounds(instance, goal, budget_s=budget_s, consolidated=consolidated)
+    every = ScheduleClass.allowed(instance, preemptive=True)
+    expect_end(instance.stopped_s, goal)
+    if not len(counted_rows(instance)):
+        yield bound_of(0, "job", every)
         return
-    yield from lower_bounds(
-        instance, goal, preemptive=preemptive, budget_s=budget_s, consolidated=consolidated
+    alone = not preemptive and every.rigid and instance.all_complete and not instance.copies
+    if alone and len(instance.workload) <= _FEW and not effort.repeatable:
+        timer = effort.begin()
+        yield from _without_preemption(instance, goal, timer.share(_SHARE_OF_SOLVERS))
+        effort = Effort(timer.left_s)
+    asked = Asked.of(instance, consolidated=consolidated)
+    found = asked.found(goal, effort, enough)
+    best = asked.evaluated(found, goal)
+    for each in found:
+        yield (
+            _certified(asked, every, best)
+            if each is best.found
+            else _proposed(asked, every, each, goal)
+        )
+
+
+def _certified(asked: Asked, every: ScheduleClass, best: Evaluated) -> Bound:
+    found = best.found
+    return Bound(
+        best.ticks,
+        found.kind,
+        _class_of(every, found),
+        certified=True,
+        witness=found.witness,
+        record=found.record,
+        parts=found.parts,
+        of_class=asked.demands.of_class + (CONSOLIDATED if found.consolidated else ""),
     )
+
+
+def _proposed(asked: Asked, every: ScheduleClass, found: Found, goal: Objective) -> Bound:
+    """A bound that is no larger than the certified one, as the search has it."""
+    ticks = max(found.ticks - asked.offset(goal), Fraction(0))
+    holds_for = _class_of(every, found)
+    return Bound(ticks, found.kind, holds_for, certified=False, record=found.record)
+
+
+def _class_of(every: ScheduleClass, found: Found) -> ScheduleClass:
+    return replace(every, consolidated=found.consolidated)
+
+
+def certified_and_found(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
+    """The bound that is certified, and the largest of all if that is larger still.
+
+    Raises
+    ------
+    ValueError
+        If none is certified.
+    """
+    known = list(bounds)
+    certified = max((bound for bound in known if bound.certified), key=lambda bound: bound.ticks)
+    largest = max(known, key=lambda bound: bound.ticks)
+    return certified, largest if largest.ticks > certified.ticks else None
 
 
 def strongest_bound(
@@ -78,20 +151,15 @@ def strongest_bound(
         As :func:`bounds_of`.
     """
     found = bounds_of(
-        instance, objective, preemptive=preemptive, budget_s=budget_s, consolidated=consolidated
+        instance, objective, Effort(budget_s), preemptive=preemptive, consolidated=consolidated
     )
     return max(found, key=lambda bound: (bound.ticks, bound.certified))
 
 
-def repeatable_bounds_of(
-    instance: Instance, objectives: Iterable[Objective], *, columns: int
+def certified_bounds(
+    instance: Instance, objectives: Iterable[Objective], effort: Effort
 ) -> dict[Objective, Bound]:
-    """The largest bounds for preemptive schedules of a fixed effort: the same on every run.
-
-    Parameters
-    ----------
-    columns : int
-        Size of the interval LPs, where the offline solvers know the instance.
+    """The certified bound of preemptive schedules in several objectives, of which each has the effort.
 
     Raises
     ------
@@ -99,8 +167,39 @@ def repeatable_bounds_of(
         As :func:`bounds_of`.
     """
     require(instance, KNOWS, "bounds")
-    instance = instance.undelayed
-    if not missing(instance, SOLVERS_KNOWS):
-        return repeatable_bounds(instance, objectives, columns=columns)
-    found = {goal: list(checked_bounds(instance, goal, budget_s=0.0)) for goal in objectives}
-    return {goal: next(each for each in mine if each.certified) for goal, mine in found.items()}
+    goals, instance = list(objectives), instance.undelayed
+    every = ScheduleClass.allowed(instance, preemptive=True)
+    for goal in goals:
+        expect_end(instance.stopped_s, goal)
+    if not len(counted_rows(instance)):
+        return dict.fromkeys(goals, bound_of(0, "job", every))
+    asked, known = Asked.of(instance), dict[bool, list[Found]]()
+    best = {}
+    for goal in goals:
+        last = goal is Objective.MAKESPAN  # Others differ by a constant.
+        if last not in known:
+            known[last] = asked.found(goal, effort)
+        best[goal] = _certified(asked, every, asked.evaluated(known[last], goal))
+    return best
+
+
+def _without_preemption(instance: Instance, goal: Objective, timer: Timer) -> Iterator[Bound]:
+    """What offline solvers say of schedules without preemption; one that fails is left out."""
+    left_aside = "its optimum is none of schedules, and is left aside as a bound"
+    # Nodes that fail only restrict: an optimum without them is a bound with them.
+    sound = replace(instance, failures=None)
+    if not describes(sound) or stand_down(time_indexed.build, left_aside):
+        return
+    for method, share in _METHODS.items():
+        if timer.left_s <= 0:
+            return
+        try:
+            found = optimum(sound, goal, method=method, budget_s=share * timer.left_s)
+        except SolverError:
+            continue
+        every = ScheduleClass.allowed(instance, preemptive=False)
+        lower = Fraction(found.lower_s) * TICKS_PER_S
+        yield Bound(lower, method, every, certified=False, witness=found.schedule)
+        if found.proven:
+            # Asking the other would end where this ended.
+            return

@@ -9,15 +9,15 @@ of this; it is asked again at the end, and what it rejects is not returned.
 from __future__ import annotations
 
 import io
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TextIO
 
 from shadowprice.analysis.bound_history import BoundHistory
+from shadowprice.analysis.bounds import bounds_of, certified_and_found
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.cascade import Asked, expect_end
+from shadowprice.analysis.certificates.cascade import expect_end
 from shadowprice.analysis.certificates.certificate_file import (
     expect_accepted,
     expect_certifiable,
@@ -25,9 +25,8 @@ from shadowprice.analysis.certificates.certificate_file import (
     write_records,
 )
 from shadowprice.analysis.certificates.counted import to_the_end
-from shadowprice.analysis.certificates.demands import CONSOLIDATED
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
-from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
@@ -38,15 +37,12 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import KNOWS as CLASSES_KNOWS
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.bounds import bound_of
+from shadowprice.solvers.offline.bounds import Bound
 
 KNOWS = DEMANDS_KNOWS
 """What every certificate is of; a bound that knows less is left out."""
 
 Record = dict[str, Any]
-
-_BITS = 100
-"""Significant bits of a bound that is written; it is rounded down to them."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +97,11 @@ class WrittenCertificate(Certified):
 
 
 def certify(
-    outcome: Outcome, objective: Objective | str = Objective.FLOW, *, budget_s: float = 20.0
+    outcome: Outcome,
+    objective: Objective | str = Objective.FLOW,
+    *,
+    budget_s: float = 20.0,
+    bound: Bound | None = None,
 ) -> WrittenCertificate:
     """The certificate with the strongest bound that a time budget allows; checked before it is returned.
 
@@ -109,18 +109,21 @@ def certify(
     ----------
     budget_s : float
         Time for prices [s], those of jobs' plans and those of the interval LP; 0 for the combinatorial bounds only.
+    bound : Bound, optional
+        A certified bound of the instance in this objective that was found before, such as that of a comparison: it is
+        written, and none is searched.
 
     Raises
     ------
     InputError
         If the instance has no jobs, or the run was stopped before one arrived, a
         name that does not print on one line or a number that cannot be written, or the objective is unknown, or the
-        makespan of a run that was stopped.
+        makespan of a run that was stopped; or the bound has no record.
     VerificationError
-        If the checker rejects what was written, which is a fault of this package.
+        If the checker rejects what was written, which is a fault of this package or of the bound that was given.
     """
     file = io.StringIO(newline="\n")
-    found = _write(outcome, objective, budget_s, file)
+    found = _write(outcome, objective, budget_s, bound, file)
     file.seek(0)
     expect_accepted(file)
     return WrittenCertificate(**vars(found), text=file.getvalue())
@@ -132,6 +135,7 @@ def certify_into(
     objective: Objective | str = Objective.FLOW,
     *,
     budget_s: float = 20.0,
+    bound: Bound | None = None,
 ) -> Certified:
     """As :func:`certify`, into a file, which is written and checked line by line.
 
@@ -145,44 +149,55 @@ def certify_into(
         If the file cannot be written.
     """
     with path.open("w", encoding="ascii", newline="\n") as file:
-        found = _write(outcome, objective, budget_s, file)
+        found = _write(outcome, objective, budget_s, bound, file)
     with path.open(encoding="ascii", newline="\n") as file:
         expect_accepted(file)
     return found
 
 
 def _write(
-    outcome: VerifiedRun, objective: Objective | str, budget_s: float, file: TextIO
+    outcome: VerifiedRun,
+    objective: Objective | str,
+    budget_s: float,
+    bound: Bound | None,
+    file: TextIO,
 ) -> Certified:
     """Write a certificate."""
     instance = outcome.instance
     require(instance, KNOWS, "certificates")
     expect_certifiable(outcome)
     goal = _goal(instance, objective)
-    pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
-    asked = Asked.of(
-        instance, goal, pairs=pairs, modes=budget_s > 0, consolidated=_consolidated(outcome)
-    )
-    found, value, history = _strongest(asked, budget_s)
     cost = exact_cost(instance, goal, outcome.end_s)
-    ratio = cost / value if value else Fraction(1)
-    of_class = asked.demands.of_class + (CONSOLIDATED if found.consolidated else "")
+    if bound is None:
+        few, effort = _consolidated(outcome), Effort(budget_s)
+        found = tuple(bounds_of(instance, goal, effort, consolidated=few, enough=cost))
+        bound, _ = certified_and_found(found)
+    else:
+        found = (bound,)
+    if bound.record is None or not bound.certified:
+        raise InputError(f"bound {bound.kind!r}: is not certified, expected one that is")
+    ratio = cost / bound.ticks if bound.ticks else Fraction(1)
     header = records.header(instance, outcome.policy, str(goal))
-    if found.consolidated:
+    if bound.holds_for.consolidated:
         header["placement"] = "consolidated"
     claim = {
-        "class": of_class,
+        "class": bound.of_class,
         "cost": text_of(cost),
-        "bound": text_of(value),
+        "bound": text_of(bound.ticks),
         "ratio": text_of(ratio),
     }
-    given = records.given(instance, pairs=pairs)
-    digest = write_records(
-        file, header, given, run_records(outcome), (found.record, *found.parts), claim
-    )
-    kind, failing = found.record["bound"], instance.failures is not None
+    given = records.given(instance, pairs=bound.holds_for.sharing)
+    multipliers = (dict(bound.record), *(dict(part) for part in bound.parts))
+    digest = write_records(file, header, given, run_records(outcome), multipliers, claim)
     return Certified(
-        outcome.policy, str(goal), kind, ratio, of_class, digest, history, failing=failing
+        outcome.policy,
+        str(goal),
+        bound.kind,
+        ratio,
+        bound.of_class,
+        digest,
+        BoundHistory(found),
+        failing=instance.failures is not None,
     )
 
 
@@ -193,7 +208,7 @@ def _goal(instance: Instance, objective: Objective | str) -> Objective:
         raise InputError(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
         ) from None
-    expect_end(instance, goal)
+    expect_end(instance.stopped_s, goal)
     return goal
 
 
@@ -203,15 +218,3 @@ def _consolidated(outcome: VerifiedRun) -> bool:
     if not isinstance(outcome, Outcome) or missing(whole, CLASSES_KNOWS):
         return False
     return ScheduleClass.used(whole, outcome.schedule).consolidated
-
-
-def _strongest(asked: Asked, budget_s: float) -> tuple[Found, Fraction, BoundHistory]:
-    """The largest bound with its multipliers, its value, rounded down [ticks], and all that were found."""
-    offset, found = asked.offset, asked.found(budget_s)
-    history = BoundHistory(tuple(bound_of(each.ticks - offset, each.kind) for each in found))
-    best = max(found, key=lambda each: each.ticks)
-    value = max(best.ticks - offset, Fraction(0))
-    scale = max(_BITS - int(value).bit_length(), 0)
-    while value and int(value * 2**scale).bit_length() < _BITS:
-        scale += _BITS
-    return best, Fraction(math.floor(value * 2**scale), 2**scale), history

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from shadowprice.analysis.bound_history import BoundHistory
-from shadowprice.analysis.bounds import bounds_of
+from shadowprice.analysis.bounds import bounds_of, certified_and_found
 from shadowprice.analysis.certificates.certificate_file import bounded_digest
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
@@ -24,19 +23,16 @@ from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import RunsItself
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.features import DECLARED_KNOWS, Feature, missing, require
-from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.instances.workload import Workload
-from shadowprice.proofs.classic import hesrpt
-from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs, bound_of, offset_ticks
-from shadowprice.solvers.offline.modes.families import mode_families
-from shadowprice.solvers.offline.strongest import KNOWS as SOLVERS_KNOWS
-from shadowprice.solvers.offline.strongest import certified_and_found
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
+from shadowprice.solvers.offline.bounds import Bound
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.policy_checks import expect_policy
 from shadowprice.solvers.registry import name_with_parameters, policies_named
@@ -50,7 +46,7 @@ if TYPE_CHECKING:
 
 
 KNOWS = (
-    SOLVERS_KNOWS
+    RELAXED_KNOWS
     | {Feature.COPIES, Feature.QUOTAS, Feature.PARTS, Feature.WINDOW, Feature.OWN}
     | DECLARED_KNOWS
 )
@@ -309,9 +305,8 @@ def compare(
     non-preemptive ones at least (runs that are lost may be left out), so that all rows are measured with one
     yardstick. It holds for all that the instance allows, jobs that share GPUs or grow among it, whether or not a
     policy makes use of it. Where all schedules have every gang on as few nodes as it fits on, a bound of such
-    schedules alone counts too. Charges of
-    starts count where the offline solvers know the instance (:func:`shadowprice.analysis.bounds.bounds_of`); others
-    only restrict schedules further, as quotas do. Where a window of jobs ends the runs, costs are of these jobs alone.
+    schedules alone counts too. The first start of each job counts where no two share GPUs; other charges only restrict
+    schedules further, as quotas do. Where a window of jobs ends the runs, costs are of these jobs alone.
 
     Parameters
     ----------
@@ -387,30 +382,20 @@ def _bounded(
     preemptive = any(map(_preempts, outcomes.values()))
     consolidated = all(_consolidates(o) for o in outcomes.values() if o.instance.copies is None)
     for group in groups:
-        instance = next(iter(group.values())).instance.undelayed
+        first = next(iter(group.values()))
+        costs = {name: exact_cost(o.instance, goal, o.end_s) for name, o in group.items()}
         search = bounds_of(
-            instance,
+            first.instance,
             goal,
+            Effort(budget_s / len(groups)),
             preemptive=preemptive,
-            budget_s=budget_s / len(groups),
             consolidated=consolidated,
+            enough=min(costs.values()),
         )
-        history = BoundHistory((*search, *_malleable(instance, goal)))
+        history = BoundHistory(tuple(search))
         histories.append(history)
-        rows |= _rows(group, goal, history)
+        rows |= _rows(group, costs, goal, history)
     return tuple(rows[name] for name in outcomes), tuple(histories)
-
-
-def _malleable(instance: Instance, goal: Objective) -> Iterator[Bound]:
-    """The bound of HESRPT, of jobs that weigh the same and may grow where nothing else decides their speed."""
-    weight = instance.workload.weight.tolist()
-    every = _every(instance)
-    alike = len(set(weight)) == 1 and goal is not Objective.MAKESPAN
-    if alike and every.elastic and not hesrpt.missing_hypotheses(instance):
-        each, release = Fraction(weight[0]), to_ticks(instance.workload.arrival_s).tolist()
-        ticks = each * hesrpt.bound(instance) * TICKS_PER_S
-        offset = offset_ticks([each] * len(release), release, goal)
-        yield bound_of(ticks - offset, "hesrpt", every)
 
 
 def _preempts(outcome: Outcome) -> bool:
@@ -437,35 +422,18 @@ def _groups(outcomes: Mapping[str, Outcome]) -> list[dict[str, Outcome]]:
 
 
 def _alike(one: Instance, other: Instance) -> bool:
-    """True if a bound of one instance is one of the other: same jobs, charges and best speeds."""
-    if missing(one, SOLVERS_KNOWS) or missing(other, SOLVERS_KNOWS):
-        return bounded_digest(one) == bounded_digest(other)
-    return (
-        one.workload == other.workload
-        and one.overheads == other.overheads
-        and one.equal_speeds == other.equal_speeds
-        and np.array_equal(one.processing_s, other.processing_s)
-        and RelaxedJobs.of(one) == RelaxedJobs.of(other)
-        and _every(one) == _every(other)
-        and _same_modes(one, other)
-    )
-
-
-def _same_modes(one: Instance, other: Instance) -> bool:
-    mine, theirs = (list(mode_families(each, consolidated=True)) for each in (one, other))
-    return len(mine) == len(theirs) and all(a.same(b) for a, b in zip(mine, theirs, strict=True))
-
-
-def _every(instance: Instance) -> ScheduleClass:
-    return ScheduleClass.allowed(instance, preemptive=True)
+    """True if a bound of one instance is one of the other."""
+    return one is other or bounded_digest(one) == bounded_digest(other)
 
 
 def _rows(
-    group: Mapping[str, Outcome], goal: Objective, history: BoundHistory
+    group: Mapping[str, Outcome],
+    costs: Mapping[str, Fraction],
+    goal: Objective,
+    history: BoundHistory,
 ) -> dict[str, ComparisonRow]:
     """Rows of outcomes that have their bounds in common."""
     bound, found = certified_and_found(history.found)
-    costs = {name: exact_cost(o.instance, goal, o.end_s) for name, o in group.items()}
     best = [(o.instance, o.schedule) for name, o in group.items() if costs[name] == bound.ticks]
     if bound.witness is not None:
         best.append((next(iter(group.values())).instance, bound.witness))

@@ -32,7 +32,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.bounds import repeatable_bounds_of
+from shadowprice.analysis.bounds import certified_bounds
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome
@@ -179,7 +180,7 @@ def limit(
     rows = _rows(outcome, jobs)
     cost = _COSTS[what](outcome, rows)
     goal, given = _relaxed(outcome.instance, what, rows)
-    bound = repeatable_bounds_of(given, (goal,), columns=columns)[goal]
+    bound = certified_bounds(given, (goal,), Effort.of_size(columns))[goal]
     ticks = bound.ticks / (len(rows) if what is Measure.MEAN_JCT else 1)
     if cost < ticks:
         raise VerificationError(

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.bound_history import BoundHistory
+from shadowprice.analysis.bounds import bounds_of, certified_and_found
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.compare import by_name, rounded_up
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.settle import settle
@@ -25,7 +26,6 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.augmentation import at_speed
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.bounds import Bound
-from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds
 from shadowprice.solvers.policy import Policy
 
 if TYPE_CHECKING:
@@ -166,8 +166,7 @@ def speed_curve(
     faster = {Fraction(speed): at_speed(workload, speed) for speed in speeds}
     given = by_name(policies)
     instance = Instance(Cluster.parse(cluster) if isinstance(cluster, str) else cluster, workload)
-    history = BoundHistory(tuple(lower_bounds(instance, goal, preemptive=True, budget_s=budget_s)))
-    bound, _ = certified_and_found(history.found)
+    bound, _ = certified_and_found(bounds_of(instance, goal, Effort(budget_s)))
     rows = []
     for name, policy in given.items():
         for speed, jobs in faster.items():

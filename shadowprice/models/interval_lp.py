@@ -52,7 +52,7 @@ from shadowprice.models.slotted import Slotted
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
-RUNS_IN = "shadowprice.solvers.offline.strongest"
+RUNS_IN = "shadowprice.solvers.offline.interval_prices"
 REFERENCE = "tests/solvers/offline/test_offline.py"
 
 INTERVALS = 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,7 +19,10 @@ from shadowprice.solvers.offline.bounds import Bound, bound_of
 
 def bounds(*pairs: tuple[str, int], certified: bool = True) -> tuple[Bound, ...]:
     return tuple(
-        bound_of(Fraction(s * TICKS_PER_S), kind, certified=certified) for kind, s in pairs
+        replace(
+            bound_of(s * TICKS_PER_S, kind, certified=certified), record={} if certified else None
+        )
+        for kind, s in pairs
     )
 
 
@@ -35,7 +39,7 @@ def test_what_a_search_gained_is_said() -> None:
 
 
 def test_no_bound_is_said_to_be_more_than_it_is() -> None:
-    found = bound_of(Fraction(12345675 * TICKS_PER_S, 10), "fluid")
+    found = replace(bound_of(Fraction(12345675 * TICKS_PER_S, 10), "fluid"), record={})
     assert list(BoundHistory((found,)).sentences()) == ["fluid: 1.23456e+06 s"]
 
 
@@ -57,7 +61,14 @@ def test_certificates_are_about_flow_and_tell_what_was_tried() -> None:
     crowded = sp.Workload.from_columns(arrival_s=[0, 5, 5], gpus=[2, 1, 2], work=[9, 1, 30])
     found = certify(sp.simulate(crowded, "1x4", "srtf"), budget_s=0.0)
     assert found.objective == sp.compare(crowded, "1x4", ["srtf"], budget_s=0.0).objective == "flow"
-    assert list(found.history.by_kind()) == ["mean-busy-time", "fluid", "wide-gangs", "job"]
+    assert list(found.history.by_kind()) == [
+        "job",
+        "fluid",
+        "mean-busy-time",
+        "wide-gangs",
+        "priced-mean-busy-time-of-nodes",
+        "priced-fluid-of-nodes",
+    ]
     warning = found.history.warning()
     assert warning is not None
     assert "job, every job as if it were alone" in warning

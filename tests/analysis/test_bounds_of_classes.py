@@ -7,10 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.bounds import bounds_of
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.metrics import end_s
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.solvers.offline.strongest import lower_bounds
 from support.certificate_cases import CASES
 
 KINDS = ("types", "pairs", "conditions", "graphs", "failures", "restarts")
@@ -35,8 +36,8 @@ def test_no_bound_is_above_a_schedule_of_its_class(kind: str, examples: int) -> 
             return
         used = ScheduleClass.used(instance, schedule)
         cost = exact_cost(instance, goal, end_s(instance, schedule))
-        found = lower_bounds(
-            instance, goal, preemptive=preemptive, budget_s=budget_s, consolidated=consolidated
+        found = bounds_of(
+            instance, goal, Effort(budget_s), preemptive=preemptive, consolidated=consolidated
         )
         for bound in found:
             assert not bound.holds_for.contains(used) or bound.ticks <= cost, bound

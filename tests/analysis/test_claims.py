@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shadowprice as sp
-from shadowprice.analysis.bounds import strongest_bound
+from shadowprice.analysis.bounds import bounds_of, certified_and_found, strongest_bound
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.guarantees.asrpt import Guarantee
@@ -62,7 +63,6 @@ from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans, strongest
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simple_bounds
-from shadowprice.solvers.offline.strongest import certified_and_found, lower_bounds
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
 from shadowprice.solvers.registry import placement, policy
 from support.paths import ROOT
@@ -180,7 +180,7 @@ def below(instance: sp.Instance, known: Given, *, budget_s: float = 0.3) -> None
     """No bound of the instance is above the cost of the best schedule that was searched out."""
     for goal in sp.Objective:
         least = least_cost(known, goal) * TICKS_PER_S
-        for bound in lower_bounds(instance, goal, preemptive=True, budget_s=budget_s):
+        for bound in bounds_of(instance, goal, Effort(budget_s)):
             assert bound.ticks <= least + grid_slack(instance.workload), (goal, bound.kind)
             assert bound.holds_for == ScheduleClass.allowed(instance, preemptive=True)
 
@@ -587,7 +587,7 @@ def test_an_optimum_that_is_confirmed_is_not_asked_for_again(
         return replace(told, method=method, certified_by="time-indexed-lp")
 
     monkeypatch.setattr(strongest, "optimum", answer)
-    bounds = list(lower_bounds(instance, COMPLETION, preemptive=False, budget_s=2))
+    bounds = list(bounds_of(instance, COMPLETION, Effort(2), preemptive=False))
     assert methods == asked
     kinds = [bound.kind for bound in bounds]
     # What was evaluated exactly comes beside the word, and the search goes on for more of it.
@@ -1097,9 +1097,7 @@ def test_bounds_of_large_weights_are_as_sharp_as_of_small_ones(
         small, large = (
             {
                 bound.kind: bound
-                for bound in lower_bounds(
-                    sp.Instance(cluster, each), COMPLETION, preemptive=True, budget_s=1
-                )
+                for bound in bounds_of(sp.Instance(cluster, each), COMPLETION, Effort(1))
             }
             for each in (jobs, heavy)
         )

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis import availability
+from shadowprice.analysis.bounds import certified_bounds
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.certify_utility import certify_utility
 from shadowprice.analysis.guarantees.lookup import (
@@ -38,7 +40,6 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.offline.bounds import simple_bounds
-from shadowprice.solvers.offline.strongest import repeatable_bounds
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.registry import policy
 from support.failing_nodes import instance_of, least_total_completion_s
@@ -78,7 +79,7 @@ def test_bounds_are_below_the_best_that_faults_allow(
     instance = instance_of(sorted(jobs), [1] * nodes, spans)
     best_s = least_total_completion_s(instance)
     goal = Objective.COMPLETION
-    largest = repeatable_bounds(instance, [goal], columns=500)[goal]
+    largest = certified_bounds(instance, [goal], Effort.of_size(500))[goal]
     for bound in (*simple_bounds(instance, goal), largest):
         assert not bound.certified or bound.ticks <= best_s * TICKS_PER_S
     for name in ("fifo", "srtf", "las2d"):

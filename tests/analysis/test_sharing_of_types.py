@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 import shadowprice as sp
-from shadowprice.analysis.bounds import strongest_bound
+from shadowprice.analysis.bounds import bounds_of, certified_bounds, strongest_bound
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.outcome import Outcome
@@ -26,10 +27,6 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid
 from shadowprice.proofs.lower_bounds import job as lb_job
 from shadowprice.proofs.lower_bounds import mbt as lb_mbt
-from shadowprice.solvers.offline.strongest import (
-    lower_bounds,
-    repeatable_bounds,
-)
 from support.paths import SHARED
 from support.sharing_by_type import (
     PlainJobs,
@@ -220,16 +217,16 @@ def test_jobs_of_a_kind_count_by_the_slowest_of_them() -> None:
     assert gain.kappa == largest_gain(jobs) == 2
     # One after the other 8 s; the slower two together and then the fast one 6 s.
     assert best_costs(jobs, 0, 6)[sp.Objective.MAKESPAN] == 6 * TICKS_PER_S
-    for bound in lower_bounds(instance_of(jobs), "makespan", preemptive=True, budget_s=0):
+    for bound in bounds_of(instance_of(jobs), "makespan", Effort(0)):
         assert bound.ticks <= 6 * TICKS_PER_S, bound.kind
 
 
 def _nothing_beats(jobs: PlainJobs, seed: int, budget_s: float) -> None:
     instance, least = instance_of(jobs), best_costs(jobs, seed, 8)
     for goal in sp.Objective:
-        every = list(lower_bounds(instance, goal, preemptive=True, budget_s=budget_s))
+        every = list(bounds_of(instance, goal, Effort(budget_s)))
         every.append(strongest_bound(instance, goal, preemptive=False, budget_s=budget_s))
-        every.append(repeatable_bounds(instance, (goal,), columns=200)[goal])
+        every.append(certified_bounds(instance, (goal,), Effort.of_size(200))[goal])
         for bound in every:
             assert bound.ticks <= least[goal], (seed, str(goal), bound.kind)
 

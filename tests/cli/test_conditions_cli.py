@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import shadowprice as sp
+from shadowprice.analysis.bounds import bounds_of
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.semantics import Semantics
@@ -18,7 +20,6 @@ from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles
-from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 
@@ -140,7 +141,7 @@ def test_bounds_are_of_the_conditions_a_policy_had():
     alone = {
         name: next(
             bound.value_s
-            for bound in lower_bounds(run.instance, "completion", preemptive=True, budget_s=0.0)
+            for bound in bounds_of(run.instance, "completion", Effort(0.0))
             if bound.kind == "job"
         )
         for name, run in found.outcomes.items()

@@ -31,6 +31,7 @@ from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
@@ -188,11 +189,10 @@ def test_the_checker_and_the_verifier_agree_on_every_change_of_a_schedule(of, ex
         claim = original[-1]
         bound = {name: value for name, value in original[-2].items() if name != "kind"}
         bound = {"bound": bound, "least": claim["bound"], "class": claim["class"]}
-        pairs = bool((schedule.partner >= 0).any())
+        pairs = ScheduleClass.allowed(instance, preemptive=True).sharing
         assert accepts(check, claimed(instance, schedule, bound, pairs))
         other = altered(data.draw, instance, schedule)
-        # Of a run in which nobody shares, the certificate speaks of no pairs.
-        mine = accepts(verify, instance, other) and (pairs or not (other.partner >= 0).any())
+        mine = accepts(verify, instance, other)
         assert accepts(check, claimed(instance, other, bound, pairs)) == mine
         answers.add(mine)
 
@@ -453,8 +453,9 @@ def test_two_programs_bound_alike_at_prices_by_type(instance, data):
         st.lists(st.integers(0, 9), min_size=len(work.release), max_size=len(work.release))
     )
     span, _ = span_ticks(jobs, SpanPrices(tuple(prices), tuple(own)))
-    alone = max(r + p for r, p in zip(work.release, work.shortest, strict=True))
-    assert span == max(checked.span_at_prices(checked.relaxed(), [prices, own]), alone)
+    shortest = checked.relaxed(charged=False).shortest
+    alone = max(r + p for r, p in zip(work.release, shortest, strict=True))
+    assert span == max(checked.span_at_prices(checked.relaxed(charged=False), [prices, own]), alone)
 
 
 def test_prices_by_type_say_more_where_types_differ():
@@ -463,9 +464,9 @@ def test_prices_by_type_say_more_where_types_differ():
         arrival_s=[0] * 6, gpus=[1] * 6, work=[60] * 6, throughput=rates, gpu_types=("a", "b")
     )
     found = sp.simulate(jobs, "1x1:a,1x2:b", "srtf")
-    without = certified(found.instance, found.schedule, "makespan")
     prices = certified(found.instance, found.schedule, "makespan", 0.1)
-    assert prices.ratio < without.ratio
+    said = {each.kind: each.ticks for each in prices.history.found}
+    assert said["priced-span"] > said["area"]
     assert prices.bound == "priced-span"
     every = [json.loads(line) for line in prices.text.split("\n")[:-1]]
     for wrong, says in (

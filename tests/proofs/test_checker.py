@@ -21,7 +21,9 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis import certify as certify_module
+from shadowprice.analysis.bounds import bounds_of
 from shadowprice.analysis.certificates import cascade
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
@@ -37,7 +39,6 @@ from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, command
 from shadowprice.solvers.offline.bounds import RelaxedJobs, wide_gang_ticks
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
-from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.registry import policy
 from support.certificate_text import signed
 from support.paths import ROOT
@@ -63,7 +64,7 @@ def small(charges=None, name="las"):
 def without_windows(made, objective, budget_s):
     """A certificate by other bounds than windows of completions, which are best of few jobs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cascade, "window_bounds", lambda jobs, effort_s: iter(()))
+        patch.setattr(cascade, "window_bounds", lambda instance, jobs, effort_s: iter(()))
         return certify(made, objective, budget_s=budget_s)
 
 
@@ -92,10 +93,7 @@ def test_what_is_written_proves_its_claim(instance, name, objective, make):
     assert float(cost) == pytest.approx(objective.cost_s(instance.workload, made.end_s))
     # The package's own bounds, rounded down to floats, are the checker's.
     bound = Fraction(claim["bound"]) / TICKS_PER_S
-    others = {
-        each.kind: each.value_s
-        for each in lower_bounds(instance, objective, preemptive=True, budget_s=0.0)
-    }
+    others = {each.kind: each.value_s for each in bounds_of(instance, objective, Effort(0.0))}
     for kind in ("job", "fluid", "mean-busy-time", "area"):
         if kind in others:
             assert others[kind] <= bound
@@ -507,6 +505,8 @@ def test_no_run_pays_in_advance():
         found = two_types(3000)
         del found[5:-2]
         found[0].update(start=5)
+        found[-2].update(grid=[0, 3005])
+        found[-1]["class"] += ", a start takes 4.76837158203125e-06 s"
         found[4].update(start=0, end=paid[0], overhead=paid[0])
         found.insert(5, {**found[4], "start": 10, "end": 3010 + paid[1], "overhead": paid[1]})
         found[-1].update(cost=found[5]["end"], ratio=str(Fraction(found[5]["end"], 3000)))

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import publish_models
-from shadowprice.analysis.bounds import strongest_bound
+from shadowprice.analysis.bounds import bounds_of, strongest_bound
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.optimum import optimum, slotted_preemptive_optimum
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.cluster import Cluster
@@ -24,7 +25,6 @@ from shadowprice.instances.workload import Workload
 from shadowprice.models import asrpt, gandiva, preemptive, time_indexed
 from shadowprice.solvers.gandiva.exact import best_packing, fewest_migrations
 from shadowprice.solvers.graph_placement.exact import Exact
-from shadowprice.solvers.offline import strongest
 from shadowprice.solvers.programs import published
 from shadowprice.solvers.programs.published import (
     DIGESTS,
@@ -203,8 +203,7 @@ def test_an_edited_optimum_bounds_no_schedules(all_edited: None) -> None:
     """Bounds that compare and certify print are of schedules; an edited model's optimum is not."""
     instance = instance_of([0, 0, 1], [3, 2, 4], [4, 2, 3])
     kinds = {
-        bound.kind
-        for bound in strongest.lower_bounds(instance, "completion", preemptive=False, budget_s=2.0)
+        bound.kind for bound in bounds_of(instance, "completion", Effort(2.0), preemptive=False)
     }
     assert not kinds & {"milp", "cp-sat", "time-indexed-lp"}
     with pytest.warns(EditedModelWarning, match="left aside as a bound"):

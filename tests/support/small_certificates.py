@@ -52,6 +52,9 @@ def certificate(
 
     A header is added, with other fields if any are named, and the bound ``fluid`` if there is none.
     """
+    start = header.get("start", 0)
+    if start and about == CLASS and not any("beside" in record for record in records):
+        about += f", a start takes {Fraction(str(start)) / 2**20 * 1.0!r} s"
     opening = {"format": 3, "policy": "by hand", "objective": "completion"}
     charges = {"start": 0, "migration": 0, "restart": [[1, 0]]}
     found: list[Record] = [{"kind": "header", **opening, **charges, **header}, *records]

@@ -28,9 +28,9 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds
 from shadowprice.solvers.offline.completion_search import search_optimum
+from shadowprice.solvers.offline.interval_prices import interval_prices
 from shadowprice.solvers.offline.lagrangian import interval_bound
 from shadowprice.solvers.offline.priced_plans import search
-from shadowprice.solvers.offline.strongest import interval_prices
 from shadowprice.version import __version__
 
 _EFFORT_S, _COLUMNS = 0.2, 2_000
@@ -63,7 +63,7 @@ def _searched(kind: str) -> Evaluation:
 
 
 def _interval(jobs: RelaxedJobs, instance: Instance) -> Fraction:
-    found = interval_prices(instance, 60.0, _COLUMNS)
+    found = interval_prices(jobs, 60.0, _COLUMNS)
     if found is None:
         raise InputError("interval-lp: expected an instance with times that fit the programme")
     grid = list(found.grid_ticks)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.optimum import counted_rows
 from shadowprice.instances.failures.preemption import Preemption
@@ -74,15 +75,15 @@ def counted_instance(instance: Instance) -> Instance:
     )
 
 
-def stopped_bounds(demands: ClassDemands, stopped_s: float, budget_s: float) -> Iterator[Found]:
+def stopped_bounds(demands: ClassDemands, stopped_s: float, effort: Effort) -> Iterator[Found]:
     """Bounds on completions, or on the time at which a run was stopped where that is earlier, in ticks.
 
     Parameters
     ----------
     demands : ClassDemands
         Of the jobs that arrived before.
-    budget_s : float
-        Time for prices of plans [s]; none for 0.
+    effort : Effort
+        Time for prices of plans; of a fixed size there are none.
     """
     until = int(to_ticks(np.array([stopped_s]))[0])
     release, work, weight = demands.release, demands.shortest, demands.weight
@@ -96,8 +97,8 @@ def stopped_bounds(demands: ClassDemands, stopped_s: float, budget_s: float) -> 
         each = [1] * len(release)
         fluid = fluid_ticks(release, demands.area, each, demands.capacity, until)
         yield Found({**plain, "bound": "fluid"}, weight[0] * fluid)
-    if budget_s > 0:
-        yield from _plans(demands, until, budget_s)
+    if not effort.repeatable:
+        yield from _plans(demands, until, effort.seconds)
 
 
 def _plans(demands: ClassDemands, until: int, budget_s: float) -> Iterator[Found]:

@@ -171,7 +171,7 @@ class ClassDemands:
         Parameters
         ----------
         subject : str
-            What tells the modes apart, as names of bounds have it.
+            What tells the modes apart, as names of bounds have it; empty for GPU types.
         fields : dict
             What the record of a bound says of them: rows of resources.
         consolidated : bool
@@ -184,7 +184,8 @@ class ClassDemands:
         """
         given = self._placed(consolidated=consolidated)
         try:
-            found = OF_MODES[f"priced-fluid-of-{subject}"].modes(given, given.relaxed(), fields)
+            builder = OF_MODES[f"interval-lp-of-{subject}" if subject else "typed-interval-lp"]
+            found = builder.modes(given, given.relaxed(), fields)
         except Rejected as error:
             raise _refusal(self.source, error) from None
         use = np.zeros((len(found.use), len(found.time[0]), len(found.capacity)), dtype=object)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shadowprice.instances.schedule import Schedule
 
 Record = dict[str, Any]
 
@@ -25,6 +28,8 @@ class Found:
         Whether it is as large as any bound of its class can be, so that none need be searched after it.
     consolidated : bool
         Whether it is of schedules alone that place every gang on as few nodes as it fits on.
+    witness : Schedule, optional
+        A schedule that came with it, which may attain it. Nobody has verified it.
     """
 
     record: Record
@@ -32,10 +37,9 @@ class Found:
     parts: tuple[Record, ...] = ()
     optimal: bool = False
     consolidated: bool = False
+    witness: Schedule | None = None
 
     @property
     def kind(self) -> str:
-        """Name of the bound; an interval LP with prices of 0 is the bound of jobs alone."""
-        record = self.record
-        alone = record["bound"] == "interval-lp" and not any(record["prices"])
-        return "job" if alone else str(record["bound"])
+        """Name of the bound."""
+        return str(self.record["bound"])

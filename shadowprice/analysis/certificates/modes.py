@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.certificates.effort import Timer
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.speeds import (
     may_grow,
     sorts,
-    types_alone,
 )
 from shadowprice.errors import SolverError
 from shadowprice.instances.features import Feature, missing
@@ -28,7 +28,6 @@ from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs import run_speed
 from shadowprice.solvers.offline.modes.amounts import MOST_POINTS
-from shadowprice.solvers.offline.modes.families import AMOUNTS, NODES, PAIRS
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes, Modes
 from shadowprice.solvers.offline.modes.nodes import KNOWS as NODE_KNOWS
 from shadowprice.solvers.offline.modes.nodes import node_kinds, node_modes
@@ -70,6 +69,25 @@ KNOWS = frozenset(
         Feature.RESTART,  # only restricts
     }
 )
+
+TYPE_KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,  # only restrict
+        Feature.SHARING,  # where nobody does
+        Feature.PROFILES,  # the fastest counts
+        Feature.SPREAD,  # makes no run faster
+        Feature.WIDTHS,  # the fastest counts
+        Feature.FAILURES,  # what is lost is done again
+        Feature.CORES,  # are GPUs of a type
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
+
+PAIRS, AMOUNTS, NODES = "pairs", "amounts", "nodes"
+"""Subjects of modes: sharing GPUs; width, CPUs and memory; being within a node or across several."""
 
 Record = dict[str, Any]
 Point = tuple[float, int, int, int]
@@ -147,14 +165,19 @@ def written_modes(
             yield _of_nodes(alone, demands, nodes, consolidated=few)
 
 
-def type_modes(instance: Instance) -> WrittenModes | None:
-    """A mode for each GPU type, of jobs whose speed depends on nothing else; None where types do not matter."""
-    ticks = run_speed.alone_ticks(instance)
-    if not types_alone(instance) or bool((ticks == ticks[:, :1]).all()):
+def type_modes(instance: Instance, demands: ClassDemands) -> WrittenModes | None:
+    """A mode for each GPU type, of jobs that have run times by type; None where types do not matter."""
+    if missing(instance, TYPE_KNOWS) or not demands.gangs:
         return None
-    gpus = np.array(_gpus_by_type(instance), dtype=np.int64)
-    jobs = TypedJobs(*_columns(instance), instance.workload.gpus, ticks, gpus)
-    return WrittenModes("", jobs, jobs, tuple(range(len(gpus))), {})
+    found = demands.modes("", {})
+    # Types on which every job takes the same time have one price.
+    columns, pool = np.unique(found.time, axis=1, return_inverse=True)
+    if columns.shape[1] == 1:
+        return None
+    source, gpus = pool.ravel(), np.array(_gpus_by_type(instance), dtype=np.int64)
+    capacity = np.bincount(source, gpus).astype(np.int64)
+    jobs = TypedJobs(found.release, found.weight, np.array(demands.gang), columns, capacity)
+    return WrittenModes("", found, jobs, tuple(source.tolist()), {})
 
 
 # Bounds of modes.
@@ -180,12 +203,12 @@ def steady_bounds(modes: WrittenModes, goal: Objective) -> Iterator[Found]:
         yield _found(modes, "priced-fluid", fluid, prices=at)
 
 
-def interval_bounds(modes: WrittenModes, budget_s: float) -> Iterator[Found]:
+def interval_bounds(modes: WrittenModes, timer: Timer) -> Iterator[Found]:
     """The bound of the interval LP, if it is not too large."""
-    if budget_s <= 0:
+    if timer.left_s <= 0:
         return
     try:
-        proposed = typed_prices(modes.proposes, budget_s)
+        proposed = typed_prices(modes.proposes, timer.left_s, timer.columns)
     except SolverError:
         return  # The bounds that need no solver are there.
     if proposed is None:

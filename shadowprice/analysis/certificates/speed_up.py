@@ -51,7 +51,7 @@ _MOST_SUMS = 2_000_000
 _MOST_CUTS = 24
 """Moments at which jobs may be divided, at most."""
 _EXPONENTS = np.linspace(0.0, 0.98, 50)
-_FINER = 3
+_FINER = 8
 
 
 def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[Found]:

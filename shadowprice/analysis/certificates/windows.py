@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +13,24 @@ from shadowprice.analysis.certificates.records import text_of
 from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
 from shadowprice.solvers.offline import completion_search
 from shadowprice.solvers.offline.completion_search import Cut, Part, Priced
+from shadowprice.solvers.offline.non_preemptive import describes
+from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 
 if TYPE_CHECKING:
+    from shadowprice.instances.instance import Instance
     from shadowprice.solvers.offline.bounds import RelaxedJobs
     from shadowprice.solvers.offline.completion_search import CompletionTree
 
 Record = dict[str, Any]
 
 
-def window_bounds(jobs: RelaxedJobs, effort_s: float) -> Iterator[Found]:
+def window_bounds(instance: Instance, jobs: RelaxedJobs, effort_s: float) -> Iterator[Found]:
     """Bounds of the search over windows of completions, which ends with the preemptive optimum; none of many jobs.
 
     Parameters
     ----------
+    instance : Instance
+        Whose schedules they are; where nothing is charged and speeds are alike the search has one of them.
     jobs : RelaxedJobs
         Gangs of which no two are on a GPU.
     effort_s : float
@@ -34,6 +40,8 @@ def window_bounds(jobs: RelaxedJobs, effort_s: float) -> Iterator[Found]:
         return
     completion_search.prepare()
     until = time.monotonic() + effort_s
+    sound = replace(instance, failures=None)
+    plain = describes(sound) and instance.overheads.free and instance.all_complete
     for searched in completion_search.search_optimum(jobs, until=until):
         tree = searched.tree
         record: Record = {
@@ -44,8 +52,16 @@ def window_bounds(jobs: RelaxedJobs, effort_s: float) -> Iterator[Found]:
             "jobs": list(tree.jobs),
             "unit": text_of(tree.price_unit),
         }
-        finished = searched.finished
-        yield Found(record, tree_bound(jobs, tree), tuple(parts_of(tree)), finished)
+        witness, finished = None, searched.finished
+        if plain and finished:
+            witness = runs_on_nodes(instance, *completion_search.columns_of(searched.runs))
+        yield Found(
+            record,
+            tree_bound(jobs, tree),
+            tuple(parts_of(tree)),
+            optimal=finished,
+            witness=witness,
+        )
 
 
 def parts_of(tree: CompletionTree) -> Iterator[Record]:

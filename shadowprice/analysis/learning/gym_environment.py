@@ -19,6 +19,8 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.bounds import certified_bounds
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
@@ -35,7 +37,6 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.learned.job_choices import LARGEST_FEATURE, ChoiceView, JobChoices
 from shadowprice.solvers.learned.learned_policy import LearnedPolicy
 from shadowprice.solvers.offline.bounds import Bound
-from shadowprice.solvers.offline.strongest import repeatable_bounds
 from shadowprice.solvers.policy import Decision
 
 ID = "shadowprice/Scheduling-v0"
@@ -200,7 +201,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
     def _bound_of(self, instance: Instance, goal: Objective) -> Bound:
         """The bound of an instance, which is that of the last one if that had the same jobs."""
         if self._bound is None or self._bound[0] is not instance.workload:
-            found = repeatable_bounds(instance, [goal], columns=self._bound_columns)[goal]
+            found = certified_bounds(instance, [goal], Effort.of_size(self._bound_columns))[goal]
             self._bound = instance.workload, found
         return self._bound[1]
 

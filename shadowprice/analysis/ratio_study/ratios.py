@@ -15,6 +15,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from shadowprice.analysis.bounds import certified_bounds
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.compare import by_name, rounded_up
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.points.on_cores import ends_on_cores
@@ -25,7 +27,6 @@ from shadowprice.instances.generators import generate
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.offline.strongest import repeatable_bounds
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import name_with_parameters, policies
 from shadowprice.solvers.registry import policy as policy_by_name
@@ -259,7 +260,7 @@ class RatioRow:
 def run_cell(cell: Cell, study: RatioStudy, chosen: tuple[str, ...]) -> list[RatioRow]:
     """Rows of some policies on one instance; every schedule is verified, every bound exact."""
     instance = family(cell.family).instance(cell.jobs, cell.seed(study.seed))
-    bounds = repeatable_bounds(instance, OBJECTIVES, columns=study.columns)
+    bounds = certified_bounds(instance, OBJECTIVES, Effort.of_size(study.columns))
     rows = []
     for name in chosen:
         outcome = simulate(instance.workload, instance.cluster, study.by_name[name])

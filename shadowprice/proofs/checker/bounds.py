@@ -8,13 +8,19 @@ from .costs import LeastWork
 from .form import FIELDS, Record, need
 from .instance import GivenInstance
 from .mode_bounds import OF_MODES
-from .one_machine import bound_area, bound_fluid, bound_mean_busy_time, bound_wide_gangs
+from .one_machine import (
+    bound_area,
+    bound_fluid,
+    bound_job,
+    bound_mean_busy_time,
+    bound_wide_gangs,
+)
 from .prices import bound_configurations, bound_interval_lp, bound_priced_plans
 from .speed_up import bound_speed_up_power
 from .windows import WINDOWS, WindowTree
 
 BOUNDS = {"fluid": bound_fluid, "mean-busy-time": bound_mean_busy_time, "area": bound_area}
-BOUNDS["wide-gangs"] = bound_wide_gangs
+BOUNDS |= {"wide-gangs": bound_wide_gangs, "job": bound_job}
 PRICED = {"interval-lp": bound_interval_lp, "priced-plans": bound_priced_plans}
 PRICED["configurations"] = bound_configurations
 BOUNDS.update(PRICED)

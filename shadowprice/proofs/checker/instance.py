@@ -343,7 +343,7 @@ class GivenInstance:
         if "steps" in more:
             return self.least_of_copies(more)
         if "graph" in more:
-            plain = self.graphs[more["graph"]].ticks(more["work"], ())
+            plain = self.least_of_graph(j, more)
             shortest = self.fastest(j, plain)
             area = gang * shortest
         else:
@@ -359,6 +359,17 @@ class GivenInstance:
                 key = (kind, more["sort"], int(other))
                 self.shares[key] = max(self.shares.get(key, share), share)
         return shortest, area
+
+    def least_of_graph(self, j: int, more: Record) -> int:
+        """Ticks of a job with a graph, on one node where it fits or on several where there are."""
+        need(self.size, "there are no jobs or no nodes")
+        graph, ways = self.graphs[more["graph"]], []
+        if self.gang[j] <= min(max(self.size), graph.network["gpus"]):
+            ways.append(graph.ticks(more["work"], (tuple(graph.replicas),)))
+        if self.gang[j] > 1 and len(self.size) > 1:
+            ways.append(graph.spread_ticks(more["work"]))
+        need(ways, f"job {j} can run nowhere")
+        return min(ways)
 
     def by_width(self, j: int, ticks: int, speed: float = 1.0) -> Iterator[tuple[int, int]]:
         """Widths that a job may have, and ticks of all of it on so many GPUs under the best of conditions."""
@@ -388,12 +399,16 @@ class GivenInstance:
             max(int(more["steps"] / (max(more["rate"].values()) * best)), 1),
         )
 
-    def relaxed(self) -> LeastWork:
+    def relaxed(self, *, charged: bool = True) -> LeastWork:
         """Work that the bounds are about; after all jobs.
 
         A job whose area is more than the cluster does in its shortest time takes longer, for nobody gets more than
         all of the cluster. So it is where a job might hold more GPUs than there are, or is fast beside a sort that
         nobody is of. What is still more than the cluster does, by rounding, does not count.
+
+        Before a job makes any progress it pays for a start, and holds its gang meanwhile. Let it be served then as at
+        its best speed: it asks for no more than it holds if for its area over its time, and at most for its gang. Two
+        that share GPUs may pay at once, and copies pay otherwise: theirs are left out.
         """
         gain = Fraction(1)
         for (kind, one, other), share in self.shares.items():
@@ -401,7 +416,7 @@ class GivenInstance:
         above = Fraction(ceil(gain * PRICE_UNIT), PRICE_UNIT)
         parts = {j: more["part"] for j, more in self.more.items() if "part" in more}
         scale = above.denominator * (WHOLE_GPU if parts else 1)
-        area = self.area
+        area, shortest = self.area, self.shortest
         if scale > 1:
             area = [each * scale for each in area]
         for j, part in parts.items():
@@ -409,11 +424,23 @@ class GivenInstance:
         gpus = self.gpus
         gangs = not (parts or self.shares or self.copies)
         capacity = int(gpus * scale * above)
-        shortest = [max(p, a // capacity) for a, p in zip(area, self.shortest, strict=True)]
+        shortest = [max(p, a // capacity) for a, p in zip(area, shortest, strict=True)]
+        start = self.counted_start() if charged else 0
+        if start:
+            held = [gang * scale for gang in self.gang]
+            for j, part in parts.items():
+                held[j] = part * scale // WHOLE_GPU
+            rows = zip(area, shortest, held, strict=True)
+            area = [min(a * (p + start) // p, g * (p + start)) for a, p, g in rows]
+            shortest = [p + start for p in shortest]
         area = [min(a, capacity * p) for a, p in zip(area, shortest, strict=True)]
         weight, columns = self.weight, (shortest, area, self.gang)
         until = self.header.get("stopped")
         return LeastWork(self.arrival, weight, *columns, gpus, capacity, scale, gangs, until)
+
+    def counted_start(self) -> int:
+        """Ticks of a start that bounds count."""
+        return 0 if self.shares or self.copies else int(self.header["start"])
 
     def rows(self) -> list[int]:
         """Jobs that the cost counts: all or those of the window, of these who arrived before it was stopped."""
@@ -443,7 +470,9 @@ class GivenInstance:
         """Work on one machine, at prices of GPUs by type in order of appearance: LB-price."""
         found = [whole(price, "price", 1) for price in prices]
         area = [self.least_rent(jobs, j, found, 0) for j in range(len(jobs.area))]
-        return jobs._replace(area=area, capacity=self.rent(found))
+        # Where a job pays for its start is its own choice, and may be where GPUs cost least.
+        shortest = self.relaxed(charged=False).shortest
+        return jobs._replace(area=area, shortest=shortest, capacity=self.rent(found))
 
     def span_at_prices(self, jobs: LeastWork, prices: list[Any]) -> Fraction:
         """Lower bound on the last end, at prices of GPUs by type and of each job's own time: LB-span."""
@@ -500,8 +529,13 @@ class GivenInstance:
         types = (
             ", no gang uses a GPU type with fewer GPUs than it" if "types" in self.header else ""
         )
-        which = f"{share}{grow}{types}{self.restarts()}{counts}{few}{rounds}"
+        which = f"{share}{grow}{types}{self.starts()}{self.restarts()}{counts}{few}{rounds}"
         return f"preemptive schedules{self.where()} in which {which}"
+
+    def starts(self) -> str:
+        """Words for what a start takes, where bounds count it."""
+        ticks = self.counted_start()
+        return f", a start takes {ticks / TICKS_PER_S!r} s" if ticks else ""
 
     def restarts(self) -> str:
         """Words for jobs that lose their work when preempted."""

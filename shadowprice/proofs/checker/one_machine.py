@@ -61,6 +61,12 @@ def bound_mean_busy_time(jobs: LeastWork, bound: Record) -> Fraction:
     return weighted(jobs.weight, means) / 2**64
 
 
+def bound_job(jobs: LeastWork, bound: Record) -> Fraction:
+    """Every job as if it were alone."""
+    ends = (r + p for r, p in zip(jobs.arrival, jobs.shortest, strict=True))
+    return weighted(jobs.weight, ends)
+
+
 def some(jobs: LeastWork, which: list[int], machines: int) -> LeastWork:
     """Some jobs, as if each needed a whole one of so many machines."""
     arrival, shortest, gang = (

@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from math import lcm
 from typing import Any
 
-from .costs import LeastWork
+from .costs import LeastWork, weighted
 from .form import PRICE_UNIT, Record, need, total, whole
 from .limits import MOST_SUMS, Effort
 
@@ -116,26 +116,37 @@ def plans(
     unit, effort = max(jobs.weight) / PRICE_UNIT, Effort("prices of plans", len(jobs.area))
     spent = (worth * (b - a) for worth, (a, b) in zip(most, pairwise(grid), strict=True))
     paid = sum(spent, Fraction(0))
-    costs = (cheapest_plan(jobs, j, (grid, *row), unit, effort.spend) for j, row in enumerate(rows))
-    return total(chain([-paid * unit], costs), common_unit(jobs))
+    # Costs of a job are whole in units of unit / scale, those of jobs of a scale are added up.
+    sums: dict[int, int] = {}
+    known: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+    for j, (prices, multiple) in enumerate(rows):
+        weight = jobs.weight[j]
+        if not weight:
+            continue
+        which = id(weight), *multiple.as_integer_ratio()
+        if which not in known:
+            delay, scale = (weight * multiple.denominator / unit).as_integer_ratio()
+            scale *= multiple.denominator
+            known[which] = delay, scale, int(scale * multiple)
+        delay, scale, gang = known[which]
+        best = cheapest_plan(jobs, j, (grid, prices), (delay, gang), effort.spend)
+        sums[scale] = sums.get(scale, 0) + best
+    terms = (unit * Fraction(best, scale) for scale, best in sums.items())
+    offset = weighted(jobs.weight, jobs.arrival)
+    return total(chain([offset - paid * unit], terms), common_unit(jobs))
 
 
 def cheapest_plan(
     jobs: LeastWork,
     j: int,
-    market: tuple[list[int], list[int], Fraction],
-    unit: Fraction,
+    market: tuple[list[int], list[int]],
+    cost_of: tuple[int, int],
     spend: Callable[[int], None],
-) -> Fraction:
-    """Least of w x (end - arrival) + price of the cheapest time that suffices before the end, and w x arrival."""
-    grid, prices, multiple = market
-    arrival, left, weight = jobs.arrival[j], jobs.shortest[j], jobs.weight[j]
-    if not weight:
-        return weight
-    # Costs are whole in units of unit / scale.
-    delay, scale = (weight * multiple.denominator / unit).as_integer_ratio()
-    scale *= multiple.denominator
-    gang, paid, best = int(scale * multiple), 0, None
+) -> int:
+    """Least of delay x (end - arrival) + gang x price of the cheapest time that suffices before the end."""
+    (grid, prices), (delay, gang) = market, cost_of
+    arrival, left = jobs.arrival[j], jobs.shortest[j]
+    paid, best = 0, None
     if jobs.until is not None:  # It need not be complete before.
         best = delay * (jobs.until - arrival)
     taken: list[tuple[int, int]] = []  # (-price, length)
@@ -167,4 +178,4 @@ def cheapest_plan(
         if now > begin:
             heapq.heappush(taken, (-price, now - begin))
     spend(cell - first + 2)
-    return unit * Fraction(best or 0, scale) + weight * arrival
+    return best or 0

@@ -26,9 +26,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +86,12 @@ class Bound:
         Whether it holds in exact arithmetic, whatever a float solver did.
     witness : Schedule, optional
         A schedule that came with it, which may attain it. Nobody has verified it.
+    record : dict, optional
+        Kind and multipliers as a certificate has them, from which the checker evaluated a bound that is certified.
+    parts : tuple of dict
+        Records of a certificate that come after it.
+    of_class : str
+        The class in the words of certificates, of a bound that has a record.
     """
 
     ticks: Fraction
@@ -92,6 +99,9 @@ class Bound:
     holds_for: ScheduleClass
     certified: bool
     witness: Schedule | None = field(default=None, compare=False, repr=False)
+    record: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    parts: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)
+    of_class: str = field(default="", compare=False, repr=False)
 
     @property
     def value_s(self) -> float:
@@ -334,9 +344,14 @@ def simple_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
 def offset_ticks(
     weight: Sequence[Fraction | int], release: list[int], objective: Objective
 ) -> Fraction:
-    """Constant that the objective subtracts from completion times, in ticks."""
+    """Constant that the objective subtracts from completion times, in ticks; O(n)."""
     if objective is Objective.FLOW:
-        return Fraction(sum(w * r for w, r in zip(weight, release, strict=True)))
+        # Weights that are one object are added up first: products of fractions are slow.
+        sums: dict[int, tuple[Fraction | int, int]] = {}
+        for each, ticks in zip(weight, release, strict=True):
+            _, before = sums.get(id(each), (each, 0))
+            sums[id(each)] = (each, before + ticks)
+        return Fraction(sum(each * ticks for each, ticks in sums.values()))
     return Fraction(min(release, default=0) if objective is Objective.MAKESPAN else 0)
 
 

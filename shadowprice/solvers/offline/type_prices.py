@@ -15,7 +15,7 @@ G_r are services, as in :mod:`shadowprice.solvers.offline.typed_bound`; charges 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, permutations
@@ -24,17 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
-from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import typed_span
 from shadowprice.solvers.offline.bounds import (
     PRICES_ONLY,
-    Bound,
-    bound_of,
     fluid_ticks,
     mean_busy_of_areas,
-    offset_ticks,
 )
 from shadowprice.solvers.offline.modes.job_modes import (
     USE_UNIT,
@@ -44,7 +38,6 @@ from shadowprice.solvers.offline.modes.job_modes import (
     shortest,
     use_floats,
 )
-from shadowprice.solvers.offline.typed_bound import TypedJobs
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 from shadowprice.solvers.programs.published import stand_down
 
@@ -257,44 +250,3 @@ def _programme_prices(jobs: Modes, some: NDArray[np.int64]) -> SpanPrices | None
         tuple(round(each) for each in (rent * scale).tolist()),
         tuple(round(each) for each in (own * scale).tolist()),
     )
-
-
-def type_price_bounds(instance: Instance, objective: Objective) -> Iterator[Bound]:
-    """Bounds from prices by GPU type; none where all GPUs are alike, or there are no jobs.
-
-    They hold for every schedule that the instance allows.
-
-    Raises
-    ------
-    InputError
-        If the instance has features that are not in ``KNOWS``.
-    """
-    every = ScheduleClass.allowed(instance, preemptive=True)
-    jobs = TypedJobs.of(instance)
-    if len(jobs.capacity) < 2 or not len(jobs.release):
-        return
-    yield from resource_price_bounds(jobs, objective, every)
-
-
-def resource_price_bounds(
-    jobs: Modes, objective: Objective, holds_for: ScheduleClass, subject: str = ""
-) -> Iterator[Bound]:
-    """Bounds from one price a resource, of a class of schedules; one job at least.
-
-    Parameters
-    ----------
-    subject : str
-        What the modes are about, for the names of the bounds; GPU types if it is empty.
-    """
-    of = f"-of-{subject}" if subject else ""
-    weight = list(jobs.weight)
-    offset = offset_ticks(weight, jobs.release.tolist(), objective)
-    if objective is Objective.MAKESPAN:
-        yield bound_of(span_bound(jobs) - offset, f"priced-span{of}", holds_for)
-        return
-    prices = best_prices(jobs)
-    if all(w == weight[0] for w in weight):
-        fluid = weight[0] * fluid_price_ticks(jobs, prices)
-        yield bound_of(fluid - offset, f"priced-fluid{of}", holds_for)
-    busy = busy_price_ticks(jobs, prices)
-    yield bound_of(busy - offset, f"priced-mean-busy-time{of}", holds_for)

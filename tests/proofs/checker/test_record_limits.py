@@ -478,11 +478,11 @@ EFFORT = {
     # One key, two rows; one by one and with those that are kept. Three of width 1 for three jobs and kinds.
     "amounts": {"speeds of jobs": 4, "amounts": 2 + 1, "entries": 2 + 3 * 2},
     "who begins again where he could go on": {"speeds of jobs": 2},
-    "graphs": {"speeds of jobs": 1, "runs of job graphs": 10 * 3 * (1 + 2)},
+    "graphs": {"speeds of jobs": 1, "runs of job graphs": 10 * 3 * 2},
     "parts": {"speeds of jobs": 2},
     "powers of graphs": {
         "speeds of jobs": 1,
-        "runs of job graphs": 10 * 3 * (1 + 2),
+        "runs of job graphs": 10 * 3 * 2,
         "speed-up-power": 96 + 1,
     },
     "pairs": {"speeds of jobs": 2 * 5, "pairs": 1 + 1, "entries": 2},

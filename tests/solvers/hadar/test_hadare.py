@@ -30,7 +30,6 @@ from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.speeds.conditions import Conditions, Locality
@@ -54,7 +53,6 @@ from shadowprice.solvers.hadar.copies import (
     value_of,
 )
 from shadowprice.solvers.offline.bounds import RelaxedJobs
-from shadowprice.solvers.offline.strongest import lower_bounds
 from support.copies import in_copies
 
 TYPES = ("v100", "p100", "k80")
@@ -592,7 +590,6 @@ def test_copies_and_gangs_are_not_mixed() -> None:
             verify(instance, more)
     outcome = Outcome(instance, schedule, "hadare")
     refusals: list[Callable[[], object]] = [
-        lambda: list(lower_bounds(instance, Objective.FLOW, preemptive=True, budget_s=1.0)),
         lambda: optimum(instance, "flow"),
         lambda: RelaxedJobs.of(instance),
         *(partial(each.bound, instance) for each in (fluid, alone, mbt)),

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.bounds import bounds_of
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
@@ -31,7 +33,6 @@ from shadowprice.solvers.offline.completion_search import (
     Priced,
     search_optimum,
 )
-from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.offline.window_prices import WindowJobs, maximal_sets
 from shadowprice.solvers.registry import policy as policy_by_name
 
@@ -280,7 +281,7 @@ def test_the_preemptive_optimum_is_verified_and_evaluated_again() -> None:
 
 def test_bounds_of_few_jobs_end_with_the_optimum() -> None:
     instance = Instance(sp.Cluster.parse("1x8"), workload())
-    last = list(lower_bounds(instance, "flow", preemptive=True, budget_s=30.0))[-1]
+    last = list(bounds_of(instance, "flow", Effort(30.0)))[-1]
     assert last.kind == "completion-windows"
     assert last.value_s == 124.0
     assert last.witness is not None

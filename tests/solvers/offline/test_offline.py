@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shadowprice.analysis.bounds import strongest_bound
+from shadowprice.analysis.bounds import bounds_of, certified_bounds, strongest_bound
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.metrics import end_s
 from shadowprice.errors import InputError, SolverError
 from shadowprice.execution.engine import run
@@ -33,7 +34,6 @@ from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.offline.bounds import bound_of, simple_bounds
 from shadowprice.solvers.offline.non_preemptive import Method, optimum
 from shadowprice.solvers.offline.preemptive import slotted_preemptive_optimum
-from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
 from shadowprice.solvers.programs.highs import Series, Vertex
 from shadowprice.solvers.registry import policies
@@ -111,9 +111,8 @@ def test_bound_optimum_policy(
 ) -> None:
     """bound <= optimum <= every policy that does not preempt; preemptive bounds <= every policy."""
     best = optimum(instance, objective, method="cp-sat", budget_s=20)
-    weak = list(lower_bounds(instance, objective, preemptive=True, budget_s=5))
+    weak = list(bounds_of(instance, objective, Effort(5)))
     for bound in weak:
-        assert bound.certified
         assert bound.value_s <= best.lower_s
     for name, policy in policies().items():
         schedule = run(instance, policy).schedule
@@ -132,7 +131,7 @@ def test_bounds_hold_for_every_preemptive_schedule(
     instance: Instance, objective: Objective
 ) -> None:
     cost = every_slotted_preemptive_cost(instance, objective)
-    for bound in lower_bounds(instance, objective, preemptive=True, budget_s=5):
+    for bound in bounds_of(instance, objective, Effort(5)):
         assert bound.value_s <= cost, bound.kind
 
 
@@ -163,7 +162,7 @@ def test_two_solvers_agree_with_preemption(instance: Instance, objective: Object
     assert both[0].proven
     assert both[1].proven
     assert both[0].upper_s == both[1].upper_s <= optimum(instance, objective).upper_s
-    for bound in lower_bounds(instance, objective, preemptive=True, budget_s=2):
+    for bound in bounds_of(instance, objective, Effort(2)):
         assert bound.value_s <= both[0].upper_s
 
 
@@ -186,13 +185,13 @@ def test_on_one_gpu_more_is_tried_where_jobs_share_it() -> None:
     shared = Instance(Cluster.parse("1x1"), jobs, pair_throughputs=pair)
     goal = Objective.COMPLETION
     simple = max(bound.ticks for bound in simple_bounds(shared, goal))
-    best = repeatable_bounds(shared, [goal], columns=2_000)[goal]
+    best = certified_bounds(shared, [goal], Effort.of_size(2000))[goal]
     assert best.kind == "interval-lp"
     assert best.ticks > simple + TICKS_PER_S
-    kinds = {bound.kind for bound in lower_bounds(shared, goal, preemptive=True, budget_s=2)}
+    kinds = {bound.kind for bound in bounds_of(shared, goal, Effort(2))}
     assert "interval-lp" in kinds
     alone = Instance(shared.cluster, jobs)
-    kinds = {bound.kind for bound in lower_bounds(alone, goal, preemptive=True, budget_s=2)}
+    kinds = {bound.kind for bound in bounds_of(alone, goal, Effort(2))}
     assert "interval-lp" not in kinds
 
 
@@ -229,7 +228,7 @@ def test_weighted_bounds(instance: Instance, weights: list[int]) -> None:
     found = optimum(heavier, "completion", method="cp-sat", budget_s=20)
     milp = optimum(heavier, "completion", budget_s=20)
     assert found.upper_s == milp.upper_s
-    for bound in lower_bounds(heavier, "completion", preemptive=True, budget_s=5):
+    for bound in bounds_of(heavier, "completion", Effort(5)):
         assert bound.value_s <= found.lower_s, bound.kind
 
 
@@ -258,7 +257,7 @@ def test_one_job_longer_than_all_others(work: list[int]) -> None:
     instance = Instance(Cluster.parse("1x4"), jobs)
     # Every job takes all GPUs from 0 on: none is better than the shortest first, one after another.
     best = sum(accumulate(sorted(work)))
-    bounds = list(lower_bounds(instance, "completion", preemptive=True, budget_s=2))
+    bounds = list(bounds_of(instance, "completion", Effort(2)))
     assert "interval-lp" in {bound.kind for bound in bounds}
     assert max(bound.value_s for bound in bounds) <= best
 
@@ -282,7 +281,7 @@ def test_a_programme_that_a_solver_calls_unbounded_costs_its_bound_alone() -> No
     """HiGHS 1.14 says so of run times that differ by nine digits; the bounds that need no solver are there."""
     jobs = Workload.from_columns(arrival_s=[0, 0, 0], gpus=2, work=[2.0**30, 1.0, 1.0])
     instance = Instance(Cluster.parse("1x2"), jobs)
-    (found,) = repeatable_bounds(instance, (Objective.COMPLETION,), columns=2000).values()
+    (found,) = certified_bounds(instance, (Objective.COMPLETION,), Effort.of_size(2000)).values()
     assert found.certified
     assert 2**30 < found.value_s <= 2**30 + 5
 
@@ -473,11 +472,8 @@ def test_jobs_that_can_share_have_no_exact_optimum() -> None:
     rates = Throughputs(("gpu",), {kind: (1.0,)}, {("gpu", kind, kind): (1.0, 1.0)})
     with pytest.raises(InputError, match="share their GPUs"):
         optimum(Instance(cluster, jobs, pair_throughputs=rates))
-    bounds = lower_bounds(
-        Instance(cluster, jobs, pair_throughputs=rates),
-        "completion",
-        preemptive=False,
-        budget_s=1.0,
+    bounds = bounds_of(
+        Instance(cluster, jobs, pair_throughputs=rates), "completion", Effort(1.0), preemptive=False
     )
     assert {"optimum", "milp", "cp-sat"}.isdisjoint(bound.kind for bound in bounds)
     strangers = Workload.from_columns(arrival_s=[0, 0], gpus=[2, 2], work=[100, 100])
@@ -584,9 +580,10 @@ def test_a_certified_optimum_names_what_was_evaluated_and_no_solver(
         slots = Slotted.of(instance)
         step_s = float(slots.step) * slots.slot_ticks / TICKS_PER_S
         assert found.certified_lower_s <= simple[found.certified_by] + step_s
-    bounds = list(lower_bounds(instance, objective, preemptive=False, budget_s=1))
+    bounds = list(bounds_of(instance, objective, Effort(1), preemptive=False))
     assert {each.kind for each in bounds if each.certified}.isdisjoint({"milp", "cp-sat"})
-    assert {each.kind for each in bounds if not each.certified} <= {"milp", "cp-sat"}
+    assert {each.kind for each in bounds if each.record is None} <= {"milp", "cp-sat"}
+    assert sum(each.certified for each in bounds) == 1
 
 
 def test_an_optimum_by_enumeration_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.bounds import bounds_of
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance, Overheads
@@ -24,7 +26,6 @@ from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT, interval_bound
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
 from shadowprice.solvers.offline.priced_plans import plan_bound, search
-from shadowprice.solvers.offline.strongest import lower_bounds
 from shadowprice.solvers.registry import policy as policy_by_name
 
 POLICIES = ("fifo", "srtf", "srsf", "las", "easy")
@@ -269,7 +270,7 @@ def test_a_queue_is_seen() -> None:
     assert values == sorted(set(values))
     assert values[-1] > Fraction(11, 10) * simple
     assert values[-1] > Fraction(101, 100) * values[0]
-    kinds = {b.kind for b in lower_bounds(instance, "flow", preemptive=True, budget_s=0.2)}
+    kinds = {b.kind for b in bounds_of(instance, "flow", Effort(0.2))}
     assert "priced-plans" in kinds
 
 

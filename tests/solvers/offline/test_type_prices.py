@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shadowprice.analysis.bounds import bounds_of, certified_bounds
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
@@ -21,7 +23,6 @@ from shadowprice.proofs.lower_bounds import priced_machine, span
 from shadowprice.solvers.offline import type_prices
 from shadowprice.solvers.offline.bounds import fluid_ticks, mean_busy_ticks, simple_bounds
 from shadowprice.solvers.offline.modes.job_modes import every_kth
-from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
     best_prices,
@@ -156,10 +157,10 @@ def test_they_beat_one_pool_where_fast_gpus_are_scarce() -> None:
         plain = max(bound.value_s for bound in simple_bounds(instance, goal))
         priced = max(bound.value_s for bound in type_price_bounds(instance, goal))
         assert priced > factor * plain
-        again = repeatable_bounds(instance, (goal,), columns=500)[goal]
+        again = certified_bounds(instance, (goal,), Effort.of_size(500))[goal]
         assert again.value_s >= priced
         assert again.certified
-        found = {bound.kind for bound in lower_bounds(instance, goal, preemptive=True, budget_s=0)}
+        found = {bound.kind for bound in bounds_of(instance, goal, Effort(0))}
         assert {bound.kind for bound in type_price_bounds(instance, goal)} <= found
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import shadowprice as sp
-from shadowprice.analysis.bounds import repeatable_bounds_of
+from shadowprice.analysis.bounds import bounds_of, certified_bounds
+from shadowprice.analysis.certificates import modes
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.errors import InputError
@@ -23,8 +25,9 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.lower_bounds import fluid, job, mbt
-from shadowprice.solvers.offline import non_preemptive, strongest
-from shadowprice.solvers.offline.modes import families
+from shadowprice.solvers.offline import non_preemptive
+from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
+from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.registry import policy
 from support.feature_instances import instance_with, pairs_that_meet
 from support.uneven_work import Fickle
@@ -34,23 +37,23 @@ def kinds(instance: Instance) -> set[str]:
     """Names of all bounds, of both searches."""
     found = {
         bound.kind
-        for bound in strongest.lower_bounds(
-            instance, Objective.COMPLETION, preemptive=False, budget_s=1.0, consolidated=True
+        for bound in bounds_of(
+            instance, Objective.COMPLETION, Effort(1.0), preemptive=False, consolidated=True
         )
     }
-    best = strongest.repeatable_bounds(instance, (Objective.COMPLETION,), columns=2_000)
+    best = certified_bounds(instance, (Objective.COMPLETION,), Effort.of_size(2000))
     return found | {bound.kind for bound in best.values()}
 
 
 @pytest.mark.parametrize(
     ("module", "constant", "features", "lost"),
     [
-        (strongest, "TYPED_KNOWS", (Feature.TYPES,), "typed-interval-lp"),
-        (strongest, "TYPED_KNOWS", (Feature.TYPES,), "priced-mean-busy-time"),
-        (families, "NODE_KNOWS", (Feature.SPREAD,), "priced-fluid-of-nodes"),
-        (families, "AMOUNT_KNOWS", (Feature.WIDTHS,), "priced-fluid-of-amounts"),
-        (families, "PAIR_KNOWS", (Feature.SHARING, Feature.TYPES), "priced-fluid-of-pairs"),
-        (non_preemptive, "KNOWS", (Feature.CHARGES,), "cp-sat milp time-indexed-lp"),
+        (modes, "TYPE_KNOWS", (Feature.TYPES,), "typed-interval-lp"),
+        (modes, "TYPE_KNOWS", (Feature.TYPES,), "priced-mean-busy-time"),
+        (modes, "NODE_KNOWS", (Feature.SPREAD,), "priced-fluid-of-nodes"),
+        (modes, "KNOWS", (Feature.WIDTHS,), "priced-fluid-of-amounts"),
+        (modes, "PAIR_KNOWS", (Feature.SHARING, Feature.TYPES), "priced-fluid-of-pairs"),
+        (non_preemptive, "KNOWS", (Feature.CHARGES,), "cp-sat milp"),
     ],
 )
 def test_a_bound_that_does_not_know_an_instance_is_left_out(
@@ -85,16 +88,11 @@ def unequal(instance: Instance) -> Instance:
 )
 def test_what_the_solvers_do_not_know_is_bounded_by_certificates(feature: Feature) -> None:
     instance, flow = instance_with(feature), Objective.FLOW
-    every = dict(preemptive=True, budget_s=0.0)
-    for ask in (
-        lambda: list(strongest.lower_bounds(instance, flow, **every)),
-        lambda: strongest.repeatable_bounds(instance, (flow,), columns=0),
-    ):
-        with pytest.raises(InputError, match=f"has .*{feature.phrase}.* not known to lower bounds"):
-            ask()
-    bound = sp.strongest_bound(instance, "flow", **every)
+    with pytest.raises(InputError, match=f"has .*{feature.phrase}.* not known to lower bounds"):
+        list(simple_bounds(instance, flow))
+    bound = sp.strongest_bound(instance, "flow", preemptive=True, budget_s=0.0)
     assert bound.certified
-    assert bound == repeatable_bounds_of(instance, (flow,), columns=0)[flow]
+    assert bound == certified_bounds(instance, (flow,), Effort.of_size(0))[flow]
     assert bound.ticks > 0
 
 
@@ -113,9 +111,10 @@ def test_the_optimum_without_preemption_is_of_nodes_that_never_fail() -> None:
         with pytest.raises(InputError, match="nodes that fail, not known to the exact optimum"):
             ask(failing)
     goal = Objective.COMPLETION
-    found = list(strongest.lower_bounds(failing, goal, preemptive=False, budget_s=1.0))
+    found = list(bounds_of(failing, goal, Effort(1.0), preemptive=False))
     # Shortest first with preemption takes 13 s: the bound is of the programme without.
-    assert max(bound.ticks for bound in found if bound.certified) == 14 * TICKS_PER_S
+    assert max(bound.ticks for bound in found) == 14 * TICKS_PER_S
+    assert max(bound.ticks for bound in found if bound.certified) == 13 * TICKS_PER_S
 
 
 def test_jobs_that_are_faster_beside_others_end_sooner_than_alone() -> None:
@@ -155,14 +154,14 @@ BOUNDS = (
     (fluid.KNOWS, fluid.bound),
     (mbt.KNOWS, mbt.bound),
     (job.KNOWS, job.bound),
-    (strongest.KNOWS, lambda instance: largest(instance) / TICKS_PER_S),
+    (RELAXED_KNOWS, lambda instance: largest(instance) / TICKS_PER_S),
 )
 
 
 def largest(instance: Instance) -> Fraction:
     """The largest bound of total completion time that takes little time [ticks]."""
     goal = Objective.COMPLETION
-    found = strongest.lower_bounds(instance, goal, preemptive=True, budget_s=0.0)
+    found = bounds_of(instance, goal, Effort(0.0))
     return max(bound.ticks for bound in found)
 
 

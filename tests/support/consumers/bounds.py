@@ -11,7 +11,9 @@ import numpy as np
 
 from shadowprice.analysis import bounds as every_bound
 from shadowprice.analysis import certify, certify_utility, compare, limits, settle
+from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates import cascade, demands, modes, records, speed_up, speeds
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility import instance as utility_instance
@@ -50,12 +52,10 @@ from shadowprice.solvers.offline import (
     bounds,
     non_preemptive,
     preemptive,
-    strongest,
     typed_bound,
 )
 from shadowprice.solvers.offline.completion_search import CompletionTree, Priced
 from shadowprice.solvers.offline.modes import amounts as amount_modes
-from shadowprice.solvers.offline.modes import families
 from shadowprice.solvers.offline.modes import nodes as node_modes
 from shadowprice.solvers.offline.modes import pairs as pair_modes
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices
@@ -156,6 +156,12 @@ def modes_of(instance: Instance) -> Iterator[Any]:
     yield from modes.written_modes(instance, work, pairs=pairs, consolidated=True)
 
 
+def type_modes_of(instance: Instance) -> Iterator[Any]:
+    """Modes of GPU types, of jobs that share with nobody."""
+    found = modes.type_modes(instance, demands.ClassDemands.of(instance, pairs=False))
+    yield from () if found is None else (found,)
+
+
 def at_prices_of(
     of: Callable[[Instance], Any], bound: Callable[[Instance, tuple[int, ...]], object]
 ) -> Read:
@@ -176,12 +182,6 @@ def window_tree(instance: Instance) -> CompletionTree:
     rows = ((0,),) * len(instance.workload)
     second = (Fraction(0), Fraction(TICKS_PER_S))
     return CompletionTree(Priced(second, rows), tuple(range(len(rows))), Fraction(1))
-
-
-def all_bounds(instance: Instance) -> None:
-    """Asks for all bounds that take little time, by both ways."""
-    assert list(strongest.lower_bounds(instance, Objective.FLOW, preemptive=True, budget_s=0.0))
-    assert strongest.repeatable_bounds(instance, tuple(Objective), columns=100)
 
 
 def class_of(instance: Instance) -> None:
@@ -277,12 +277,6 @@ CONSUMERS = (
         lambda i: node_modes.node_modes(i, consolidated=True),
     ),
     Consumer(
-        "solvers.offline.modes.families.KNOWS",
-        families.KNOWS,
-        lambda i: list(families.mode_families(i, consolidated=True)),
-    ),
-    Consumer("solvers.offline.strongest.KNOWS", strongest.KNOWS, all_bounds),
-    Consumer(
         "solvers.offline.non_preemptive.KNOWS",
         non_preemptive.KNOWS,
         lambda i: non_preemptive.optimum(i, budget_s=5.0),
@@ -331,6 +325,12 @@ CONSUMERS = (
         lambda *f: instance_with(Feature.TYPES, *f) if Feature.SHARING in f else instance_with(*f),
     ),
     Consumer(
+        "analysis.certificates.modes.TYPE_KNOWS",
+        modes.TYPE_KNOWS,
+        left_out(type_modes_of, modes.TYPE_KNOWS),
+        lambda *f: instance_with(Feature.TYPES, *f),
+    ),
+    Consumer(
         "analysis.certificates.speed_up.KNOWS",
         speed_up.KNOWS,
         left_out(speed_ups, speed_up.KNOWS),
@@ -339,7 +339,7 @@ CONSUMERS = (
     Consumer(
         "analysis.bounds.KNOWS",
         every_bound.KNOWS,
-        lambda i: every_bound.repeatable_bounds_of(i, (Objective.FLOW,), columns=100),
+        lambda i: certified_bounds(i, (Objective.FLOW,), Effort.of_size(100)),
     ),
     Consumer(
         "analysis.compare.KNOWS",
@@ -349,7 +349,7 @@ CONSUMERS = (
     Consumer(
         "analysis.certificates.cascade.KNOWS",
         cascade.KNOWS,
-        lambda i: list(cascade.checked_bounds(i, Objective.FLOW, budget_s=0.0)),
+        cascade.Asked.of,
     ),
     Consumer(
         "analysis.certify.KNOWS",

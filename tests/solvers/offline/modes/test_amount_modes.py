@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shadowprice.analysis.bounds import bounds_of
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.grid import TICKS_PER_S
@@ -19,7 +21,6 @@ from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.lower_bounds import amounts as lb_amount
 from shadowprice.solvers.offline.modes.amounts import MOST_POINTS, amount_modes
-from shadowprice.solvers.offline.strongest import lower_bounds
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
 from support.mode_bounds import never_above
 from support.mode_instances import HUNGRY, grown_or_profiled
@@ -68,8 +69,7 @@ def test_jobs_that_all_want_the_same_cpus() -> None:
     conditions = Conditions(Sensitivity((HUNGRY,), np.zeros(4, dtype=int)))
     instance = Instance(cluster, jobs, conditions=conditions)
     found = {
-        bound.kind: bound.value_s
-        for bound in lower_bounds(instance, Objective.MAKESPAN, preemptive=True, budget_s=0)
+        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
     }
     # Either two at a time at full speed or four at half of it: 20 s.
     assert found["priced-span-of-amounts"] == pytest.approx(20, rel=1e-4)
@@ -83,11 +83,10 @@ def test_width_has_its_price() -> None:
     grown = Conditions(elasticity=Elasticity(np.full(4, 4), np.full(4, 0.6)))
     instance = Instance(Cluster.parse("1x4"), jobs, conditions=grown)
     found = {
-        bound.kind: bound.value_s
-        for bound in lower_bounds(instance, Objective.MAKESPAN, preemptive=True, budget_s=0)
+        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
     }
     assert found["priced-span-of-amounts"] == pytest.approx(10, rel=1e-4)
-    assert found["area"] < 7.5
+    assert found["area"] == 10
     one = Instance(
         Cluster.parse("1x4"),
         jobs.select(np.array([True, False, False, False])),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shadowprice.analysis.bounds import strongest_bound
+from shadowprice.analysis.bounds import bounds_of, strongest_bound
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.instances.cluster import Cluster
@@ -26,9 +27,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.conditions import Conditions, Locality
 from shadowprice.instances.strategies import job_graphs, mappings, networks
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.offline.modes.families import mode_families
 from shadowprice.solvers.offline.modes.nodes import dual_feasible, most_weight, node_modes
-from shadowprice.solvers.offline.strongest import lower_bounds
 from support.mode_bounds import never_above
 from support.mode_instances import placed, small_graphs
 from support.slotted_placements import least_placed_costs
@@ -58,9 +57,9 @@ def _compare_with_exhaustive_search(data: st.DataObject, n: int) -> None:
     instance, consolidated = data.draw(placed(n))
     start = data.draw(st.integers(0, 1)) if n < 3 else 0
     least = least_placed_costs(instance, 7, start_slots=start, consolidated=consolidated)
-    for family in mode_families(instance, consolidated=consolidated):
-        if family.holds_for.consolidated == consolidated:
-            never_above(family.jobs, least, data)
+    modes = node_modes(instance, consolidated=consolidated)
+    if modes is not None:
+        never_above(modes, least, data)
 
 
 def test_gangs_of_more_than_half_a_node_take_a_node_each() -> None:
@@ -121,8 +120,7 @@ def test_job_graphs_cannot_all_have_the_best_mapping() -> None:
     )
     assert shortest_spread_iteration_s(ring, network) == pytest.approx(9, rel=1e-9)
     found = {
-        bound.kind: bound.value_s
-        for bound in lower_bounds(instance, Objective.MAKESPAN, preemptive=True, budget_s=0)
+        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
     }
     # Two nodes at full speed, a third across both at a ninth at most, and its GPUs count as well.
     assert 13 < found["priced-span-of-nodes"] <= 15.0001
@@ -155,8 +153,9 @@ def test_a_gang_in_between_takes_what_is_left_of_two_nodes() -> None:
 def test_graphs_never_above_exhaustive_search(data: st.DataObject) -> None:
     instance = data.draw(small_graphs())
     least = least_placed_costs(instance, 9, start_slots=data.draw(st.integers(0, 1)))
-    for family in mode_families(instance):
-        never_above(family.jobs, least, data)
+    modes = node_modes(instance, consolidated=False)
+    if modes is not None:
+        never_above(modes, least, data)
 
 
 def test_nodes_say_nothing_where_gangs_are_of_one_gpu_or_placement_is_free() -> None:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shadowprice.analysis.bounds import bounds_of, certified_bounds
+from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -17,7 +19,6 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.lower_bounds import pairs as lb_pair
 from shadowprice.solvers.offline.modes.pairs import allowed_parts, pair_modes, raised
-from shadowprice.solvers.offline.strongest import lower_bounds, repeatable_bounds
 from support.gandiva_runs import pair_table
 from support.mode_bounds import never_above
 from support.mode_instances import sharing
@@ -65,16 +66,17 @@ def test_jobs_that_gain_little_count_nearly_in_full() -> None:
     models, work = "aa" + "b" * 8, [2.0, 2.0, *[10.0] * 8]
     instance = instance_of("1x2", models, [1] * 10, work, pairs)
     found = {
-        bound.kind: bound.value_s
-        for bound in lower_bounds(instance, Objective.MAKESPAN, preemptive=True, budget_s=0)
+        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
     }
     # Two a on one GPU take 2 s together, eight b 40 s on each of two: 82 s of two GPUs.
     assert found["priced-span-of-pairs"] == pytest.approx(41, rel=1e-4)
     assert found["priced-span-of-pairs"] <= 41
     assert found["area"] == pytest.approx(84 / 4, rel=1e-4)
-    again = repeatable_bounds(instance, (Objective.FLOW,), columns=2000)[Objective.FLOW]
+    again = certified_bounds(instance, (Objective.FLOW,), Effort.of_size(2000))[Objective.FLOW]
     assert again.kind.endswith("-of-pairs")
-    assert again == repeatable_bounds(instance, (Objective.FLOW,), columns=2000)[Objective.FLOW]
+    assert (
+        again == certified_bounds(instance, (Objective.FLOW,), Effort.of_size(2000))[Objective.FLOW]
+    )
 
 
 def test_partners_that_gain_unequally() -> None:
@@ -82,8 +84,7 @@ def test_partners_that_gain_unequally() -> None:
     pairs = pair_table({("a", "b"): (1.0, 0.5)})
     instance = instance_of("1x1", "ab" * 10, [1] * 20, [1.0] * 20, pairs)
     found = {
-        bound.kind: bound.value_s
-        for bound in lower_bounds(instance, Objective.MAKESPAN, preemptive=True, budget_s=0)
+        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
     }
     # Ten seconds of all pairs leave five of b to do alone.
     assert found["priced-span-of-pairs"] == pytest.approx(15, rel=1e-4)
