@@ -19,7 +19,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import Run, policy_name, settle
 from shadowprice.analysis.simulate import carry_out, carry_out_until, ending
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import amount_at_least, at_most
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import RunsItself
 from shadowprice.instances.cluster import Cluster
@@ -171,9 +171,7 @@ class ComparisonRow:
 
     def sentence(self) -> str:
         """The result in words."""
-        where = " on nodes that never fail" if self.failing else ""
-        if self.window is not None:
-            where += f", counting jobs {self.window.first} to {self.window.last - 1} alone"
+        where = self._where()
         optimum = f"the offline optimum of {self.holds_for}{where}"
         proof = f"{'' if self.certified else 'not '}certified by {self.bound_kind}"
         if self.factor is None:
@@ -185,6 +183,33 @@ class ComparisonRow:
         if self.found is not None:
             proof += f"; {self._sharper(self.found)}"
         return f"{self.policy} costs at most {at_most(self.factor)} {optimum} ({proof})"
+
+    def optimum_in_words(self, least: str) -> str:
+        """The class, and what is known of its offline optimum, which other rows may have in common.
+
+        Parameters
+        ----------
+        least : str
+            The bound, rounded down [s].
+        """
+        optimum = f"the offline optimum of {self.holds_for}{self._where()}"
+        if self.factor is None:
+            return f"no bound above 0 of {optimum} was found"
+        said = f"{optimum} is at least {least} s ({'' if self.certified else 'not '}certified by {self.bound_kind})"
+        if self.attained:
+            said += ", which a verified schedule attains"
+        if self.found is not None:
+            what = "" if self.found.holds_for == self.holds_for else f" for {self.found.holds_for}"
+            most = amount_at_least(self.found.value_s)
+            said += f"; at least {most} s{what} by {self.found.kind}, found, not certified"
+        return said
+
+    def _where(self) -> str:
+        """Words for what the costs are of, beside the class."""
+        where = " on nodes that never fail" if self.failing else ""
+        if self.window is not None:
+            where += f", counting jobs {self.window.first} to {self.window.last - 1} alone"
+        return where
 
     def _sharper(self, found: Bound) -> str:
         factor = _factor(self.cost_ticks, found)

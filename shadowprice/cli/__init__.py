@@ -138,13 +138,16 @@ def demo(
     workload = generate_workload(**DEMO_TRACE)
     with progress_line() as say:
         result = compare(
-            workload, "8x8", DEMO_POLICIES, "flow", budget_s=120.0, progress=say, watch=say
+            workload, "8x8", DEMO_POLICIES, "flow", budget_s=60.0, progress=say, watch=say
         )
     if not as_json:
         console.print(
             f"{len(workload)} generated jobs on 8 nodes of 8 GPUs, load 1.3, total flow time\n"
         )
     print_comparison(result, as_json)
+    if not as_json:
+        best = min(result.rows, key=lambda row: row.cost_ticks)
+        console.print(best.sentence(), markup=False, highlight=False, soft_wrap=True)
     if plot is not None:
         write_picture(plot, result.plot())
 

@@ -20,6 +20,7 @@ from shadowprice.cli.options import (
     TermsOption,
     ThroughputsOption,
     UtilityOption,
+    VerboseOption,
 )
 from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
 from shadowprice.cli.show import console, note, stderr, tell_bounds, warnings_told
@@ -43,8 +44,9 @@ def certify_command(
         ),
     ] = None,
     budget_s: Annotated[
-        float, typer.Option("--budget", min=0.0, help="Seconds for the bound.")
+        float, typer.Option("--budget", min=0.0, help="Seconds for the bound, at most.")
     ] = 20.0,
+    verbose: VerboseOption = False,
     force: ForceOption = False,
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
@@ -72,7 +74,8 @@ def certify_command(
     (found,) = made
     for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    tell_bounds([found.history], [] if found.ratio == 1 else [found.history.warning()])
+    warned_of = [] if found.ratio == 1 else [found.history.warning()]
+    tell_bounds([found.history], warned_of, verbose=verbose)
 
 
 def _certify_utility(

@@ -74,6 +74,9 @@ NicSharingOption = Annotated[
     str, typer.Option("--sharing", help="How replicas share a NIC: per-gpu or per-job.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="Say on stderr how far the search of each bound came.")
+]
 
 OPTION_OF = {
     "placement": "--placement",

@@ -28,6 +28,7 @@ from shadowprice.cli.options import (
     RunOptions,
     TraceArgument,
     UtilityOption,
+    VerboseOption,
     with_options,
 )
 from shadowprice.cli.origin import origin
@@ -203,9 +204,10 @@ def compare_command(
         ),
     ] = None,
     budget_s: Annotated[
-        float, typer.Option("--budget", min=0.0, help="Seconds for the bound.")
+        float, typer.Option("--budget", min=0.0, help="Seconds for the bound, at most.")
     ] = 20.0,
     options: RunOptions,
+    verbose: VerboseOption = False,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Write a picture (PNG, PDF, SVG).")
     ] = None,
@@ -221,7 +223,7 @@ def compare_command(
     if objective == UTILITY:
         picture = _by_utility(given, names, utility, model, budget_s, as_json)
     elif utility is None and model is None:
-        picture, missing = _by_cost(given, names, objective, budget_s, as_json)
+        picture, missing = _by_cost(given, names, objective, budget_s, as_json, verbose)
     else:
         option = f"--model {model}" if utility is None else f"--utility {utility}"
         raise InputError(f"{option}: goes with --objective {UTILITY}, got --objective {objective}")
@@ -237,6 +239,7 @@ def _by_cost(
     objective: str,
     budget_s: float,
     as_json: bool,
+    verbose: bool,
 ) -> tuple[Callable[[], Figure], Sequence[str]]:
     """Compare costs in seconds, print them; what draws them, and policies that were not compared."""
     from shadowprice.analysis.compare import compare
@@ -256,7 +259,7 @@ def _by_cost(
         )
     report_dropped(next(iter(result.outcomes.values())))
     print_comparison(result, as_json)
-    tell_bounds(result.histories, result.warnings)
+    tell_bounds(result.histories, result.warnings, verbose=verbose)
     if result.missing:
         note(f"stopped by Ctrl-C: not compared are {', '.join(result.missing)}")
     if given.semantics.preset is None and not as_json:

@@ -34,9 +34,11 @@ def note(text: str) -> None:
     stderr.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
-def tell_bounds(histories: Iterable[BoundHistory], warned_of: Iterable[str | None]) -> None:
-    """Print on stderr how far bounds converged, and warnings about them."""
-    for history in histories:
+def tell_bounds(
+    histories: Iterable[BoundHistory], warned_of: Iterable[str | None], *, verbose: bool
+) -> None:
+    """Print on stderr warnings about bounds, and if somebody wants to know how far they converged."""
+    for history in histories if verbose else ():
         for line in history.sentences():
             stderr.print(f"bound {line}", markup=False, highlight=False, soft_wrap=True)
     for warning in warned_of:
@@ -94,7 +96,7 @@ def _print_assumptions(told: str) -> None:
 
 
 def print_comparison(result: Comparison, as_json: bool) -> None:
-    """Print a comparison: a table, and the result in words."""
+    """Print a comparison: a table, and in words what its ratios are to, once for all that have it in common."""
     if as_json:
         print_record(result.to_dict())
         return
@@ -103,24 +105,24 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
     table = Table(
         "policy",
         escape("cost [s]"),
-        escape("bound [s]"),
-        "bound kind",
         "ratio at most",
-        "certified",
+        "bound kind",
         title=str(result.objective),
     )
-    for column in table.columns[1:3] + table.columns[4:5]:
+    for column in table.columns[1:3]:
         column.justify = "right"
     numbers = [(row.cost_ticks / TICKS_PER_S, row.bound.ticks / TICKS_PER_S) for row in result.rows]
+    said: dict[str, list[str]] = {}
     for row, (cost, bound, ratio) in zip(result.rows, cost_cells(numbers), strict=True):
-        certified = "yes" if row.certified else "no"
-        table.add_row(row.policy, cost, bound, row.bound_kind, ratio, certified)
+        table.add_row(row.policy, cost, ratio, row.bound_kind)
+        said.setdefault(row.optimum_in_words(bound), []).append(row.policy)
     console.print(table)
     _print_assumptions(
         assumptions_by_policy({name: each.settings for name, each in result.outcomes.items()})
     )
-    for row in result.rows:
-        console.print(row.sentence(), markup=False, highlight=False, soft_wrap=True)
+    for optimum, policies in said.items():
+        words = optimum if len(said) == 1 else f"{', '.join(policies)}: {optimum}"
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_losses(outcome: VerifiedRun, losses: Losses, as_json: bool) -> None:

@@ -23,7 +23,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shadowprice as sp
+from shadowprice.analysis import bounds as every_bound
 from shadowprice.analysis.bounds import bounds_of, certified_and_found, strongest_bound
+from shadowprice.analysis.certificates import cascade, effort, windows
 from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import rounded_up
@@ -60,7 +62,7 @@ from shadowprice.proofs.checker import Rejected, check
 from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.proofs.tiresias import las as tiresias_las
 from shadowprice.solvers.asrpt.asrpt import Asrpt
-from shadowprice.solvers.offline import completion_search, lagrangian, priced_plans, strongest
+from shadowprice.solvers.offline import completion_search, interval_prices, lagrangian, priced_plans
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simple_bounds
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
@@ -337,7 +339,8 @@ def test_rounds_break_the_factor_and_it_is_not_printed(
     words += ["--objective", "completion"]
     app([*words, "--round", "1000"], standalone_mode=False)
     printed = capsys.readouterr().out
-    assert "asrpt costs at most 1001x the offline optimum of preemptive schedules" in printed
+    assert "1001x" in printed
+    assert "the offline optimum of preemptive schedules is at least 3 s" in printed
     assert (
         "asrpt: ASRPT-sharper says nothing here: decisions are made every 1000 s, the theorem is about "
         "decisions at events" in printed
@@ -541,7 +544,7 @@ def told_by_a_solver(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
         return an_optimum(instance, **changed)
 
     monkeypatch.setattr(offline, "optimum", answer)
-    monkeypatch.setattr(strongest, "optimum", answer)
+    monkeypatch.setattr(every_bound, "optimum", answer)
 
 
 PAIR = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=[2, 1, 1], work=[9, 10, 10])
@@ -556,12 +559,12 @@ def test_a_solver_s_optimum_is_shown_if_its_schedule_is_verified(
 ) -> None:
     told_by_a_solver(monkeypatch)
     row = sp.compare(PAIR, "1x2", ["easy"], budget_s=1).rows[0]
-    assert row.optimum_s == 47.0
-    assert str(row.holds_for) == "non-preemptive schedules"
     # The solver does not certify: what was evaluated does.
-    assert row.bound_kind == "branching"
-    words = "easy is optimal among non-preemptive schedules (certified by branching)"
-    assert row.sentence() == words
+    assert row.found is not None
+    assert (row.found.kind, row.found.value_s) == ("cp-sat", 47.0)
+    assert str(row.found.holds_for) == "non-preemptive schedules"
+    assert row.bound_s < row.found.value_s == row.cost_s
+    assert row.certified
     assert sp.optimum(sp.Instance(sp.Cluster.parse("1x2"), PAIR)).proven
 
 
@@ -586,26 +589,22 @@ def test_an_optimum_that_is_confirmed_is_not_asked_for_again(
         told = an_optimum(instance, standing=standing, certified=proven, certified_lower_s=exact_s)
         return replace(told, method=method, certified_by="time-indexed-lp")
 
-    monkeypatch.setattr(strongest, "optimum", answer)
+    monkeypatch.setattr(every_bound, "optimum", answer)
     bounds = list(bounds_of(instance, COMPLETION, Effort(2), preemptive=False))
     assert methods == asked
     kinds = [bound.kind for bound in bounds]
-    # What was evaluated exactly comes beside the word, and the search goes on for more of it.
-    assert "time-indexed-lp" in kinds
-    assert ("interval-lp" in kinds) == (not proven)
-    assert {bound.kind for bound in bounds if not bound.certified} == set(() if proven else asked)
+    # The word is never what is certified.
+    assert {"job", *asked} <= set(kinds)
+    assert {bound.kind for bound in bounds if bound.record is None} == set(asked)
+    assert sum(bound.certified for bound in bounds) == 1
 
 
 def without_prices_of_gangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out all bounds that a few wide jobs attain without any solver."""
-    monkeypatch.setattr(strongest, "_interval_lp", lambda *words: None)
-    monkeypatch.setattr(strongest.priced_plans, "search", lambda *words, **more: iter(()))
-    narrow = strongest.simple_bounds
-    monkeypatch.setattr(
-        strongest,
-        "simple_bounds",
-        lambda *words: (each for each in narrow(*words) if each.kind != "wide-gangs"),
-    )
+    for search in ("_interval_prices", "_plans", "window_bounds"):
+        monkeypatch.setattr(cascade, search, lambda *words: iter(()))
+    monkeypatch.setattr(cascade, "wide_gang_ticks", lambda jobs: Fraction(0))
+    monkeypatch.setattr(cascade, "written_modes", lambda *words, **more: iter(()))
 
 
 def test_no_optimum_without_a_schedule_that_is_verified_at_that_cost(
@@ -622,15 +621,16 @@ def test_no_optimum_without_a_schedule_that_is_verified_at_that_cost(
     ):
         told_by_a_solver(monkeypatch, **changed)
         (row,) = sp.compare(WIDE_FIRST, "1x3", ["fifo"], semantics=semantics, budget_s=1).rows
-        certified = changed.get("certified", True)
-        assert (row.found or row.bound).kind == ("branching" if certified else "cp-sat"), changed
+        assert row.found is not None
+        assert row.found.kind == "cp-sat"
         assert row.optimum_s is None, changed
         assert row.to_dict()["optimum"] is None
         assert "optimal" not in row.sentence()
         assert "attains" not in row.sentence()
     told_by_a_solver(monkeypatch)
     (row,) = sp.compare(WIDE_FIRST, "1x3", ["fifo"], budget_s=1).rows
-    assert (row.cost_s, row.optimum_s) == (30.0, 14.0)
+    assert row.found is not None
+    assert (row.cost_s, row.found.value_s, row.optimum_s) == (30.0, 14.0, None)
     found = sp.optimum(sp.Instance(cluster, WIDE_FIRST, sp.Overheads(start_s=5.0)))
     assert (found.proven, found.schedule, found.upper_s) == (False, None, math.inf)
     told_by_a_solver(monkeypatch, lower_s=13.5, upper_s=13.5)
@@ -684,16 +684,15 @@ def test_the_slotted_optimum_needs_a_verified_schedule_too(
         sp.slotted_preemptive_optimum(instance)
 
 
-def test_profiles_that_no_node_can_give_make_no_optimum() -> None:
-    """A node of 3 CPUs: nobody gets the speed-up that the bound takes, and says of it no more."""
+def test_profiles_that_no_node_can_give_are_out_of_reach() -> None:
+    """A node of 3 CPUs: nobody gets the best of speeds, and modes of CPUs know that."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=[100, 100], model="alexnet")
     profiled = sp.Semantics(profiles=Profiles.synthetic())
     for row in sp.compare(
         jobs, "1x1+3cpu+62.5gb", ["fifo", "srtf"], "flow", profiled, budget_s=0.5
     ).rows:
-        assert row.bound_s < row.cost_s
-        assert row.optimum_s is None
-        assert row.sentence().startswith(f"{row.policy} costs at most ")
+        assert row.bound_kind.endswith("-of-amounts")
+        assert row.bound_s == row.cost_s == row.optimum_s == 300.0
 
 
 @settings(max_examples=8, deadline=None)
@@ -927,13 +926,14 @@ def test_no_bound_is_printed_above_the_one_that_was_found(
         path = Path(folder) / "jobs.csv"
         path.write_text("\n".join(["id,gpus,submit,duration", *rows, ""]))
         words = ["compare", str(path), "--cluster", "1x2", "--policies", "srtf", "--budget", "0"]
-        words += ["--objective", str(goal)]
+        words += ["--verbose", "--objective", str(goal)]
         printed = CliRunner().invoke(app, words, env={"COLUMNS": "120"})
         (row,) = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)["policies"]
     (line,) = (each for each in printed.stdout.splitlines() if "│ srtf" in each)
     cells = [each.strip().replace(",", "") for each in line.strip("│").split("│")]
-    assert Fraction(row["bound"]) - 1 < Fraction(cells[2]) <= Fraction(row["bound"])
-    assert Fraction(cells[4].removesuffix("x")) >= Fraction(row["cost"]) / Fraction(row["bound"])
+    said = printed.stdout.replace(",", "").split(" is at least ")[1].split(" s")[0]
+    assert Fraction(row["bound"]) - 1 < Fraction(said) <= Fraction(row["bound"])
+    assert Fraction(cells[2].removesuffix("x")) >= Fraction(row["cost"]) / Fraction(row["bound"])
     told = [each for each in printed.stderr.splitlines() if each.startswith("bound ")]
     assert told
     for each in told:
@@ -1055,7 +1055,7 @@ def test_among_equal_bounds_a_certified_one_is_preferred(monkeypatch: pytest.Mon
     one, other = (Bound(Fraction(5), "x", every, certified) for certified in (False, True))
     for order in ([one, other], [other, one]):
         assert certified_and_found(order) == (other, None)
-        monkeypatch.setattr(strongest, "lower_bounds", lambda *words, order=order, **more: order)
+        monkeypatch.setattr(every_bound, "bounds_of", lambda *words, order=order, **more: order)
         instance = sp.Instance(sp.Cluster.parse("1x1"), THREE)
         assert strongest_bound(instance, COMPLETION, preemptive=True, budget_s=1).certified
     larger = Bound(Fraction(6), "y", every, False)
@@ -1085,7 +1085,7 @@ def test_bounds_of_large_weights_are_as_sharp_as_of_small_ones(
     The clock stands still: the time that is left chooses the grid of the LP, and so its bound.
     """
     monkeypatch.setattr(completion_search, "MOST_SEARCHED", most)
-    for module in (strongest, priced_plans, completion_search):
+    for module in (effort, interval_prices, windows, priced_plans, completion_search):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 0.0))
     jobs = sp.Workload.from_columns(
         arrival_s=[0, 1, 2, 3], gpus=[1, 2, 1, 2], work=[10, 5, 3, 20], weight=[1, 2, 1, 1]

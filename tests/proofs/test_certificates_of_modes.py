@@ -376,7 +376,10 @@ def test_no_change_of_a_bound_proves_more_than_the_least_cost(data):
             (Objective.MAKESPAN, least.last_s),
         ):
             mine.header["objective"] = str(goal)
-            for each in (*steady_bounds(modes, goal), *interval_bounds(modes, Effort(0.02).begin())):
+            for each in (
+                *steady_bounds(modes, goal),
+                *interval_bounds(modes, Effort(0.02).begin()),
+            ):
                 record = {key: v for key, v in each.record.items() if key != "kind"}
                 bound = json.loads(json.dumps(record))
                 field = data.draw(st.sampled_from([key for key in bound if key != "bound"]))
