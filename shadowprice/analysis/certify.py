@@ -21,6 +21,7 @@ from shadowprice.analysis.certificates.cascade import Asked, expect_end
 from shadowprice.analysis.certificates.certificate_file import (
     expect_accepted,
     expect_certifiable,
+    expect_each_begins_once,
     run_records,
     write_records,
 )
@@ -101,7 +102,11 @@ class WrittenCertificate(Certified):
 
 
 def certify(
-    outcome: Outcome, objective: Objective | str = Objective.FLOW, *, budget_s: float = 20.0
+    outcome: Outcome,
+    objective: Objective | str = Objective.FLOW,
+    *,
+    budget_s: float = 20.0,
+    preemptive: bool = True,
 ) -> WrittenCertificate:
     """The certificate with the strongest bound that a time budget allows; checked before it is returned.
 
@@ -109,18 +114,22 @@ def certify(
     ----------
     budget_s : float
         Time for prices [s], those of jobs' plans and those of the interval LP; 0 for the combinatorial bounds only.
+    preemptive : bool
+        Whether the run is compared with schedules that may stop and resume jobs; else with those alone in which each
+        job begins once, as in the run. Of few jobs the bound then is their optimum.
 
     Raises
     ------
     InputError
         If the instance has no jobs, or the run was stopped before one arrived, a
         name that does not print on one line or a number that cannot be written, or the objective is unknown, or the
-        makespan of a run that was stopped.
+        makespan of a run that was stopped; unless ``preemptive`` if a job of the run begins again, or if there may be
+        no such schedule, for nodes fail or jobs run as copies.
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
     file = io.StringIO(newline="\n")
-    found = _write(outcome, objective, budget_s, file)
+    found = _write(outcome, objective, budget_s, file, preemptive=preemptive)
     file.seek(0)
     expect_accepted(file)
     return WrittenCertificate(**vars(found), text=file.getvalue())
@@ -132,6 +141,7 @@ def certify_into(
     objective: Objective | str = Objective.FLOW,
     *,
     budget_s: float = 20.0,
+    preemptive: bool = True,
 ) -> Certified:
     """As :func:`certify`, into a file, which is written and checked line by line.
 
@@ -145,29 +155,41 @@ def certify_into(
         If the file cannot be written.
     """
     with path.open("w", encoding="ascii", newline="\n") as file:
-        found = _write(outcome, objective, budget_s, file)
+        found = _write(outcome, objective, budget_s, file, preemptive=preemptive)
     with path.open(encoding="ascii", newline="\n") as file:
         expect_accepted(file)
     return found
 
 
 def _write(
-    outcome: VerifiedRun, objective: Objective | str, budget_s: float, file: TextIO
+    outcome: VerifiedRun,
+    objective: Objective | str,
+    budget_s: float,
+    file: TextIO,
+    *,
+    preemptive: bool,
 ) -> Certified:
     """Write a certificate."""
     instance = outcome.instance
     require(instance, KNOWS, "certificates")
     expect_certifiable(outcome)
     goal = _goal(instance, objective)
+    if not preemptive:
+        expect_each_begins_once(outcome)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
     asked = Asked.of(
-        instance, goal, pairs=pairs, modes=budget_s > 0, consolidated=_consolidated(outcome)
+        instance,
+        goal,
+        pairs=pairs,
+        modes=budget_s > 0,
+        consolidated=_consolidated(outcome),
+        preemptive=preemptive,
     )
     found, value, history = _strongest(asked, budget_s)
     cost = exact_cost(instance, goal, outcome.end_s)
     ratio = cost / value if value else Fraction(1)
     of_class = asked.demands.of_class + (CONSOLIDATED if found.consolidated else "")
-    header = records.header(instance, outcome.policy, str(goal))
+    header = records.header(instance, outcome.policy, str(goal), preemptive=preemptive)
     if found.consolidated:
         header["placement"] = "consolidated"
     claim = {

@@ -28,6 +28,7 @@ from shadowprice.analysis.certificates.modes import (
     type_modes,
     written_modes,
 )
+from shadowprice.analysis.certificates.non_preemptive import non_preemptive_bounds
 from shadowprice.analysis.certificates.speed_up import speed_up_bounds
 from shadowprice.analysis.certificates.speeds import plain_gangs
 from shadowprice.analysis.certificates.windows import window_bounds
@@ -89,7 +90,14 @@ class Asked:
 
     @classmethod
     def of(
-        cls, instance: Instance, goal: Objective, *, pairs: bool, modes: bool, consolidated: bool
+        cls,
+        instance: Instance,
+        goal: Objective,
+        *,
+        pairs: bool,
+        modes: bool,
+        consolidated: bool,
+        preemptive: bool = True,
     ) -> Asked:
         """An instance whose jobs need not all be complete.
 
@@ -101,6 +109,8 @@ class Asked:
             Whether bounds may be of modes, unless there are very many jobs.
         consolidated : bool
             Whether bounds of schedules on as few nodes as gangs fit on may be among them.
+        preemptive : bool
+            Whether bounds are of schedules that may stop and resume jobs; else each begins once.
 
         Raises
         ------
@@ -110,7 +120,8 @@ class Asked:
         """
         require(instance, DEMANDS_KNOWS, "certificates")
         expect_end(instance, goal)
-        demands, counted = ClassDemands.of(instance, pairs=pairs), counted_instance(instance)
+        demands = ClassDemands.of(instance, pairs=pairs, preemptive=preemptive)
+        counted = counted_instance(instance)
         found: tuple[WrittenModes, ...] = ()
         # Partners that are not counted have no modes.
         alone = not pairs or instance.all_complete
@@ -128,7 +139,10 @@ class Asked:
     def found(self, budget_s: float) -> list[Found]:
         """Bounds on completions, or on the last one, in the order in which they were found."""
         if self.stopped_s is None:
-            return list(_bounds(self, budget_s))
+            listed = list(non_preemptive_bounds(self.demands, self.goal, budget_s / 2))
+            if listed and listed[-1].optimal:
+                return listed  # All others bound the same schedules, or more.
+            return [*listed, *_bounds(self, budget_s / 2 if listed else budget_s)]
         return list(stopped_bounds(self.demands, self.stopped_s, budget_s))
 
 
