@@ -31,7 +31,7 @@ Record = dict[str, Any]
 MOST_LISTED = 24
 """Jobs up to which lists are searched."""
 
-_FEW, _MANY = 5_000, 50_000
+_FEW, _MANY = 10_000, 50_000
 """Beginnings of lists that are looked at without prices, a second or so, and with them."""
 
 _PRICES_SHARE = 0.1

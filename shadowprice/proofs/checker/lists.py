@@ -125,7 +125,7 @@ class ListSchedules:
         return kept
 
     def at_least(self, state: ListState, left: list[int]) -> int:
-        """What a list costs at least that begins so."""
+        """Least that a list costs which begins so."""
         ends = [max(state.now, self.arrival[j]) + self.length[j] for j in left]
         if self.last:
             area = sum(self.gang[j] * self.length[j] for j in left)
@@ -171,6 +171,6 @@ class ListSchedules:
 
 
 def bound_lists(given: GivenInstance, jobs: LeastWork, bound: Record) -> Fraction:
-    """What is claimed as the least cost of lists of jobs, if none of them costs less."""
+    """Least cost of lists of jobs as it is claimed, if none of them costs less."""
     need(ListSchedules(given, jobs, bound).nothing_less(), f"{LISTS}: a list of jobs costs less")
     return rational(bound["least"], "least cost of lists")

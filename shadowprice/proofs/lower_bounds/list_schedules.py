@@ -11,9 +11,9 @@ an order of the jobs, each of which starts as early as it fits at or after the s
 Let a *beginning* be a set of jobs with their starts, of cost c and last start t, who hold h(s) GPUs at
 :math:`s \ge t`, and let others be left.
 
-(b) A cheapest list from a beginning is among those whose next job j is such that no job left that is started next could
-be complete by the start of j, and none left is *preferred* to it: one of equal gang and :math:`\ell`, no later release
-and no less weight, of two that are equal in these the one with the smaller number.
+(b) Some cheapest list from a beginning has next a job j such that no job left, started next, would be complete by the
+start of j, and none left is *preferred* to j: one of equal gang and :math:`\ell`, no later release and no less weight,
+of two that are equal in these the one with the smaller number.
 
 (c) If another beginning of the same jobs has :math:`c' \le c`, :math:`t' \le t` and :math:`h'(s) \le h(s)` for all
 :math:`s \ge t`, then some list from it costs no more than any list from the first.
@@ -40,13 +40,14 @@ Proof.
    take one with the least sum of starts. Its first job j starts as early as it fits: between that moment and its
    start only the beginning's jobs run, of which GPUs only become free, so it could be moved there; it would end no
    later, and the sum would be less.
-3. A job i left that started next would be complete by the start of j: moved there it runs beside the beginning's jobs
-   alone, for its start is not before that of j in this way; the cost is no more and the sum of starts is less, which
-   cannot be. If i is preferred to j, let them exchange their starts: i is released when j starts, the later
-   one weighs no more than the earlier, so the cost is no more, and the sum of starts is the same. Preference is strict,
-   so after some exchanges nobody left is preferred to the first. What is left of such a way is one from the
-   beginning that has its first job, too; and every way from there is one from here. So V is the least of V over the
-   next jobs that (b) allows, and by induction the cost of the cheapest list. This is (b), and without a beginning (a).
+3. Suppose that a job i left, started next, would be complete by the start of j. There it would run beside the
+   beginning's jobs alone, for its start is not before that of j in this way; the cost would be no more and the sum of
+   starts less, which cannot be. If i is preferred to j, let them exchange their starts: i is released when j
+   starts, the later one weighs no more than the earlier, so the cost is no more, and the sum of starts is the same.
+   Preference is strict, so after some exchanges nobody left is preferred to the first. What is left of such a way
+   is one from the beginning that has its first job, too; and every way from there is one from here. So V is
+   the least of V over the next jobs that (b) allows, and by induction the cost of the cheapest list. This is (b), and
+   without a beginning (a).
 4. What follows the first beginning of (c) starts at or after :math:`t \ge t'`, and fits beside the other: (c).
 5. Jobs that are left hold at most m - h(s) GPUs at :math:`s \ge t`. Adding :math:`\lambda` times what they hold less
    that, which is not above 0, to the cost leaves a sum over jobs, each of which is at least its minimum: (d). Q.E.D.

@@ -31,7 +31,7 @@ _LOOK = 64
 
 @dataclass(frozen=True)
 class ListOptimum:
-    """What all lists cost at least, and the cheapest if it was found.
+    """Least that any list costs, and the cheapest if it was found.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class _Search:
         return at, running
 
     def _more(self, cost: int, now: int, held: Held, left: frozenset[int]) -> int:
-        """What a list costs at least beyond its beginning."""
+        """Least that a list costs beyond its beginning."""
         jobs, market = self._jobs, self._market
         ends = {j: max(now, jobs.release[j]) + jobs.work[j] for j in left}
         if self._span:
