@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
+from math import lcm
 
 import numpy as np
 import pytest
@@ -10,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.certificates import by_start
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.non_preemptive import non_preemptive_bounds
 from shadowprice.analysis.certify import certify, certify_into
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
@@ -21,8 +25,9 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.checker import Rejected, check, sentences
 from shadowprice.proofs.checker.costs import LeastWork
+from shadowprice.proofs.checker.form import PRICE_UNIT
 from shadowprice.proofs.checker.instance import GivenInstance
-from shadowprice.proofs.checker.lists import ListState, bound_lists
+from shadowprice.proofs.checker.lists import ListSchedules, ListState, bound_lists
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.list_optimum import cheapest_list
 from shadowprice.solvers.offline.plan_prices import PlanPrices
@@ -30,6 +35,7 @@ from shadowprice.solvers.registry import policy
 from support.begun_once import FewJobs
 from support.certificate_text import records_of, signed
 from support.failing_nodes import instance_of as failing_instance
+from support.schedule_segments import Cut, by_end
 from support.small_certificates import certificate, job, least, node
 from support.small_certificates import run as ran
 
@@ -57,8 +63,8 @@ def markets(draw):
     return grid, draw(st.lists(st.integers(0, 2**19), min_size=cells, max_size=cells))
 
 
-def lists_cost(jobs, value, goal="completion", market=((), ()), start=0):
-    """What the checker makes of a cost that is claimed of lists of jobs, of whose lengths so much is their start."""
+def asked(jobs, value, goal="completion", market=((), ()), start=0):
+    """What the checker is asked of a cost that is claimed of lists of jobs, of whose lengths so much is their start."""
     ticks = [length - start for length in jobs.length]
     area = [g * t for g, t in zip(jobs.gang, ticks, strict=True)]
     instance = GivenInstance()
@@ -69,7 +75,12 @@ def lists_cost(jobs, value, goal="completion", market=((), ()), start=0):
     number = int(value) if value.denominator == 1 else str(value)
     grid, prices = map(list, market)
     bound = {"bound": "list-schedules", "grid": grid, "prices": prices, "least": number}
-    return bound_lists(instance, work, bound)
+    return instance, work, bound
+
+
+def lists_cost(*arguments, **options):
+    """What the checker makes of it."""
+    return bound_lists(*asked(*arguments, **options))
 
 
 def relaxed(jobs):
@@ -125,6 +136,43 @@ def test_two_programs_find_the_same_of_more_jobs(jobs, market):
     assert lists_cost(jobs, found.ticks, market=market) == found.ticks
     with pytest.raises(Rejected, match="a list of jobs costs less"):
         lists_cost(jobs, found.ticks + Fraction(1, 2**30), market=market)
+
+
+@settings(max_examples=100, deadline=None)
+@given(few_jobs(), markets(), st.integers(0, 20))
+def test_prices_are_those_of_the_cells_tick_by_tick(jobs, market, now):
+    grid, prices = market if len(market[0]) > 1 else ([3, 7], [5])
+    lists = ListSchedules(*asked(jobs, Fraction(0), market=(grid, prices)))
+    scale = PRICE_UNIT * lcm(*(w.denominator for w in jobs.weight))
+    unit = max(jobs.weight) / PRICE_UNIT * scale
+
+    def rent(begin, end):
+        return sum(
+            unit * price
+            for price, cell in zip(prices, pairwise(grid), strict=True)
+            for tick in range(*cell)
+            if begin <= tick < end
+        )
+
+    for j, (release, length) in enumerate(zip(jobs.release, jobs.length, strict=True)):
+        costs = [
+            jobs.weight[j] * scale * (at + length) + jobs.gang[j] * rent(at, at + length)
+            for at in range(max(now, release), 25)
+        ]
+        assert lists.cheapest(j, now) == min(costs)
+    left, held = list(range(len(jobs.release))), ((now + 1, 1), (now + 4, 2))
+    alone = sum(
+        w * scale * (max(now, release) + length)
+        for w, release, length in zip(jobs.weight, jobs.release, jobs.length, strict=True)
+    )
+    free = jobs.gpus * rent(now, 99) - rent(now, now + 1) - 2 * rent(now, now + 4)
+    planned = sum(lists.cheapest(j, now) for j in left) - free
+    state = ListState(7, now, held)
+    assert lists.at_least(state, left) == 7 + max(alone, planned)
+    last = ListSchedules(*asked(jobs, Fraction(0), "makespan"))
+    area = 1 + 2 * 4 + sum(g * n for g, n in zip(jobs.gang, jobs.length, strict=True))
+    ends = [max(now, r) + n for r, n in zip(jobs.release, jobs.length, strict=True)]
+    assert last.at_least(state, left) == max(7, now + -(-area // jobs.gpus), *ends)
 
 
 def test_a_beginning_allows_what_another_allows_if_it_is_no_worse_in_anything():
@@ -244,6 +292,24 @@ def test_a_run_that_preempts_is_refused(tmp_path):
         certify(outcome, preemptive=False)
     with pytest.raises(InputError, match="begins again"):
         certify_into(outcome, tmp_path / "cert.jsonl", preemptive=False)
+
+
+@pytest.mark.parametrize("name", ["fifo", "srtf"])
+def test_a_run_on_disk_is_read_block_by_block(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(by_start.blocks_by_start, "__defaults__", (3,))
+    whole = ten(5, name=name)
+    cut = Cut(by_end(whole.schedule), range(3, len(whole.schedule), 3))
+    streamed = StreamedOutcome(whole.instance, cut, name, {})
+    if name == "srtf":
+        with pytest.raises(InputError) as in_memory:
+            certify(whole, preemptive=False)
+        with pytest.raises(InputError) as on_disk:
+            certify_into(streamed, tmp_path / "cert.jsonl", preemptive=False)
+        assert str(on_disk.value) == str(in_memory.value)
+    else:
+        certify_into(streamed, tmp_path / "cert.jsonl", budget_s=0.0, preemptive=False)
+        text = certify(whole, budget_s=0.0, preemptive=False).text
+        assert (tmp_path / "cert.jsonl").read_text() == text
 
 
 def test_nodes_that_fail_and_copies_are_refused():
@@ -383,7 +449,8 @@ def test_a_gang_that_is_too_large_is_refused():
 
 
 def test_lists_of_many_jobs_are_too_many():
-    jobs = FewJobs([0] * 4000, [1] * 4000, [1] * 4000, [Fraction(1)] * 4000, 1)
+    many = 30_000
+    jobs = FewJobs([0] * many, [1] * many, [1] * many, [Fraction(1)] * many, 1)
     with pytest.raises(Rejected, match="takes too many steps"):
         lists_cost(jobs, Fraction(1))
     twelve = range(1, 31)

@@ -106,14 +106,14 @@ class ListSchedules:
                 yield j, ListState(cost, start, tuple(sorted([*held, (end, self.gang[j])])))
 
     def begin(self, j: int, state: ListState) -> tuple[int, list[tuple[int, int]]]:
-        """Earliest start of a job from the last one on, and who still holds GPUs after it."""
+        """Earliest start of a job from the last one on, and who holds GPUs until then or later."""
         start = max(state.now, self.arrival[j])
         held = [each for each in state.held if each[0] > start]
         free = self.gpus - sum(gang for _, gang in held)
         while free < self.gang[j]:
             start, gang = held.pop(0)
             free += gang
-        return start, [each for each in held if each[0] > start]
+        return start, held
 
     def best(self, states: list[ListState]) -> list[ListState]:
         """Those of states of the same jobs that no other makes needless."""
