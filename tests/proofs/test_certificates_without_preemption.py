@@ -41,15 +41,17 @@ from support.small_certificates import run as ran
 
 CLASS = "non-preemptive schedules in which no two jobs share a GPU"
 WEIGHTS = st.sampled_from([Fraction(w) for w in (0, 1, 1, 2, Fraction(1, 3), Fraction(7, 2))])
-ROWS = st.tuples(st.integers(0, 4), st.integers(1, 3), st.integers(1, 4), WEIGHTS)
+SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 4))
 
 
 @st.composite
 def few_jobs(draw, most=4):
-    """Many of one kind among them, which lists need not tell apart."""
-    kinds = draw(st.lists(ROWS, min_size=1, max_size=most))
-    rows = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=most))
-    release, length, gang, weight = (list(column) for column in zip(*rows, strict=True))
+    """Some of one length and gang among them, of which lists prefer those that came first and weigh more."""
+    shape = st.sampled_from(draw(st.lists(SHAPES, min_size=1, max_size=most)))
+    row = st.tuples(st.integers(0, 4), shape, WEIGHTS)
+    rows = draw(st.lists(row, min_size=1, max_size=most))
+    release, shapes, weight = (list(column) for column in zip(*rows, strict=True))
+    length, gang = (list(column) for column in zip(*shapes, strict=True))
     return FewJobs(release, length, gang, weight, 4)
 
 
@@ -446,6 +448,35 @@ def test_a_gang_that_is_too_large_is_refused():
     jobs = FewJobs([0], [1], [2], [Fraction(1)], 1)
     with pytest.raises(Rejected, match="a gang is of more GPUs than there are"):
         lists_cost(jobs, Fraction(1))
+
+
+@pytest.mark.parametrize("weight", [[1] * 40, list(range(1, 41)), list(range(40, 0, -1))])
+def test_jobs_that_are_alike_are_taken_in_one_order(weight):
+    """However many sets of them there are."""
+    jobs = FewJobs([0] * 40, [3] * 40, [2] * 40, [Fraction(w) for w in weight], 3)
+    best = sum(3 * k * w for k, w in enumerate(sorted(weight, reverse=True), 1))
+    assert lists_cost(jobs, Fraction(best)) == best
+    with pytest.raises(Rejected, match="a list of jobs costs less"):
+        lists_cost(jobs, Fraction(best + 1))
+
+
+@pytest.mark.parametrize(
+    ("release", "weight", "best"),
+    [
+        ([0, 1], [1, 10], 4 * 10 + 7),  # The later one first: it weighs more.
+        ([0, 1], [10, 1], 3 * 10 + 6),
+        ([1, 0], [1, 1], 3 + 6),
+        ([0, 0], [1, 10], 3 * 10 + 6),
+    ],
+)
+def test_of_two_that_are_alike_the_one_that_came_first_and_weighs_more_is_first(
+    release, weight, best
+):
+    jobs = FewJobs(release, [3, 3], [1, 1], [Fraction(w) for w in weight], 1)
+    assert jobs.least(jobs.total) == best
+    assert lists_cost(jobs, Fraction(best)) == best
+    with pytest.raises(Rejected, match="a list of jobs costs less"):
+        lists_cost(jobs, Fraction(best + 1))
 
 
 def test_lists_of_many_jobs_are_too_many():
