@@ -34,6 +34,7 @@ from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.registry import policy
 from support.begun_once import FewJobs
 from support.certificate_text import records_of, signed
+from support.command_line import CommandLine
 from support.failing_nodes import instance_of as failing_instance
 from support.schedule_segments import Cut, by_end
 from support.small_certificates import certificate, job, least, node
@@ -484,9 +485,12 @@ def test_lists_of_many_jobs_are_too_many():
     jobs = FewJobs([0] * many, [1] * many, [1] * many, [Fraction(1)] * many, 1)
     with pytest.raises(Rejected, match="takes too many steps"):
         lists_cost(jobs, Fraction(1))
-    twelve = range(1, 31)
+    few = FewJobs([0] * 50, [1] * 50, [1] * 50, [Fraction(1)] * 50, 1)
+    with pytest.raises(Rejected, match="takes too many steps"):
+        lists_cost(few, Fraction(1), market=(range(30_001), [0] * 30_000))
+    lengths = range(1, 31)
     jobs = FewJobs(
-        [0] * 30, [9 * k for k in twelve], [k % 5 + 1 for k in twelve], [Fraction(1)] * 30, 8
+        [0] * 30, [9 * k for k in lengths], [k % 5 + 1 for k in lengths], [Fraction(1)] * 30, 8
     )
     with pytest.raises(Rejected, match="takes too many steps"):
         lists_cost(jobs, Fraction(10**6))
@@ -501,3 +505,26 @@ def test_the_claim_of_a_window_counts_its_jobs_alone():
     forged = certificate(*ONE, more, *runs, bound=7, window=[1, 2], **{**ONCE, "about": about})
     with pytest.raises(Rejected, match="a list of jobs costs less"):
         check(forged)
+
+
+def test_the_command_asks_for_the_class(tmp_path, capfd):
+    run_command = CommandLine(capfd)
+    trace = tmp_path / "jobs.csv"
+    trace.write_text("arrival_s,gpus,duration_s\n0,1,10\n2,1,4\n3,1,1\n")
+    for name in ("fifo", "srtf"):
+        words = ("--cluster", "1x1", "--policy", name, "-o", tmp_path / name)
+        assert run_command("simulate", trace, *words).returncode == 0
+    file = tmp_path / "cert.jsonl"
+    made = run_command("certify", tmp_path / "fifo", "-o", file, "--non-preemptive")
+    # The first waits for the others: 4, 4 and 17, where fifo has 10, 12 and 12.
+    assert f"costs at most 1.36x the offline optimum of {CLASS} (flow, certified by" in made.stdout
+    checked = run_command("check", file, "--instance", trace, "--cluster", "1x1")
+    assert f"proven: fifo costs at most 1.36x the offline optimum of {CLASS}" in checked.stdout
+    refused = run_command("certify", tmp_path / "srtf", "-o", tmp_path / "no", "--non-preemptive")
+    assert refused.returncode == 2
+    assert "job '1' begins again at 4.0 s" in refused.stderr.replace("\n", " ")
+    assert not (tmp_path / "no").exists()
+    words = ("--non-preemptive", "--objective", "utility")
+    refused = run_command("certify", tmp_path / "fifo", "-o", tmp_path / "no", *words)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--non-preemptive: is of costs, got --objective utility" in refused.stderr

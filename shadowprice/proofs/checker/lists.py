@@ -49,7 +49,7 @@ class ListSchedules:
         self.arrival, self.gang, self.gpus = jobs.arrival, jobs.gang, jobs.gpus
         self.length: list[int] = [header["start"] + ticks for ticks in jobs.shortest]
         self.last, self.effort = header["objective"] == "makespan", Effort(LISTS)
-        self.effort.spend(len(self.gang) * (len(self.gang) + len(bound["grid"])))
+        self.effort.spend(len(self.gang) * (len(self.gang) + 8 * len(bound["grid"])))
         # Costs are whole in units of 1 / scale.
         scale = PRICE_UNIT * lcm(*{each.denominator for each in jobs.weight})
         scale = 1 if self.last else scale
