@@ -34,6 +34,7 @@ KNOWS = CERTIFIED_KNOWS | DECLARED_KNOWS | {Feature.OWN}
 _FEW = 100
 """Jobs up to which solvers are asked for an optimum without preemption."""
 _SHARE_OF_SOLVERS = 0.5
+"""Part of an effort that is theirs, where no bound says all before."""
 _METHODS: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.6}
 """Solvers of schedules without preemption, and their parts of the time that is left."""
 
@@ -67,25 +68,40 @@ def bounds_of(
     """
     require(instance, KNOWS, "bounds")
     goal, instance = Objective(objective), instance.undelayed
-    every = ScheduleClass.allowed(instance, preemptive=True)
+    every = ScheduleClass.allowed(instance, preemptive=preemptive or not _begins_once(instance))
     expect_end(instance.stopped_s, goal)
     if not len(counted_rows(instance)):
         yield bound_of(0, "job", every)
         return
-    alone = not preemptive and every.rigid and instance.all_complete and not instance.copies
-    if alone and len(instance.workload) <= _FEW and not effort.repeatable:
-        timer = effort.begin()
-        yield from _without_preemption(instance, goal, timer.share(_SHARE_OF_SOLVERS))
-        effort = Effort(timer.left_s)
-    asked = Asked.of(instance, consolidated=consolidated)
-    found = asked.found(goal, effort, enough)
+    # Where a job loses its work when preempted, schedules in which each begins once are as good as others.
+    resumes = every.preemptive or instance.restarts
+    asked = Asked.of(instance, consolidated=consolidated, preemptive=resumes)
+    solvers = not preemptive and not effort.repeatable and _described(instance)
+    timer = effort.begin()
+    mine = Effort(effort.seconds * (1 - _SHARE_OF_SOLVERS)) if solvers else effort
+    found = asked.found(goal, mine, enough)
     best = asked.evaluated(found, goal)
+    known = best.found.optimal and not every.preemptive
+    if solvers and not known and (enough is None or best.ticks < enough):
+        yield from _by_solvers(instance, goal, timer)
     for each in found:
         yield (
             _certified(asked, every, best)
             if each is best.found
             else _proposed(asked, every, each, goal)
         )
+
+
+def _begins_once(instance: Instance) -> bool:
+    """True if there may be schedules in which each job begins once, by itself on its gang."""
+    once = instance.failures is None and instance.copies is None
+    return once and ScheduleClass.allowed(instance, preemptive=False).rigid
+
+
+def _described(instance: Instance) -> bool:
+    """True if solvers of schedules without preemption know an instance, and it is no larger than they are asked of."""
+    few = len(instance.workload) <= _FEW and instance.all_complete
+    return few and describes(replace(instance, failures=None))
 
 
 def _certified(asked: Asked, every: ScheduleClass, best: Evaluated) -> Bound:
@@ -183,12 +199,12 @@ def certified_bounds(
     return best
 
 
-def _without_preemption(instance: Instance, goal: Objective, timer: Timer) -> Iterator[Bound]:
+def _by_solvers(instance: Instance, goal: Objective, timer: Timer) -> Iterator[Bound]:
     """What offline solvers say of schedules without preemption; one that fails is left out."""
     left_aside = "its optimum is none of schedules, and is left aside as a bound"
     # Nodes that fail only restrict: an optimum without them is a bound with them.
     sound = replace(instance, failures=None)
-    if not describes(sound) or stand_down(time_indexed.build, left_aside):
+    if stand_down(time_indexed.build, left_aside):
         return
     for method, share in _METHODS.items():
         if timer.left_s <= 0:

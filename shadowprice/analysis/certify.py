@@ -21,6 +21,7 @@ from shadowprice.analysis.certificates.cascade import expect_end
 from shadowprice.analysis.certificates.certificate_file import (
     expect_accepted,
     expect_certifiable,
+    expect_each_begins_once,
     run_records,
     write_records,
 )
@@ -102,6 +103,7 @@ def certify(
     *,
     budget_s: float = 20.0,
     bound: Bound | None = None,
+    preemptive: bool = True,
 ) -> WrittenCertificate:
     """The certificate with the strongest bound that a time budget allows; checked before it is returned.
 
@@ -112,18 +114,22 @@ def certify(
     bound : Bound, optional
         A certified bound of the instance in this objective that was found before, such as that of a comparison: it is
         written, and none is searched.
+    preemptive : bool
+        Whether the run is compared with schedules that may stop and resume jobs; else with those alone in which each
+        job begins once, as in the run. Of few jobs the bound then is their optimum.
 
     Raises
     ------
     InputError
         If the instance has no jobs, or the run was stopped before one arrived, a
         name that does not print on one line or a number that cannot be written, or the objective is unknown, or the
-        makespan of a run that was stopped; or the bound has no record.
+        makespan of a run that was stopped; unless ``preemptive`` if a job of the run begins again, or if there may be
+        no such schedule, for nodes fail or jobs run as copies; or the bound is not certified.
     VerificationError
         If the checker rejects what was written, which is a fault of this package or of the bound that was given.
     """
     file = io.StringIO(newline="\n")
-    found = _write(outcome, objective, budget_s, bound, file)
+    found = _write(outcome, objective, budget_s, bound, file, preemptive=preemptive)
     file.seek(0)
     expect_accepted(file)
     return WrittenCertificate(**vars(found), text=file.getvalue())
@@ -136,6 +142,7 @@ def certify_into(
     *,
     budget_s: float = 20.0,
     bound: Bound | None = None,
+    preemptive: bool = True,
 ) -> Certified:
     """As :func:`certify`, into a file, which is written and checked line by line.
 
@@ -149,7 +156,7 @@ def certify_into(
         If the file cannot be written.
     """
     with path.open("w", encoding="ascii", newline="\n") as file:
-        found = _write(outcome, objective, budget_s, bound, file)
+        found = _write(outcome, objective, budget_s, bound, file, preemptive=preemptive)
     with path.open(encoding="ascii", newline="\n") as file:
         expect_accepted(file)
     return found
@@ -161,23 +168,38 @@ def _write(
     budget_s: float,
     bound: Bound | None,
     file: TextIO,
+    *,
+    preemptive: bool,
 ) -> Certified:
     """Write a certificate."""
     instance = outcome.instance
     require(instance, KNOWS, "certificates")
     expect_certifiable(outcome)
     goal = _goal(instance, objective)
+    if not preemptive:
+        expect_each_begins_once(outcome)
     cost = exact_cost(instance, goal, outcome.end_s)
     if bound is None:
-        few, effort = _consolidated(outcome), Effort(budget_s)
-        found = tuple(bounds_of(instance, goal, effort, consolidated=few, enough=cost))
+        search = bounds_of(
+            instance,
+            goal,
+            Effort(budget_s),
+            preemptive=preemptive,
+            consolidated=_consolidated(outcome),
+            enough=cost,
+        )
+        found = tuple(search)
         bound, _ = certified_and_found(found)
     else:
         found = (bound,)
     if bound.record is None or not bound.certified:
         raise InputError(f"bound {bound.kind!r}: is not certified, expected one that is")
     ratio = cost / bound.ticks if bound.ticks else Fraction(1)
-    header = records.header(instance, outcome.policy, str(goal))
+    # Where a job loses its work when preempted, its last run is all that counts.
+    resumes = bound.holds_for.preemptive or instance.restarts
+    if not resumes:
+        expect_each_begins_once(outcome)
+    header = records.header(instance, outcome.policy, str(goal), preemptive=resumes)
     if bound.holds_for.consolidated:
         header["placement"] = "consolidated"
     claim = {

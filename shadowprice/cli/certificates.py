@@ -47,10 +47,19 @@ def certify_command(
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound, at most.")
     ] = 20.0,
     verbose: VerboseOption = False,
+    non_preemptive: Annotated[
+        bool,
+        typer.Option(
+            "--non-preemptive",
+            help="Compare with schedules in which each job begins once, as it has to in the run.",
+        ),
+    ] = False,
     force: ForceOption = False,
 ) -> None:
     """Write a certificate of how far a run is from the offline optimum at most."""
     expect_outputs(force, output)
+    if non_preemptive and objective == UTILITY:
+        raise InputError(f"--non-preemptive: is of costs, got --objective {UTILITY}")
     given = {"--utility": utility, "--round": round_s}
     if objective != UTILITY and (utility is not None or round_s is not None):
         option, value = next((name, each) for name, each in given.items() if each is not None)
@@ -67,10 +76,14 @@ def certify_command(
     from shadowprice.analysis.certify import Certified, certify_into
 
     made: list[Certified] = []
-    write_file(
-        output,
-        lambda partial: made.append(certify_into(run, partial, objective, budget_s=budget_s)),
-    )
+    may_preempt = not non_preemptive
+
+    def write(partial: Path) -> None:
+        made.append(
+            certify_into(run, partial, objective, budget_s=budget_s, preemptive=may_preempt)
+        )
+
+    write_file(output, write)
     (found,) = made
     for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -73,6 +73,7 @@ from shadowprice.proofs.lower_bounds import completion_windows as lb_windows
 from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid
 from shadowprice.proofs.lower_bounds import job as lb_job
+from shadowprice.proofs.lower_bounds import list_schedules as lb_list
 from shadowprice.proofs.lower_bounds import lp as lb_lp
 from shadowprice.proofs.lower_bounds import mbt as lb_mbt
 from shadowprice.proofs.lower_bounds import modes as lb_mode
@@ -609,6 +610,17 @@ def of_lb_windows() -> Iterator[Case]:
     yield yes(lb_windows.check, "both fit, a third alone", other, 2 + 2 - 2 + 6, fits)
     yield no(lb_windows.check, "both fit, below", other, 8 - LEAST, fits)
     yield refused(ValueError, lb_windows.check, "sharing", sharing_pair(), 100, fits)
+
+
+def of_lb_list() -> Iterator[Case]:
+    """A gang of 3, and two of 1 and 2 that run together beside it or after it, on 4 GPUs."""
+    instance = on("1x4", [0, 0, 1], [3, 1, 2], [4, 3, 2])
+    yield from at_least(lb_list.check, "the gang of 3 first", instance, 4 + 3 + 6)
+    weights = on("1x4", [0, 0, 1], [3, 1, 2], [4, 3, 2], weight=[1, 1, 9])
+    yield from at_least(lb_list.check, "the gang of 3 last", weights, 7 + 3 + 9 * 3)
+    charged = replace(instance, overheads=Overheads(1.0, 5.0))
+    yield from at_least(lb_list.check, "a start of a second", charged, 5 + 4 + 8)
+    yield refused(ValueError, lb_list.check, "sharing", sharing_pair(), 100)
 
 
 def of_lb_wide() -> Iterator[Case]:
@@ -1384,6 +1396,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_node: of_lb_node,
     lb_amount: of_lb_amount,
     lb_windows: of_lb_windows,
+    lb_list: of_lb_list,
     lb_span: of_lb_span,
     pop: of_pop,
     gavel_pf: of_proportional_fairness,

@@ -25,7 +25,14 @@ from shadowprice.proofs.classic import (
     saturation,
     server_filling,
 )
-from shadowprice.proofs.lower_bounds import fluid, job, mbt, srpt_one_machine, wide_gangs
+from shadowprice.proofs.lower_bounds import (
+    fluid,
+    job,
+    list_schedules,
+    mbt,
+    srpt_one_machine,
+    wide_gangs,
+)
 from shadowprice.proofs.tiresias import las
 from shadowprice.solvers.asrpt.robust import RobustAsrpt
 from shadowprice.solvers.classic.b_scaling import BScaling
@@ -189,12 +196,14 @@ ON_RUNS: dict[str, tuple[str, Claim]] = {
 """Theorems with the policies that they are about, and whether what they say holds of a run."""
 
 RIGID = Klass(preemptive=True)
+ONCE = Klass(preemptive=False)
 EVERY = Klass(preemptive=True, sharing=True, elastic=True)
 LOWER: dict[str, tuple[Callable[[Instance], Fraction], Klass, bool]] = {
     "LB-fluid": (fluid.bound, EVERY, False),
     "LB-job": (job.bound, EVERY, True),
     "LB-mbt": (mbt.bound, EVERY, True),
     "LB-wide": (wide_gangs.bound, RIGID, True),
+    "LB-list": (list_schedules.bound, ONCE, True),
 }
 """Lower bounds of completion time [s], the schedules that they are about, and whether they are weighted."""
 
@@ -255,6 +264,7 @@ KNOWN: dict[str, set[str]] = {
     "LB-fluid": {"rates", "types", "charges", "widths", "graphs"},
     "LB-job": {"rates", "types", "charges", "widths", "graphs", "sharing"},
     "LB-mbt": {"rates", "types", "charges", "widths", "graphs"},
+    "LB-list": {"rates", "types", "charges", "graphs", "restart"},
 }
 """Features of which each theorem has to speak: a law is empty where everything is refused."""
 

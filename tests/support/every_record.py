@@ -94,6 +94,15 @@ EVERY = {
         {"kind": "part", "grid": [], "prices": []},
         bound=20,
     ),
+    "lists": certificate(
+        node(0, 1),
+        job(0, 10),
+        run(0, 0, 10),
+        {**least("list-schedules", [0, 10], [3]), "least": "19/2"},
+        starts="once",
+        about=f"non-{CLASS}",
+        bound=9,
+    ),
     "utility": earning(
         node(0, 1),
         *DUE,

@@ -29,6 +29,7 @@ from shadowprice.analysis.certificates.modes import (
     type_modes,
     written_modes,
 )
+from shadowprice.analysis.certificates.non_preemptive import non_preemptive_bounds
 from shadowprice.analysis.certificates.speed_up import speed_up_bounds
 from shadowprice.analysis.certificates.speeds import plain_gangs
 from shadowprice.analysis.certificates.windows import window_bounds
@@ -90,13 +91,17 @@ class Asked:
     stopped_s: float | None
 
     @classmethod
-    def of(cls, instance: Instance, *, consolidated: bool = False) -> Asked:
+    def of(
+        cls, instance: Instance, *, consolidated: bool = False, preemptive: bool = True
+    ) -> Asked:
         """All schedules that an instance allows, whose jobs need not all be complete.
 
         Parameters
         ----------
         consolidated : bool
             Whether bounds of schedules on as few nodes as gangs fit on may be among them.
+        preemptive : bool
+            Whether bounds are of schedules that may stop and resume jobs; else each begins once.
 
         Raises
         ------
@@ -106,7 +111,8 @@ class Asked:
         """
         require(instance, KNOWS, "certificates")
         pairs = ScheduleClass.allowed(instance, preemptive=True).sharing
-        demands, counted = ClassDemands.of(instance, pairs=pairs), counted_instance(instance)
+        demands = ClassDemands.of(instance, pairs=pairs, preemptive=preemptive)
+        counted = counted_instance(instance)
         found: tuple[WrittenModes, ...] = ()
         # Partners that are not counted have no modes.
         alone = not pairs or instance.all_complete
@@ -131,7 +137,7 @@ class Asked:
         expect_end(self.stopped_s, goal)
         most = None if enough is None else enough + self.offset(goal)
         if self.stopped_s is None:
-            every = _bounds(self, goal, effort)
+            every = self._every(goal, effort)
         else:
             every = stopped_bounds(self.demands, self.stopped_s, effort)
         found: list[Found] = []
@@ -140,6 +146,16 @@ class Asked:
             if most is not None and each.ticks >= most:
                 break
         return found
+
+    def _every(self, goal: Objective, effort: Effort) -> Iterator[Found]:
+        """Those of lists of jobs, which may be optimal, and then all others."""
+        timer = effort.begin()
+        lists_s = 0.0 if effort.repeatable else timer.left_s / 2
+        for found in non_preemptive_bounds(self.instance, self.demands, goal, lists_s):
+            yield found
+            if found.optimal:
+                return  # All others bound the same schedules, or more.
+        yield from _bounds(self, goal, effort if effort.repeatable else Effort(timer.left_s))
 
     def evaluated(self, found: Sequence[Found], goal: Objective) -> Evaluated:
         """Searches say what their multipliers are worth; the checker evaluates the best until one stays the best.
@@ -154,7 +170,9 @@ class Asked:
         while value:
             best = max(value, key=value.__getitem__)
             try:
-                ticks = self.demands.evaluated(found[best], goal)
+                ticks = found[best].checked
+                if ticks is None:
+                    ticks = self.demands.evaluated(found[best], goal)
             except InputError as error:
                 refused = error
                 del value[best]

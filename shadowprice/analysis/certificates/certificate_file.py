@@ -18,8 +18,10 @@ from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.proofs import checker
 
@@ -112,11 +114,8 @@ def expect_accepted(lines: TextIO) -> None:
 
 def run_records(outcome: VerifiedRun) -> Iterator[Record]:
     """Runs in order of their starts."""
-    if isinstance(outcome, Outcome):
-        yield from records.runs(outcome.instance, outcome.schedule)
-    elif isinstance(outcome, StreamedOutcome):
-        for rows in blocks_by_start(outcome.segments):
-            yield from records.runs(outcome.instance, rows)
+    for rows in _blocks(outcome):
+        yield from records.runs(outcome.instance, rows)
 
 
 def expect_certifiable(outcome: VerifiedRun) -> None:
@@ -150,6 +149,40 @@ def expect_certifiable(outcome: VerifiedRun) -> None:
             raise InputError(
                 f"{source}: job {jobs.id[k]!r}: {what} is {float(values[k])!r}, expected {expected} >= 0"
             )
+
+
+def expect_each_begins_once(outcome: VerifiedRun) -> None:
+    """Raise InputError for a run in which a job begins again, or may have to: nodes fail, or it runs as copies."""
+    instance = outcome.instance
+    jobs = instance.workload
+    for feature, what in (
+        (Feature.FAILURES, "nodes fail, after which jobs begin again"),
+        (Feature.COPIES, "jobs run as copies, which begin again with every round"),
+    ):
+        if feature in instance.features:
+            raise InputError(f"{jobs.source}: {what}; expected a run in which each job begins once")
+    begun = np.zeros(len(jobs), dtype=bool)
+    for rows in _blocks(outcome):
+        # A run that goes on beside another partner does not begin again.
+        runs = rows.runs[~rows.continues[rows.runs]]
+        job = rows.job[runs]
+        again = runs[begun[job] | (np.append(-1, job[:-1]) == job)]
+        begun[job] = True
+        if len(again):
+            row = again[rows.start_s[again].argmin()]
+            name, at_s = str(jobs.id[rows.job[row]]), float(rows.start_s[row])
+            raise InputError(
+                f"{jobs.source}: job {name!r} begins again at {at_s!r} s, expected a run in which each job begins "
+                "once, to be compared with non-preemptive schedules"
+            )
+
+
+def _blocks(outcome: VerifiedRun) -> Iterator[Schedule]:
+    """Rows of what was done; of several blocks one starts after the other."""
+    if isinstance(outcome, Outcome):
+        yield outcome.schedule
+    elif isinstance(outcome, StreamedOutcome):
+        yield from blocks_by_start(outcome.segments)
 
 
 def _expect_small_enough(instance: Instance) -> None:

@@ -115,8 +115,8 @@ class ClassDemands:
     source: str = field(repr=False)
 
     @classmethod
-    def of(cls, instance: Instance, *, pairs: bool) -> ClassDemands:
-        """Those of an instance; with ``pairs`` two jobs may share GPUs.
+    def of(cls, instance: Instance, *, pairs: bool, preemptive: bool = True) -> ClassDemands:
+        """Those of an instance; with ``pairs`` two jobs may share GPUs, unless ``preemptive`` each begins once.
 
         Raises
         ------
@@ -126,7 +126,8 @@ class ClassDemands:
         require(instance, KNOWS, "certificates")
         source, given = instance.workload.source, GivenInstance()
         try:
-            given.take_header(_fields(records.header(instance, "bounds", "flow")))
+            header = records.header(instance, "bounds", "flow", preemptive=preemptive)
+            given.take_header(_fields(header))
             for record in records.given(instance, pairs=pairs):
                 TAKE[record["kind"]](given, record)
             of_class, counted = given.of_class(), given.counted()

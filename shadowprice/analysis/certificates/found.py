@@ -28,6 +28,8 @@ class Found:
         Whether it is as large as any bound of its class can be, so that none need be searched after it.
     consolidated : bool
         Whether it is of schedules alone that place every gang on as few nodes as it fits on.
+    checked : Fraction, optional
+        The bound as the checker has it, if it was asked before [ticks].
     witness : Schedule, optional
         A schedule that came with it, which may attain it. Nobody has verified it.
     """
@@ -37,6 +39,7 @@ class Found:
     parts: tuple[Record, ...] = ()
     optimal: bool = False
     consolidated: bool = False
+    checked: Fraction | None = None
     witness: Schedule | None = None
 
     @property

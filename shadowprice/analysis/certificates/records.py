@@ -73,9 +73,17 @@ def text_of(number: Fraction | float) -> int | str:
 
 
 def header(
-    instance: Instance, policy: str, goal: str, utilities: JobUtilities | None = None
+    instance: Instance,
+    policy: str,
+    goal: str,
+    utilities: JobUtilities | None = None,
+    *,
+    preemptive: bool = True,
 ) -> Record:
-    """Policy, objective and charges of gangs; of total utilities their name and the length of a round."""
+    """Policy, objective and charges of gangs; of total utilities their name and the length of a round.
+
+    Unless ``preemptive`` it says that each job begins once, in the schedule and in those of its class.
+    """
     charges = instance.overheads
     steps = charges.restart_by_gpus or ((1, charges.restart_s),)
     return {
@@ -88,6 +96,7 @@ def header(
         "restart": [[gpus, int(to_ticks(cost_s))] for gpus, cost_s in steps],
         **({"preemption": "restart"} if instance.restarts else {}),
         **({"types": "ample"} if instance.has_small_types else {}),
+        **({} if preemptive else {"starts": "once"}),
         **({} if utilities is None else {"utility": utilities.name, "round": utilities.length}),
         **_ends(instance),
     }

@@ -7,6 +7,7 @@ from fractions import Fraction
 from .costs import LeastWork
 from .form import FIELDS, Record, need
 from .instance import GivenInstance
+from .lists import LISTS, bound_lists
 from .mode_bounds import OF_MODES
 from .one_machine import (
     bound_area,
@@ -27,7 +28,7 @@ BOUNDS.update(PRICED)
 BY_TYPE = {f"priced-{kind}": BOUNDS[kind] for kind in ("fluid", "mean-busy-time")}
 SPAN = "priced-span"
 POWER = "speed-up-power"
-MORE_OF = {WINDOWS: {"jobs", "unit"}, POWER: {"exponent"}}
+MORE_OF = {WINDOWS: {"jobs", "unit"}, POWER: {"exponent"}, LISTS: {"least"}}
 MORE_OF |= {kind: each.fields for kind, each in OF_MODES.items()}
 """Fields of bounds beyond grid and prices."""
 OF_STOPPED = {"fluid", "interval-lp", "priced-plans"}
@@ -39,15 +40,25 @@ def bound_of(
 ) -> Fraction:
     """Lower bound on completions, or on the last one, in ticks."""
     kind, prices = bound["bound"], bound["prices"]
-    known = type(kind) is str and kind in {*BOUNDS, *BY_TYPE, *OF_MODES, SPAN, POWER, WINDOWS}
+    known = type(kind) is str and kind in {
+        *BOUNDS,
+        *BY_TYPE,
+        *OF_MODES,
+        SPAN,
+        POWER,
+        WINDOWS,
+        LISTS,
+    }
     need(known, f"the bound is {kind!r:.80}, which is unknown")
     more = bound.keys() - FIELDS["bound"][0]
     need(more == MORE_OF.get(kind, set()), f"{kind} has fields {', '.join(sorted(more))}")
     last = given.header["objective"] == "makespan"
     mine = OF_MODES.get(kind)
     of_last = kind in ("area", SPAN) if mine is None else mine.last
-    need(of_last == last, f"{kind!r} is no bound of that")
+    need(of_last == last or kind == LISTS, f"{kind!r} is no bound of that")
     need(jobs.until is None or kind in OF_STOPPED, f"{kind!r} is no bound of what was stopped")
+    if kind == LISTS:
+        return bound_lists(given, jobs, bound)
     if mine is not None:
         need("values" in more or not bound["grid"], f"{kind} takes no prices over time")
         return mine.evaluate(jobs, mine.modes(given, jobs, bound), bound)

@@ -109,7 +109,8 @@ def digest(lines: Iterable[str]) -> str:
 FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "header": (
         {"format", "policy", "objective", "start", "restart", "migration"},
-        {"placement", "window", "stopped", "preemption", "utility", "round", "rounds", "types"},
+        {"placement", "window", "stopped", "preemption", "utility", "round", "rounds", "types"}
+        | {"starts"},
     ),
     "copies": ({"round", "restart", "aggregation", "most"}, set()),
     "checkpoints": ({"interval", "cost", "until"}, set()),
@@ -126,7 +127,7 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
         | {"quota", "worth", "deadline"},
     ),
     "run": ({"job", "start", "end", "overhead", "pieces"}, {"partner", "goes_on", "copy", "steps"}),
-    "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values", "exponent"}),
+    "bound": ({"bound", "grid", "prices"}, {"jobs", "unit", "rows", "values", "exponent", "least"}),
     "part": (set(), {"cut", "at", "first", "grid", "prices"}),
     "claim": ({"class", "bound", "ratio", "instance", "file"}, {"cost", "earned"}),
 }

@@ -149,7 +149,7 @@ class GangSchedule:
         self.stopped, self.latest = given.header.get("stopped", LARGEST), 0
         self.consolidated = "placement" in given.header
         self.round = given.header["round"] if "rounds" in given.header else 1
-        self.restarts = "preemption" in given.header
+        self.restarts, self.once = "preemption" in given.header, "starts" in given.header
         self.steps = [most for most, _ in given.header["restart"]]
         self.begun: dict[int, Begun] = {}
         self.ends = [0] * len(given.arrival)
@@ -271,6 +271,7 @@ class GangSchedule:
         if begins:
             job.owed += header["start"]
             if job.end:
+                need(not self.once, f"job {j} begins again at tick {start}, and each begins once")
                 job.owed += self.restart_of(self.given.gang[j])
                 job.owed += header["migration"] * (held != job.held)
         job.owed -= run["overhead"]

@@ -101,6 +101,8 @@ class GivenInstance:
         need(fine, f"placement is {header.get('placement')!r:.80}, not consolidated")
         fine = header.get("types", "ample") == "ample"
         need(fine, f"types are {header.get('types')!r:.80}, not ample")
+        fine = header.get("starts", "once") == "once"
+        need(fine, f"starts are {header.get('starts')!r:.80}, not once")
         fields = {"utility", "round"} if header["objective"] == UTILITY else set()
         need(header.keys() & {"utility", "round"} == fields, "a utility is no objective, or lacks")
         if fields:
@@ -120,11 +122,13 @@ class GivenInstance:
         free = not self.header["start"] + self.header["migration"]
         need("placement" not in self.header, "copies are on whole nodes, and never consolidated")
         need(free and not any(t for _, t in self.header["restart"]), "copies have other charges")
+        need("starts" not in self.header, "copies begin again with every round")
         need(not self.header.keys() & {"rounds", "types"}, "copies are in whole rounds")
         self.copies = rules
 
     def take_checkpoints(self, rule: Record) -> None:
         """Checkpoints, by which a run that is cut short has saved something."""
+        need("starts" not in self.header, "nodes fail, after which jobs begin again")
         # Copies save what is averaged, who restarts saves nothing: neither writes checkpoints.
         none = self.copies or "preemption" in self.header
         whole(rule["interval"], "interval of checkpoints", NEVER if none else 1)
@@ -530,7 +534,8 @@ class GivenInstance:
             ", no gang uses a GPU type with fewer GPUs than it" if "types" in self.header else ""
         )
         which = f"{share}{grow}{types}{self.starts()}{self.restarts()}{counts}{few}{rounds}"
-        return f"preemptive schedules{self.where()} in which {which}"
+        what = "non-preemptive" if "starts" in self.header else "preemptive"
+        return f"{what} schedules{self.where()} in which {which}"
 
     def starts(self) -> str:
         """Words for what a start takes, where bounds count it."""
@@ -539,7 +544,8 @@ class GivenInstance:
 
     def restarts(self) -> str:
         """Words for jobs that lose their work when preempted."""
-        return ", jobs restart when preempted" if "preemption" in self.header else ""
+        may = "preemption" in self.header and "starts" not in self.header
+        return ", jobs restart when preempted" if may else ""
 
     def where(self) -> str:
         """Nodes and quotas that schedules are on and within, where they are of a kind."""

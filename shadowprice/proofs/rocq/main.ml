@@ -176,7 +176,7 @@ let kinds = List.map fst fields_of
 
 (* Bounds that are not proven. *)
 let bounds_beyond = ["fluid"; "job"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp";
-  "speed-up-power"]
+  "speed-up-power"; "list-schedules"]
 
 (* Those at prices of resources, or of what these are of. *)
 let prefixes_beyond = ["priced-fluid"; "priced-mean-busy-time"; "priced-span"; "interval-lp-of-"]
@@ -193,7 +193,7 @@ let is_beyond bound =
 let kinds_beyond = ["copies"; "checkpoints"; "network"; "fault"; "quota"; "widths"; "profile"; "graph"]
 
 let fields_beyond = [
-  "header", ["placement"; "window"; "stopped"; "preemption"; "utility"; "round"; "rounds"; "types"];
+  "header", ["placement"; "window"; "stopped"; "preemption"; "utility"; "round"; "rounds"; "types"; "starts"];
   "node", ["cpus"; "memory"];
   "job", ["part"; "spread"; "widths"; "profile"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"; "quota"; "worth"; "deadline"];
   "run", ["partner"; "goes_on"; "copy"; "steps"];

@@ -78,8 +78,8 @@ class Bound:
         How it was found: ``fluid``, ``job``, ``mean-busy-time``, ``wide-gangs``, ``area``, ``priced-plans``,
         ``configurations``, ``completion-windows``, ``interval-lp``, ``typed-interval-lp``, ``priced-fluid``,
         ``priced-mean-busy-time``, ``priced-span``, ``hesrpt``, of schedules without preemption
-        ``time-indexed-lp``, ``branching`` and ``enumeration``, or of what is not certified the offline
-        solver that says so, ``milp`` or ``cp-sat``.
+        ``list-schedules``, ``time-indexed-lp``, ``branching`` and ``enumeration``, or of what is not certified the
+        offline solver that says so, ``milp`` or ``cp-sat``.
     holds_for : ScheduleClass
         Which schedules it is about.
     certified : bool

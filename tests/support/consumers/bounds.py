@@ -39,6 +39,7 @@ from shadowprice.proofs.lower_bounds import (
     configurations,
     fluid,
     job,
+    list_schedules,
     mbt,
     nodes,
     pairs,
@@ -225,6 +226,12 @@ CONSUMERS = (
         "proofs.lower_bounds.completion_windows.KNOWS",
         completion_windows.KNOWS,
         lambda i: completion_windows.bound(i, window_tree(i)),
+        rigid,
+    ),
+    Consumer(
+        "proofs.lower_bounds.list_schedules.KNOWS",
+        list_schedules.KNOWS,
+        list_schedules.bound,
         rigid,
     ),
     Consumer(
