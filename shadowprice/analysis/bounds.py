@@ -73,16 +73,13 @@ def bounds_of(
     if not len(counted_rows(instance)):
         yield bound_of(0, "job", every)
         return
-    # Where a job loses its work when preempted, schedules in which each begins once are as good as others.
-    resumes = every.preemptive or instance.restarts
-    asked = Asked.of(instance, consolidated=consolidated, preemptive=resumes)
+    asked = Asked.of(instance, consolidated=consolidated, preemptive=every.preemptive)
     solvers = not preemptive and not effort.repeatable and _described(instance)
     timer = effort.begin()
     mine = Effort(effort.seconds * (1 - _SHARE_OF_SOLVERS)) if solvers else effort
     found = asked.found(goal, mine, enough)
     best = asked.evaluated(found, goal)
-    known = best.found.optimal and not every.preemptive
-    if solvers and not known and (enough is None or best.ticks < enough):
+    if solvers and not best.found.optimal and (enough is None or best.ticks < enough):
         yield from _by_solvers(instance, goal, timer)
     for each in found:
         yield (
@@ -93,9 +90,8 @@ def bounds_of(
 
 
 def _begins_once(instance: Instance) -> bool:
-    """True if there may be schedules in which each job begins once, by itself on its gang."""
-    once = instance.failures is None and instance.copies is None
-    return once and ScheduleClass.allowed(instance, preemptive=False).rigid
+    """True if there may be schedules in which each job begins once."""
+    return instance.failures is None and instance.copies is None
 
 
 def _described(instance: Instance) -> bool:

@@ -195,8 +195,7 @@ def _write(
     if bound.record is None or not bound.certified:
         raise InputError(f"bound {bound.kind!r}: is not certified, expected one that is")
     ratio = cost / bound.ticks if bound.ticks else Fraction(1)
-    # Where a job loses its work when preempted, its last run is all that counts.
-    resumes = bound.holds_for.preemptive or instance.restarts
+    resumes = bound.holds_for.preemptive
     if not resumes:
         expect_each_begins_once(outcome)
     header = records.header(instance, outcome.policy, str(goal), preemptive=resumes)

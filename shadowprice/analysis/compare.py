@@ -326,12 +326,11 @@ def compare(
 ) -> Comparison:
     """Run policies over the same workload and bound what any of them could have reached.
 
-    The bound holds for preemptive schedules if one of the policies preempts and jobs keep their work, else for
-    non-preemptive ones at least (runs that are lost may be left out), so that all rows are measured with one
-    yardstick. It holds for all that the instance allows, jobs that share GPUs or grow among it, whether or not a
-    policy makes use of it. Where all schedules have every gang on as few nodes as it fits on, a bound of such
-    schedules alone counts too. The first start of each job counts where no two share GPUs; other charges only restrict
-    schedules further, as quotas do. Where a window of jobs ends the runs, costs are of these jobs alone.
+    The bound holds for preemptive schedules if one of the policies preempts, else for non-preemptive ones, so that all
+    rows are measured with one yardstick. It holds for all that the instance allows, jobs that share GPUs or grow among
+    it, whether or not a policy makes use of it. Where all schedules have every gang on as few nodes as it fits on, a
+    bound of such schedules alone counts too. The first start of each job counts where no two share GPUs; other charges
+    only restrict schedules further, as quotas do. Where a window of jobs ends the runs, costs are of these jobs alone.
 
     Parameters
     ----------
@@ -425,8 +424,7 @@ def _bounded(
 
 def _preempts(outcome: Outcome) -> bool:
     used = ScheduleClass.used(outcome.instance, outcome.schedule)
-    resumes = not outcome.instance.restarts
-    return (bool(outcome.settings["preemptive"]) and resumes) or used.preemptive
+    return bool(outcome.settings["preemptive"]) or used.preemptive
 
 
 def _consolidates(outcome: Outcome) -> bool:

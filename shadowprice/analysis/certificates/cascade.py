@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -231,7 +231,8 @@ def _bounds(asked: Asked, goal: Objective, effort: Effort) -> Iterator[Found]:
             plain = plain_gangs(asked.instance)
             mine = timer.share(_WINDOWS_SHARE if plain else share)
             for found in window_bounds(asked.instance, demands.whole_gangs(), mine.left_s):
-                yield found
+                # What is optimal where jobs may resume need not be where each begins once.
+                yield replace(found, optimal=found.optimal and not demands.once)
                 if found.optimal and plain:
                     return  # All that follows bounds the same schedules.
         small = FEWEST_INTERVALS * 2 * len(demands.release) <= MOST_COLUMNS

@@ -147,6 +147,11 @@ class ClassDemands:
         )
 
     @property
+    def once(self) -> bool:
+        """True if each job begins once in schedules of the class."""
+        return "starts" in self.given.header
+
+    @property
     def capacity(self) -> Fraction:
         """Most area in a tick."""
         return self.gain * self.gpus * self.scale

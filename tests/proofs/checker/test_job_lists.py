@@ -49,12 +49,11 @@ def markets(draw):
 
 def asked(jobs, value, goal="completion", market=((), ()), start=0):
     """What the checker is asked of a cost that is claimed of lists of jobs, of whose lengths so much is their start."""
-    ticks = [length - start for length in jobs.length]
-    area = [g * t for g, t in zip(jobs.gang, ticks, strict=True)]
+    area = [g * t for g, t in zip(jobs.gang, jobs.length, strict=True)]
     instance = GivenInstance()
     instance.header = {"objective": goal, "start": start, "starts": "once"}
     work = LeastWork(
-        jobs.release, jobs.weight, ticks, area, jobs.gang, jobs.gpus, jobs.gpus, 1, True
+        jobs.release, jobs.weight, jobs.length, area, jobs.gang, jobs.gpus, jobs.gpus, 1, True
     )
     number = int(value) if value.denominator == 1 else str(value)
     grid, prices = map(list, market)
@@ -80,8 +79,6 @@ def prices_of(market):
 @settings(max_examples=150, deadline=None)
 @given(few_jobs(), markets(), st.integers(0, 1))
 def test_lists_cost_what_the_best_of_all_starts_does_at_any_prices(jobs, market, start):
-    if start:
-        jobs = jobs._replace(length=[length + start for length in jobs.length])
     best = jobs.least(jobs.total)
     assert lists_cost(jobs, best, market=market, start=start) == best
     with pytest.raises(Rejected, match="a list of jobs costs less"):
