@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from shadowprice.analysis.certificates.cascade import KNOWS as CHECKED_KNOWS
 from shadowprice.analysis.certificates.cascade import checked_bounds
+from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.instances.features import missing, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -55,8 +56,9 @@ def bounds_of(
 
 
 def strongest_bound(
-    instance: Instance,
-    objective: Objective | str,
+    jobs: Problem,
+    cluster: Where | None = None,
+    objective: Objective | str = Objective.FLOW,
     *,
     preemptive: bool,
     budget_s: float,
@@ -66,6 +68,8 @@ def strongest_bound(
 
     Parameters
     ----------
+    jobs, cluster
+        Jobs and the cluster, or an instance alone, as in :func:`.simulate`; what follows an instance is given by name.
     preemptive : bool
         Whether the bound must hold for schedules that preempt. If not, the non-preemptive
         optimum is tried too.
@@ -78,7 +82,11 @@ def strongest_bound(
         As :func:`bounds_of`.
     """
     found = bounds_of(
-        instance, objective, preemptive=preemptive, budget_s=budget_s, consolidated=consolidated
+        Given.of(jobs, cluster).as_instance(),
+        objective,
+        preemptive=preemptive,
+        budget_s=budget_s,
+        consolidated=consolidated,
     )
     return max(found, key=lambda bound: (bound.ticks, bound.certified))
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,23 +14,21 @@ import numpy as np
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.bounds import bounds_of
 from shadowprice.analysis.certificates.certificate_file import bounded_digest
+from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import Run, policy_name, settle
-from shadowprice.analysis.simulate import carry_out, carry_out_until, ending
+from shadowprice.analysis.simulate import carry_out, carry_out_until
 from shadowprice.analysis.wording import at_most
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import RunsItself
-from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.steady_state.job_window import JobWindow
-from shadowprice.instances.workload import Workload
 from shadowprice.proofs.classic import hesrpt
 from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs, bound_of, offset_ticks
 from shadowprice.solvers.offline.modes.families import mode_families
@@ -291,8 +288,8 @@ class Comparison:
 
 
 def compare(
-    workload: Workload | EndlessWorkload,
-    cluster: Cluster | str | Path,
+    jobs: Problem,
+    cluster: Where | None = None,
     policies: Sequence[str | Policy] = ("fifo", "srtf", "las2d", "gittins2d"),
     objective: Objective | str = Objective.FLOW,
     semantics: Semantics | None = None,
@@ -303,7 +300,7 @@ def compare(
     watch: Watch | None = None,
     keep_finished: bool = False,
 ) -> Comparison:
-    """Run policies over the same workload and bound what any of them could have reached.
+    """Run policies over the same jobs and bound what any of them could have reached.
 
     The bound holds for preemptive schedules if one of the policies preempts and jobs keep their work, else for
     non-preemptive ones at least (runs that are lost may be left out), so that all rows are measured with one
@@ -315,8 +312,8 @@ def compare(
 
     Parameters
     ----------
-    workload : Workload or EndlessWorkload
-        The jobs; without end only with a window of jobs (``semantics.until_complete``).
+    jobs, cluster
+        Jobs and the cluster, or an instance alone, as in :func:`.simulate`.
     policies : sequence of str or Policy
         Names, with parameters after a colon, or policies of your own.
     budget_s : float
@@ -342,22 +339,21 @@ def compare(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}; "
             "for total utility there is compare_utility, or --objective utility"
         ) from None
-    given = by_name(policies)
-    window = None if semantics is None else semantics.until_complete
+    named, given = by_name(policies), Given.of(jobs, cluster)
+    window = given.window(semantics)
     runs: dict[str, Run] = {}
     outcomes: dict[str, Outcome] = {}
-    for number, (name, policy) in enumerate(given.items(), 1):
-        progress(f"simulating {name}, policy {number} of {len(given)}")
+    for number, (name, policy) in enumerate(named.items(), 1):
+        progress(f"simulating {name}, policy {number} of {len(named)}")
         try:
             if window is None:
-                jobs = ending(workload)
-                run = settle(jobs, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+                run = settle(given, None, policy, semantics, drop_infeasible=drop_infeasible)
                 run = replace(run, name=name)
                 expect_bounded(run)
                 outcomes[name] = carry_out(run, watch)
             else:
                 run, outcomes[name] = carry_out_until(
-                    *(workload, cluster, policy, semantics, window),
+                    *(given, policy, semantics, window),
                     drop_infeasible=drop_infeasible,
                     name=name,
                 )
@@ -369,7 +365,7 @@ def compare(
         runs[name] = run
     progress("bounding the optimum")
     rows, histories = _bounded(outcomes, goal, budget_s)
-    left = tuple(name for name in given if name not in outcomes)
+    left = tuple(name for name in named if name not in outcomes)
     return Comparison(goal, rows, outcomes, runs, histories, left)
 
 

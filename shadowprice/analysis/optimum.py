@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.metrics import end_s
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.features import require
@@ -69,7 +70,8 @@ class VerifiedOptimum:
 
 
 def optimum(
-    instance: Instance,
+    jobs: Problem,
+    cluster: Where | None = None,
     objective: Objective | str = Objective.COMPLETION,
     *,
     method: offline.Method = "milp",
@@ -85,6 +87,8 @@ def optimum(
 
     Parameters
     ----------
+    jobs, cluster
+        Jobs and the cluster, or an instance alone, as in :func:`.simulate`; what follows an instance is given by name.
     slot_s : float, optional
         Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
         until the model has about a million matrix entries.
@@ -101,7 +105,7 @@ def optimum(
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
-    goal = Objective(objective)
+    goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
     found = offline.optimum(
         instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, seed=seed, model=model
     )
@@ -132,7 +136,8 @@ def optimum(
 
 
 def slotted_preemptive_optimum(
-    instance: Instance,
+    jobs: Problem,
+    cluster: Where | None = None,
     objective: Objective | str = Objective.COMPLETION,
     *,
     method: offline.Method = "milp",
@@ -148,6 +153,8 @@ def slotted_preemptive_optimum(
 
     Parameters
     ----------
+    jobs, cluster
+        As in :func:`optimum`.
     slot_s : float, optional
         Slot length [s]; must divide all times. By default the largest that does.
     model : callable
@@ -160,7 +167,7 @@ def slotted_preemptive_optimum(
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
-    goal = Objective(objective)
+    goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
     found = preemptive.slotted_preemptive_optimum(
         instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, model=model
     )
@@ -221,7 +228,8 @@ class PreemptiveOptimum:
 
 
 def preemptive_optimum(
-    instance: Instance,
+    jobs: Problem,
+    cluster: Where | None = None,
     objective: Objective | str = Objective.FLOW,
     *,
     budget_s: float = 60.0,
@@ -234,6 +242,8 @@ def preemptive_optimum(
 
     Parameters
     ----------
+    jobs, cluster
+        As in :func:`optimum`.
     objective : Objective
         Flow or completion time, weighted.
     budget_s : float
@@ -248,14 +258,13 @@ def preemptive_optimum(
     VerificationError
         If the verifier rejects the schedule, or it costs less than the bound: faults of this package.
     """
-    goal, jobs, source = Objective(objective), instance.workload, instance.workload.source
+    goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
+    count, source = len(instance.workload), instance.workload.source
     require(instance, PREEMPTIVE_KNOWS, "the exact preemptive optimum")
     require_exact(instance)
     most = completion_search.MOST_SEARCHED
-    if not 0 < len(jobs) <= most:
-        raise InputError(
-            f"{source}: has {len(jobs)} jobs; the preemptive optimum is for 1 to {most}"
-        )
+    if not 0 < count <= most:
+        raise InputError(f"{source}: has {count} jobs; the preemptive optimum is for 1 to {most}")
     if goal is Objective.MAKESPAN:
         raise InputError("objective 'makespan': the preemptive optimum is for flow and completion")
     completion_search.prepare()

@@ -265,6 +265,15 @@ class Instance:
         """True if every job has to be complete at the end: no window of jobs ends the run, nobody stopped it."""
         return self.until_complete is None and self.stopped_s is None
 
+    def select(self, keep: NDArray[np.bool_]) -> Instance:
+        """The jobs of a mask, with all that is said of them."""
+        return replace(
+            self,
+            workload=self.workload.select(keep),
+            graphs=None if self.graphs is None else self.graphs.select(keep),
+            conditions=None if self.conditions is None else self.conditions.select(keep),
+        )
+
     @classmethod
     def feasible(
         cls,

@@ -1057,7 +1057,9 @@ def test_among_equal_bounds_a_certified_one_is_preferred(monkeypatch: pytest.Mon
         assert certified_and_found(order) == (other, None)
         monkeypatch.setattr(strongest, "lower_bounds", lambda *words, order=order, **more: order)
         instance = sp.Instance(sp.Cluster.parse("1x1"), THREE)
-        assert strongest_bound(instance, COMPLETION, preemptive=True, budget_s=1).certified
+        assert strongest_bound(
+            instance, objective=COMPLETION, preemptive=True, budget_s=1
+        ).certified
     larger = Bound(Fraction(6), "y", every, False)
     assert certified_and_found([one, other, larger]) == (other, larger)
     with pytest.raises(ValueError, match="empty"):
@@ -1142,7 +1144,9 @@ def test_two_thousand_jobs_of_a_century() -> None:
         gpu_types=("a", "b"),
     )
     instance = sp.Instance(sp.Cluster.parse("2x1000:a,2x1000:b"), typed)
-    assert strongest_bound(instance, "completion", preemptive=True, budget_s=1).value_s > 0
+    assert (
+        strongest_bound(instance, objective="completion", preemptive=True, budget_s=1).value_s > 0
+    )
 
 
 def test_ratios_beyond_the_range_of_floats_are_printed() -> None:

@@ -118,13 +118,13 @@ def optima_of(
     """Who says what of an optimum: whether it is of preemptive schedules, the bound and the cost [s], if proven."""
     for method in ("milp", "cp-sat"):
         try:
-            one = sp.optimum(instance, goal, method=method, budget_s=1.0)
+            one = sp.optimum(instance, objective=goal, method=method, budget_s=1.0)
         except InputError:
             continue
         upper = Fraction(one.upper_s) if one.proven else Fraction(one.lower_s)
         yield method, False, Fraction(one.lower_s), upper
     try:
-        other = sp.preemptive_optimum(instance, goal, budget_s=0.2)
+        other = sp.preemptive_optimum(instance, objective=goal, budget_s=0.2)
     except InputError:
         return
     upper = Fraction(other.upper_s) if other.proven else Fraction(other.lower_s)

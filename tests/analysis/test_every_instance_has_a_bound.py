@@ -51,7 +51,7 @@ def certified(instance: Instance, goal: Objective) -> Fraction:
     said = {
         each.ticks
         for each in (
-            sp.strongest_bound(instance, goal, preemptive=True, budget_s=0.0),
+            sp.strongest_bound(instance, objective=goal, preemptive=True, budget_s=0.0),
             repeatable_bounds_of(instance, (goal,), columns=0)[goal],
         )
         if each.certified
@@ -105,7 +105,7 @@ def test_a_feature_that_says_nothing_leaves_no_bound(monkeypatch: pytest.MonkeyP
         knows = KNOWS - {Feature.PARTS}
         monkeypatch.setattr(f"shadowprice.analysis.{module}.KNOWS", knows)
         with pytest.raises(InputError, match=r"has jobs that hold a part of a GPU .* not known to"):
-            sp.strongest_bound(instance, "flow", preemptive=True, budget_s=0.0)
+            sp.strongest_bound(instance, objective="flow", preemptive=True, budget_s=0.0)
         monkeypatch.undo()
 
 

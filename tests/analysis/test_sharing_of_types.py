@@ -228,7 +228,7 @@ def _nothing_beats(jobs: PlainJobs, seed: int, budget_s: float) -> None:
     instance, least = instance_of(jobs), best_costs(jobs, seed, 8)
     for goal in sp.Objective:
         every = list(lower_bounds(instance, goal, preemptive=True, budget_s=budget_s))
-        every.append(strongest_bound(instance, goal, preemptive=False, budget_s=budget_s))
+        every.append(strongest_bound(instance, objective=goal, preemptive=False, budget_s=budget_s))
         every.append(repeatable_bounds(instance, (goal,), columns=200)[goal])
         for bound in every:
             assert bound.ticks <= least[goal], (seed, str(goal), bound.kind)

@@ -281,7 +281,7 @@ def _least_s(hard: HardInstance, name: str) -> Fraction | None:
         ends_s = end_s(instance, run(instance, Srtf()).schedule)
         return Fraction(goal.cost_s(instance.workload, ends_s))
     found = slotted_preemptive_optimum(
-        instance, goal, method="cp-sat", budget_s=_PROOF_S, slot_s=_unit_s(hard, name)
+        instance, objective=goal, method="cp-sat", budget_s=_PROOF_S, slot_s=_unit_s(hard, name)
     )
     return Fraction(found.upper_s) if found.proven else None
 
@@ -344,7 +344,7 @@ def _witness(judge: Judge, instance: Instance) -> tuple[Schedule, float, str]:
     if len(instance.workload) * slots <= _CELLS:
         found = slotted_preemptive_optimum(
             instance,
-            judge.objective,
+            objective=judge.objective,
             method="cp-sat",
             budget_s=_PROOF_S,
             slot_s=judge.family.unit_s,

@@ -92,7 +92,7 @@ def test_what_the_solvers_do_not_know_is_bounded_by_certificates(feature: Featur
     ):
         with pytest.raises(InputError, match=f"has .*{feature.phrase}.* not known to lower bounds"):
             ask()
-    bound = sp.strongest_bound(instance, "flow", **every)
+    bound = sp.strongest_bound(instance, objective="flow", **every)
     assert bound.certified
     assert bound == repeatable_bounds_of(instance, (flow,), columns=0)[flow]
     assert bound.ticks > 0
@@ -101,7 +101,7 @@ def test_what_the_solvers_do_not_know_is_bounded_by_certificates(feature: Featur
 @pytest.mark.parametrize("feature", [Feature.FAILURES, Feature.RESTART, Feature.CHARGES])
 def test_the_preemptive_optimum_is_of_jobs_that_resume_at_no_loss(feature: Feature) -> None:
     with pytest.raises(InputError, match=f"{feature.phrase}.* the exact preemptive optimum"):
-        sp.preemptive_optimum(instance_with(feature), "flow")
+        sp.preemptive_optimum(instance_with(feature), objective="flow")
 
 
 def test_the_optimum_without_preemption_is_of_nodes_that_never_fail() -> None:
