@@ -20,13 +20,14 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import Run, policy_name, settle
 from shadowprice.analysis.simulate import carry_out, carry_out_until
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import at_most, cost_cells, counted, told_cost
+from shadowprice.brief import screen, table_lines
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import RunsItself
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import BoundedCost, Objective, rounded_up
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.steady_state.job_window import JobWindow
 from shadowprice.proofs.classic import hesrpt
@@ -88,19 +89,8 @@ def _listed(policy: str | Policy) -> Sequence[str | Policy]:
     return found if len(found) > 1 else (policy,)
 
 
-def rounded_up(ratio: Fraction | None) -> float:
-    """A ratio as a float that is no less, infinite for None and beyond the range of floats."""
-    if ratio is None:
-        return math.inf
-    try:
-        value = float(ratio)
-    except OverflowError:
-        return math.inf
-    return value if Fraction(value) >= ratio else math.nextafter(value, math.inf)
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
+@dataclass(frozen=True, repr=False)
+class ComparisonRow(BoundedCost):
     """One policy against the largest certified bound.
 
     Parameters
@@ -108,7 +98,7 @@ class ComparisonRow:
     policy : str
     cost_ticks : Fraction
         The policy's cost in the objective [ticks], from the verified schedule; of a window of jobs theirs.
-    bound : Bound
+    proven_by : Bound
         No schedule of its class costs less; in exact arithmetic.
     attained : bool
         Whether a schedule of that class passed the verifier on the same instance and costs the bound,
@@ -124,51 +114,38 @@ class ComparisonRow:
 
     policy: str
     cost_ticks: Fraction
-    bound: Bound
+    proven_by: Bound
     attained: bool
     found: Bound | None
     failing: bool = False
     window: JobWindow | None = None
 
-    @property
-    def cost_s(self) -> float:
-        """The policy's cost [s]."""
-        return float(self.cost_ticks / TICKS_PER_S)
-
-    @property
-    def bound_s(self) -> float:
-        """The certified bound [s]."""
-        return self.bound.value_s
+    def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
+        return self.cost_ticks, self.proven_by.ticks
 
     @property
     def bound_kind(self) -> str:
         """Method by which the certified bound was found."""
-        return self.bound.kind
+        return self.proven_by.kind
 
     @property
     def holds_for(self) -> ScheduleClass:
         """Of which schedules the bound, the ratio and the optimum speak."""
-        return self.bound.holds_for
+        return self.proven_by.holds_for
 
     @property
     def certified(self) -> bool:
         """True if the bound holds in exact arithmetic; the schedule is verified in any case."""
-        return self.bound.certified
+        return self.proven_by.certified
 
     @property
     def optimum_s(self) -> float | None:
         """The bound again if a verified schedule of its class attains it, else None."""
-        return self.bound_s if self.attained else None
+        return self.bound if self.attained else None
 
-    @property
-    def factor(self) -> Fraction | None:
-        """Cost over bound, exactly: at least cost over optimum. None if the bound is 0 and the cost is not."""
-        return _factor(self.cost_ticks, self.bound)
-
-    @property
-    def ratio(self) -> float:
-        """The factor as a float, rounded up; infinite where there is none."""
-        return rounded_up(self.factor)
+    def __repr__(self) -> str:
+        attained = ", attained" if self.attained else ""
+        return f"ComparisonRow({self.policy}: {told_cost(self)} by {self.bound_kind}{attained})"
 
     def sentence(self) -> str:
         """The result in words."""
@@ -197,8 +174,8 @@ class ComparisonRow:
         """The row as ``--json`` prints it; ratios beyond the range of floats are None."""
         return {
             "policy": self.policy,
-            "cost": self.cost_s,
-            "bound": self.bound_s,
+            "cost": self.cost,
+            "bound": self.bound,
             "bound_kind": self.bound_kind,
             "class": self.holds_for.to_dict(),
             "optimum": self.optimum_s,
@@ -229,7 +206,7 @@ def _finite(ratio: float) -> float | None:
     return ratio if math.isfinite(ratio) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Rows, the verified outcomes behind them with the runs as they were settled, and the bounds as they were found.
 
@@ -281,6 +258,21 @@ class Comparison:
             certified={row.policy: row.attained for row in self.rows},
             ratio_name=f"cost / bound of\n{' or '.join(classes)}",
         )
+
+    def __repr__(self) -> str:
+        jobs = max((len(outcome.complete) for outcome in self.outcomes.values()), default=0)
+        classes = dict.fromkeys(str(row.holds_for) for row in self.rows)
+        head = f"Comparison({self.objective} of {counted(jobs, 'job')}, bounds of {' or '.join(classes)})"
+        cells = cost_cells(
+            [(r.cost_ticks / TICKS_PER_S, r.proven_by.ticks / TICKS_PER_S) for r in self.rows]
+        )
+        rows = [
+            (row.policy, *numbers, row.bound_kind + ("" if row.certified else ", not certified"))
+            for row, numbers in zip(self.rows, cells, strict=True)
+        ]
+        names = ("policy", "cost [s]", "bound [s]", "ratio at most", "bound kind")
+        missing = [f"not compared: {', '.join(self.missing)}"] if self.missing else []
+        return screen(head, table_lines(names, rows), missing)
 
     def _repr_html_(self) -> str:
         sentences = "".join(f"<li>{escape(row.sentence())}</li>" for row in self.rows)

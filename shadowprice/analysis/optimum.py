@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.metrics import end_s
+from shadowprice.analysis.wording import counted, told_cost
+from shadowprice.brief import html_table, screen
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import BoundedCost, Objective, exact_ticks
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import preemptive as preemptive_model
@@ -32,8 +35,25 @@ from shadowprice.solvers.offline.preemptive import KNOWS as PREEMPTIVE_KNOWS
 from shadowprice.solvers.programs.compile import Standing
 
 
-@dataclass(frozen=True, eq=False)
-class VerifiedOptimum:
+class OptimumTable(BoundedCost):
+    """An optimum as far as it is known, as one shows it: its cost and bound, and what they rest on."""
+
+    @abstractmethod
+    def _said(self) -> dict[str, str]:
+        """Sayings beside the cost and the bound, by name."""
+
+    def __repr__(self) -> str:
+        lines = [f"    {name}: {value}" for name, value in self._said().items()]
+        return screen(f"{type(self).__name__}({told_cost(self)})", lines)
+
+    def _repr_html_(self) -> str:
+        """Show cost, bound and what they rest on as a table in a notebook."""
+        numbers = {"cost [s]": self.cost, "bound [s]": self.bound, "ratio at most": self.ratio}
+        return html_table({**{name: repr(each) for name, each in numbers.items()}, **self._said()})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VerifiedOptimum(OptimumTable):
     """Offline optimum of a class of schedules, as far as it is known.
 
     Parameters
@@ -67,6 +87,20 @@ class VerifiedOptimum:
     slot_s: float
     exact_grid: bool
     edited: bool = False
+
+    def _cost_and_bound(self) -> tuple[Fraction | None, Fraction | None]:
+        return exact_ticks(self.upper_s), exact_ticks(self.lower_s)
+
+    def _said(self) -> dict[str, str]:
+        coarse = "" if self.exact_grid else ", coarser than the data"
+        edited = {"model": "not the published one"} if self.edited else {}
+        return {
+            "proven": "yes" if self.proven else "no",
+            "certified": "yes" if self.certified else "no",
+            "class": str(self.holds_for),
+            "method": f"{self.method} in slots of {self.slot_s:g} s{coarse}",
+            **edited,
+        }
 
 
 def optimum(
@@ -183,8 +217,8 @@ def slotted_preemptive_optimum(
     return replace(found, upper_s=float(cost / TICKS_PER_S))
 
 
-@dataclass(frozen=True, eq=False)
-class PreemptiveOptimum:
+@dataclass(frozen=True, eq=False, repr=False)
+class PreemptiveOptimum(OptimumTable):
     """Offline optimum of preemptive schedules of rigid gangs, stopped and resumed at any moment.
 
     Parameters
@@ -225,6 +259,18 @@ class PreemptiveOptimum:
     def proven(self) -> bool:
         """True if the schedule costs exactly what the tree proves to be least."""
         return self.lower_ticks == self.upper_ticks
+
+    def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
+        return self.upper_ticks, self.lower_ticks
+
+    def _said(self) -> dict[str, str]:
+        ended = "ended" if self.finished else "out of time"
+        return {
+            "proven": "yes" if self.proven else "no",
+            "certified": "yes",
+            "class": str(self.holds_for),
+            "search": f"{ended} after {counted(self.parts, 'part')}",
+        }
 
 
 def preemptive_optimum(

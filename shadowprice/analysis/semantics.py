@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import shown
 from shadowprice.instances.failures.preemption import Preemption
@@ -71,8 +72,8 @@ OF_THE_INSTANCE = (
 """Switches that say what is given rather than how it is run: an instance that is given says it itself."""
 
 
-@dataclass(frozen=True)
-class Semantics:
+@dataclass(frozen=True, repr=False)
+class Semantics(Brief):
     """The switches of a run; every one has a name and a clean default.
 
     Parameters

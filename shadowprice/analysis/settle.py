@@ -25,6 +25,7 @@ import numpy as np
 
 from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.execution.engine import Rounds
@@ -56,8 +57,8 @@ BOUNDED_KNOWS = RELAXED_KNOWS
 """Features of runs whose costs are compared with bounds."""
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Brief):
     """All that is settled of a run before it begins.
 
     Parameters

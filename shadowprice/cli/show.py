@@ -111,7 +111,9 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
     )
     for column in table.columns[1:3] + table.columns[4:5]:
         column.justify = "right"
-    numbers = [(row.cost_ticks / TICKS_PER_S, row.bound.ticks / TICKS_PER_S) for row in result.rows]
+    numbers = [
+        (row.cost_ticks / TICKS_PER_S, row.proven_by.ticks / TICKS_PER_S) for row in result.rows
+    ]
     for row, (cost, bound, ratio) in zip(result.rows, cost_cells(numbers), strict=True):
         certified = "yes" if row.certified else "no"
         table.add_row(row.policy, cost, bound, row.bound_kind, ratio, certified)

@@ -172,15 +172,15 @@ def test_no_comparison_is_refuted(features: tuple[str, ...]) -> None:
         goal = list(Objective)[world.seed % 3]
         said = compared(world, goal, 0.1)
         for row in () if said is None else said.rows:
-            found.refutes(row.bound.ticks, row.holds_for, goal, row.bound_kind)
+            found.refutes(row.proven_by.ticks, row.holds_for, goal, row.bound_kind)
             if row.found is not None:
                 found.refutes(row.found.ticks, row.found.holds_for, goal, row.found.kind)
             cost = cost_of(world, said.outcomes[row.policy], goal)
             assert cost == row.cost_ticks
             if row.optimum_s is not None:
-                assert row.optimum_s == row.bound_s
+                assert row.optimum_s == row.bound
             best = found.least(klass_of(row.holds_for), goal)
-            assert cost <= Fraction(row.ratio) * best if row.factor is not None else True
+            assert cost <= row.factor * best if row.factor is not None else True
 
 
 @each_set
@@ -232,7 +232,7 @@ def test_no_limit_is_exceeded(features: tuple[str, ...]) -> None:
                 said = limit(outcome, measure, columns=400)
             except InputError:
                 continue
-            best = best_of(found, measure, klass_of(said.bound.holds_for))
+            best = best_of(found, measure, klass_of(said.proven_by.holds_for))
             assert said.bound_ticks <= best, f"{said.sentence()}: {world}"
 
 
@@ -259,7 +259,7 @@ def test_no_certificate_is_refuted(features: tuple[str, ...]) -> None:
                 continue
             cost = cost_of(world, outcome, goal)
             best = found.least(klass_in(said.of_class, world), goal)
-            assert cost <= said.ratio * best, f"{said.sentence()} {float(cost / best)}: {world}"
+            assert cost <= said.factor * best, f"{said.sentence()} {float(cost / best)}: {world}"
 
 
 WHOLE_RUNS = {

@@ -141,8 +141,8 @@ def test_copies_are_compared_beside_gangs() -> None:
     """Two GPUs on one node, of which a gang has one and a copy both: it is done in half of the time."""
     jobs = sp.Workload.from_columns(arrival_s=[0], gpus=1, work=[64])
     found = sp.compare(jobs, "1x2", ["fifo", "hadare"], "flow", budget_s=0.0)
-    assert [row.cost_s for row in found.rows] == [64.0, 32.0]
-    assert [row.bound_s for row in found.rows] == [64.0, 32.0]
+    assert [row.cost for row in found.rows] == [64.0, 32.0]
+    assert [row.bound for row in found.rows] == [64.0, 32.0]
     words = [row.sentence() for row in found.rows]
     assert words[0].startswith("fifo is optimal among preemptive schedules (certified by")
     assert "in which a job is at most 1 copies on whole nodes" in words[1]

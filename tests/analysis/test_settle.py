@@ -190,7 +190,7 @@ def test_a_loop_of_ones_own_goes_the_same_way() -> None:
     assert outcome.end_s.tolist() == [50.0, 120.0, 200.0]
     assert outcome.settings == {"preemptive": False, "pause_s": 10.0, "dropped": []}
     rows = sp.compare(jobs(), "1x2", [OneAfterAnother(5.0), "fifo"], budget_s=0.0).rows
-    assert rows[0].cost_s > rows[1].cost_s
+    assert rows[0].cost > rows[1].cost
     with pytest.raises(InputError, match="one-after-another: takes no placement, got 'pack'"):
         sp.simulate(jobs(), "1x2", OneAfterAnother(), Semantics(placement="pack"))
     assert switches_of(OneAfterAnother()).takes == ("round_s",)

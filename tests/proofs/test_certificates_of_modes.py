@@ -287,7 +287,7 @@ def certified():
 @pytest.mark.parametrize("name", CASES)
 def test_they_say_more_than_one_pool_of_gpus(certified, name):
     found, before, kind = certified[name]
-    assert found.bound == kind
+    assert found.bound_kind == kind
     assert found.ratio < before.ratio
     assert check(found.text)["class"] == found.of_class
     assert found.of_class.endswith("on as few nodes as gangs fit on") == ("consolid" in name)

@@ -36,6 +36,7 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.wording import at_least
+from shadowprice.brief import BriefTable
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.features import require
@@ -75,8 +76,8 @@ _CELLS = 3_000
 """Most jobs x slots for which the preemptive witness is optimised."""
 
 
-@dataclass(frozen=True)
-class WorstInstance:
+@dataclass(frozen=True, repr=False)
+class WorstInstance(BriefTable):
     """A hard instance whose claim has been checked, with both schedules.
 
     Parameters

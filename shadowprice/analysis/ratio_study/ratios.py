@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from shadowprice.analysis.compare import by_name, rounded_up
+from shadowprice.analysis.compare import by_name
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.points.on_cores import ends_on_cores
 from shadowprice.analysis.simulate import simulate
@@ -23,7 +23,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import generate
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import Objective, rounded_up
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.strongest import repeatable_bounds
 from shadowprice.solvers.policy import Policy

@@ -70,6 +70,7 @@ from shadowprice.analysis.run_metrics import SUMMARY
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.analysis.terms.reading import declared_terms
 from shadowprice.analysis.terms.written_term import settings_in
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
@@ -155,7 +156,7 @@ class _Together(msgspec.Struct, frozen=True):
     source: str
 
 
-class MadeBy(msgspec.Struct, frozen=True):
+class MadeBy(Brief, msgspec.Struct, frozen=True):
     """The command that made a run."""
 
     version: str
@@ -164,7 +165,7 @@ class MadeBy(msgspec.Struct, frozen=True):
     inputs_sha256: dict[str, str]
 
 
-class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
+class ScheduleRunFile(Brief, RunFile, frozen=True, kw_only=True):
     """``run.json`` of a run; the last eleven only where there is such a thing."""
 
     decisions: int

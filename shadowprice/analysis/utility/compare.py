@@ -9,7 +9,7 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.compare import by_name, rounded_up
+from shadowprice.analysis.compare import by_name
 from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
@@ -17,8 +17,11 @@ from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
 from shadowprice.analysis.utility.instance import ROUND_S, UtilityInstance
+from shadowprice.analysis.wording import counted, utility_cells
+from shadowprice.brief import screen, table_lines
 from shadowprice.errors import InputError
 from shadowprice.instances.features import missing
+from shadowprice.instances.objective import rounded_up
 from shadowprice.models.hadar import time_indexed
 from shadowprice.solvers.hadar.offline.optimum import KNOWS as PLANS_KNOWS
 from shadowprice.solvers.hadar.offline.optimum import OfflineOptimum, optimum
@@ -112,7 +115,7 @@ class UtilityPlan:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UtilityComparison:
     """Rows, and the verified outcomes behind them."""
 
@@ -159,6 +162,18 @@ class UtilityComparison:
             certified={row.policy: row.optimum is not None for row in self.rows},
             ratio_name="bound / utility",
             hatched="hatched: against an upper bound, not the proven optimum",
+        )
+
+    def __repr__(self) -> str:
+        jobs = max((len(outcome.complete) for outcome in self.outcomes.values()), default=0)
+        cells = utility_cells([(row.utility, row.bound, row.ratio) for row in self.rows])
+        rows = [
+            (row.policy, *numbers, row.bound_kind)
+            for row, numbers in zip(self.rows, cells, strict=True)
+        ]
+        return screen(
+            f"UtilityComparison({self.utility} of {counted(jobs, 'job')} in rounds of {self.round_s:g} s)",
+            table_lines(("policy", "utility", "bound", "ratio at most", "bound kind"), rows),
         )
 
     def _repr_html_(self) -> str:
