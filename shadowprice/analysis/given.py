@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 import numpy as np
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import shown
@@ -33,8 +34,8 @@ Problem: TypeAlias = Union[Jobs, Instance, "Given"]
 """Jobs, for which a cluster is given as well, or an instance, which has one."""
 
 
-@dataclass(frozen=True)
-class Given:
+@dataclass(frozen=True, repr=False)
+class Given(Brief):
     """Jobs on a cluster.
 
     Parameters

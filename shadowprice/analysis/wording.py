@@ -6,8 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from shadowprice.instances.objective import BoundedCost
+if TYPE_CHECKING:
+    from shadowprice.instances.objective import BoundedCost
+
 
 _DIGITS = 4
 """Significant digits of a ratio."""

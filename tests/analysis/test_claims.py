@@ -1160,7 +1160,7 @@ def test_ratios_beyond_the_range_of_floats_are_printed() -> None:
     assert row.ratio == math.inf
     assert "slow costs at most 1.000E+320x the" in row.sentence()
     assert json.loads(json.dumps(row.to_dict(), allow_nan=False))["ratio"] is None
-    nothing = replace(row, bound=Bound(Fraction(0), "job", every, True), cost_ticks=Fraction(1))
+    nothing = replace(row, proven_by=Bound(Fraction(0), "job", every, True), cost_ticks=Fraction(1))
     assert nothing.sentence() == (
         "slow: no bound above 0 of the offline optimum of preemptive schedules was found"
     )

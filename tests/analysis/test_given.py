@@ -228,6 +228,7 @@ def test_an_instance_given_twice_over_gives_the_same_run(policy: str, feature: F
     instance = instance_with(feature)
     once = sp.simulate(instance, policy=policy)
     assert once.instance.features == instance.features
+    assert ("until_complete" in once.settings) is (feature is Feature.WINDOW)
     # A run that a window ended has the jobs that had come by then, and no later ones.
     again = instance if feature is Feature.WINDOW else once.instance
     twice = sp.simulate(again, policy=policy)

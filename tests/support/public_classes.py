@@ -19,11 +19,25 @@ from support.paths import ROOT
 sys.path.append(str(ROOT / "docs" / "sphinx_extensions"))
 import reference_pages
 
+OF_COMMANDS = (
+    "shadowprice.analysis.adversary.hunt",
+    "shadowprice.analysis.calibration",
+    "shadowprice.analysis.given",
+    "shadowprice.analysis.ratio_study.ratios",
+    "shadowprice.analysis.run_directory.files",
+    "shadowprice.analysis.study.comparisons",
+    "shadowprice.analysis.study.difference",
+    "shadowprice.analysis.study.plan",
+    "shadowprice.analysis.trace.contents",
+    "shadowprice.analysis.trace.fit",
+)
+"""Modules whose results commands print; nobody is promised them in Python, and they are shown there."""
+
 
 def public_things() -> list[Any]:
     """Classes and functions that the API reference lists: names of the package, and those of its public modules."""
     found = [getattr(sp, name) for name in sp.__all__]
-    for _, modules in reference_pages.MODULES.values():
+    for modules in [*(modules for _, modules in reference_pages.MODULES.values()), OF_COMMANDS]:
         for module in map(importlib.import_module, modules):
             found += [thing for name, thing in vars(module).items() if _is_own(module, name, thing)]
     return found
@@ -47,20 +61,34 @@ def public_classes() -> dict[type, str]:
         if inspect.isclass(thing):
             found[thing] = path
         for text in _annotations(thing):
-            for name in sorted(set(re.findall(r"\b[A-Z]\w+", text)) & set(_homes())):
+            of_modules = set(re.findall(r"\.([A-Z]\w+)", text)) & set(_homes())
+            named = set(re.findall(r"\b[A-Z]\w+", text)) & seen_from(thing)
+            for name in sorted(named | of_modules):
                 each = getattr(importlib.import_module(_homes()[name]), name)
                 ahead.append((each, f"{path} > {name}"))
     return found
 
 
-def enums() -> set[str]:
-    """Names of the enumerations of the package."""
-    return {name for name, thing in _all_classes().items() if issubclass(thing, Enum)}
+def seen_from(thing: Any) -> set[str]:
+    """Names of classes of the package in the file of a class or function, and in those of its bases."""
+    homes = {each.__module__ for each in getattr(thing, "__mro__", (thing,))}
+    return {name for home in homes if home.startswith("shadowprice") for name in _named_in(home)}
 
 
 @cache
-def _all_classes() -> dict[str, type]:
-    return {name: getattr(importlib.import_module(home), name) for name, home in _homes().items()}
+def _named_in(module: str) -> frozenset[str]:
+    """Classes that a module defines or imports, those for type checkers among them."""
+    found = {name for name, home in _homes().items() if home == module}
+    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
+        if isinstance(node, ast.ImportFrom):
+            found |= {each.name for each in node.names if _homes().get(each.name) == node.module}
+    return frozenset(found)
+
+
+def is_enum(name: str) -> bool:
+    """True for the name of an enumeration of the package."""
+    home = _homes().get(name)
+    return home is not None and issubclass(getattr(importlib.import_module(home), name), Enum)
 
 
 def fields_of(thing: type) -> dict[str, str]:

@@ -19,6 +19,7 @@ from shadowprice.analysis.compare import by_name
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.points.on_cores import ends_on_cores
 from shadowprice.analysis.simulate import simulate
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import generate
@@ -48,8 +49,8 @@ SPEEDS = (
 Law = Callable[[int, int], Workload]
 
 
-@dataclass(frozen=True)
-class StudyFamily:
+@dataclass(frozen=True, repr=False)
+class StudyFamily(Brief):
     """Instances of one kind.
 
     Parameters
@@ -158,8 +159,8 @@ def family(name: str) -> StudyFamily:
 OBJECTIVES = (Objective.COMPLETION, Objective.FLOW)
 
 
-@dataclass(frozen=True)
-class RatioStudy:
+@dataclass(frozen=True, repr=False)
+class RatioStudy(Brief):
     """Parameters of a study.
 
     Parameters

@@ -165,7 +165,7 @@ class MadeBy(Brief, msgspec.Struct, frozen=True):
     inputs_sha256: dict[str, str]
 
 
-class ScheduleRunFile(Brief, RunFile, frozen=True, kw_only=True):
+class ScheduleRunFile(RunFile, frozen=True, kw_only=True):
     """``run.json`` of a run; the last eleven only where there is such a thing."""
 
     decisions: int
