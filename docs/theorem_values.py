@@ -157,7 +157,7 @@ def _typical_factor(theorem: FactorTheorem, root: Path) -> str:
         ratios.append(row.ratio)
         most = any_order_ticks(instance, theorem.objective)
         if most is not None:
-            trivial.append(float(most / TICKS_PER_S) / row.bound)
+            trivial.append(float(most / TICKS_PER_S) / row.bound_s)
     if not factors:
         return "speaks of none"
     middle = float(median(factors))

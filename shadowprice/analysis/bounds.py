@@ -69,7 +69,8 @@ def strongest_bound(
     Parameters
     ----------
     jobs, cluster
-        Jobs and the cluster, or an instance alone, as in :func:`.simulate`; what follows an instance is given by name.
+        Jobs and the cluster, or an instance alone, as in :func:`shadowprice.simulate`; what follows an instance is
+        given by name.
     preemptive : bool
         Whether the bound must hold for schedules that preempt. If not, the non-preemptive
         optimum is tried too.

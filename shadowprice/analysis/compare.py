@@ -305,7 +305,7 @@ def compare(
     Parameters
     ----------
     jobs, cluster
-        Jobs and the cluster, or an instance alone, as in :func:`.simulate`.
+        Jobs and the cluster, or an instance alone, as in :func:`shadowprice.simulate`.
     policies : sequence of str or Policy
         Names, with parameters after a colon, or policies of your own.
     budget_s : float

@@ -122,7 +122,8 @@ def optimum(
     Parameters
     ----------
     jobs, cluster
-        Jobs and the cluster, or an instance alone, as in :func:`.simulate`; what follows an instance is given by name.
+        Jobs and the cluster, or an instance alone, as in :func:`shadowprice.simulate`; what follows an instance is
+        given by name.
     slot_s : float, optional
         Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
         until the model has about a million matrix entries.

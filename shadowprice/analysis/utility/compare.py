@@ -198,7 +198,7 @@ def compare_utility(
     Parameters
     ----------
     jobs, cluster
-        Jobs and the cluster, or an instance alone, as in :func:`.simulate`.
+        Jobs and the cluster, or an instance alone, as in :func:`shadowprice.simulate`.
     utility : str
         One of ``effective_throughput``, ``completion_time``, ``fairness``, ``deadline``.
     semantics : Semantics, optional
