@@ -522,11 +522,13 @@ def optima() -> None:
         instance = sp.Instance(sp.Cluster.parse(cluster), sp.load(f"../inputs/{name}.csv"))
         for goal in sp.Objective:
             for preemptive in (False, True):
-                bound = sp.strongest_bound(instance, goal, preemptive=preemptive, budget_s=100.0)
+                bound = sp.strongest_bound(
+                    instance, objective=goal, preemptive=preemptive, budget_s=100.0
+                )
                 print(name, goal, "strongest bound", preemptive, bound)
             if name == "halves":
                 continue
-            found = sp.optimum(instance, goal, method="milp", budget_s=100.0)
+            found = sp.optimum(instance, objective=goal, method="milp", budget_s=100.0)
             # The schedule is one of several best ones; its cost is not.
             print(name, goal, found.lower_s, found.upper_s, found.proven, found.certified)
             print(found.method, found.holds_for, found.slot_s, found.exact_grid)

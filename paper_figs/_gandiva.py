@@ -146,4 +146,4 @@ def _migrations(schedule: sp.Schedule) -> int:
 def certified_limit(found: Run, measure: Measure) -> float:
     """Best factor over a run that any scheduler could have; see :mod:`shadowprice.analysis.limits`."""
     outcome = Outcome.verified(found.instance, found.schedule, policy="baseline")
-    return limit(outcome, measure).factor
+    return limit(outcome, measure).ratio

@@ -195,8 +195,8 @@ def row(found: RunMetrics, **named: str | float | bool) -> Row:
 def limits(found: Run) -> Row:
     """Certified best factors over the run that any scheduler could have."""
     return {
-        "limit_ttd": limit(found.outcome, Measure.TTD).factor,
-        "limit_jct": limit(found.outcome, Measure.MEAN_JCT).factor,
+        "limit_ttd": limit(found.outcome, Measure.TTD).ratio,
+        "limit_jct": limit(found.outcome, Measure.MEAN_JCT).ratio,
     }
 
 

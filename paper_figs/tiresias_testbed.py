@@ -124,7 +124,7 @@ def run(point: Point) -> list[Row]:
         if scheduler in ("YARN-CS", "Tiresias-L"):
             rows += quantile_rows(key, found.jct_s)
         if scheduler == "YARN-CS":
-            known = {f"limit {what}": limit(found, what).factor for what in LIMITS.values()}
+            known = {f"limit {what}": limit(found, what).ratio for what in LIMITS.values()}
             rows += measured(key, known)
     for restart_s in point.restart_s:
         for scheduler in OUR_SCHEDULERS:

@@ -135,7 +135,7 @@ def run(point: Point) -> list[Row]:
         "system": point.system,
     }
     if point.system == ANY:
-        least_s = float(found.jct_s.mean()) / limit(found, Measure.MEAN_JCT).factor
+        least_s = float(found.jct_s.mean()) / limit(found, Measure.MEAN_JCT).ratio
         return list(measured(key, {"mean": least_s}))
     return list(measured(key, statistics(found.jct_s)))
 

@@ -13,9 +13,12 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shadowprice.errors import InputError
 from shadowprice.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from shadowprice.analysis.bounds import strongest_bound
     from shadowprice.analysis.compare import Comparison, compare
     from shadowprice.analysis.optimum import (
@@ -140,12 +143,17 @@ def __dir__() -> list[str]:
 
 
 def load(
-    path: str | Path, *, format: str | None = None, throughputs: str | Path | None = None
+    path: str | Path | pd.DataFrame,
+    *,
+    format: str | None = None,
+    throughputs: str | Path | None = None,
 ) -> Workload:
-    """Read a trace: CSV, Parquet, Philly or Gavel, plain or compressed.
+    """Read a trace: CSV, Parquet, Philly or Gavel, plain or compressed, or a data frame.
 
     Parameters
     ----------
+    path : str or Path or DataFrame
+        A file; or a table in memory, whose columns have names that a CSV of jobs may have.
     format : str, optional
         Name of the importer; sniffed if not given.
     throughputs : path, optional
@@ -154,7 +162,8 @@ def load(
     Raises
     ------
     InputError
-        If the file is not as expected, naming file, row, column and value.
+        If the file or table is not as expected, naming file, row, column and value, or a table is given with the name
+        of an importer of files.
 
     See Also
     --------
@@ -162,6 +171,11 @@ def load(
     """
     from shadowprice.instances.speeds.throughputs import load_throughputs
     from shadowprice.instances.traces import load_trace
+    from shadowprice.instances.traces.csv_table import load_frame
 
     table = None if throughputs is None else load_throughputs(throughputs)
-    return load_trace(path, format=format, throughputs=table).workload
+    if isinstance(path, str | Path):
+        return load_trace(path, format=format, throughputs=table).workload
+    if format is not None:
+        raise InputError(f"format {format!r}: is of files, expected none beside a data frame")
+    return load_frame(path, table).workload

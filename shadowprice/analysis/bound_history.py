@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shadowprice.analysis.wording import amount_at_least
+from shadowprice.analysis.wording import amount_at_least, counted
+from shadowprice.brief import MOST_ROWS, screen
 from shadowprice.solvers.offline.bounds import Bound
 
 TRIVIAL = {"job": "every job as if it were alone", "area": "work over GPUs"}
 """Kinds of bounds that know no queue, and what they count."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BoundHistory:
     """Bounds of one instance.
 
@@ -48,6 +49,12 @@ class BoundHistory:
                     f"the last tenth of them gained {last:.3%}"
                 )
             yield said
+
+    def __repr__(self) -> str:
+        head = (
+            f"BoundHistory({counted(len(self.found), 'bound')}; of each certified kind the largest)"
+        )
+        return screen(head, [f"    {each}" for each in self.sentences()][-MOST_ROWS:])
 
     def warning(self) -> str | None:
         """A sentence if the largest certified bound is a trivial one."""

@@ -16,6 +16,7 @@ from shadowprice.analysis.certificates.cascade import Asked, Evaluated, expect_e
 from shadowprice.analysis.certificates.demands import CONSOLIDATED
 from shadowprice.analysis.certificates.effort import Effort, Timer
 from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.optimum import counted_rows
 from shadowprice.errors import SolverError
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
@@ -140,8 +141,9 @@ def certified_and_found(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
 
 
 def strongest_bound(
-    instance: Instance,
-    objective: Objective | str,
+    jobs: Problem,
+    cluster: Where | None = None,
+    objective: Objective | str = Objective.FLOW,
     *,
     preemptive: bool,
     budget_s: float,
@@ -151,6 +153,9 @@ def strongest_bound(
 
     Parameters
     ----------
+    jobs, cluster
+        Jobs and the cluster, or an instance alone, as in :func:`shadowprice.simulate`; what follows an instance is
+        given by name.
     preemptive : bool
         Whether the bound must hold for schedules that preempt. If not, the non-preemptive
         optimum is tried too.
@@ -163,7 +168,11 @@ def strongest_bound(
         As :func:`bounds_of`.
     """
     found = bounds_of(
-        instance, objective, Effort(budget_s), preemptive=preemptive, consolidated=consolidated
+        Given.of(jobs, cluster).as_instance(),
+        objective,
+        Effort(budget_s),
+        preemptive=preemptive,
+        consolidated=consolidated,
     )
     return max(found, key=lambda bound: (bound.ticks, bound.certified))
 

@@ -16,14 +16,15 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.analysis.plots.style import COLOURS, GREY, new_axes, styled
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 
 ERROR_EDGES = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, float("inf"))
 """Ends of the bins of errors; a bin has its lower end and not its upper."""
 
 
-@dataclass(frozen=True, eq=False)
-class Calibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Brief):
     """Predictions against the truth.
 
     Parameters

@@ -31,11 +31,11 @@ from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import at_most, told_cost
 from shadowprice.errors import InputError
 from shadowprice.instances.features import missing, require
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import BoundedCost, Objective
 from shadowprice.instances.schedule_class import KNOWS as CLASSES_KNOWS
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline.bounds import Bound
@@ -46,16 +46,16 @@ KNOWS = DEMANDS_KNOWS
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Certified:
+@dataclass(frozen=True, repr=False)
+class Certified(BoundedCost):
     """Claim of a certificate.
 
     Parameters
     ----------
-    policy, objective, bound : str
+    policy, objective, bound_kind : str
         Whose cost, of what, and the kind of bound.
-    ratio : Fraction
-        The schedule costs at most so many times the offline optimum of the class.
+    cost_ticks, bound_ticks : Fraction
+        The schedule's cost, and a lower bound of the offline optimum of the class, as they are written.
     of_class : str
         Of which schedules the optimum is meant.
     instance : str
@@ -68,23 +68,36 @@ class Certified:
 
     policy: str
     objective: str
-    bound: str
-    ratio: Fraction
+    bound_kind: str
+    cost_ticks: Fraction
+    bound_ticks: Fraction
     of_class: str
     instance: str
     history: BoundHistory
     failing: bool
 
+    def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
+        return self.cost_ticks, self.bound_ticks
+
+    @property
+    def factor(self) -> Fraction:
+        """Cost over bound as it is written: 1 where the bound is 0."""
+        return self.cost_ticks / self.bound_ticks if self.bound_ticks else Fraction(1)
+
+    def __repr__(self) -> str:
+        what = f"{type(self).__name__}({self.objective} of {self.policy}: {told_cost(self)}"
+        return f"{what} by {self.bound_kind}, SHA-256 {self.instance[:12]}...)"
+
     def sentence(self) -> str:
         """The claim in words."""
         where = ", a bound of nodes that never fail" if self.failing else ""
         return (
-            f"{self.policy} costs at most {at_most(self.ratio)} the offline optimum of {self.of_class} "
-            f"({self.objective}, certified by {self.bound}{where})"
+            f"{self.policy} costs at most {at_most(self.factor)} the offline optimum of {self.of_class} "
+            f"({self.objective}, certified by {self.bound_kind}{where})"
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WrittenCertificate(Certified):
     """A certificate and what it proves.
 
@@ -214,7 +227,8 @@ def _write(
         outcome.policy,
         str(goal),
         bound.kind,
-        ratio,
+        cost,
+        bound.ticks,
         bound.of_class,
         digest,
         BoundHistory(found),

@@ -36,14 +36,14 @@ from shadowprice.analysis.certificates.utility_prices import (
     search,
 )
 from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
-from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.utility.instance import ROUND_S
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import amount_at_least, amount_at_most, at_most
 from shadowprice.errors import InputError
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.objective import rounded_up
 
 KNOWS = DEMANDS_KNOWS
 
@@ -52,7 +52,7 @@ _BITS = 100
 """Significant bits of numbers that are written, unless the ratio is 1."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CertifiedUtility:
     """Claim of a certificate.
 
@@ -62,9 +62,11 @@ class CertifiedUtility:
         Whose utility, and which.
     round_s : float
         Length of a round [s].
-    bound : str
+    bound_kind : str
         Kind of bound.
-    ratio : Fraction
+    earned, most : Fraction
+        The run's total utility, and an upper bound of that of any schedule of the class, as they are written.
+    factor : Fraction
         No schedule of the class has more than so many times the run's total utility.
     of_class : str
     instance : str
@@ -78,25 +80,44 @@ class CertifiedUtility:
     policy: str
     utility: str
     round_s: float
-    bound: str
-    ratio: Fraction
+    bound_kind: str
+    earned: Fraction
+    most: Fraction
+    factor: Fraction
     of_class: str
     instance: str
     tried: tuple[tuple[str, float], ...]
     failing: bool
 
+    @property
+    def bound(self) -> float:
+        """The upper bound of total utility, rounded up."""
+        return rounded_up(self.most)
+
+    @property
+    def ratio(self) -> float:
+        """The factor as a float, rounded up."""
+        return rounded_up(self.factor)
+
+    def __repr__(self) -> str:
+        numbers = f"{amount_at_least(self.earned)}, bound {amount_at_most(self.most)}"
+        return (
+            f"{type(self).__name__}({self.utility} of {self.policy}: {numbers}, ratio at most {at_most(self.factor)} "
+            f"by {self.bound_kind})"
+        )
+
     def sentence(self) -> str:
         """The claim in words."""
         where = ", a bound of nodes that never fail" if self.failing else ""
         return (
-            f"the best total utility of {self.of_class} is at most {at_most(self.ratio)} that of {self.policy} "
-            f"({self.utility} in rounds of {self.round_s!r} s, certified by {self.bound}{where})"
+            f"the best total utility of {self.of_class} is at most {at_most(self.factor)} that of {self.policy} "
+            f"({self.utility} in rounds of {self.round_s!r} s, certified by {self.bound_kind}{where})"
         )
 
     def warning(self) -> str | None:
         """A sentence if the least bound is that of every job as if it were alone."""
         alone, *others = (value for _, value in self.tried)
-        if self.ratio == 1 or any(value < alone for value in others):
+        if self.factor == 1 or any(value < alone for value in others):
             return None
         return (
             "the least upper bound is that of every job as if it were alone: it knows no queue, so that the factor "
@@ -104,7 +125,7 @@ class CertifiedUtility:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WrittenUtilityCertificate(CertifiedUtility):
     """A certificate and what it proves.
 
@@ -216,7 +237,8 @@ def _write(
     tried = tuple((each.origin, rounded_up(each.value)) for each in found)
     shared = outcome.policy, utility, round_s, searched.kind
     failing = instance.failures is not None
-    return CertifiedUtility(*shared, numbers["ratio"], of_class, digest, tried, failing)
+    values = numbers["earned"], numbers["bound"], numbers["ratio"]
+    return CertifiedUtility(*shared, *values, of_class, digest, tried, failing)
 
 
 def _searched(outcome: VerifiedRun, market: RoundMarket) -> RoundMarket:

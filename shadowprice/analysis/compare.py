@@ -7,30 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.bounds import bounds_of, certified_and_found
 from shadowprice.analysis.certificates.certificate_file import bounded_digest
 from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import Run, policy_name, settle
-from shadowprice.analysis.simulate import carry_out, carry_out_until, ending
-from shadowprice.analysis.wording import amount_at_least, at_most
+from shadowprice.analysis.simulate import carry_out, carry_out_until
+from shadowprice.analysis.wording import amount_at_least, at_most, cost_cells, counted, told_cost
+from shadowprice.brief import screen, table_lines
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import RunsItself
-from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import BoundedCost, Objective, rounded_up
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.steady_state.job_window import JobWindow
-from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import Bound
 from shadowprice.solvers.policy import Policy
@@ -87,19 +85,8 @@ def _listed(policy: str | Policy) -> Sequence[str | Policy]:
     return found if len(found) > 1 else (policy,)
 
 
-def rounded_up(ratio: Fraction | None) -> float:
-    """A ratio as a float that is no less, infinite for None and beyond the range of floats."""
-    if ratio is None:
-        return math.inf
-    try:
-        value = float(ratio)
-    except OverflowError:
-        return math.inf
-    return value if Fraction(value) >= ratio else math.nextafter(value, math.inf)
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
+@dataclass(frozen=True, repr=False)
+class ComparisonRow(BoundedCost):
     """One policy against the largest certified bound.
 
     Parameters
@@ -107,7 +94,7 @@ class ComparisonRow:
     policy : str
     cost_ticks : Fraction
         The policy's cost in the objective [ticks], from the verified schedule; of a window of jobs theirs.
-    bound : Bound
+    proven_by : Bound
         No schedule of its class costs less; in exact arithmetic.
     attained : bool
         Whether a schedule of that class passed the verifier on the same instance and costs the bound,
@@ -123,51 +110,38 @@ class ComparisonRow:
 
     policy: str
     cost_ticks: Fraction
-    bound: Bound
+    proven_by: Bound
     attained: bool
     found: Bound | None
     failing: bool = False
     window: JobWindow | None = None
 
-    @property
-    def cost_s(self) -> float:
-        """The policy's cost [s]."""
-        return float(self.cost_ticks / TICKS_PER_S)
-
-    @property
-    def bound_s(self) -> float:
-        """The certified bound [s]."""
-        return self.bound.value_s
+    def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
+        return self.cost_ticks, self.proven_by.ticks
 
     @property
     def bound_kind(self) -> str:
         """Method by which the certified bound was found."""
-        return self.bound.kind
+        return self.proven_by.kind
 
     @property
     def holds_for(self) -> ScheduleClass:
         """Of which schedules the bound, the ratio and the optimum speak."""
-        return self.bound.holds_for
+        return self.proven_by.holds_for
 
     @property
     def certified(self) -> bool:
         """True if the bound holds in exact arithmetic; the schedule is verified in any case."""
-        return self.bound.certified
+        return self.proven_by.certified
 
     @property
     def optimum_s(self) -> float | None:
         """The bound again if a verified schedule of its class attains it, else None."""
-        return self.bound_s if self.attained else None
+        return self.bound if self.attained else None
 
-    @property
-    def factor(self) -> Fraction | None:
-        """Cost over bound, exactly: at least cost over optimum. None if the bound is 0 and the cost is not."""
-        return _factor(self.cost_ticks, self.bound)
-
-    @property
-    def ratio(self) -> float:
-        """The factor as a float, rounded up; infinite where there is none."""
-        return rounded_up(self.factor)
+    def __repr__(self) -> str:
+        attained = ", attained" if self.attained else ""
+        return f"ComparisonRow({self.policy}: {told_cost(self)} by {self.bound_kind}{attained})"
 
     def sentence(self) -> str:
         """The result in words."""
@@ -221,8 +195,8 @@ class ComparisonRow:
         """The row as ``--json`` prints it; ratios beyond the range of floats are None."""
         return {
             "policy": self.policy,
-            "cost": self.cost_s,
-            "bound": self.bound_s,
+            "cost": self.cost,
+            "bound": self.bound,
             "bound_kind": self.bound_kind,
             "class": self.holds_for.to_dict(),
             "optimum": self.optimum_s,
@@ -253,7 +227,7 @@ def _finite(ratio: float) -> float | None:
     return ratio if math.isfinite(ratio) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Rows, the verified outcomes behind them with the runs as they were settled, and the bounds as they were found.
 
@@ -306,14 +280,29 @@ class Comparison:
             ratio_name=f"cost / bound of\n{' or '.join(classes)}",
         )
 
+    def __repr__(self) -> str:
+        jobs = max((len(outcome.complete) for outcome in self.outcomes.values()), default=0)
+        classes = dict.fromkeys(str(row.holds_for) for row in self.rows)
+        head = f"Comparison({self.objective} of {counted(jobs, 'job')}, bounds of {' or '.join(classes)})"
+        cells = cost_cells(
+            [(r.cost_ticks / TICKS_PER_S, r.proven_by.ticks / TICKS_PER_S) for r in self.rows]
+        )
+        rows = [
+            (row.policy, *numbers, row.bound_kind + ("" if row.certified else ", not certified"))
+            for row, numbers in zip(self.rows, cells, strict=True)
+        ]
+        names = ("policy", "cost [s]", "bound [s]", "ratio at most", "bound kind")
+        missing = [f"not compared: {', '.join(self.missing)}"] if self.missing else []
+        return screen(head, table_lines(names, rows), missing)
+
     def _repr_html_(self) -> str:
         sentences = "".join(f"<li>{escape(row.sentence())}</li>" for row in self.rows)
         return f"{self.frame.to_html(index=False)}<ul>{sentences}</ul>"
 
 
 def compare(
-    workload: Workload | EndlessWorkload,
-    cluster: Cluster | str | Path,
+    jobs: Problem,
+    cluster: Where | None = None,
     policies: Sequence[str | Policy] = ("fifo", "srtf", "las2d", "gittins2d"),
     objective: Objective | str = Objective.FLOW,
     semantics: Semantics | None = None,
@@ -324,7 +313,7 @@ def compare(
     watch: Watch | None = None,
     keep_finished: bool = False,
 ) -> Comparison:
-    """Run policies over the same workload and bound what any of them could have reached.
+    """Run policies over the same jobs and bound what any of them could have reached.
 
     The bound holds for preemptive schedules if one of the policies preempts, else for non-preemptive ones, so that all
     rows are measured with one yardstick. It holds for all that the instance allows, jobs that share GPUs or grow among
@@ -334,8 +323,8 @@ def compare(
 
     Parameters
     ----------
-    workload : Workload or EndlessWorkload
-        The jobs; without end only with a window of jobs (``semantics.until_complete``).
+    jobs, cluster
+        Jobs and the cluster, or an instance alone, as in :func:`shadowprice.simulate`.
     policies : sequence of str or Policy
         Names, with parameters after a colon, or policies of your own.
     budget_s : float
@@ -361,22 +350,21 @@ def compare(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}; "
             "for total utility there is compare_utility, or --objective utility"
         ) from None
-    given = by_name(policies)
-    window = None if semantics is None else semantics.until_complete
+    named, given = by_name(policies), Given.of(jobs, cluster)
+    window = given.window(semantics)
     runs: dict[str, Run] = {}
     outcomes: dict[str, Outcome] = {}
-    for number, (name, policy) in enumerate(given.items(), 1):
-        progress(f"simulating {name}, policy {number} of {len(given)}")
+    for number, (name, policy) in enumerate(named.items(), 1):
+        progress(f"simulating {name}, policy {number} of {len(named)}")
         try:
             if window is None:
-                jobs = ending(workload)
-                run = settle(jobs, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+                run = settle(given, None, policy, semantics, drop_infeasible=drop_infeasible)
                 run = replace(run, name=name)
                 expect_bounded(run)
                 outcomes[name] = carry_out(run, watch)
             else:
                 run, outcomes[name] = carry_out_until(
-                    *(workload, cluster, policy, semantics, window),
+                    *(given, policy, semantics, window),
                     drop_infeasible=drop_infeasible,
                     name=name,
                 )
@@ -388,7 +376,7 @@ def compare(
         runs[name] = run
     progress("bounding the optimum")
     rows, histories = _bounded(outcomes, goal, budget_s)
-    left = tuple(name for name in given if name not in outcomes)
+    left = tuple(name for name in named if name not in outcomes)
     return Comparison(goal, rows, outcomes, runs, histories, left)
 
 

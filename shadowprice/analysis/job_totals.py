@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis import metrics
+from shadowprice.brief import Brief
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 
 
-@dataclass(frozen=True, eq=False)
-class JobTotals:
+@dataclass(frozen=True, eq=False, repr=False)
+class JobTotals(Brief):
     """Totals of a schedule.
 
     Parameters

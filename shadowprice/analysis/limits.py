@@ -34,18 +34,17 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import Effort
-from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import at_most, counted, told_cost
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import BoundedCost, Objective
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
-from shadowprice.solvers.offline.bounds import Bound, seconds_down
+from shadowprice.solvers.offline.bounds import Bound
 
 KNOWS = (
     RELAXED_KNOWS
@@ -68,8 +67,8 @@ class Measure(StrEnum):
     MAKESPAN = "makespan"
 
 
-@dataclass(frozen=True)
-class Limit:
+@dataclass(frozen=True, repr=False)
+class Limit(BoundedCost):
     """The best factor over a run that any scheduler could have.
 
     Parameters
@@ -83,7 +82,7 @@ class Limit:
         The run's measure [ticks], from its verified schedule.
     bound_ticks : Fraction
         No schedule has a lower measure [ticks].
-    bound : Bound
+    proven_by : Bound
         Where that comes from: its kind, and the class of schedules for which it holds.
     failing : bool
         Whether nodes failed in the run. The bound is about nodes that never do: faults only restrict.
@@ -94,37 +93,26 @@ class Limit:
     jobs: int
     cost_ticks: Fraction
     bound_ticks: Fraction
-    bound: Bound
+    proven_by: Bound
     failing: bool = False
 
-    @property
-    def cost_s(self) -> float:
-        """The run's measure [s]."""
-        return float(self.cost_ticks / TICKS_PER_S)
+    def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
+        return self.cost_ticks, self.bound_ticks
 
-    @property
-    def bound_s(self) -> float:
-        """The bound [s], rounded down; for the factor use :attr:`factor`."""
-        return seconds_down(self.bound_ticks)
-
-    @property
-    def factor(self) -> float:
-        """The run's measure over the bound, rounded up; infinite if the bound is 0."""
-        return rounded_up(self._exact())
-
-    def _exact(self) -> Fraction | None:
-        return self.cost_ticks / self.bound_ticks if self.bound_ticks > 0 else None
+    def __repr__(self) -> str:
+        measured = f"{self.policy}'s {self.measure} of {counted(self.jobs, 'job')}"
+        return f"Limit({measured}: {told_cost(self)} by {self.proven_by.kind})"
 
     def sentence(self) -> str:
         """The limit in words."""
-        exact = self._exact()
-        of_these = f"{self.policy}'s {self.measure} of {_time(self.cost_s)}"
+        exact = self.factor
+        of_these = f"{self.policy}'s {self.measure} of {_time(self.cost)}"
         if exact is None:
             return f"no bound above 0 of what {self.measure} can be was found"
         where = " on nodes that never fail" if self.failing else ""
         return (
-            f"none of all {self.bound.holds_for}{where} is more than {at_most(exact)} better than {of_these} "
-            f"(certified by {self.bound.kind})"
+            f"none of all {self.proven_by.holds_for}{where} is more than {at_most(exact)} better than {of_these} "
+            f"(certified by {self.proven_by.kind})"
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -133,11 +121,11 @@ class Limit:
             "measure": str(self.measure),
             "policy": self.policy,
             "jobs": self.jobs,
-            "cost_s": self.cost_s,
-            "bound_s": self.bound_s,
-            "bound_kind": self.bound.kind,
-            "class": self.bound.holds_for.to_dict(),
-            "factor": None if self._exact() is None else self.factor,
+            "cost_s": self.cost,
+            "bound_s": self.bound,
+            "bound_kind": self.proven_by.kind,
+            "class": self.proven_by.holds_for.to_dict(),
+            "factor": None if self.factor is None else self.ratio,
             **({"bound_on_nodes": "that never fail"} if self.failing else {}),
         }
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.metrics import end_s
+from shadowprice.analysis.wording import counted, told_cost
+from shadowprice.brief import html_table, screen
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import BoundedCost, Objective, exact_ticks
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import preemptive as preemptive_model
@@ -31,8 +35,25 @@ from shadowprice.solvers.offline.preemptive import KNOWS as PREEMPTIVE_KNOWS
 from shadowprice.solvers.programs.compile import Standing
 
 
-@dataclass(frozen=True, eq=False)
-class VerifiedOptimum:
+class OptimumTable(BoundedCost):
+    """An optimum as far as it is known, as one shows it: its cost and bound, and what they rest on."""
+
+    @abstractmethod
+    def _said(self) -> dict[str, str]:
+        """Sayings beside the cost and the bound, by name."""
+
+    def __repr__(self) -> str:
+        lines = [f"    {name}: {value}" for name, value in self._said().items()]
+        return screen(f"{type(self).__name__}({told_cost(self)})", lines)
+
+    def _repr_html_(self) -> str:
+        """Show cost, bound and what they rest on as a table in a notebook."""
+        numbers = {"cost [s]": self.cost, "bound [s]": self.bound, "ratio at most": self.ratio}
+        return html_table({**{name: repr(each) for name, each in numbers.items()}, **self._said()})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VerifiedOptimum(OptimumTable):
     """Offline optimum of a class of schedules, as far as it is known.
 
     Parameters
@@ -67,9 +88,24 @@ class VerifiedOptimum:
     exact_grid: bool
     edited: bool = False
 
+    def _cost_and_bound(self) -> tuple[Fraction | None, Fraction | None]:
+        return exact_ticks(self.upper_s), exact_ticks(self.lower_s)
+
+    def _said(self) -> dict[str, str]:
+        coarse = "" if self.exact_grid else ", coarser than the data"
+        edited = {"model": "not the published one"} if self.edited else {}
+        return {
+            "proven": "yes" if self.proven else "no",
+            "certified": "yes" if self.certified else "no",
+            "class": str(self.holds_for),
+            "method": f"{self.method} in slots of {self.slot_s:g} s{coarse}",
+            **edited,
+        }
+
 
 def optimum(
-    instance: Instance,
+    jobs: Problem,
+    cluster: Where | None = None,
     objective: Objective | str = Objective.COMPLETION,
     *,
     method: offline.Method = "milp",
@@ -85,6 +121,9 @@ def optimum(
 
     Parameters
     ----------
+    jobs, cluster
+        Jobs and the cluster, or an instance alone, as in :func:`shadowprice.simulate`; what follows an instance is
+        given by name.
     slot_s : float, optional
         Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
         until the model has about a million matrix entries.
@@ -101,7 +140,7 @@ def optimum(
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
-    goal = Objective(objective)
+    goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
     found = offline.optimum(
         instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, seed=seed, model=model
     )
@@ -132,7 +171,8 @@ def optimum(
 
 
 def slotted_preemptive_optimum(
-    instance: Instance,
+    jobs: Problem,
+    cluster: Where | None = None,
     objective: Objective | str = Objective.COMPLETION,
     *,
     method: offline.Method = "milp",
@@ -148,6 +188,8 @@ def slotted_preemptive_optimum(
 
     Parameters
     ----------
+    jobs, cluster
+        As in :func:`optimum`.
     slot_s : float, optional
         Slot length [s]; must divide all times. By default the largest that does.
     model : callable
@@ -160,7 +202,7 @@ def slotted_preemptive_optimum(
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
-    goal = Objective(objective)
+    goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
     found = preemptive.slotted_preemptive_optimum(
         instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, model=model
     )
@@ -176,8 +218,8 @@ def slotted_preemptive_optimum(
     return replace(found, upper_s=float(cost / TICKS_PER_S))
 
 
-@dataclass(frozen=True, eq=False)
-class PreemptiveOptimum:
+@dataclass(frozen=True, eq=False, repr=False)
+class PreemptiveOptimum(OptimumTable):
     """Offline optimum of preemptive schedules of rigid gangs, stopped and resumed at any moment.
 
     Parameters
@@ -219,9 +261,22 @@ class PreemptiveOptimum:
         """True if the schedule costs exactly what the tree proves to be least."""
         return self.lower_ticks == self.upper_ticks
 
+    def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
+        return self.upper_ticks, self.lower_ticks
+
+    def _said(self) -> dict[str, str]:
+        ended = "ended" if self.finished else "out of time"
+        return {
+            "proven": "yes" if self.proven else "no",
+            "certified": "yes",
+            "class": str(self.holds_for),
+            "search": f"{ended} after {counted(self.parts, 'part')}",
+        }
+
 
 def preemptive_optimum(
-    instance: Instance,
+    jobs: Problem,
+    cluster: Where | None = None,
     objective: Objective | str = Objective.FLOW,
     *,
     budget_s: float = 60.0,
@@ -234,6 +289,8 @@ def preemptive_optimum(
 
     Parameters
     ----------
+    jobs, cluster
+        As in :func:`optimum`.
     objective : Objective
         Flow or completion time, weighted.
     budget_s : float
@@ -248,14 +305,13 @@ def preemptive_optimum(
     VerificationError
         If the verifier rejects the schedule, or it costs less than the bound: faults of this package.
     """
-    goal, jobs, source = Objective(objective), instance.workload, instance.workload.source
+    goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
+    count, source = len(instance.workload), instance.workload.source
     require(instance, PREEMPTIVE_KNOWS, "the exact preemptive optimum")
     require_exact(instance)
     most = completion_search.MOST_SEARCHED
-    if not 0 < len(jobs) <= most:
-        raise InputError(
-            f"{source}: has {len(jobs)} jobs; the preemptive optimum is for 1 to {most}"
-        )
+    if not 0 < count <= most:
+        raise InputError(f"{source}: has {count} jobs; the preemptive optimum is for 1 to {most}")
     if goal is Objective.MAKESPAN:
         raise InputError("objective 'makespan': the preemptive optimum is for flow and completion")
     completion_search.prepare()

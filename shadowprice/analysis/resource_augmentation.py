@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from shadowprice.analysis.bounds import bounds_of, certified_and_found
 from shadowprice.analysis.certificates.effort import Effort
-from shadowprice.analysis.compare import by_name, rounded_up
+from shadowprice.analysis.compare import by_name
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs
-from shadowprice.analysis.wording import at_most
+from shadowprice.analysis.wording import at_most, told_cost
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import BoundedCost, Objective
 from shadowprice.instances.speeds.augmentation import at_speed
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.bounds import Bound
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 SPEEDS = (Fraction(1), Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), Fraction(2))
 
 
-@dataclass(frozen=True)
-class SpeedRow:
+@dataclass(frozen=True, repr=False)
+class SpeedRow(BoundedCost):
     """A policy's cost at a speed, against a bound at speed 1.
 
     Parameters
@@ -45,33 +45,35 @@ class SpeedRow:
         How many times as fast the policy's GPUs are.
     cost_ticks : Fraction
         Its cost [ticks], from the verified schedule.
-    bound : Bound
+    proven_by : Bound
         No preemptive schedule costs less on the given GPUs; in exact arithmetic.
     """
 
     policy: str
     speed: Fraction
     cost_ticks: Fraction
-    bound: Bound
+    proven_by: Bound
 
-    @property
-    def factor(self) -> Fraction | None:
-        """Cost over bound, at least cost over the optimum at speed 1; None if the bound is 0."""
-        return self.cost_ticks / self.bound.ticks if self.bound.ticks > 0 else None
+    def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
+        return self.cost_ticks, self.proven_by.ticks
+
+    def __repr__(self) -> str:
+        where = f"{self.policy} at speed {self.speed}"
+        return f"SpeedRow({where}: {told_cost(self)} by {self.proven_by.kind})"
 
     def sentence(self) -> str:
         """The result in words."""
-        what = f"the offline optimum of {self.bound.holds_for} at speed 1"
+        what = f"the offline optimum of {self.proven_by.holds_for} at speed 1"
         if self.factor is None:
             return f"{self.policy} at speed {self.speed}: no bound above 0 of {what} was found"
         return (
             f"{self.policy} at speed {self.speed} costs at most {at_most(self.factor)} {what} "
-            f"(certified by {self.bound.kind})"
+            f"(certified by {self.proven_by.kind})"
         )
 
 
-@dataclass(frozen=True)
-class SpeedCurve:
+@dataclass(frozen=True, repr=False)
+class SpeedCurve(Brief):
     """Costs by policy and speed, over one bound.
 
     Parameters
@@ -93,7 +95,7 @@ class SpeedCurve:
             {
                 "policy": row.policy,
                 "speed": float(row.speed),
-                "cost / bound": rounded_up(row.factor),
+                "cost / bound": row.ratio,
             }
             for row in self.rows
         ]
@@ -110,10 +112,10 @@ class SpeedCurve:
             {
                 "policy": row.policy,
                 "speed": str(row.speed),
-                "cost": float(row.cost_ticks / TICKS_PER_S),
-                "bound": row.bound.value_s,
-                "bound_kind": row.bound.kind,
-                "class": row.bound.holds_for.to_dict(),
+                "cost": row.cost,
+                "bound": row.bound,
+                "bound_kind": row.proven_by.kind,
+                "class": row.proven_by.holds_for.to_dict(),
             }
             for row in self.rows
         ]

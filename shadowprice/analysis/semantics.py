@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
+from shadowprice.instances.entries import shown
 from shadowprice.instances.failures.preemption import Preemption
 
 if TYPE_CHECKING:
@@ -51,10 +53,27 @@ OF_THE_POLICY = ("predictor", "graph_placement", "prices", "local_sgd")
 graphs is one, given as ``placement``."""
 DATA = ("samples", "seed", "pair_throughputs")
 """What may be known of jobs, and a seed: of use to some policies, and left aside by the others."""
+OF_THE_INSTANCE = (
+    "preset",
+    "overheads",
+    "pair_throughputs",
+    "network",
+    "training",
+    "graphs",
+    "profiles",
+    "skews",
+    "growth",
+    "interference",
+    "until_complete",
+    "failures",
+    "preemption",
+    "declared",
+)
+"""Switches that say what is given rather than how it is run: an instance that is given says it itself."""
 
 
-@dataclass(frozen=True)
-class Semantics:
+@dataclass(frozen=True, repr=False)
+class Semantics(Brief):
     """The switches of a run; every one has a name and a clean default.
 
     Parameters
@@ -132,6 +151,16 @@ class Semantics:
     declared: tuple[DeclaredTerm, ...] = ()
     prices: bool = False
     local_sgd: bool = False
+
+    def expect_of_runs_alone(self, source: str) -> None:
+        """Raise InputError for a switch that says what an instance, which is given, says itself."""
+        for switch in fields(self):
+            value = getattr(self, switch.name)
+            if switch.name in OF_THE_INSTANCE and value != switch.default:
+                raise InputError(
+                    f"{source}: an instance is given, and {switch.name} by the switches as well, {shown(value)}; "
+                    "expected it in the instance alone"
+                )
 
     def conditions(self, workload: Workload, cluster: Cluster) -> Conditions | None:
         """Conditions that speeds of runs depend on, None if on nothing but their GPUs."""

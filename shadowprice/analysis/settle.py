@@ -19,12 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.execution.engine import Rounds
@@ -46,7 +47,7 @@ from shadowprice.solvers.registry import switched, taken
 
 if TYPE_CHECKING:
     from shadowprice.instances.copies import CopyRules
-    from shadowprice.instances.failures.failures import Failures
+    from shadowprice.instances.failures.checkpointing import Checkpointing
     from shadowprice.instances.speeds.conditions import Conditions
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.placement.protocol import Placement
@@ -56,8 +57,8 @@ BOUNDED_KNOWS = RELAXED_KNOWS
 """Features of runs whose costs are compared with bounds."""
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Brief):
     """All that is settled of a run before it begins.
 
     Parameters
@@ -102,42 +103,51 @@ class Run:
 
 
 def settle(
-    workload: Workload,
-    cluster: Cluster | str | Path,
+    jobs: Problem,
+    cluster: Where | None,
     policy: str | Policy | RunsItself,
     semantics: Semantics | None = None,
     *,
     drop_infeasible: bool = False,
 ) -> Run:
-    """Settle a run: names looked up, switches handed to whom they concern, the instance built.
+    """Settle a run: names looked up, switches handed to whom they concern, the instance built unless it was given.
 
     Parameters
     ----------
-    cluster : Cluster or str or Path
-        A cluster, its short notation (``16x4``), or a TOML file.
+    jobs : Problem
+        Jobs or an instance, as in :func:`shadowprice.simulate`.
+    cluster : Where, optional
+        A cluster, its short notation (``16x4``), or a TOML file; an instance has one.
     drop_infeasible : bool
         Leave out jobs that can never run, instead of refusing.
 
     Raises
     ------
     InputError
-        If a name is unknown, what is given is no policy, a job can never fit, or the policy does not
-        take a switch.
+        If a name is unknown, what is given is no policy, a job can never fit, the policy does not take a switch, or
+        an instance is given and a switch says what it says itself.
     """
-    chosen = semantics or Semantics()
+    chosen, given = semantics or Semantics(), Given.of(jobs, cluster)
+    if given.instance is not None:
+        chosen.expect_of_runs_alone(given.instance.workload.source)
     if isinstance(policy, type) or not isinstance(policy, str | RunsItself):
         policy = expect_policy(policy)
     name, own_loop = policy_name(policy), _own_loop(policy, chosen)
-    where, kept, dropped = kept_jobs(workload, cluster, drop_infeasible)
+    # All jobs of an instance can run.
+    drops = drop_infeasible and given.instance is None
+    where, kept, dropped = kept_jobs(given.ending(), given.cluster, drops)
     if own_loop is not None:
         shared = "pair_throughputs" in own_loop.takes
         copies = None if own_loop.copies is None else own_loop.copies(where)
-        conditions = chosen.conditions(kept, where)
-        instance = _instance(
-            chosen, where, kept, Overheads(), conditions, shared=shared, copies=copies
-        )
+        if given.instance is None:
+            conditions = chosen.conditions(kept, where)
+            instance = _instance(
+                chosen, where, kept, Overheads(), conditions, shared=shared, copies=copies
+            )
+        else:
+            instance = _with_copies(given.instance, copies, name)
         require(instance, own_loop.reads, f"{name}, which runs in a loop of its own")
-        settings = {**own_loop.settings, **_also_told(chosen), "dropped": dropped}
+        settings = {**own_loop.settings, **_also_told(chosen, given), "dropped": dropped}
         training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
         return Run(name, instance, None, own_loop=own_loop, settings=settings, training=training)
     assert not isinstance(policy, RunsItself)  # It has a loop of its own.
@@ -151,11 +161,14 @@ def settle(
         "preemptive": setup.policy.preemptive,
         "dropped": dropped,
     }
-    instance = _instance(
-        chosen, where, setup.workload, setup.overheads, setup.conditions, shared=True
-    )
+    if given.instance is None:
+        instance = _instance(
+            chosen, where, setup.workload, setup.overheads, setup.conditions, shared=True
+        )
+    else:
+        instance = given.instance
     run = Run(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
-    run = replace(run, settings={**settings, **_also_told(chosen)})
+    run = replace(run, settings={**settings, **_also_told(chosen, given)})
     if not chosen.prices:
         return run
     if not isinstance(run.policy, KeepsPrices):
@@ -203,7 +216,7 @@ def policy_name(policy: str | Policy | RunsItself) -> str:
 
 
 def kept_jobs(
-    workload: Workload, cluster: Cluster | str | Path, drop_infeasible: bool
+    workload: Workload, cluster: Where, drop_infeasible: bool
 ) -> tuple[Cluster, Workload, list[str]]:
     """Cluster, jobs that are run, and the names of those left out."""
     where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
@@ -253,20 +266,36 @@ def _instance(
     )
 
 
-def _also_told(chosen: Semantics) -> dict[str, object]:
+def _with_copies(instance: Instance, rules: CopyRules | None, name: str) -> Instance:
+    """An instance that was given, whose jobs run as copies if those of a scheduler do."""
+    if rules is None or instance.copies == rules:
+        return instance
+    if instance.copies is not None:
+        raise InputError(
+            f"{instance.workload.source}: jobs run as copies by other rules than those of {name}, "
+            f"got {instance.copies}, expected {rules}"
+        )
+    return replace(instance, copies=rules)
+
+
+def _also_told(chosen: Semantics, given: Given) -> dict[str, object]:
     """Settings of nodes that fail, and of jobs that restart from nothing."""
-    told = {} if chosen.failures is None else _told(chosen.failures)
-    if chosen.preemption is Preemption.RESTART:
-        told["preemption"] = str(chosen.preemption)
+    told: dict[str, object] = {}
+    preemption = chosen.preemption if given.instance is None else given.instance.preemption
+    if chosen.failures is not None:
+        told = _told(chosen.failures.name, chosen.failures.checkpoints)
+    elif given.instance is not None and given.instance.failures is not None:
+        told = _told(given.instance.failures.source, given.instance.failures.checkpoints)
+    if preemption is Preemption.RESTART:
+        told["preemption"] = str(preemption)
     return told
 
 
-def _told(failures: Failures) -> dict[str, object]:
+def _told(name: str, rule: Checkpointing) -> dict[str, object]:
     """Faults and checkpoints as the settings of a run have them; None for no checkpoints."""
-    rule = failures.checkpoints
     interval_s = None if rule.interval_s == math.inf else rule.interval_s
     return {
-        "failures": failures.name,
+        "failures": name,
         "checkpoint_interval_s": interval_s,
         "checkpoint_cost_s": rule.cost_s,
     }

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import Run, refuse_unbounded, settle
-from shadowprice.errors import EarlyEndError, InputError
+from shadowprice.errors import EarlyEndError
 from shadowprice.execution.copies.outages import known_after
 from shadowprice.execution.job_window import cut_schedule, window_end_s
 from shadowprice.execution.kernel.run import run as run_fastest
-from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.steady_state.endless import EndlessWorkload
 
 if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
     from shadowprice.instances.steady_state.job_window import JobWindow
-    from shadowprice.instances.workload import Workload
     from shadowprice.solvers.policy import Policy
 
 _FIRST_JOBS, _MOST_JOBS = 4, 256
@@ -33,8 +30,8 @@ _FIRST_JOBS, _MOST_JOBS = 4, 256
 
 
 def simulate(
-    workload: Workload | EndlessWorkload,
-    cluster: Cluster | str | Path,
+    jobs: Problem,
+    cluster: Where | None = None,
     policy: str | Policy | RunsItself = "srtf",
     semantics: Semantics | None = None,
     *,
@@ -45,10 +42,12 @@ def simulate(
 
     Parameters
     ----------
-    workload : Workload or EndlessWorkload
-        The jobs; without end (:func:`shadowprice.endless`) only with ``semantics.until_complete``.
-    cluster : Cluster or str or Path
-        A cluster, its short notation (``16x4``), or a TOML file.
+    jobs : Problem
+        The jobs: a workload, a table whose columns have names that a CSV of jobs may have, or jobs without end
+        (:func:`shadowprice.endless`), these only with ``semantics.until_complete``. Or an instance, which is run as it
+        is; what follows is then given by name.
+    cluster : Where, optional
+        A cluster, its short notation (``16x4``), or a TOML file; none beside an instance.
     policy : str or Policy or RunsItself
         A policy's name, with parameters after a colon, or a policy of your own; ``hadare``, or
         a :class:`HadarE`, runs jobs as several copies.
@@ -71,8 +70,9 @@ def simulate(
     Raises
     ------
     InputError
-        If a name is unknown, a job can never fit, a switch does not apply to the policy, or a
-        workload without end is given without a window of jobs.
+        If a name is unknown, a job can never fit, a switch does not apply to the policy, a workload without end is
+        given without a window of jobs, a table has wrong columns or values (naming row and column), or an
+        instance is given and a switch says what it says itself.
     EarlyEndError
         If the last job of a trace arrives before those of the window are complete.
     PolicyError, VerificationError
@@ -86,34 +86,20 @@ def simulate(
     6.0
     >>> sp.simulate(jobs, "2x1", "hadare").summary()["mean_copies"]
     1.0
+    >>> instance = sp.Instance(sp.Cluster.parse("1x1"), jobs, sp.Overheads(start_s=1.0))
+    >>> sp.simulate(instance, policy="srtf").summary()["avg_jct_s"]
+    7.5
     >>> endless = sp.endless("gavel-published", jobs_per_hour=1.0)
     >>> until = sp.Semantics(until_complete=sp.JobWindow(20, 40))
     >>> sp.simulate(endless, "2x8", "srtf", until).summary()["window"]
     '20:40'
     """
-    window = None if semantics is None else semantics.until_complete
+    given = Given.of(jobs, cluster)
+    window = given.window(semantics)
     if window is not None:
-        return carry_out_until(
-            workload, cluster, policy, semantics, window, drop_infeasible=drop_infeasible
-        )[1]
-    run = settle(ending(workload), cluster, policy, semantics, drop_infeasible=drop_infeasible)
+        return carry_out_until(given, policy, semantics, window, drop_infeasible=drop_infeasible)[1]
+    run = settle(given, None, policy, semantics, drop_infeasible=drop_infeasible)
     return carry_out(run, watch)
-
-
-def ending(workload: Workload | EndlessWorkload) -> Workload:
-    """The workload, if it has an end.
-
-    Raises
-    ------
-    InputError
-        Else: a run of it has to end with a window of jobs.
-    """
-    if isinstance(workload, EndlessWorkload):
-        raise InputError(
-            f"{workload.source}: never ends, expected a window of jobs whose completion ends the run "
-            "(--with window; until_complete of Semantics)"
-        )
-    return workload
 
 
 def carry_out(run: Run, watch: Watch | None = None) -> Outcome:
@@ -153,8 +139,7 @@ class _Executed:
 
 
 def carry_out_until(
-    workload: Workload | EndlessWorkload,
-    cluster: Cluster | str | Path,
+    given: Given,
     policy: str | Policy | RunsItself,
     semantics: Semantics | None,
     window: JobWindow,
@@ -167,31 +152,29 @@ def carry_out_until(
     Their name is the policy's unless one is given. Of an endless workload so many first jobs are taken that the last
     arrives later: which number it is makes no difference, since nobody sees a job before it arrives.
     """
-    where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
-    endless = isinstance(workload, EndlessWorkload)
     count = _FIRST_JOBS * window.last
     while True:
-        jobs = workload.first(count) if isinstance(workload, EndlessWorkload) else workload
+        some = given.first(count)
         try:
-            run = settle(jobs, where, policy, semantics, drop_infeasible=drop_infeasible)
+            run = settle(some, None, policy, semantics, drop_infeasible=drop_infeasible)
             done = _execute(replace(run, training=None))
             end_s = window_end_s(done.schedule, window)
             # In rounds nobody looks at who arrives within the last one.
-            if not endless or jobs.arrival_s[-1] >= end_s:
+            if not given.endless or some.ending().arrival_s[-1] >= end_s:
                 break
             count *= 2
         except EarlyEndError:
             count *= 2
-            if not endless or count > _MOST_JOBS * window.last:
+            if not given.endless or count > _MOST_JOBS * window.last:
                 raise
-    there = jobs.select(jobs.arrival_s < end_s)
-    settled = settle(there, where, policy, semantics, drop_infeasible=drop_infeasible)
+    there = some.before(end_s)
+    settled = settle(there, None, policy, semantics, drop_infeasible=drop_infeasible)
     settings = {**settled.settings, "until_complete": str(window)}
     instance = replace(settled.instance, failures=done.instance.failures)
     kept = replace(settled, settings=settings, prices=run.prices, instance=instance)
     kept = kept if name is None else replace(kept, name=name)
     schedule = cut_schedule(done.schedule, end_s)
-    if not there.fractional.any():  # Jobs that hold parts of GPUs may all come later.
+    if not there.ending().fractional.any():  # Jobs that hold parts of GPUs may all come later.
         schedule = replace(schedule, shared_gpu=None)
     losses = None if kept.training is None else kept.training.train(instance, schedule)
     return kept, _verified(kept, replace(done, schedule=schedule, losses=losses))

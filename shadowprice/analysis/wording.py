@@ -6,6 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shadowprice.instances.objective import BoundedCost
+
 
 _DIGITS = 4
 """Significant digits of a ratio."""
@@ -175,6 +180,16 @@ def _rounded(number: Fraction, decimals: int, *, down: bool = False) -> Fraction
 def _with_decimals(number: Fraction, decimals: int) -> str:
     whole, part = divmod(round(number * 10**decimals), 10**decimals)
     return f"{whole:,}.{part:0{decimals}d}" if decimals else f"{whole:,}"
+
+
+def told_cost(found: BoundedCost) -> str:
+    """A cost against its bound, in words."""
+    cost, bound = found.exact_s()
+    least = "no bound" if bound is None else f"bound {amount_at_least(bound)} s"
+    if cost is None or bound is None:
+        return f"no schedule, {least}" if cost is None else f"cost {float(cost):.6g} s, {least}"
+    ((told, told_bound, ratio),) = cost_cells([(cost, bound)])
+    return f"cost {told} s, bound {told_bound} s, ratio at most {ratio}"
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

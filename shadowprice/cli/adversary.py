@@ -82,8 +82,8 @@ def adversary_command(
     from shadowprice.analysis.adversary.family import InstanceFamily
     from shadowprice.analysis.adversary.judge import JudgeEffort
     from shadowprice.analysis.adversary.search import adversary, recheck, renamed
-    from shadowprice.analysis.compare import rounded_up
     from shadowprice.instances.hard_instances import read_hard
+    from shadowprice.instances.objective import rounded_up
 
     stopped = False
     if recheck_file is not None:

@@ -312,7 +312,7 @@ def _print_guarantees(result: Comparison) -> None:
         if known is None:
             continue
         any_order = any_order_ticks(outcome.instance, result.objective)
-        bound = row.bound.ticks if row.certified else 0
+        bound = row.proven_by.ticks if row.certified else 0
         most = None if any_order is None or not bound else any_order / bound
         words = beside(known, row.policy, row.factor if row.certified else None, most)
         if words is not None:

@@ -111,7 +111,9 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
     )
     for column in table.columns[1:3]:
         column.justify = "right"
-    numbers = [(row.cost_ticks / TICKS_PER_S, row.bound.ticks / TICKS_PER_S) for row in result.rows]
+    numbers = [
+        (row.cost_ticks / TICKS_PER_S, row.proven_by.ticks / TICKS_PER_S) for row in result.rows
+    ]
     said: dict[str, list[str]] = {}
     for row, (cost, bound, ratio) in zip(result.rows, cost_cells(numbers), strict=True):
         table.add_row(row.policy, cost, ratio, row.bound_kind)

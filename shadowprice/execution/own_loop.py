@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import shadowprice.execution
+from shadowprice.brief import Brief
 from shadowprice.instances.offers import Offers
 from shadowprice.solvers.policy import Knowledge
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from shadowprice.instances.schedule import Schedule
 
 
-@dataclass(frozen=True)
-class OwnLoop:
+@dataclass(frozen=True, repr=False)
+class OwnLoop(Brief):
     """A scheduler with its own rounds, placement and charges.
 
     Parameters

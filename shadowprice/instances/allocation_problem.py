@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shadowprice.brief import Brief, cut
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.entries import LARGEST, on_one_line
@@ -20,8 +21,8 @@ from shadowprice.instances.entries import LARGEST, on_one_line
 MAX_GANG = 10_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairs(Brief):
     """Pairs of jobs of equal gang size that may share GPUs.
 
     Parameters
@@ -249,7 +250,7 @@ class AllocationProblem:
     def __repr__(self) -> str:
         return (
             f"AllocationProblem({len(self)} jobs, {len(self.pairs)} pairs, {len(self.gpu_types)} GPU types "
-            f"from {self.source})"
+            f"from {cut(self.source, 60)})"
         )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import cut
 from shadowprice.errors import InputError
 from shadowprice.instances.clusters.node_lists import read_nodes
 from shadowprice.instances.clusters.quotas import Quotas
@@ -242,7 +243,7 @@ class Cluster:
 
     def __repr__(self) -> str:
         cores = f", {self.cores} cores" if self.cores else ""
-        return f"Cluster({str(self)!r}: {len(self.nodes)} nodes, {self.physical_gpus} GPUs{cores})"
+        return f"Cluster({cut(str(self), 60)!r}: {len(self.nodes)} nodes, {self.physical_gpus} GPUs{cores})"
 
 
 def _shortest(value: float) -> str:

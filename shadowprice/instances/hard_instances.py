@@ -34,6 +34,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from shadowprice.brief import Brief
 from shadowprice.instances.documents.schema import Line, Number, Whole, decode
 from shadowprice.instances.documents.witnesses import (
     RatioText,
@@ -77,8 +78,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     provenance: dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class HardInstance:
+@dataclass(frozen=True, eq=False, repr=False)
+class HardInstance(Brief):
     """An instance on which a policy is bad, with the schedule that proves it.
 
     Parameters

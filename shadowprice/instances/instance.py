@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shadowprice.brief import COLUMNS, Brief, cut, html_table, screen
 from shadowprice.errors import EarlyEndError, InfeasibleJobError, InputError
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
@@ -50,8 +51,8 @@ from shadowprice.instances.terms.widths import WidthsTerm
 from shadowprice.instances.workload import Workload
 
 
-@dataclass(frozen=True, slots=True)
-class Overheads:
+@dataclass(frozen=True, slots=True, repr=False)
+class Overheads(Brief):
     """Time a gang holds its GPUs without progress, owed when a run begins and paid first.
 
     A job that is preempted before it has paid still owes the rest: what is owed adds up, so that
@@ -103,7 +104,7 @@ class Overheads:
         return self.restart_by_gpus[-1][1] if self.restart_by_gpus else self.restart_s
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Instance:
     """A cluster, a workload and the overheads of moving jobs about.
 
@@ -255,6 +256,18 @@ class Instance:
         declared = {each.feature for each in self.declared}
         return frozenset(each for each, has in _HAS.items() if has(self)) | declared
 
+    def __repr__(self) -> str:
+        more = [str(each) for each in Feature if each in self.features]
+        jobs, cluster = self.workload, self.cluster
+        told = f"{len(jobs)} jobs from {cut(jobs.source, 40)} on {cut(str(cluster), 40)}"
+        return screen(f"Instance({told}{''.join(f', {each}' for each in more)})")
+
+    def _repr_html_(self) -> str:
+        """Show jobs, cluster and what is said beside them as a table in a notebook."""
+        more = {str(each): each.phrase for each in Feature if each in self.features}
+        jobs = f"{len(self.workload)} from {cut(self.workload.source, COLUMNS)}"
+        return html_table({"jobs": jobs, "cluster": cut(repr(self.cluster), COLUMNS), **more})
+
     @property
     def restarts(self) -> bool:
         """True if a job that is preempted loses its work and starts from the beginning."""
@@ -264,6 +277,15 @@ class Instance:
     def all_complete(self) -> bool:
         """True if every job has to be complete at the end: no window of jobs ends the run, nobody stopped it."""
         return self.until_complete is None and self.stopped_s is None
+
+    def select(self, keep: NDArray[np.bool_]) -> Instance:
+        """The jobs of a mask, with all that is said of them."""
+        return replace(
+            self,
+            workload=self.workload.select(keep),
+            graphs=None if self.graphs is None else self.graphs.select(keep),
+            conditions=None if self.conditions is None else self.conditions.select(keep),
+        )
 
     @classmethod
     def feasible(
@@ -489,8 +511,8 @@ def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:
     return able
 
 
-@dataclass(frozen=True, eq=False)
-class Pools:
+@dataclass(frozen=True, eq=False, repr=False)
+class Pools(Brief):
     """The pools of an instance.
 
     Parameters

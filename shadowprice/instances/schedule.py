@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
+from html import escape
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import SHOWN_COLUMNS, SHOWN_ROWS
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.entries import MAX_WHOLE
@@ -205,6 +207,11 @@ class Schedule:
 
     def __repr__(self) -> str:
         return f"Schedule({len(self)} rows, {len(self.runs)} runs)"
+
+    def _repr_html_(self) -> str:
+        """Show the first rows as a table in a notebook."""
+        some = self.to_frame().head(SHOWN_ROWS)
+        return f"<p>{escape(repr(self))}</p>{some.to_html(max_cols=SHOWN_COLUMNS)}"
 
 
 def _numbers(check: ColumnChecks, name: str, given: NDArray[Any]) -> NDArray[Any]:

@@ -27,6 +27,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.schema import Line, Whole, decode
 from shadowprice.instances.documents.witnesses import RatioText, documents_in
@@ -51,8 +52,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     provenance: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class TightInstance:
+@dataclass(frozen=True, repr=False)
+class TightInstance(Brief):
     """An instance that comes close to what a theorem allows.
 
     Parameters

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shadowprice.brief import SHOWN_COLUMNS, SHOWN_ROWS, cut
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
 from shadowprice.instances.columns import THROUGHPUT_PREFIX, ColumnChecks
@@ -406,7 +408,12 @@ class Workload:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Workload({len(self)} jobs from {self.source})"
+        return f"Workload({len(self)} jobs from {cut(self.source, 60)})"
+
+    def _repr_html_(self) -> str:
+        """Show the first jobs as a table in a notebook."""
+        some = self.select(np.arange(min(len(self), SHOWN_ROWS))).to_frame()
+        return f"<p>{escape(repr(self))}</p>{some.to_html(index=False, max_cols=SHOWN_COLUMNS)}"
 
 
 def _is_allowed(allowed: str, gpu_type: str) -> bool:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +43,15 @@ def read_workload(path: str | Path) -> Workload:
     data = read_bytes(path)
     if data.startswith(b"PAR1") or path.suffix == ".parquet":
         return Workload.from_frame(_read_parquet(data, path), source=str(path))
-    table = read_table(path, strip=False, empty=True)
+    return own_table(read_table(path, strip=False, empty=True), str(path))
+
+
+def own_table(table: dict[str, NDArray[Any]], source: str) -> Workload:
+    """Workload of the columns that :func:`write_workload` writes; an empty deadline is none."""
     if "deadline_s" in table:
         given = table["deadline_s"]
-        table["deadline_s"] = np.where(given == "", np.inf, given)
-    return Workload.from_table(table, source=str(path))
+        table = {**table, "deadline_s": np.where(given == "", np.inf, given)}
+    return Workload.from_table(table, source=source)
 
 
 def _read_parquet(data: bytes, path: Path) -> pd.DataFrame:
@@ -109,11 +113,9 @@ def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> 
         raise InputError(f"{path}: line {reader.line_num}: is not a table: {error}") from error
     names, rows = lines[0], lines[1:]
     names = [name.strip() for name in names] if strip else names
-    repeated = [name for name in names if name and names.count(name) > 1]
-    if repeated:
-        raise InputError(f"{path}: column {repeated[0]!r} appears twice")
-    if not rows and not empty:
-        raise InputError(f"{path}: has a header but no rows")
+    expect_columns_once(names, str(path))
+    if not empty:
+        expect_rows(len(rows), str(path))
     width = len(names)
     uneven = set(map(len, rows)) - {width}
     for number, row in enumerate(rows if uneven else (), 1):
@@ -129,3 +131,16 @@ def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> 
         for name, values in zip(names, columns, strict=True)
         if name
     }
+
+
+def expect_columns_once(names: list[str], source: str) -> None:
+    """Raise InputError if two columns of a table have one name."""
+    repeated = [name for name in names if name and names.count(name) > 1]
+    if repeated:
+        raise InputError(f"{source}: column {repeated[0]!r} appears twice")
+
+
+def expect_rows(count: int, source: str) -> None:
+    """Raise InputError if a table has no rows."""
+    if not count:
+        raise InputError(f"{source}: has a header but no rows")

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.errors import PolicyError
 from shadowprice.instances.grid import TICK_S, up_to_grid
 from shadowprice.solvers.list_scheduling import serve_in_order, widest_of_prefix_first
@@ -120,8 +121,8 @@ class VirtualWork:
     stretch: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class JobIndex:
+@dataclass(frozen=True, eq=False, repr=False)
+class JobIndex(Brief):
     """An order of jobs: by level, then by key, least first, then by ``ties`` and arrival.
 
     Parameters

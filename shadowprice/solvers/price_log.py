@@ -8,9 +8,11 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 
-@dataclass
-class PriceLog:
+
+@dataclass(repr=False)
+class PriceLog(Brief):
     """Prices over time that a run leaves behind; give one to a policy and read it after the run.
 
     Attributes

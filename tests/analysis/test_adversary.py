@@ -82,7 +82,7 @@ def test_a_stored_witness_is_optimal_where_it_says_so(name: str) -> None:
     else:
         proof = slotted_preemptive_optimum(
             hard.instance,
-            hard.objective,
+            objective=hard.objective,
             method="cp-sat",
             budget_s=20,
             slot_s=hard.provenance["family"]["unit_s"],

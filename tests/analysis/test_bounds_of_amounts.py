@@ -33,7 +33,7 @@ def test_bounds_of_gpus_alone_bound_these_runs() -> None:
     found = compare(JOBS, CLUSTER, ["srtf"], "flow", budget_s=0.2)
     plain = replace(JOBS, cpus=np.zeros(3))
     relaxed = compare(plain, CLUSTER, ["srtf"], "flow", budget_s=0.2)
-    assert found.rows[0].bound.ticks == relaxed.rows[0].bound.ticks <= 25 * 2**20
+    assert found.rows[0].proven_by.ticks == relaxed.rows[0].proven_by.ticks <= 25 * 2**20
     assert found.rows[0].factor > relaxed.rows[0].factor >= 1
     assert certify(outcome).ratio > 1
     assert all(each.cost_ticks >= each.bound_ticks for each in limits(outcome).values())

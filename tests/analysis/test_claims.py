@@ -28,7 +28,6 @@ from shadowprice.analysis.bounds import bounds_of, certified_and_found, stronges
 from shadowprice.analysis.certificates import cascade, effort, windows
 from shadowprice.analysis.certificates.effort import Effort
 from shadowprice.analysis.certify import certify
-from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.guarantees.asrpt import Guarantee
 from shadowprice.analysis.guarantees.lookup import (
     KnownBound,
@@ -47,6 +46,7 @@ from shadowprice.cli import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.objective import rounded_up
 from shadowprice.instances.schedule_class import AMPLE_TYPES, ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
@@ -479,11 +479,11 @@ def test_charges_of_starts_count_and_nothing_less_is_called_an_optimum() -> None
     known = rigid(THREE, 1, 5.0)
     for goal in sp.Objective:
         for row in sp.compare(THREE, "1x1", ["fifo", "srtf"], goal, charged, budget_s=1).rows:
-            assert Fraction(row.bound_s) <= least_cost(known, goal)
+            assert Fraction(row.bound) <= least_cost(known, goal)
             assert row.optimum_s is None or Fraction(row.optimum_s) == least_cost(known, goal)
     alone = sp.Workload.from_columns(arrival_s=[0, 30], gpus=[1, 1], work=[15, 8])
     row = sp.compare(alone, "1x1", ["fifo"], "flow", charged, budget_s=1).rows[0]
-    assert (row.cost_s, row.optimum_s) == (33.0, 33.0)
+    assert (row.cost, row.optimum_s) == (33.0, 33.0)
 
 
 @settings(max_examples=15, deadline=None)
@@ -563,7 +563,7 @@ def test_a_solver_s_optimum_is_shown_if_its_schedule_is_verified(
     assert row.found is not None
     assert (row.found.kind, row.found.value_s) == ("cp-sat", 47.0)
     assert str(row.found.holds_for) == "non-preemptive schedules"
-    assert row.bound_s < row.found.value_s == row.cost_s
+    assert row.bound < row.found.value_s == row.cost
     assert row.certified
     assert sp.optimum(sp.Instance(sp.Cluster.parse("1x2"), PAIR)).proven
 
@@ -630,7 +630,7 @@ def test_no_optimum_without_a_schedule_that_is_verified_at_that_cost(
     told_by_a_solver(monkeypatch)
     (row,) = sp.compare(WIDE_FIRST, "1x3", ["fifo"], budget_s=1).rows
     assert row.found is not None
-    assert (row.cost_s, row.found.value_s, row.optimum_s) == (30.0, 14.0, None)
+    assert (row.cost, row.found.value_s, row.optimum_s) == (30.0, 14.0, None)
     found = sp.optimum(sp.Instance(cluster, WIDE_FIRST, sp.Overheads(start_s=5.0)))
     assert (found.proven, found.schedule, found.upper_s) == (False, None, math.inf)
     told_by_a_solver(monkeypatch, lower_s=13.5, upper_s=13.5)
@@ -692,7 +692,7 @@ def test_profiles_that_no_node_can_give_are_out_of_reach() -> None:
         jobs, "1x1+3cpu+62.5gb", ["fifo", "srtf"], "flow", profiled, budget_s=0.5
     ).rows:
         assert row.bound_kind.endswith("-of-amounts")
-        assert row.bound_s == row.cost_s == row.optimum_s == 300.0
+        assert row.bound == row.cost == row.optimum_s == 300.0
 
 
 @settings(max_examples=8, deadline=None)
@@ -731,8 +731,8 @@ def test_bounds_know_what_jobs_that_share_could_do() -> None:
     )
     shared = Outcome.verified(instance, sp.Schedule.from_frame(runs), policy="shared")
     for row in rows:
-        assert (row.cost_s, row.bound_s, row.optimum_s) == (300.0, 200.0, None)
-        assert row.bound_s <= float(shared.end_s.sum()) == 200.0
+        assert (row.cost, row.bound, row.optimum_s) == (300.0, 200.0, None)
+        assert row.bound <= float(shared.end_s.sum()) == 200.0
         assert row.sentence() == (
             f"{row.policy} costs at most 1.5x the offline optimum of preemptive schedules that may "
             "share GPUs (certified by job)"
@@ -746,8 +746,8 @@ def test_gandiva_is_compared_with_schedules_that_share() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[30, 30], model="VAE")
     semantics = sp.Semantics(interference=Interference())
     for row in sp.compare(jobs, "1x1", ["fifo", "gandiva"], semantics=semantics).rows:
-        assert row.bound_s == 60.0
-        assert row.optimum_s == (60.0 if row.cost_s == 60.0 else None)
+        assert row.bound == 60.0
+        assert row.optimum_s == (60.0 if row.cost == 60.0 else None)
 
 
 def sharing(jobs: sp.Workload, gpus: int, rates: Mapping[str, float]) -> tuple[sp.Instance, Given]:
@@ -1006,7 +1006,8 @@ def test_a_class_says_that_gangs_use_no_type_with_fewer_gpus(names: list[str]) -
             assert (compared.rows[1].optimum_s is not None) is (names[1] == "srtf")
         outcome = compared.outcomes[names[1]]
         assert all(
-            (AMPLE_TYPES in str(each.bound.holds_for)) is bites for each in limits(outcome).values()
+            (AMPLE_TYPES in str(each.proven_by.holds_for)) is bites
+            for each in limits(outcome).values()
         )
         certificate = certify(outcome, "flow", budget_s=0)
         checked = check(certificate.text)
@@ -1039,7 +1040,7 @@ def test_what_was_found_and_not_certified_is_shown_beside_what_is(
     assert row.certified
     assert row.found is not None
     assert row.bound_kind != "cp-sat"
-    assert row.bound_s < row.found.value_s == 18.0
+    assert row.bound < row.found.value_s == 18.0
     assert row.optimum_s is None
     shown = row.to_dict()["found"]
     assert isinstance(shown, dict)
@@ -1057,7 +1058,9 @@ def test_among_equal_bounds_a_certified_one_is_preferred(monkeypatch: pytest.Mon
         assert certified_and_found(order) == (other, None)
         monkeypatch.setattr(every_bound, "bounds_of", lambda *words, order=order, **more: order)
         instance = sp.Instance(sp.Cluster.parse("1x1"), THREE)
-        assert strongest_bound(instance, COMPLETION, preemptive=True, budget_s=1).certified
+        assert strongest_bound(
+            instance, objective=COMPLETION, preemptive=True, budget_s=1
+        ).certified
     larger = Bound(Fraction(6), "y", every, False)
     assert certified_and_found([one, other, larger]) == (other, larger)
     with pytest.raises(ValueError, match="empty"):
@@ -1131,7 +1134,7 @@ def test_two_thousand_jobs_of_a_century() -> None:
     n = 1_000
     jobs = sp.Workload.from_columns(arrival_s=[0.0] * n, gpus=[1] * n, work=[2.0**32] * n)
     row = sp.compare(jobs, f"{n}x1", ["fifo"], budget_s=1).rows[0]
-    assert row.optimum_s == row.cost_s == n * 2.0**32
+    assert row.optimum_s == row.cost == n * 2.0**32
     typed = sp.Workload.from_columns(
         arrival_s=[0.0] * n,
         gpus=[1] * n,
@@ -1140,7 +1143,9 @@ def test_two_thousand_jobs_of_a_century() -> None:
         gpu_types=("a", "b"),
     )
     instance = sp.Instance(sp.Cluster.parse("2x1000:a,2x1000:b"), typed)
-    assert strongest_bound(instance, "completion", preemptive=True, budget_s=1).value_s > 0
+    assert (
+        strongest_bound(instance, objective="completion", preemptive=True, budget_s=1).value_s > 0
+    )
 
 
 def test_ratios_beyond_the_range_of_floats_are_printed() -> None:
@@ -1151,7 +1156,7 @@ def test_ratios_beyond_the_range_of_floats_are_printed() -> None:
     assert row.ratio == math.inf
     assert "slow costs at most 1.000E+320x the" in row.sentence()
     assert json.loads(json.dumps(row.to_dict(), allow_nan=False))["ratio"] is None
-    nothing = replace(row, bound=Bound(Fraction(0), "job", every, True), cost_ticks=Fraction(1))
+    nothing = replace(row, proven_by=Bound(Fraction(0), "job", every, True), cost_ticks=Fraction(1))
     assert nothing.sentence() == (
         "slow: no bound above 0 of the offline optimum of preemptive schedules was found"
     )

@@ -119,13 +119,13 @@ def optima_of(
     """Who says what of an optimum: whether it is of preemptive schedules, the bound and the cost [s], if proven."""
     for method in ("milp", "cp-sat"):
         try:
-            one = sp.optimum(instance, goal, method=method, budget_s=1.0)
+            one = sp.optimum(instance, objective=goal, method=method, budget_s=1.0)
         except InputError:
             continue
         upper = Fraction(one.upper_s) if one.proven else Fraction(one.lower_s)
         yield method, False, Fraction(one.lower_s), upper
     try:
-        other = sp.preemptive_optimum(instance, goal, budget_s=0.2)
+        other = sp.preemptive_optimum(instance, objective=goal, budget_s=0.2)
     except InputError:
         return
     upper = Fraction(other.upper_s) if other.proven else Fraction(other.lower_s)
@@ -173,15 +173,15 @@ def test_no_comparison_is_refuted(features: tuple[str, ...]) -> None:
         goal = list(Objective)[world.seed % 3]
         said = compared(world, goal, 0.1)
         for row in () if said is None else said.rows:
-            found.refutes(row.bound.ticks, row.holds_for, goal, row.bound_kind)
+            found.refutes(row.proven_by.ticks, row.holds_for, goal, row.bound_kind)
             if row.found is not None:
                 found.refutes(row.found.ticks, row.found.holds_for, goal, row.found.kind)
             cost = cost_of(world, said.outcomes[row.policy], goal)
             assert cost == row.cost_ticks
             if row.optimum_s is not None:
-                assert row.optimum_s == row.bound_s
+                assert row.optimum_s == row.bound
             best = found.least(klass_of(row.holds_for), goal)
-            assert cost <= Fraction(row.ratio) * best if row.factor is not None else True
+            assert cost <= row.factor * best if row.factor is not None else True
 
 
 @each_set
@@ -233,7 +233,7 @@ def test_no_limit_is_exceeded(features: tuple[str, ...]) -> None:
                 said = limit(outcome, measure, columns=400)
             except InputError:
                 continue
-            best = best_of(found, measure, klass_of(said.bound.holds_for))
+            best = best_of(found, measure, klass_of(said.proven_by.holds_for))
             assert said.bound_ticks <= best, f"{said.sentence()}: {world}"
 
 
@@ -260,7 +260,7 @@ def test_no_certificate_is_refuted(features: tuple[str, ...]) -> None:
                 continue
             cost = cost_of(world, outcome, goal)
             best = found.least(klass_in(said.of_class, world), goal)
-            assert cost <= said.ratio * best, f"{said.sentence()} {float(cost / best)}: {world}"
+            assert cost <= said.factor * best, f"{said.sentence()} {float(cost / best)}: {world}"
 
 
 def first_come(world: World) -> Outcome | None:

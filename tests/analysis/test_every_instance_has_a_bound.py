@@ -51,7 +51,7 @@ def certified(instance: Instance, goal: Objective) -> Fraction:
     said = {
         each.ticks
         for each in (
-            sp.strongest_bound(instance, goal, preemptive=True, budget_s=0.0),
+            sp.strongest_bound(instance, objective=goal, preemptive=True, budget_s=0.0),
             certified_bounds(instance, (goal,), Effort.of_size(0))[goal],
         )
         if each.certified
@@ -108,7 +108,7 @@ def test_a_feature_that_says_nothing_leaves_no_bound(monkeypatch: pytest.MonkeyP
         knows = KNOWS - {Feature.PARTS}
         monkeypatch.setattr(f"shadowprice.analysis.{module}.KNOWS", knows)
         with pytest.raises(InputError, match=r"has jobs that hold a part of a GPU .* not known to"):
-            sp.strongest_bound(instance, "flow", preemptive=True, budget_s=0.0)
+            sp.strongest_bound(instance, objective="flow", preemptive=True, budget_s=0.0)
         monkeypatch.undo()
 
 
@@ -144,8 +144,8 @@ def test_copies_are_compared_beside_gangs() -> None:
     """Two GPUs on one node, of which a gang has one and a copy both: it is done in half of the time."""
     jobs = sp.Workload.from_columns(arrival_s=[0], gpus=1, work=[64])
     found = sp.compare(jobs, "1x2", ["fifo", "hadare"], "flow", budget_s=0.0)
-    assert [row.cost_s for row in found.rows] == [64.0, 32.0]
-    assert [row.bound_s for row in found.rows] == [64.0, 32.0]
+    assert [row.cost for row in found.rows] == [64.0, 32.0]
+    assert [row.bound for row in found.rows] == [64.0, 32.0]
     words = [row.sentence() for row in found.rows]
     assert words[0].startswith("fifo is optimal among preemptive schedules (certified by")
     assert "in which a job is at most 1 copies on whole nodes" in words[1]

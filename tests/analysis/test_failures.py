@@ -98,8 +98,10 @@ def test_a_bound_says_that_it_is_about_nodes_that_never_fail() -> None:
         assert row.to_dict()["bound_on_nodes"] == "that never fail"
         assert "never fail" not in other.sentence()
         assert "bound_on_nodes" not in other.to_dict()
-        assert row.cost_s > other.cost_s
-    assert {row.bound.ticks for row in found.rows} == {row.bound.ticks for row in sound.rows}
+        assert row.cost > other.cost
+    assert {row.proven_by.ticks for row in found.rows} == {
+        row.proven_by.ticks for row in sound.rows
+    }
 
 
 def test_a_limit_says_that_it_is_about_nodes_that_never_fail() -> None:

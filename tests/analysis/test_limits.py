@@ -57,7 +57,7 @@ def test_no_policy_is_better_by_more(
     rows = np.array(sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1))))
     for mine in (np.arange(n), rows):
         for measure, found in limits(baseline, jobs=mine, columns=400).items():
-            assert found.cost_s == pytest.approx(measured(baseline, measure, mine))
+            assert found.cost == pytest.approx(measured(baseline, measure, mine))
             assert found.jobs == len(mine)
             gain = measured(baseline, measure, mine) / measured(other, measure, mine)
             assert gain <= found.factor * (1 + 1e-12)
@@ -75,7 +75,7 @@ def test_exhaustive_search_does_not_gain_more(instance: Instance) -> None:
     for measure, value in best.items():
         found = limit(outcome_of(instance, "fifo"), measure, columns=400)
         assert found.bound_ticks / TICKS_PER_S <= value
-        assert found.factor >= found.cost_s / float(value) * (1 - 1e-12)
+        assert found.factor >= found.cost / float(value) * (1 - 1e-12)
 
 
 def test_a_limit_that_is_reached() -> None:
@@ -101,9 +101,9 @@ def test_of_a_run_that_ends_with_a_window_that_window_is_measured() -> None:
     outcome = sp.simulate(jobs, "1x2", "fifo", sp.Semantics(until_complete=sp.JobWindow(2, 4)))
     found = limit(outcome, Measure.MEAN_JCT)
     assert found.jobs == 2
-    assert found.cost_s == 9.0  # They end at 10 and 8, and could at 4 and 2.
-    assert found.bound_s == 3.0
-    assert limit(outcome, Measure.TTD).cost_s == limit(outcome, Measure.TTD).bound_s == 4.0
+    assert found.cost == 9.0  # They end at 10 and 8, and could at 4 and 2.
+    assert found.bound == 3.0
+    assert limit(outcome, Measure.TTD).cost == limit(outcome, Measure.TTD).bound == 4.0
     with pytest.raises(InputError, match="job '4' is measured and the run ended before it was"):
         limit(outcome, Measure.MEAN_JCT, jobs=np.arange(5))
 
@@ -131,10 +131,10 @@ def test_fast_gpus_that_are_scarce_count() -> None:
         Instance(sp.Cluster.parse("2x4:k80,1x8:v100"), jobs), "gavel:max_min_fairness_perf"
     )
     found = limit(baseline, Measure.MEAN_JCT, columns=2_000)
-    assert found.bound.kind in {"priced-mean-busy-time", "typed-interval-lp"}
-    assert found.bound.certified
+    assert found.proven_by.kind in {"priced-mean-busy-time", "typed-interval-lp"}
+    assert found.proven_by.certified
     assert limit(baseline, Measure.MEAN_JCT, columns=2_000).bound_ticks == found.bound_ticks
-    assert limit(baseline, Measure.TTD).bound.kind == "priced-span"
+    assert limit(baseline, Measure.TTD).proven_by.kind == "priced-span"
 
 
 def test_what_limits_are_not_about() -> None:
@@ -156,7 +156,7 @@ def test_what_limits_are_not_about() -> None:
         gpu_types=("gpu",),
     )
     shared = Outcome(replace(instance, pair_throughputs=rates), outcome.schedule, "fifo")
-    assert limit(shared, Measure.MEAN_JCT).bound.holds_for.sharing
+    assert limit(shared, Measure.MEAN_JCT).proven_by.holds_for.sharing
     with pytest.raises(InputError, match="limits of 1 of 2 jobs are for instances in which nobody"):
         limit(shared, Measure.MEAN_JCT, jobs=np.array([0]))
     stopped = replace(instance, stopped_s=60.0)

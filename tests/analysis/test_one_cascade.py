@@ -75,16 +75,16 @@ def test_a_comparison_prints_what_a_certificate_says_and_the_checker_accepts(see
             continue
         for budget_s in (0.0, 0.05):
             ((row,), _) = _bounded({"run": run}, goal, budget_s)
-            written = certify(run, goal, bound=row.bound)
+            written = certify(run, goal, bound=row.proven_by)
             said = claimed(written.text)
-            assert (written.bound, said["kind"]) == (row.bound_kind, row.bound_kind)
-            assert Fraction(str(said["bound"])) == row.bound.ticks
+            assert (written.bound_kind, said["kind"]) == (row.bound_kind, row.bound_kind)
+            assert Fraction(str(said["bound"])) == row.proven_by.ticks
             assert Fraction(str(said["cost"])) == row.cost_ticks
             if row.factor is not None:
-                assert Fraction(str(said["ratio"])) == written.ratio == row.factor
+                assert Fraction(str(said["ratio"])) == written.factor == row.factor
             if not budget_s:
                 assert certify(run, goal, budget_s=0.0).text == written.text
-                assert certified_bounds(instance, (goal,), Effort(0.0))[goal] == row.bound
+                assert certified_bounds(instance, (goal,), Effort(0.0))[goal] == row.proven_by
 
 
 def test_what_is_certified_is_the_checkers_word(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_a_bound_does_not_depend_on_who_is_compared(seed: int) -> None:
     )
     alone = sp.compare(jobs, "1x4", ["las2d"], budget_s=5.0)
     beside = sp.compare(jobs, "1x4", ["srtf", "las2d", "fifo"], budget_s=5.0)
-    assert len({row.bound.ticks for row in (*alone.rows, *beside.rows)}) == 1
+    assert len({row.proven_by.ticks for row in (*alone.rows, *beside.rows)}) == 1
     assert len({row.holds_for for row in (*alone.rows, *beside.rows)}) == 1
 
 

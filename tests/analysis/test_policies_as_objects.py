@@ -98,7 +98,7 @@ def test_objects_of_one_name_are_compared_under_their_parameters() -> None:
     names = ["patient", "patient:delay_s=7.0", "fifo", "las"]
     assert [row.policy for row in found.rows] == names == list(found.outcomes)
     assert [outcome.policy for outcome in found.outcomes.values()] == names
-    assert found.rows[0].cost_s < found.rows[1].cost_s
+    assert found.rows[0].cost < found.rows[1].cost
     worth = compare_utility(JOBS, "1x2", [Patient(), Patient(delay_s=7.0)], budget_s=1.0)
     assert [row.policy for row in worth.rows] == ["patient", "patient:delay_s=7.0"]
     with pytest.raises(InputError, match="policies patient, patient: expected one or more diff"):

@@ -44,7 +44,7 @@ def test_srpt_at_a_speed_is_srpt_of_shorter_jobs() -> None:
         off = row.cost_ticks / TICKS_PER_S - sum(ends)
         assert 0 <= off <= Fraction(9, TICKS_PER_S)
         # On one GPU the bound is the optimum at speed 1.
-        assert row.bound.ticks == TICKS_PER_S * (12 + 3 + 7)
+        assert row.proven_by.ticks == TICKS_PER_S * (12 + 3 + 7)
 
 
 def test_at_speed_1_it_is_what_compare_says() -> None:

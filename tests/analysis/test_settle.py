@@ -16,7 +16,13 @@ from shadowprice.analysis import compare as comparing
 from shadowprice.analysis import settle as settling
 from shadowprice.analysis import simulate as simulating
 from shadowprice.analysis.adversary import search as adversary_search
-from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
+from shadowprice.analysis.semantics import (
+    DATA,
+    OF_THE_ENGINE,
+    OF_THE_INSTANCE,
+    OF_THE_POLICY,
+    Semantics,
+)
 from shadowprice.analysis.settle import settle, switches_of
 from shadowprice.analysis.utility import compare as utility_comparing
 from shadowprice.errors import InputError
@@ -101,6 +107,24 @@ def test_what_is_listed_of_a_policy_is_what_it_does(name: str) -> None:
     for switch in {*OF_THE_POLICY, "samples"} & {*found.takes} - {"local_sgd"}:
         settled = settle(jobs_for(GIVEN[switch]), CLUSTER, name, Semantics(**GIVEN[switch]))
         assert parameters(settled.policy) != parameters(thing), switch
+
+
+def test_switches_that_change_what_is_given_are_those_of_the_instance() -> None:
+    """An instance that one of them made is run again without it, and makes the same run."""
+    plain = settle(jobs(), CLUSTER, "srtf").instance.features
+    changing = set()
+    for switch, given in GIVEN.items():
+        if switch in {"predictor", "graph_placement", "prices", "local_sgd"}:
+            continue  # Which other policies take.
+        once = settle(jobs_for(given), CLUSTER, "srtf", Semantics(**given))
+        if once.instance.features == plain:
+            continue
+        changing.add(switch)
+        left = {name: value for name, value in given.items() if name not in OF_THE_INSTANCE}
+        twice = settle(once.instance, None, "srtf", Semantics(**left))
+        assert twice.instance is once.instance, switch
+        assert twice.settings == once.settings, switch
+    assert changing == {*OF_THE_INSTANCE} - {"preset", "pair_throughputs", "training"}
 
 
 def parameters(policy: Any) -> dict[str, Any]:
@@ -190,7 +214,7 @@ def test_a_loop_of_ones_own_goes_the_same_way() -> None:
     assert outcome.end_s.tolist() == [50.0, 120.0, 200.0]
     assert outcome.settings == {"preemptive": False, "pause_s": 10.0, "dropped": []}
     rows = sp.compare(jobs(), "1x2", [OneAfterAnother(5.0), "fifo"], budget_s=0.0).rows
-    assert rows[0].cost_s > rows[1].cost_s
+    assert rows[0].cost > rows[1].cost
     with pytest.raises(InputError, match="one-after-another: takes no placement, got 'pack'"):
         sp.simulate(jobs(), "1x2", OneAfterAnother(), Semantics(placement="pack"))
     assert switches_of(OneAfterAnother()).takes == ("round_s",)

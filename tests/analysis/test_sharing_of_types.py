@@ -140,8 +140,8 @@ def test_a_schedule_of_pairs_is_not_better_than_the_printed_factor() -> None:
         workload_of(jobs), cluster_of(jobs), ["fifo"], "makespan", semantics, budget_s=0.2
     )
     (row,) = found.rows
-    assert (row.cost_s, row.bound_s) == (200.0, pytest.approx(10.0, rel=1e-5))
-    assert row.bound_s <= 10
+    assert (row.cost, row.bound) == (200.0, pytest.approx(10.0, rel=1e-5))
+    assert row.bound <= 10
     assert row.factor >= 20
     assert row.holds_for == ScheduleClass(preemptive=True, sharing=True)
 
@@ -225,7 +225,7 @@ def _nothing_beats(jobs: PlainJobs, seed: int, budget_s: float) -> None:
     instance, least = instance_of(jobs), best_costs(jobs, seed, 8)
     for goal in sp.Objective:
         every = list(bounds_of(instance, goal, Effort(budget_s)))
-        every.append(strongest_bound(instance, goal, preemptive=False, budget_s=budget_s))
+        every.append(strongest_bound(instance, objective=goal, preemptive=False, budget_s=budget_s))
         every.append(certified_bounds(instance, (goal,), Effort.of_size(200))[goal])
         for bound in every:
             assert bound.ticks <= least[goal], (seed, str(goal), bound.kind)
@@ -254,11 +254,11 @@ def test_compare_and_certify_are_both_below_a_good_schedule(seed: int) -> None:
         workload_of(jobs), cluster_of(jobs), ["gandiva"], goal, semantics, budget_s=0.1
     )
     (row,) = found.rows
-    assert row.bound.ticks <= best_costs(jobs, seed, 8)[goal]
+    assert row.proven_by.ticks <= best_costs(jobs, seed, 8)[goal]
     certificate = certify(found.outcomes["gandiva"], goal, budget_s=0.1)
     # A run in which nobody shares is held against schedules in which nobody does.
     shares = "no two jobs share a GPU" not in certificate.of_class
-    assert row.cost_ticks <= certificate.ratio * best_costs(jobs, seed, 8, shares=shares)[goal]
+    assert row.cost_ticks <= certificate.factor * best_costs(jobs, seed, 8, shares=shares)[goal]
 
 
 @pytest.mark.skipif(

@@ -158,10 +158,10 @@ def test_a_partial_run_does_not_pass_for_a_whole_one(jobs, tmp_path):
 def test_a_partial_run_is_bounded_until_it_was_stopped(jobs):
     outcome = sp.simulate(jobs, "4x4", "srtf", watch=StopAt(30))
     assert outcome.instance.stopped_s is not None
-    bound = sp.strongest_bound(outcome.instance, "flow", preemptive=True, budget_s=0.0)
+    bound = sp.strongest_bound(outcome.instance, objective="flow", preemptive=True, budget_s=0.0)
     assert 0 < bound.ticks <= exact_cost(outcome.instance, Objective.FLOW, outcome.end_s)
     with pytest.raises(InputError, match=r"was stopped at .* and has no makespan"):
-        sp.strongest_bound(outcome.instance, "makespan", preemptive=True, budget_s=0.0)
+        sp.strongest_bound(outcome.instance, objective="makespan", preemptive=True, budget_s=0.0)
 
 
 @pytest.mark.parametrize(

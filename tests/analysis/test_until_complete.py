@@ -219,8 +219,8 @@ def test_a_window_is_compared_with_what_its_jobs_cost_at_least() -> None:
     found = sp.compare(jobs, "1x1", ["fifo", "srtf"], "flow", until, budget_s=0.0)
     assert len({len(each.instance.workload) for each in found.outcomes.values()}) == 2
     # SRPT of the three: 10 s from 2 to 12, the first until 60, the second until 120.
-    assert [row.bound_s for row in found.rows] == [10.0 + 60.0 + 119.0] * 2
-    assert [row.cost_s for row in found.rows] == [50.0 + 109.0 + 118.0, 10.0 + 60.0 + 139.0]
+    assert [row.bound for row in found.rows] == [10.0 + 60.0 + 119.0] * 2
+    assert [row.cost for row in found.rows] == [50.0 + 109.0 + 118.0, 10.0 + 60.0 + 139.0]
     assert "schedules, counting jobs 0 to 2 alone" in found.rows[0].sentence()
     assert found.rows[0].to_dict()["window"] == "0:3"
 
@@ -233,7 +233,7 @@ def test_jobs_without_end_are_compared_until_a_window_is_complete() -> None:
     for row in found.rows:
         assert row.certified
         run = sp.simulate(jobs, "2x8", row.policy, until)
-        assert row.cost_s == pytest.approx(run.jct_s[10:20].sum())
+        assert row.cost == pytest.approx(run.jct_s[10:20].sum())
         assert row.ratio >= 1.0
     with pytest.raises(InputError, match="never ends, expected a window of jobs"):
         sp.compare(jobs, "2x8", ["fifo"])

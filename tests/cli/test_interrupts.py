@@ -121,7 +121,9 @@ def test_ctrl_c_is_an_exception_also_after_a_search_by_cp_sat():
     """The library leaves the signal to the system, which would end this process."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 0, 1], gpus=[1, 1, 1], work=[3, 2, 1])
     instance = sp.Instance(sp.Cluster.parse("1x2"), jobs)
-    sp.slotted_preemptive_optimum(instance, sp.Objective.COMPLETION, method="cp-sat", budget_s=5.0)
+    sp.slotted_preemptive_optimum(
+        instance, objective=sp.Objective.COMPLETION, method="cp-sat", budget_s=5.0
+    )
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 

@@ -83,7 +83,7 @@ def test_comparisons_are_with_schedules_that_stop_nobody() -> None:
     jobs = preempted().workload
     compared = sp.compare(jobs, "1x1", ["srtf", "fifo"], semantics=RESTART, budget_s=2.0)
     rows = {row.policy: row for row in compared.rows}
-    assert [float(row.bound.value_s) for row in rows.values()] == [18, 18]
+    assert [float(row.proven_by.value_s) for row in rows.values()] == [18, 18]
     assert float(rows["srtf"].ratio) == pytest.approx(1.0)
 
 

@@ -566,7 +566,7 @@ def test_sums_of_times_fit_64_bits() -> None:
     """Jobs of 2**32 s: 1,024 GPUs of them are the most; the interval programme overflowed beyond."""
     most = {"arrival_s": [0.0] * 1024, "gpus": 1, "work": 2.0**32}
     instance = sp.Instance(sp.Cluster.parse("1024x1"), Workload.from_columns(**most))
-    bound = sp.strongest_bound(instance, "completion", preemptive=True, budget_s=1.0)
+    bound = sp.strongest_bound(instance, objective="completion", preemptive=True, budget_s=1.0)
     assert bound.value_s <= 1024 * 2.0**32
     more = most | {"arrival_s": [0.0] * 2100}
     with pytest.raises(

@@ -302,7 +302,7 @@ def test_two_jobs_that_share_from_begin_to_end_attain_the_bound():
         partner=np.array([1, 0]),
     )
     found = certified(instance, schedule, "makespan")
-    assert (found.bound, found.ratio) == ("area", 1)
+    assert (found.bound_kind, found.ratio) == ("area", 1)
     assert "at most two jobs share a GPU" in found.of_class
 
 
@@ -426,7 +426,7 @@ def test_a_streamed_run_has_the_certificate_of_the_run_in_memory(tmp_path):
     found = certify_into(streamed, tmp_path / "cert.jsonl", "flow", budget_s=0.0)
     text = certify(whole, "flow", budget_s=0.0).text
     assert (tmp_path / "cert.jsonl").read_text() == text
-    assert found.ratio == Fraction(check(text)["ratio"])
+    assert found.factor == Fraction(check(text)["ratio"])
 
 
 # Prices by GPU type.
@@ -467,7 +467,7 @@ def test_prices_by_type_say_more_where_types_differ():
     prices = certified(found.instance, found.schedule, "makespan", 0.1)
     said = {each.kind: each.ticks for each in prices.history.found}
     assert said["priced-span"] > said["area"]
-    assert prices.bound == "priced-span"
+    assert prices.bound_kind == "priced-span"
     every = [json.loads(line) for line in prices.text.split("\n")[:-1]]
     for wrong, says in (
         ({"prices": [[1], [0] * 6]}, "no prices for 2 types"),

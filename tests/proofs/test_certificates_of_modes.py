@@ -284,7 +284,7 @@ def certified():
 @pytest.mark.parametrize("name", CASES)
 def test_they_say_more_than_one_pool_of_gpus(certified, name):
     found, kind = certified[name]
-    assert found.bound == kind
+    assert found.bound_kind == kind
     pool = ("job", "fluid", "mean-busy-time", "area", "wide-gangs")
     said = {each.kind: each.ticks for each in found.history.found}
     assert said[kind] > max(said[each] for each in pool if each in said)

@@ -133,7 +133,7 @@ def test_prices_say_more_of_what_was_stopped_than_each_job_alone():
     jobs = workload([(0, 6, 4, 1 + k % 3) for k in range(12)])
     outcome = stopped_at(sp.simulate(jobs, "1x4", "srtf"), 40.0)
     without, found = (certify(outcome, "flow", budget_s=budget) for budget in (0.0, 0.5))
-    assert found.bound == "priced-plans"
+    assert found.bound_kind == "priced-plans"
     assert 1 <= found.ratio < without.ratio
     assert "counting time until 40.0 s alone" in found.sentence()
     check(found.text)

@@ -396,7 +396,7 @@ def test_prices_by_type_are_of_whole_gangs(of):
         instance, schedule = case
         outcome = Outcome.verified(instance, schedule, policy="some")
         found = certify_utility(outcome, "completion_time", 5.0, budget_s=0.0)
-        if found.bound != "round-prices":
+        if found.bound_kind != "round-prices":
             return
         every = records_of(found.text)
         bound = of_kind(every, "bound")
@@ -404,7 +404,7 @@ def test_prices_by_type_are_of_whole_gangs(of):
         bound.update(bound="typed-round-prices", prices=bound["prices"] * len(types))
         with pytest.raises(Rejected, match="jobs share GPUs, may grow, have graphs or run as"):
             check(signed(every))
-        tried.append(found.bound)
+        tried.append(found.bound_kind)
 
     refused()
     assert tried

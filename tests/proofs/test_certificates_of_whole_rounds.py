@@ -151,12 +151,15 @@ def test_jobs_of_half_a_round_attain_it():
     semantics = sp.Semantics(round_s=ROUND_S)
     rounds = sp.simulate(jobs, "1x1", "fifo", semantics)
     found = certify_utility(rounds, "deadline", ROUND_S, budget_s=1.0)
-    assert (found.bound, float(found.ratio)) == ("whole-round-prices", pytest.approx(1, abs=1e-3))
+    assert (found.bound_kind, float(found.ratio)) == (
+        "whole-round-prices",
+        pytest.approx(1, abs=1e-3),
+    )
     assert found.of_class.endswith("no two jobs share a GPU, in whole rounds of 4.0 s")
     assert found.of_class in found.sentence()
     at_once = Outcome.verified(instance, run(instance, policy("fifo")).schedule, policy="fifo")
     other = certify_utility(at_once, "deadline", ROUND_S, budget_s=1.0)
-    assert (other.bound, other.ratio) == ("typed-round-prices", 1)
+    assert (other.bound_kind, other.ratio) == ("typed-round-prices", 1)
     assert "rounds" not in other.of_class
     # The run at once earns two, more than any schedule in whole rounds: its claim would be refuted.
     assert Fraction(records_of(other.text)[-1]["earned"]) == 2
@@ -180,7 +183,7 @@ def test_runs_in_rounds_have_it_and_respect_it_at_any_prices(instance, name, dat
     outcome = sp.simulate(instance.workload, instance.cluster, name, sp.Semantics(round_s=ROUND_S))
     assert in_whole_rounds(outcome, LENGTH)
     found = certify_utility(outcome, "completion_time", ROUND_S, budget_s=0.0)
-    assert found.bound in ("whole-round-prices", "typed-round-prices")
+    assert found.bound_kind in ("whole-round-prices", "typed-round-prices")
     every = records_of(found.text)
     every[0]["rounds"] = "whole"
     types = len({record["type"] for record in every if record["kind"] == "node"})
@@ -230,7 +233,7 @@ def outcome():
 @pytest.fixture(scope="module")
 def text(outcome):
     found = certify_utility(outcome, "completion_time", ROUND_S, budget_s=0.2)
-    assert found.bound == "whole-round-prices"
+    assert found.bound_kind == "whole-round-prices"
     return found.text
 
 
@@ -301,7 +304,7 @@ def test_rounds_are_of_utilities_of_gangs(outcome, text):
     )
     halves = sp.simulate(parts, "1x1", "fifo", sp.Semantics(round_s=ROUND_S))
     found = certify_utility(halves, "completion_time", ROUND_S, budget_s=0.0)
-    assert found.bound == "round-prices"
+    assert found.bound_kind == "round-prices"
     every = records_of(found.text)
     every[0]["rounds"] = "whole"
     every[-1]["class"] += ", in whole rounds of 4.0 s"

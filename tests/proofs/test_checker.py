@@ -97,7 +97,7 @@ def test_what_is_written_proves_its_claim(instance, name, objective, make):
     for kind in ("job", "fluid", "mean-busy-time", "area"):
         if kind in others:
             assert others[kind] <= bound
-            if kind == found.bound:
+            if kind == found.bound_kind:
                 assert others[kind] == pytest.approx(float(bound), abs=1e-4)
 
 

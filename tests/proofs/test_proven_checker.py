@@ -136,7 +136,7 @@ def test_it_says_what_its_proof_does_not_speak_of(built, tmp_path):
     late = sp.Workload.from_columns(arrival_s=[1], gpus=[1], work=[5])
     in_rounds = sp.simulate(late, "1x4", "fifo", sp.Semantics(round_s=4.0))
     rounds = certify_utility(in_rounds, "completion_time", 4.0, budget_s=0.0)
-    assert rounds.bound == "whole-round-prices"
+    assert rounds.bound_kind == "whole-round-prices"
     header, *others = records_of(rounds.text)
     texts["the field rounds"] = signed(
         [

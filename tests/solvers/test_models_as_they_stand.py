@@ -103,8 +103,8 @@ def same(*given: Any, **how: Any) -> Any:
 def test_the_model_alone_finds_the_optimum_that_all_methods_find(given: Any, goal: str) -> None:
     """An edit that changes nothing changes nothing."""
     instance = instance_of(*given)
-    expected = optimum(instance, goal, budget_s=20.0)
-    found = optimum(instance, goal, budget_s=20.0, model=same)
+    expected = optimum(instance, objective=goal, budget_s=20.0)
+    found = optimum(instance, objective=goal, budget_s=20.0, model=same)
     assert expected.proven
     assert found.edited
     assert found.proven
@@ -207,7 +207,7 @@ def test_an_edited_optimum_bounds_no_schedules(all_edited: None) -> None:
     }
     assert not kinds & {"milp", "cp-sat", "time-indexed-lp"}
     with pytest.warns(EditedModelWarning, match="left aside as a bound"):
-        strongest_bound(instance, "completion", preemptive=False, budget_s=2.0)
+        strongest_bound(instance, objective="completion", preemptive=False, budget_s=2.0)
 
 
 # --------------------------------------------------------------------------------------- placement

@@ -15,6 +15,7 @@ import numpy as np
 
 from shadowprice.analysis.adversary.search import SHORTEST, WorstInstance, rerun
 from shadowprice.analysis.metrics import end_s
+from shadowprice.brief import BriefTable
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
@@ -35,8 +36,8 @@ from shadowprice.version import __version__
 MOST_JOBS = 100
 
 
-@dataclass(frozen=True)
-class ForcedRatio:
+@dataclass(frozen=True, repr=False)
+class ForcedRatio(BriefTable):
     """A policy's ratio on an instance that was made for it.
 
     Parameters

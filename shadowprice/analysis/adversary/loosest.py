@@ -173,7 +173,7 @@ def loosest(
         if now > most:
             best, most = case, now
     instance = family.instance(best)
-    found = preemptive_optimum(instance, gaps.objective)
+    found = preemptive_optimum(instance, objective=gaps.objective)
     bound = bound_ticks(kind, instance, gaps.objective)
     return LooseBound(
         name=kind,
@@ -202,7 +202,7 @@ def recheck(loose: LooseBound) -> Fraction:
         If one of them is not as stored.
     """
     cost = verified_cost(loose.instance, loose.objective, loose.witness)
-    found = preemptive_optimum(loose.instance, loose.objective)
+    found = preemptive_optimum(loose.instance, objective=loose.objective)
     if cost is None or cost != found.lower_ticks:
         raise VerificationError(f"{loose.name}: its schedule is none, or not optimal")
     ratio = cost / bound_ticks(loose.bound, loose.instance, loose.objective)

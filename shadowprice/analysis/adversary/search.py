@@ -36,6 +36,7 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.wording import at_least
+from shadowprice.brief import BriefTable
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.features import require
@@ -75,8 +76,8 @@ _CELLS = 3_000
 """Most jobs x slots for which the preemptive witness is optimised."""
 
 
-@dataclass(frozen=True)
-class WorstInstance:
+@dataclass(frozen=True, repr=False)
+class WorstInstance(BriefTable):
     """A hard instance whose claim has been checked, with both schedules.
 
     Parameters
@@ -281,7 +282,7 @@ def _least_s(hard: HardInstance, name: str) -> Fraction | None:
         ends_s = end_s(instance, run(instance, Srtf()).schedule)
         return Fraction(goal.cost_s(instance.workload, ends_s))
     found = slotted_preemptive_optimum(
-        instance, goal, method="cp-sat", budget_s=_PROOF_S, slot_s=_unit_s(hard, name)
+        instance, objective=goal, method="cp-sat", budget_s=_PROOF_S, slot_s=_unit_s(hard, name)
     )
     return Fraction(found.upper_s) if found.proven else None
 
@@ -344,7 +345,7 @@ def _witness(judge: Judge, instance: Instance) -> tuple[Schedule, float, str]:
     if len(instance.workload) * slots <= _CELLS:
         found = slotted_preemptive_optimum(
             instance,
-            judge.objective,
+            objective=judge.objective,
             method="cp-sat",
             budget_s=_PROOF_S,
             slot_s=judge.family.unit_s,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from shadowprice.brief import Brief
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Picture
@@ -31,8 +33,8 @@ class Size(StrEnum):
     """Everything."""
 
 
-@dataclass(frozen=True)
-class Sized:
+@dataclass(frozen=True, repr=False)
+class Sized(Brief):
     """Settings of one size.
 
     Parameters
@@ -47,8 +49,8 @@ class Sized:
     minutes: float
 
 
-@dataclass(frozen=True)
-class Figure:
+@dataclass(frozen=True, repr=False)
+class Figure(Brief):
     """A figure of a paper.
 
     Parameters

@@ -19,6 +19,7 @@ from shadowprice.analysis.figures.verdicts import (
 )
 from shadowprice.analysis.statistics.estimates import Estimate, shown
 from shadowprice.analysis.wording import at_most
+from shadowprice.brief import Brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,8 +97,8 @@ class Others:
         return f"{shown(self.low)} to {shown(self.high)} over {self.count} {self.of}"
 
 
-@dataclass(frozen=True)
-class Published:
+@dataclass(frozen=True, repr=False)
+class Published(Brief):
     """A published number and ours.
 
     Parameters
@@ -209,8 +210,8 @@ class Published:
         )
 
 
-@dataclass(frozen=True)
-class Compared:
+@dataclass(frozen=True, repr=False)
+class Compared(Brief):
     """A published number, ours, the verdict, the limit of all schedulers and other settings if known."""
 
     published: Published

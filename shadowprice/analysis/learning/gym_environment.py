@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import Effort
-from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
@@ -32,7 +31,7 @@ from shadowprice.execution.stepwise import StepwiseRun
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import Objective, rounded_up
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.learned.job_choices import LARGEST_FEATURE, ChoiceView, JobChoices
 from shadowprice.solvers.learned.learned_policy import LearnedPolicy

@@ -17,15 +17,16 @@ import pandas as pd
 
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import Effort
-from shadowprice.analysis.compare import by_name, rounded_up
+from shadowprice.analysis.compare import by_name
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.points.on_cores import ends_on_cores
 from shadowprice.analysis.simulate import simulate
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import generate
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import Objective, rounded_up
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import name_with_parameters, policies
@@ -49,8 +50,8 @@ SPEEDS = (
 Law = Callable[[int, int], Workload]
 
 
-@dataclass(frozen=True)
-class StudyFamily:
+@dataclass(frozen=True, repr=False)
+class StudyFamily(Brief):
     """Instances of one kind.
 
     Parameters
@@ -159,8 +160,8 @@ def family(name: str) -> StudyFamily:
 OBJECTIVES = (Objective.COMPLETION, Objective.FLOW)
 
 
-@dataclass(frozen=True)
-class RatioStudy:
+@dataclass(frozen=True, repr=False)
+class RatioStudy(Brief):
     """Parameters of a study.
 
     Parameters

@@ -70,6 +70,7 @@ from shadowprice.analysis.run_metrics import SUMMARY
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.analysis.terms.reading import declared_terms
 from shadowprice.analysis.terms.written_term import settings_in
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
@@ -155,7 +156,7 @@ class _Together(msgspec.Struct, frozen=True):
     source: str
 
 
-class MadeBy(msgspec.Struct, frozen=True):
+class MadeBy(Brief, msgspec.Struct, frozen=True):
     """The command that made a run."""
 
     version: str

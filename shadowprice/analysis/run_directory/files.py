@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import UNSET, Meta, UnsetType
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.instances.cluster import MAX_NODES, Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
@@ -50,7 +51,7 @@ class NodeGroup(Node):
     count: Annotated[int, Meta(ge=1, le=MAX_NODES)] = field(kw_only=True)
 
 
-class RunFile(msgspec.Struct, frozen=True, kw_only=True):
+class RunFile(Brief, msgspec.Struct, frozen=True, kw_only=True):
     """Entries of ``run.json`` that runs of all versions have."""
 
     format: int
@@ -80,8 +81,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{path}: {error}") from error
 
 
-@dataclass(frozen=True)
-class Provenance:
+@dataclass(frozen=True, repr=False)
+class Provenance(Brief):
     """Origin of a run, kept with it.
 
     Parameters
@@ -100,8 +101,8 @@ UNKNOWN = Provenance()
 """Origin of a run that was not told."""
 
 
-@dataclass(frozen=True)
-class FoundRun:
+@dataclass(frozen=True, repr=False)
+class FoundRun(Brief):
     """A run as it was read, of which nothing has been verified.
 
     Parameters

@@ -19,13 +19,14 @@ from shadowprice.analysis.statistics.estimates import (
     log_interval,
     signed_estimate,
 )
+from shadowprice.brief import Brief
 
 MOST_SEEDS = 10_000_000
 """Number beyond which nobody would run seeds."""
 
 
-@dataclass(frozen=True)
-class PairedDifference:
+@dataclass(frozen=True, repr=False)
+class PairedDifference(Brief):
     """One policy's number minus another's, seed by seed.
 
     Parameters

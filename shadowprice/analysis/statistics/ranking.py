@@ -13,9 +13,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from shadowprice.brief import Brief
 
-@dataclass(frozen=True)
-class RankingAgreement:
+
+@dataclass(frozen=True, repr=False)
+class RankingAgreement(Brief):
     """Agreement of blocks on the order of policies.
 
     Parameters

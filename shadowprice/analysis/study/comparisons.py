@@ -26,6 +26,7 @@ from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
 from shadowprice.analysis.study.study_file import StudyFile
 from shadowprice.analysis.study.term_axes import AxisLabel, TermAxis
+from shadowprice.brief import Brief
 
 WIDTH = 0.01
 """Half width of an interval, as a share of the baseline's mean, for which seeds are counted."""
@@ -33,8 +34,8 @@ WIDTH = 0.01
 MEAN_JCT = "jct_s_mean"
 
 
-@dataclass(frozen=True)
-class StudySetting:
+@dataclass(frozen=True, repr=False)
+class StudySetting(Brief):
     """One entry of every axis but policies and seeds."""
 
     workload: str
@@ -84,8 +85,8 @@ def policies_of(rows: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(rows["policy"]))
 
 
-@dataclass(frozen=True)
-class PolicyRow:
+@dataclass(frozen=True, repr=False)
+class PolicyRow(Brief):
     """One policy in one setting; estimates are over seeds.
 
     Parameters
@@ -167,8 +168,8 @@ def _against(
     return found, relative, found.seeds_needed(WIDTH * mean_s)
 
 
-@dataclass(frozen=True)
-class UnservedClass:
+@dataclass(frozen=True, repr=False)
+class UnservedClass(Brief):
     """A class of jobs that a policy does not serve as others do, or not as fast as it comes.
 
     Parameters
@@ -293,8 +294,8 @@ def _times(wide: pd.DataFrame, policy: str, best: str) -> Estimate | None:
     return ratio_of_means(wide[policy].to_list(), wide[best].to_list())
 
 
-@dataclass(frozen=True)
-class Placed:
+@dataclass(frozen=True, repr=False)
+class Placed(Brief):
     """Places by mean JCT that a policy may have.
 
     Parameters
@@ -364,8 +365,8 @@ def clearly_smaller(wide: pd.DataFrame, one: str, other: str) -> bool:
     return found.clear and found.estimate.mean < 0
 
 
-@dataclass(frozen=True)
-class RankingComparison:
+@dataclass(frozen=True, repr=False)
+class RankingComparison(Brief):
     """Agreement of rankings by mean JCT or ratio.
 
     Parameters

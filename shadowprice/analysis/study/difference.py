@@ -15,6 +15,7 @@ from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
 from shadowprice.analysis.study.study_file import SETTING
 from shadowprice.analysis.study.term_axes import TermAxis
+from shadowprice.brief import Brief
 
 _NOTHING = "(not there)"
 
@@ -31,8 +32,8 @@ class ChangedEntry:
         return f"{self.where}: {self.before} -> {self.after}"
 
 
-@dataclass(frozen=True)
-class ChangedPolicy:
+@dataclass(frozen=True, repr=False)
+class ChangedPolicy(Brief):
     """Mean JCT of a policy in a setting, second study minus first on the same seeds.
 
     Parameters
@@ -62,8 +63,8 @@ class ChangedPolicy:
         )
 
 
-@dataclass(frozen=True)
-class StudyDifference:
+@dataclass(frozen=True, repr=False)
+class StudyDifference(Brief):
     """Differences of two studies.
 
     Parameters

@@ -105,6 +105,14 @@ def _failures(instance: Instance) -> bytes:
     return repr((instance.failures.source, instance.failures.checkpoints)).encode()
 
 
+def _quotas(instance: Instance) -> bytes:
+    quotas = instance.cluster.quotas
+    assert quotas is not None
+    # What a person is shown of them is shortened.
+    told = f"tenants={quotas.tenants!r}, start_s={quotas.start_s!r}, gpus={quotas.gpus!r}"
+    return f"Quotas({told})".encode()
+
+
 _SAID: Mapping[Feature, Callable[[Instance], bytes]] = MappingProxyType(
     {
         Feature.SHARING: _sharing,
@@ -113,7 +121,7 @@ _SAID: Mapping[Feature, Callable[[Instance], bytes]] = MappingProxyType(
         Feature.SPREAD: _conditions,
         Feature.WIDTHS: _conditions,
         Feature.FAILURES: _failures,
-        Feature.QUOTAS: lambda instance: repr(instance.cluster.quotas).encode(),
+        Feature.QUOTAS: _quotas,
         Feature.STOPPED: lambda instance: repr(instance.stopped_s).encode(),
         Feature.RESTART: lambda instance: str(instance.preemption).encode(),
     }

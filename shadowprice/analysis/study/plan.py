@@ -30,6 +30,7 @@ from shadowprice.analysis.study.study_file import (
 )
 from shadowprice.analysis.study.term_axes import AxisLabel, AxisPoint, points_of, put_all
 from shadowprice.analysis.terms.reading import terms_of_mapping
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster
@@ -51,8 +52,8 @@ Swept: TypeAlias = tuple[tuple[str, AxisLabel], ...]
 _CODE = re.compile(r"[^\s:=,]+\.py(?=:)")
 
 
-@dataclass(frozen=True)
-class RunTask:
+@dataclass(frozen=True, repr=False)
+class RunTask(Brief):
     """A run, or the bounds of an instance, as it is sent to whatever process carries it out.
 
     Parameters
@@ -73,8 +74,8 @@ class RunTask:
     key: str
 
 
-@dataclass(frozen=True)
-class PlannedRun:
+@dataclass(frozen=True, repr=False)
+class PlannedRun(Brief):
     """A combination of the axes' entries, by their names; what it runs, and what bounds it.
 
     Parameters
@@ -108,8 +109,8 @@ class PlannedRun:
         }
 
 
-@dataclass(frozen=True)
-class StudyPlan:
+@dataclass(frozen=True, repr=False)
+class StudyPlan(Brief):
     """All runs of a study, in the order of its tables.
 
     Parameters

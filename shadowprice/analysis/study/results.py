@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shadowprice.analysis.compare import rounded_up
 from shadowprice.analysis.points.kept import Kept, PointResults
 from shadowprice.analysis.study.equal_types import equal_types
 from shadowprice.analysis.study.plan import StudyPlan
 from shadowprice.analysis.study.run_rows import LEVELS
 from shadowprice.analysis.study.study_file import StudyFile, study_of
+from shadowprice.brief import SHOWN_COLUMNS, SHOWN_ROWS, Brief, cut
 from shadowprice.errors import InputError
 from shadowprice.execution.supervision.files import take_lock
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import parse_json, read_text
+from shadowprice.instances.objective import rounded_up
 from shadowprice.version import __version__
 
 STUDY, POINTS = "study.json", "points.jsonl"
@@ -48,7 +50,7 @@ LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "highspy", "numba")
 FORMAT = 1
 
 
-class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
+class StudyRecord(Brief, msgspec.Struct, frozen=True, kw_only=True):
     """``study.json``.
 
     Parameters
@@ -109,7 +111,13 @@ class StudyResults:
     distributions: pd.DataFrame
 
     def __repr__(self) -> str:
-        return f"StudyResults({self.study.study}: {len(self.runs)} of {self.record.runs} runs)"
+        name = cut(self.study.study, 60)
+        return f"StudyResults({name}: {len(self.runs)} of {self.record.runs} runs)"
+
+    def _repr_html_(self) -> str:
+        """Show the first runs as a table in a notebook."""
+        some = self.runs.head(SHOWN_ROWS)
+        return f"<p>{escape(repr(self))}</p>{some.to_html(index=False, max_cols=SHOWN_COLUMNS)}"
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from shadowprice.analysis.study.term_axes import (
     terms_beside,
 )
 from shadowprice.analysis.terms.retired import retired_key
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_yaml import parse, read_small
 from shadowprice.instances.documents.schema import Name, decode
@@ -63,7 +64,7 @@ class WarmUpRule(StrEnum):
     MSER5 = "mser5"
 
 
-class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WorkloadEntry(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Source of jobs: a generator or a trace.
 
     Parameters
@@ -108,7 +109,7 @@ class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             raise ValueError(f"{name} is about a generator, and trace is given")
 
 
-class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ConditionEntry(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Switches of a run, as options of ``simulate`` are; see :class:`WrittenSwitches`.
 
     Parameters
@@ -127,7 +128,7 @@ class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     drop_infeasible: bool = False
 
 
-class BoundsEntry(msgspec.Struct, frozen=True, kw_only=True):
+class BoundsEntry(Brief, msgspec.Struct, frozen=True, kw_only=True):
     """Certified bounds that costs are compared with.
 
     Parameters
@@ -141,7 +142,7 @@ class BoundsEntry(msgspec.Struct, frozen=True, kw_only=True):
     columns: Count = 20_000
 
 
-class StatisticsEntry(msgspec.Struct, frozen=True, kw_only=True):
+class StatisticsEntry(Brief, msgspec.Struct, frozen=True, kw_only=True):
     """Choices of what is computed of each run, and of how runs are compared.
 
     Parameters
@@ -166,7 +167,7 @@ class StatisticsEntry(msgspec.Struct, frozen=True, kw_only=True):
     growth_share: Share = 0.1
 
 
-class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
+class StudyFile(Brief, msgspec.Struct, frozen=True, kw_only=True):
     """A study: all combinations of its axes are run.
 
     Parameters

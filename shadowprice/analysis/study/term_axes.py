@@ -19,6 +19,7 @@ from shadowprice.analysis.terms.reading import (
     term_type,
 )
 from shadowprice.analysis.terms.written_term import kinds_of
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import known_keys, shown
 
@@ -33,8 +34,8 @@ AxisLabel: TypeAlias = str | int | float
 """Entry of an axis as the columns of results have it."""
 
 
-@dataclass(frozen=True)
-class TermAxis:
+@dataclass(frozen=True, repr=False)
+class TermAxis(Brief):
     """An axis over a setting of a term, or over a whole term.
 
     Parameters

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis import metrics
+from shadowprice.brief import Brief
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators.rescaling import offered_load
 from shadowprice.instances.workload import Workload
@@ -76,8 +77,8 @@ class Recurrence:
     median_spread: float
 
 
-@dataclass(frozen=True)
-class Contents:
+@dataclass(frozen=True, repr=False)
+class Contents(Brief):
     """Contents of a trace.
 
     Parameters

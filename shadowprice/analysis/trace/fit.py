@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.statistics.estimates import log_interval
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import read_json
@@ -47,8 +48,8 @@ class FittedParameter:
     high: float
 
 
-@dataclass(frozen=True)
-class Fit:
+@dataclass(frozen=True, repr=False)
+class Fit(Brief):
     """The law of a trace.
 
     Parameters

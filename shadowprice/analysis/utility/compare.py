@@ -7,20 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.compare import by_name, rounded_up
+from shadowprice.analysis.compare import by_name
+from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
 from shadowprice.analysis.utility.instance import ROUND_S, UtilityInstance
+from shadowprice.analysis.wording import counted, utility_cells
+from shadowprice.brief import screen, table_lines
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.features import missing
-from shadowprice.instances.workload import Workload
+from shadowprice.instances.objective import rounded_up
 from shadowprice.models.hadar import time_indexed
 from shadowprice.solvers.hadar.offline.optimum import KNOWS as PLANS_KNOWS
 from shadowprice.solvers.hadar.offline.optimum import OfflineOptimum, optimum
@@ -114,7 +115,7 @@ class UtilityPlan:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UtilityComparison:
     """Rows, and the verified outcomes behind them."""
 
@@ -163,14 +164,26 @@ class UtilityComparison:
             hatched="hatched: against an upper bound, not the proven optimum",
         )
 
+    def __repr__(self) -> str:
+        jobs = max((len(outcome.complete) for outcome in self.outcomes.values()), default=0)
+        cells = utility_cells([(row.utility, row.bound, row.ratio) for row in self.rows])
+        rows = [
+            (row.policy, *numbers, row.bound_kind)
+            for row, numbers in zip(self.rows, cells, strict=True)
+        ]
+        return screen(
+            f"UtilityComparison({self.utility} of {counted(jobs, 'job')} in rounds of {self.round_s:g} s)",
+            table_lines(("policy", "utility", "bound", "ratio at most", "bound kind"), rows),
+        )
+
     def _repr_html_(self) -> str:
         sentences = "".join(f"<li>{escape(each)}</li>" for each in self.sentences())
         return f"{self.frame.to_html(index=False)}<ul>{sentences}</ul>"
 
 
 def compare_utility(
-    workload: Workload,
-    cluster: Cluster | str | Path,
+    jobs: Problem,
+    cluster: Where | None = None,
     policies: Sequence[str | Policy] = ("hadar", "hadar-committed", "fifo", "las2d"),
     utility: str = "effective_throughput",
     semantics: Semantics | None = None,
@@ -180,10 +193,12 @@ def compare_utility(
     drop_infeasible: bool = False,
     progress: Callable[[str], None] = lambda step: None,
 ) -> UtilityComparison:
-    """Run policies over the same workload and bound the total utility that any of them could have.
+    """Run policies over the same jobs and bound the total utility that any of them could have.
 
     Parameters
     ----------
+    jobs, cluster
+        Jobs and the cluster, or an instance alone, as in :func:`shadowprice.simulate`.
     utility : str
         One of ``effective_throughput``, ``completion_time``, ``fairness``, ``deadline``.
     semantics : Semantics, optional
@@ -203,27 +218,27 @@ def compare_utility(
         given twice, or a run is outside of what the bounds are about: job graphs, shared GPUs,
         several copies of a job, presets that change the workload.
     """
-    chosen = semantics or Semantics()
+    chosen, given = semantics or Semantics(), Given.of(jobs, cluster)
     outcomes: dict[str, Outcome] = {}
     for name, policy in by_name(policies).items():
         progress(f"simulating {name}")
         # Prices are kept of the policies that set some, and not asked of the others.
         unpriced = replace(chosen, prices=False)
-        run = settle(workload, cluster, policy, unpriced, drop_infeasible=drop_infeasible)
+        run = settle(given, None, policy, unpriced, drop_infeasible=drop_infeasible)
         outcomes[name] = carry_out_gangs(replace(run, name=name).keeping_prices())
     round_s = chosen.round_s or ROUND_S
-    given = UtilityInstance.of(list(outcomes.values()), utility, round_s)
+    earning = UtilityInstance.of(list(outcomes.values()), utility, round_s)
     progress("looking for the offline optimum")
-    found = _optimum(given, budget_s, model)
+    found = _optimum(earning, budget_s, model)
     progress("bounding the utility")
     offered = {} if found is None else {"the offline optimum's prices": found.prices}
-    bound = certified_bound(given, outcomes, budget_s, offered)
+    bound = certified_bound(earning, outcomes, budget_s, offered)
     plan = (
         None
         if found is None
         else UtilityPlan(found.utility, found.bound, found.proven, found.edits)
     )
-    rows = _rows(given, outcomes, bound)
+    rows = _rows(earning, outcomes, bound)
     return UtilityComparison(utility, round_s, rows, bound, plan, outcomes)
 
 

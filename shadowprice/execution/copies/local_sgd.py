@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Losses:
+@dataclass(frozen=True, eq=False, repr=False)
+class Losses(Brief):
     """Mean logistic loss on held-out data after training, all of shape (n,).
 
     Parameters

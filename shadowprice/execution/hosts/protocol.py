@@ -16,6 +16,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from shadowprice.brief import Brief
+
 
 @dataclass(frozen=True, order=True)
 class Device:
@@ -36,8 +38,8 @@ class Device:
     uuid: str
 
 
-@dataclass(frozen=True)
-class FoundNode:
+@dataclass(frozen=True, repr=False)
+class FoundNode(Brief):
     """A node and what it has.
 
     Parameters
@@ -96,8 +98,8 @@ class LeaseKey:
         return f"e{self.epoch}-r{self.rank}{copy}"
 
 
-@dataclass(frozen=True)
-class LaunchSpec:
+@dataclass(frozen=True, repr=False)
+class LaunchSpec(Brief):
     """Everything a node has to know to run one rank.
 
     Parameters
@@ -191,8 +193,8 @@ class Exit:
     detail: str = ""
 
 
-@dataclass(frozen=True)
-class RankStatus:
+@dataclass(frozen=True, repr=False)
+class RankStatus(Brief):
     """Status of a rank, as far as it is known.
 
     Parameters
@@ -274,8 +276,8 @@ class Host(Protocol):
         """Let go of the host; leases that run are left to their supervisors."""
 
 
-@dataclass(frozen=True)
-class HostKind:
+@dataclass(frozen=True, repr=False)
+class HostKind(Brief):
     """A kind of host, to be found by name.
 
     Parameters

@@ -22,6 +22,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.speeds.sensitivity import proportional_share
@@ -271,8 +272,8 @@ def no_room(
     )
 
 
-@dataclass(frozen=True)
-class FixedAmounts:
+@dataclass(frozen=True, repr=False)
+class FixedAmounts(Brief):
     """CPUs and memory of the nodes of a cluster, and of each job of a workload.
 
     Parameters

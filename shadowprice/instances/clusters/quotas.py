@@ -17,6 +17,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import shown
 from shadowprice.instances.files import read_text
@@ -25,8 +26,8 @@ from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 _NOT_TENANTS = ("date", "total")
 
 
-@dataclass(frozen=True)
-class Quotas:
+@dataclass(frozen=True, repr=False)
+class Quotas(Brief):
     """GPUs that the jobs of each tenant may hold, by period.
 
     Parameters

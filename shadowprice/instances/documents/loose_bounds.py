@@ -28,6 +28,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from shadowprice.brief import Brief
 from shadowprice.instances.documents.schema import Line, Number, Whole, decode
 from shadowprice.instances.documents.witnesses import (
     RatioText,
@@ -69,8 +70,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     provenance: dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class LooseBound:
+@dataclass(frozen=True, eq=False, repr=False)
+class LooseBound(Brief):
     """An instance on which a bound is far from the optimum.
 
     Parameters

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.failures.checkpointing import Checkpointing
@@ -39,8 +40,8 @@ class SeededFaults(FaultSource, Protocol):
         """The same, drawn by another seed."""
 
 
-@dataclass(frozen=True, eq=False)
-class Failures:
+@dataclass(frozen=True, eq=False, repr=False)
+class Failures(Brief):
     """Faults of nodes and checkpoints of jobs: what happens to a run beside the policy's decisions.
 
     Faults do not depend on the policy: runs compared under the same failures meet the same ones.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import cut
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.failures.checkpointing import Checkpointing
@@ -127,7 +128,7 @@ class NodeFailures:
         return len(self.node)
 
     def __repr__(self) -> str:
-        return f"NodeFailures({self.source}: {len(self)} faults)"
+        return f"NodeFailures({cut(self.source, 60)}: {len(self)} faults)"
 
 
 _EXPECTED = "expected longer times between faults, or shorter ones between checkpoints"

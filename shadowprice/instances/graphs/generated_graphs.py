@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.network import Network
@@ -28,8 +29,8 @@ BYTES_PER_PARAMETER = 16.0
 """Parameters and gradients of two bytes, and optimiser state of twelve."""
 
 
-@dataclass(frozen=True)
-class TrainingSetting:
+@dataclass(frozen=True, repr=False)
+class TrainingSetting(Brief):
     """Training setting of the jobs of a trace.
 
     Parameters

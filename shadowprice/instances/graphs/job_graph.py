@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 # Links of a job graph seen from their ends, as columns.
 
 
-@dataclass(frozen=True)
-class LinkEnds:
+@dataclass(frozen=True, repr=False)
+class LinkEnds(Brief):
     """Both ends of every link, sorted by stage.
 
     Parameters
@@ -143,8 +144,8 @@ class Link:
     exchange: bool = False
 
 
-@dataclass(frozen=True)
-class JobGraph:
+@dataclass(frozen=True, repr=False)
+class JobGraph(Brief):
     """One training job.
 
     Parameters

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_yaml import parse
 from shadowprice.instances.documents.schema import decode
@@ -35,8 +36,8 @@ class _Tree(msgspec.Struct, frozen=True):
     jobs: dict[str, int]
 
 
-@dataclass(frozen=True)
-class NamedGraphs:
+@dataclass(frozen=True, repr=False)
+class NamedGraphs(Brief):
     """Graphs, and which of them each job has.
 
     Parameters

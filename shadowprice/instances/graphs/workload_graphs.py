@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.graphs.iteration_time import (
@@ -31,8 +32,8 @@ Shape = tuple[tuple[int, ...], ...]
 """Replicas of each stage on every node that has some, sorted: a mapping without its nodes."""
 
 
-@dataclass(frozen=True, eq=False)
-class JobGraphs:
+@dataclass(frozen=True, eq=False, repr=False)
+class JobGraphs(Brief):
     """The graph of every job, and the network that iterations depend on.
 
     Parameters

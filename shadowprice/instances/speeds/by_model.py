@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.files import parse_json, parse_toml, read_text
 from shadowprice.instances.speeds.model_names import plain_name
@@ -19,8 +20,8 @@ from shadowprice.instances.workload import Workload
 Entry = TypeVar("Entry")
 
 
-@dataclass(frozen=True)
-class ByModel(Generic[Entry]):
+@dataclass(frozen=True, repr=False)
+class ByModel(Brief, Generic[Entry]):
     """Models by name.
 
     Parameters

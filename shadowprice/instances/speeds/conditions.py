@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import CORES, Cluster
 from shadowprice.instances.speeds.sensitivity import Sensitivity
@@ -20,8 +21,8 @@ from shadowprice.instances.workload import Workload
 # tensors lose most. One number a job is a simplification of both (derived).
 
 
-@dataclass(frozen=True, eq=False)
-class Locality:
+@dataclass(frozen=True, eq=False, repr=False)
+class Locality(Brief):
     """Speeds of spread jobs.
 
     A run is spread if it has GPUs on more nodes than the fewest of the cluster, its largest ones,
@@ -106,8 +107,8 @@ def on_whole_gpus(workload: Workload) -> NDArray[np.bool_]:
     return ~workload.fractional & ~workload.on_cores
 
 
-@dataclass(frozen=True, eq=False)
-class Elasticity:
+@dataclass(frozen=True, eq=False, repr=False)
+class Elasticity(Brief):
     r"""Largest width of each job, and its efficiency when wider.
 
     A gang of g GPUs that holds w is :math:`(w / g)^{\log_2 (2 e)}` times as fast, rounded to the nearest
@@ -184,8 +185,8 @@ def speed_up(efficiency: float, gpus: int, width: int) -> float:
         return float((Decimal(width) / Decimal(gpus)) ** exponent)
 
 
-@dataclass(frozen=True)
-class Conditions:
+@dataclass(frozen=True, repr=False)
+class Conditions(Brief):
     """Conditions of runs; the speeds under each are multiplied.
 
     Parameters

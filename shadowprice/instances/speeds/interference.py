@@ -30,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import Number, decode
@@ -98,8 +99,8 @@ def share(one: float, other: float, phi: float) -> float:
     return min(1.0, phi / (one + other))
 
 
-@dataclass(frozen=True)
-class Interference:
+@dataclass(frozen=True, repr=False)
+class Interference(Brief):
     """Rates of all pairs of the models of a workload, from their utilisations.
 
     Parameters

@@ -78,7 +78,7 @@ class _Table(msgspec.Struct, frozen=True):
     default: ModelSkew | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelSkews(ByModel[ModelSkew]):
     """Skews of models by name."""
 

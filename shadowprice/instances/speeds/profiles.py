@@ -30,6 +30,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import Line, Name, Number, decode
@@ -272,8 +273,8 @@ def _profile(
     return Profile(np.array(cpus), np.array(memory_gb), np.array(speed), name)
 
 
-@dataclass(frozen=True, eq=False)
-class Profiles:
+@dataclass(frozen=True, eq=False, repr=False)
+class Profiles(Brief):
     """Tables of speeds by model and gang.
 
     Parameters

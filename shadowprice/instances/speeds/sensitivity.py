@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import CORES, Cluster, Node
 
@@ -17,8 +18,8 @@ SLACK = 1e-9
 """CPUs and memory that fall short of a measured point by no more than this share still reach it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Profile:
+@dataclass(frozen=True, eq=False, repr=False)
+class Profile(Brief):
     """Measured speeds on a grid; between its points that of the point below counts.
 
     Parameters
@@ -124,8 +125,8 @@ def shared_out(share: tuple[float, float], pieces: tuple[tuple[int, int], ...]) 
     return tuple((share[0] * gpus, share[1] * gpus) for _, gpus in pieces)
 
 
-@dataclass(frozen=True, eq=False)
-class Sensitivity:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sensitivity(Brief):
     """A profile for every job.
 
     A run is as fast as its slowest worker: the profile's speed with what the run has for each GPU

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, ceil_time, up_to_grid
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 
 
-@dataclass(frozen=True, eq=False)
-class SharingRates:
+@dataclass(frozen=True, eq=False, repr=False)
+class SharingRates(Brief):
     """Measured rates of two jobs on the same GPUs, by GPU type and kind; says nothing of jobs.
 
     Parameters
@@ -60,8 +61,8 @@ class SharingRates:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class SharedRuns:
+@dataclass(frozen=True, eq=False, repr=False)
+class SharedRuns(Brief):
     """Run times of jobs that share their GPUs with a partner from start to end.
 
     Parameters

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import ANY_TYPE
 from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line, shown
@@ -40,8 +41,8 @@ SYNERGY_TABLE = (
 """Entries of one gang of one model in Synergy's recorded tables."""
 
 
-@dataclass(frozen=True)
-class Throughputs:
+@dataclass(frozen=True, repr=False)
+class Throughputs(Brief):
     """Rates of whole gangs.
 
     Parameters

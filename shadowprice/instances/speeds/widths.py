@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
+from shadowprice.brief import Brief
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.speeds.by_model import ByModel, read_table
@@ -37,8 +38,8 @@ class _Table(msgspec.Struct, frozen=True):
     default: _Entry | None = None
 
 
-@dataclass(frozen=True)
-class ModelGrowth:
+@dataclass(frozen=True, repr=False)
+class ModelGrowth(Brief):
     """Growth within a node of the jobs of each model.
 
     Parameters

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shadowprice.brief import Brief
 from shadowprice.instances.workload import Workload
 
 
-@dataclass(frozen=True)
-class EndlessWorkload:
+@dataclass(frozen=True, repr=False)
+class EndlessWorkload(Brief):
     """Jobs that never stop to arrive.
 
     Parameters

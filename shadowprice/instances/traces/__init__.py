@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from shadowprice.brief import Brief
 from shadowprice.entry_points import TRACES, Offer, offered, offers
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import expected_name, on_one_line
@@ -66,8 +67,8 @@ class Finding:
         return f"{self.action} {self.count} rows: {self.why} (first: {first})"
 
 
-@dataclass(frozen=True)
-class Imported:
+@dataclass(frozen=True, repr=False)
+class Imported(Brief):
     """A workload and the report of its import.
 
     Parameters

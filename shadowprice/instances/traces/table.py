@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,10 +54,14 @@ def seconds(
 
 
 def read_dates(values: NDArray[np.object_]) -> pd.Series[Any]:
-    """ISO dates, those without a zone in UTC; NaT for what is none."""
+    """ISO dates, those without a zone in UTC; NaT for what is none.
+
+    Numbers of a data frame are read as their text is: they count no nanoseconds since 1970.
+    """
     import pandas as pd
 
-    given = pd.Series(values, dtype=object)
+    text = [str(each) if isinstance(each, Real) else each for each in values.tolist()]
+    given = pd.Series(text, dtype=object)
     return pd.to_datetime(given, errors="coerce", format="ISO8601", utc=True)
 
 

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.errors import VerificationError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.priced_rows import PricedRow
@@ -24,8 +25,8 @@ FEASIBLE = 1e-6
 """Relative excess of time or GPUs that is rounding of a solver."""
 
 
-@dataclass(frozen=True, eq=False)
-class Prices:
+@dataclass(frozen=True, eq=False, repr=False)
+class Prices(Brief):
     """Dual prices of a programme, in units of its objective.
 
     Parameters
@@ -55,8 +56,8 @@ class Prices:
     rows: tuple[PricedRow, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Allocation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Allocation(Brief):
     """Fractions of time for jobs and pairs.
 
     Parameters
@@ -94,8 +95,8 @@ class Allocation:
     notes: tuple[str, ...] = ()
     certified: bool = True
     reached: bool = True
-    solver_s: float = field(default=0.0)
-    total_s: float = field(default=0.0)
+    solver_s: float = field(default=0.0, repr=False)
+    total_s: float = field(default=0.0, repr=False)
 
     @property
     def proven(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.solvers.gavel.workspace import Solved
 
 SMALL = 1e-7
@@ -19,8 +20,8 @@ MOST = 10_000
 """Rows that are named, at most."""
 
 
-@dataclass(frozen=True, eq=False)
-class PricedRow:
+@dataclass(frozen=True, eq=False, repr=False)
+class PricedRow(Brief):
     """A row with a price.
 
     Parameters

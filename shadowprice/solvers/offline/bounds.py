@@ -66,7 +66,7 @@ MOST_WIDE = 8
 """Gangs that fit at once, up to which they are looked at apart from others."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bound:
     """No schedule of a class costs less.
 
@@ -107,6 +107,10 @@ class Bound:
     def value_s(self) -> float:
         """The bound [s], rounded down to a float."""
         return seconds_down(self.ticks)
+
+    def __repr__(self) -> str:
+        certified = "certified" if self.certified else "found, not certified"
+        return f"Bound({self.value_s!r} s of {self.holds_for} by {self.kind}, {certified})"
 
 
 def seconds_down(ticks: Fraction | int) -> float:

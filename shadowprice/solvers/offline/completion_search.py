@@ -21,6 +21,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.completion_orders import (
@@ -48,8 +49,8 @@ _CELLS, _MOVES = 120, 200
 """Cells of a grid; orders tried from one."""
 
 
-@dataclass(frozen=True, eq=False)
-class Priced:
+@dataclass(frozen=True, eq=False, repr=False)
+class Priced(Brief):
     """A part of the tree that prices bound.
 
     Parameters
@@ -63,8 +64,8 @@ class Priced:
     rows: tuple[tuple[int, ...], ...]
 
 
-@dataclass(eq=False)
-class Cut:
+@dataclass(eq=False, repr=False)
+class Cut(Brief):
     """A part of the tree cut in two: a job completes up to a moment, or from it on.
 
     Parameters
@@ -84,8 +85,8 @@ class Cut:
 Part: TypeAlias = "Cut | Priced"
 
 
-@dataclass(frozen=True, eq=False)
-class CompletionTree:
+@dataclass(frozen=True, eq=False, repr=False)
+class CompletionTree(Brief):
     """Parts that cover all schedules, with prices.
 
     Parameters
@@ -102,8 +103,8 @@ class CompletionTree:
     price_unit: Fraction
 
 
-@dataclass(frozen=True, eq=False)
-class SearchedOptimum:
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchedOptimum(Brief):
     """Bounds of the least weighted completion time of preemptive schedules.
 
     Parameters

@@ -24,11 +24,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import BriefTable
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.objective import Objective
+from shadowprice.instances.objective import BoundedCost, Objective, exact_ticks
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.models import time_indexed
@@ -91,8 +92,8 @@ _DEAREST = 2.0**41
 """Largest price of a slot: what is above fits no 64 bits, and any prices bound."""
 
 
-@dataclass(frozen=True)
-class Optimum:
+@dataclass(frozen=True, repr=False)
+class Optimum(BriefTable, BoundedCost):
     """Bounds on the offline optimum of a class of schedules, and the best schedule found.
 
     Parameters
@@ -131,6 +132,9 @@ class Optimum:
     certified_lower_s: float
     edited: bool = False
     certified_by: str = ""
+
+    def _cost_and_bound(self) -> tuple[Fraction | None, Fraction | None]:
+        return exact_ticks(self.upper_s), exact_ticks(self.lower_s)
 
     @property
     def proven(self) -> bool:

@@ -20,6 +20,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shadowprice.brief import Brief
+
 Sums = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 """For pairs (a, D): samples above a, those of them up to a + D, and the sum of min(S - a, D)."""
 
@@ -34,8 +36,8 @@ class QuantumIndex(Protocol):
         """G(a, D) for attained service a and quanta D [GPU-s], which broadcast."""
 
 
-@dataclass(frozen=True)
-class ServiceDistribution:
+@dataclass(frozen=True, repr=False)
+class ServiceDistribution(Brief):
     """An empirical distribution of total service S [GPU-s], with prefix sums.
 
     Parameters

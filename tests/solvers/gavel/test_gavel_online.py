@@ -149,7 +149,7 @@ def test_bounds_know_that_jobs_may_share() -> None:
     names = ["gavel:max_min_fairness_packed", "srtf"]
     packed, srtf = sp.compare(two, "1x1:fast", names, semantics=semantics).rows
     assert packed.holds_for.sharing
-    assert packed.bound_s <= packed.cost_s == pytest.approx(2 * 1_000 / 0.6, abs=1e-5)
+    assert packed.bound <= packed.cost == pytest.approx(2 * 1_000 / 0.6, abs=1e-5)
     assert srtf.optimum_s is None
     bound = sp.compare_utility(two, "1x1:fast", ["srtf"], semantics=semantics, budget_s=0.1).bound
     assert bound.holds_for.endswith("in which nobody shares GPUs")

@@ -590,7 +590,7 @@ def test_copies_and_gangs_are_not_mixed() -> None:
             verify(instance, more)
     outcome = Outcome(instance, schedule, "hadare")
     refusals: list[Callable[[], object]] = [
-        lambda: optimum(instance, "flow"),
+        lambda: optimum(instance, objective="flow"),
         lambda: RelaxedJobs.of(instance),
         *(partial(each.bound, instance) for each in (fluid, alone, mbt)),
         lambda: UtilityInstance.of([outcome], "effective_throughput", 360.0),

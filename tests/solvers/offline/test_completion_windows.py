@@ -301,4 +301,4 @@ def test_what_the_preemptive_optimum_is_not_for(
     charges = Overheads(start_s=charge_s)
     instance = Instance(sp.Cluster.parse("1x8"), workload(jobs), charges)
     with pytest.raises(InputError, match=said):
-        sp.preemptive_optimum(instance, objective)
+        sp.preemptive_optimum(instance, objective=objective)

@@ -169,7 +169,7 @@ def test_two_solvers_agree_with_preemption(instance: Instance, objective: Object
 @given(instance=instances(max_nodes=1, max_gpus=1))
 def test_srtf_on_one_gpu_is_the_preemptive_optimum(instance: Instance) -> None:
     for objective in (Objective.COMPLETION, Objective.FLOW):
-        bound = strongest_bound(instance, objective, preemptive=True, budget_s=0.0)
+        bound = strongest_bound(instance, objective=objective, preemptive=True, budget_s=0.0)
         schedule = run(instance, policies()["srtf"]).schedule
         assert bound.certified
         assert objective.cost_s(instance.workload, end_s(instance, schedule)) == bound.value_s
@@ -198,7 +198,7 @@ def test_on_one_gpu_more_is_tried_where_jobs_share_it() -> None:
 @settings(max_examples=15)
 @given(instance=instances(max_jobs=3, max_nodes=1, max_gpus=1, max_arrival_s=3, max_work_s=3))
 def test_schrage_by_exhaustive_search(instance: Instance) -> None:
-    bound = strongest_bound(instance, "completion", preemptive=True, budget_s=0.0)
+    bound = strongest_bound(instance, objective="completion", preemptive=True, budget_s=0.0)
     assert bound.value_s == every_slotted_preemptive_cost(instance, Objective.COMPLETION)
 
 
@@ -299,7 +299,10 @@ def test_times_off_any_grid_are_no_trouble() -> None:
     assert 0 < found.lower_s <= found.upper_s
     assert found.schedule is not None
     verify(instance, found.schedule)
-    assert strongest_bound(instance, "flow", preemptive=False, budget_s=1).value_s <= found.upper_s
+    assert (
+        strongest_bound(instance, objective="flow", preemptive=False, budget_s=1).value_s
+        <= found.upper_s
+    )
     with pytest.raises(InputError, match="expected at most"):
         slotted_preemptive_optimum(instance)
 
@@ -316,7 +319,9 @@ def test_mixed_types_have_bounds_but_no_exact_optimum() -> None:
     with pytest.raises(InputError, match="equal speed"):
         optimum(instance)
     assert (
-        0 < strongest_bound(instance, "completion", preemptive=False, budget_s=1).value_s <= 5 + 20
+        0
+        < strongest_bound(instance, objective="completion", preemptive=False, budget_s=1).value_s
+        <= 5 + 20
     )
 
 
@@ -328,7 +333,9 @@ def test_bounds_round_down() -> None:
 def test_no_jobs() -> None:
     empty = Instance(Cluster.parse("1x1"), Workload.from_columns(arrival_s=[], gpus=[], work=[]))
     for objective in OBJECTIVES:
-        assert strongest_bound(empty, objective, preemptive=True, budget_s=1).value_s == 0.0
+        assert (
+            strongest_bound(empty, objective=objective, preemptive=True, budget_s=1).value_s == 0.0
+        )
         assert optimum(empty, objective).proven
 
 

@@ -92,7 +92,7 @@ def test_what_the_solvers_do_not_know_is_bounded_by_certificates(feature: Featur
     instance, flow = instance_with(feature), Objective.FLOW
     with pytest.raises(InputError, match=f"has .*{feature.phrase}.* not known to lower bounds"):
         list(simple_bounds(instance, flow))
-    bound = sp.strongest_bound(instance, "flow", preemptive=True, budget_s=0.0)
+    bound = sp.strongest_bound(instance, objective="flow", preemptive=True, budget_s=0.0)
     assert bound.certified
     assert bound == certified_bounds(instance, (flow,), Effort.of_size(0))[flow]
     assert bound.ticks > 0
@@ -101,7 +101,7 @@ def test_what_the_solvers_do_not_know_is_bounded_by_certificates(feature: Featur
 @pytest.mark.parametrize("feature", [Feature.FAILURES, Feature.RESTART, Feature.CHARGES])
 def test_the_preemptive_optimum_is_of_jobs_that_resume_at_no_loss(feature: Feature) -> None:
     with pytest.raises(InputError, match=f"{feature.phrase}.* the exact preemptive optimum"):
-        sp.preemptive_optimum(instance_with(feature), "flow")
+        sp.preemptive_optimum(instance_with(feature), objective="flow")
 
 
 def test_the_optimum_without_preemption_is_of_nodes_that_never_fail() -> None:

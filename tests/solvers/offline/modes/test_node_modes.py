@@ -69,11 +69,13 @@ def test_gangs_of_more_than_half_a_node_take_a_node_each() -> None:
         (Objective.MAKESPAN, 20, Fraction(25, 2)),
         (Objective.COMPLETION, 60, None),
     ):
-        found = strongest_bound(instance, goal, preemptive=True, budget_s=0, consolidated=True)
+        found = strongest_bound(
+            instance, objective=goal, preemptive=True, budget_s=0, consolidated=True
+        )
         assert found.value_s == pytest.approx(few, rel=1e-5)
         assert found.value_s <= few
         assert found.holds_for.consolidated
-        plain = strongest_bound(instance, goal, preemptive=True, budget_s=0)
+        plain = strongest_bound(instance, objective=goal, preemptive=True, budget_s=0)
         assert not plain.holds_for.consolidated
         assert plain.value_s < found.value_s
         assert anywhere is None or plain.ticks <= anywhere * 2**20
@@ -84,7 +86,7 @@ def test_configurations_of_nodes_find_what_thresholds_do_not() -> None:
     jobs = gangs(*[4] * 20, *[3] * 10)
     instance = Instance(Cluster.parse("1x10"), jobs)
     found = strongest_bound(
-        instance, Objective.MAKESPAN, preemptive=True, budget_s=0, consolidated=True
+        instance, objective=Objective.MAKESPAN, preemptive=True, budget_s=0, consolidated=True
     )
     # 5 configurations of 4 + 3 + 3 and 15 fours by twos: 125 s; GPUs alone say 110.
     assert found.value_s == pytest.approx(125, rel=1e-4)
@@ -141,7 +143,7 @@ def test_a_gang_in_between_takes_what_is_left_of_two_nodes() -> None:
         Instance(cluster, jobs, conditions=slower),
         Instance(cluster, jobs, graphs=graphs),
     ):
-        found = strongest_bound(instance, Objective.MAKESPAN, preemptive=True, budget_s=0)
+        found = strongest_bound(instance, objective=Objective.MAKESPAN, preemptive=True, budget_s=0)
         assert found.kind == "priced-span-of-nodes"
         assert found.value_s == pytest.approx(12, rel=1e-5)
         # A ring within a node takes a billionth of a second, which is rounded up to a tick.
