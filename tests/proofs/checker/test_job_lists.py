@@ -44,7 +44,8 @@ def markets(draw):
     if not grid:
         return [], []
     cells = len(grid) - 1
-    return grid, draw(st.lists(st.integers(0, 2**19), min_size=cells, max_size=cells))
+    price = st.sampled_from([0, 2**18, 2**19 + 1, 2**22])
+    return grid, draw(st.lists(price, min_size=cells, max_size=cells))
 
 
 def asked(jobs, value, goal="completion", market=((), ()), start=0):
@@ -157,6 +158,17 @@ def test_prices_are_those_of_the_cells_tick_by_tick(jobs, market, now):
     area = 1 + 2 * 4 + sum(g * n for g, n in zip(jobs.gang, jobs.length, strict=True))
     ends = [max(now, r) + n for r, n in zip(jobs.release, jobs.length, strict=True)]
     assert last.at_least(state, left) == max(7, now + -(-area // jobs.gpus), *ends)
+
+
+def test_a_job_may_best_end_where_prices_rise_again():
+    jobs = FewJobs([0], [3], [1], [Fraction(1)], 1)
+    ten = 10 * PRICE_UNIT
+    given_prices = [0, 4, 6, 20], [ten, 0, ten]
+    found = ListSchedules(*asked(jobs, Fraction(0), market=given_prices))
+    # From 3 to 6, of which the last two cost nothing; later the same at a later end, or at no price.
+    assert [found.cheapest(0, now) for now in (0, 3, 4, 5, 18)] == [
+        cost * PRICE_UNIT for cost in (6 + 10, 6 + 10, 7 + 10, 23, 23)
+    ]
 
 
 def test_a_beginning_allows_what_another_allows_if_it_is_no_worse_in_anything():
