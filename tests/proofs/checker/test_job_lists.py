@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise
 from math import lcm
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,6 +122,47 @@ def test_two_programs_find_the_same_of_more_jobs(jobs, market):
     assert lists_cost(jobs, found.ticks, market=market) == found.ticks
     with pytest.raises(Rejected, match="a list of jobs costs less"):
         lists_cost(jobs, found.ticks + Fraction(1, 2**30), market=market)
+
+
+def eight(seed):
+    """Jobs of which many run side by side, and prices that fall as those do at which GPUs are let."""
+    draw = np.random.default_rng(seed)
+    columns = (draw.integers(low, high, 8).tolist() for low, high in ((0, 12), (1, 9), (1, 5)))
+    weight = [Fraction(each) for each in draw.integers(1, 4, 8).tolist()]
+    grid = list(range(0, 33, 4))
+    return FewJobs(*columns, weight, 6), (grid, [2**17 * max(5 - k, 0) for k in range(8)])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_two_programs_find_the_same_of_eight_jobs(seed):
+    jobs, market = eight(seed)
+    plain, priced = (cheapest_list(relaxed(jobs), prices=p) for p in (None, prices_of(market)))
+    last = cheapest_list(relaxed(jobs), span=True)
+    assert plain.ticks == priced.ticks == jobs.total(list(priced.starts))
+    assert last.ticks == jobs.last(list(last.starts))
+    cases = (plain, "completion", ((), ())), (plain, "completion", market)
+    for found, goal, prices in (*cases, (last, "makespan", ((), ()))):
+        assert lists_cost(jobs, found.ticks, goal, prices) == found.ticks
+        with pytest.raises(Rejected, match="a list of jobs costs less"):
+            lists_cost(jobs, found.ticks + 1, goal, prices)
+
+
+def test_prices_spare_the_search_most_lists():
+    looked_at = [0, 0]
+    for seed in range(10):
+        jobs, market = eight(seed)
+        for k, prices in enumerate((None, prices_of(market))):
+            looked_at[k] += cheapest_list(relaxed(jobs), prices=prices).looked_at
+    assert looked_at[1] < 0.75 * looked_at[0]
+
+
+def test_the_search_ends_when_it_is_told_to():
+    jobs, _ = eight(1)
+    for options in ({"most": 3}, {"until": 0.0}):
+        found = cheapest_list(relaxed(jobs), **options)
+        assert found.starts is None
+        assert found.looked_at == options.get("most", 0)
+        assert 0 <= found.ticks <= cheapest_list(relaxed(jobs)).ticks
 
 
 @settings(max_examples=100, deadline=None)
