@@ -16,7 +16,7 @@ from shadowprice.proofs.checker import Rejected, lists
 from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.proofs.checker.form import PRICE_UNIT
 from shadowprice.proofs.checker.instance import GivenInstance
-from shadowprice.proofs.checker.limits import Effort
+from shadowprice.proofs.checker.limits import MOST_STEPS, Effort
 from shadowprice.proofs.checker.lists import ListSchedules, ListState, bound_lists
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.list_optimum import cheapest_list
@@ -154,6 +154,26 @@ def test_prices_spare_the_search_most_lists():
         for k, prices in enumerate((None, prices_of(market))):
             looked_at[k] += cheapest_list(relaxed(jobs), prices=prices).looked_at
     assert looked_at[1] < 0.75 * looked_at[0]
+
+
+def test_few_lists_are_looked_at():
+    """What is left out is left out: numbers are those at hand, and may be less."""
+    steps = looked_at = 0
+    for seed in range(10):
+        jobs, market = eight(seed)
+        for found, goal in (
+            (cheapest_list(relaxed(jobs)), "completion"),
+            (cheapest_list(relaxed(jobs), span=True), "makespan"),
+        ):
+            looked_at += found.looked_at
+            prices = market if goal == "completion" else ((), ())
+            one = ListSchedules(*asked(jobs, found.ticks, goal, prices))
+            assert one.nothing_less()
+            steps += MOST_STEPS - one.effort.left
+    assert 49_900 < steps <= 50_009
+    assert looked_at <= 1_867
+    same = FewJobs([0] * 12, [3] * 12, [2] * 12, [Fraction(1)] * 12, 5)
+    assert cheapest_list(relaxed(same)).looked_at == 12
 
 
 def test_the_search_ends_when_it_is_told_to():
