@@ -191,6 +191,7 @@ def test_no_more_than_the_least_is_proven(text):
         ("bound", {"least": "2/4"}, "in lowest terms"),
         ("bound", {"grid": [3, 2], "prices": [1]}, "does not increase"),
         ("bound", {"grid": [3]}, None),
+        ("bound", {"grid": [2, 3]}, "the grid does not increase"),
         ("bound", {"prices": [1]}, "the grid does not increase"),
         ("bound", {"grid": [2, 3], "prices": [-1]}, "price is -1"),
         ("bound", {"unit": 1}, "has fields"),

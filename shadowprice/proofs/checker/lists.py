@@ -69,10 +69,9 @@ class ListSchedules:
         """Jobs that need not start after this one: they are like it, came before and are worth as much."""
         mine = self.arrival[j], -self.weight[j], j
         for i in range(len(self.gang)):
-            if i != j and (self.gang[i], self.length[i]) == (self.gang[j], self.length[j]):
+            if (self.gang[i], self.length[i]) == (self.gang[j], self.length[j]):
                 theirs = self.arrival[i], -self.weight[i], i
-                no_later = theirs[0] <= mine[0] and theirs[1] <= mine[1]
-                if no_later and theirs < mine:
+                if theirs < mine and theirs[1] <= mine[1]:
                     yield i
 
     def nothing_less(self) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise
 from math import lcm
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from shadowprice.proofs.checker import Rejected, lists
 from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.proofs.checker.form import PRICE_UNIT
 from shadowprice.proofs.checker.instance import GivenInstance
-from shadowprice.proofs.checker.limits import Effort
+from shadowprice.proofs.checker.limits import MOST_STEPS, Effort
 from shadowprice.proofs.checker.lists import ListSchedules, ListState, bound_lists
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.list_optimum import cheapest_list
@@ -44,7 +45,8 @@ def markets(draw):
     if not grid:
         return [], []
     cells = len(grid) - 1
-    return grid, draw(st.lists(st.integers(0, 2**19), min_size=cells, max_size=cells))
+    price = st.sampled_from([0, 2**18, 2**19 + 1, 2**22])
+    return grid, draw(st.lists(price, min_size=cells, max_size=cells))
 
 
 def asked(jobs, value, goal="completion", market=((), ()), start=0):
@@ -119,6 +121,67 @@ def test_two_programs_find_the_same_of_more_jobs(jobs, market):
         lists_cost(jobs, found.ticks + Fraction(1, 2**30), market=market)
 
 
+def eight(seed):
+    """Jobs of which many run side by side, and prices that fall as those do at which GPUs are let."""
+    draw = np.random.default_rng(seed)
+    columns = (draw.integers(low, high, 8).tolist() for low, high in ((0, 12), (1, 9), (1, 5)))
+    weight = [Fraction(each) for each in draw.integers(1, 4, 8).tolist()]
+    grid = list(range(0, 33, 4))
+    return FewJobs(*columns, weight, 6), (grid, [2**17 * max(5 - k, 0) for k in range(8)])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_two_programs_find_the_same_of_eight_jobs(seed):
+    jobs, market = eight(seed)
+    plain, priced = (cheapest_list(relaxed(jobs), prices=p) for p in (None, prices_of(market)))
+    last = cheapest_list(relaxed(jobs), span=True)
+    assert plain.ticks == priced.ticks == jobs.total(list(priced.starts))
+    assert last.ticks == jobs.last(list(last.starts))
+    cases = (plain, "completion", ((), ())), (plain, "completion", market)
+    for found, goal, prices in (*cases, (last, "makespan", ((), ()))):
+        assert lists_cost(jobs, found.ticks, goal, prices) == found.ticks
+        with pytest.raises(Rejected, match="a list of jobs costs less"):
+            lists_cost(jobs, found.ticks + 1, goal, prices)
+
+
+def test_prices_spare_the_search_most_lists():
+    looked_at = [0, 0]
+    for seed in range(10):
+        jobs, market = eight(seed)
+        for k, prices in enumerate((None, prices_of(market))):
+            looked_at[k] += cheapest_list(relaxed(jobs), prices=prices).looked_at
+    assert looked_at[1] < 0.75 * looked_at[0]
+
+
+def test_few_lists_are_looked_at():
+    """What is left out is left out: numbers are those at hand, and may be less."""
+    steps = looked_at = 0
+    for seed in range(10):
+        jobs, market = eight(seed)
+        for found, goal in (
+            (cheapest_list(relaxed(jobs)), "completion"),
+            (cheapest_list(relaxed(jobs), span=True), "makespan"),
+        ):
+            looked_at += found.looked_at
+            prices = market if goal == "completion" else ((), ())
+            one = ListSchedules(*asked(jobs, found.ticks, goal, prices))
+            assert one.nothing_less()
+            steps += MOST_STEPS - one.effort.left
+    assert 49_900 < steps <= 50_009
+    assert looked_at <= 1_867
+    same = FewJobs([0] * 12, [3] * 12, [2] * 12, [Fraction(1)] * 12, 5)
+    assert cheapest_list(relaxed(same)).looked_at == 12
+
+
+def test_the_search_ends_when_it_is_told_to():
+    jobs, _ = eight(1)
+    for options in ({"most": 3}, {"until": 0.0}):
+        found = cheapest_list(relaxed(jobs), **options)
+        assert found.starts is None
+        assert found.looked_at == options.get("most", 0)
+        assert 0 <= found.ticks <= cheapest_list(relaxed(jobs)).ticks
+
+
 @settings(max_examples=100, deadline=None)
 @given(few_jobs(), markets(), st.integers(0, 20))
 def test_prices_are_those_of_the_cells_tick_by_tick(jobs, market, now):
@@ -154,6 +217,17 @@ def test_prices_are_those_of_the_cells_tick_by_tick(jobs, market, now):
     area = 1 + 2 * 4 + sum(g * n for g, n in zip(jobs.gang, jobs.length, strict=True))
     ends = [max(now, r) + n for r, n in zip(jobs.release, jobs.length, strict=True)]
     assert last.at_least(state, left) == max(7, now + -(-area // jobs.gpus), *ends)
+
+
+def test_a_job_may_best_end_where_prices_rise_again():
+    jobs = FewJobs([0], [3], [1], [Fraction(1)], 1)
+    ten = 10 * PRICE_UNIT
+    given_prices = [0, 4, 6, 20], [ten, 0, ten]
+    found = ListSchedules(*asked(jobs, Fraction(0), market=given_prices))
+    # From 3 to 6, of which the last two cost nothing; later the same at a later end, or at no price.
+    assert [found.cheapest(0, now) for now in (0, 3, 4, 5, 18)] == [
+        cost * PRICE_UNIT for cost in (6 + 10, 6 + 10, 7 + 10, 23, 23)
+    ]
 
 
 def test_a_beginning_allows_what_another_allows_if_it_is_no_worse_in_anything():

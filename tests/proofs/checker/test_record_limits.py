@@ -472,6 +472,8 @@ EFFORT = {
     "nodes": {"nodes": 2 * 2, "entries": 2 + 8 * 1 * (2 + 1)},
     "powers": {"speeds of jobs": 3 * 2, "speed-up-power": 2 * 96 + 1},
     "windows": {"completion-windows": 2 * 2 * 2},
+    # One job and two ends of cells, each for starts and ends; the job after nobody.
+    "lists": {"list-schedules": 1 * (1 + 8 * 2) + 1 * (1 + 0 + 1)},
     "utility": {"prices of types": 2, "prices of rounds": 2 * 2, "entries": 2},
     "copies": {"speeds of jobs": 2},
     "growth, profiles and spreading": {"speeds of jobs": 2 * 2},
