@@ -56,7 +56,7 @@ def main() -> None:
         bound_s = float(Fraction(claim["bound"]) / TICKS_PER_S)
         said = "optimum" if best else "bound"
         times = "writing {:.2f} CPU s, check {:.2f} CPU s".format(*spent[-1])
-        print(f"{number:2d} {said} {bound_s:8.2f} s by {made.bound}: {times}", flush=True)
+        print(f"{number:2d} {said} {bound_s:8.2f} s by {made.bound_kind}: {times}", flush=True)
     most = np.max(spent, axis=0).tolist()
     print(f"{optimal} of {given.instances} are certified optima of {given.objective}")
     print(f"at most: writing {most[0]:.2f} CPU s, check {most[1]:.2f} CPU s")

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.figures import (
     Cause,
     Estimate,
@@ -143,7 +143,9 @@ def least(point: Point) -> Row:
     single = point.trace == "single"
     jobs = window_jobs(point, single_gpu=single)
     instance = sp.Instance(sp.Cluster.parse(servers(point.gpus_per_type)), jobs)
-    bound = certified_bounds(instance, (Objective.FLOW,), Effort.of_size(COLUMNS))[Objective.FLOW]
+    bound = certified_bounds(instance, (Objective.FLOW,), BoundEffort.of_size(COLUMNS))[
+        Objective.FLOW
+    ]
     ticks = bound.ticks / len(jobs)
     return {
         "trace": point.trace,

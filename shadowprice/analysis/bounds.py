@@ -12,9 +12,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from shadowprice.analysis.certificates.cascade import KNOWS as CERTIFIED_KNOWS
-from shadowprice.analysis.certificates.cascade import Asked, Evaluated, expect_end
+from shadowprice.analysis.certificates.cascade import Asked, CheckedBound, expect_end
 from shadowprice.analysis.certificates.demands import CONSOLIDATED
-from shadowprice.analysis.certificates.effort import Effort, Timer
+from shadowprice.analysis.certificates.effort import BoundEffort, Timer
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.optimum import counted_rows
@@ -43,7 +43,7 @@ _METHODS: dict[Method, float] = {"cp-sat": 0.3, "milp": 0.6}
 def bounds_of(
     instance: Instance,
     objective: Objective | str,
-    effort: Effort,
+    effort: BoundEffort,
     *,
     preemptive: bool = True,
     consolidated: bool = False,
@@ -53,7 +53,7 @@ def bounds_of(
 
     Parameters
     ----------
-    effort : Effort
+    effort : BoundEffort
         For prices and searches.
     preemptive : bool
         Whether they must hold for schedules that preempt; else solvers say what is possible to others, too.
@@ -77,7 +77,7 @@ def bounds_of(
     asked = Asked.of(instance, consolidated=consolidated, preemptive=every.preemptive)
     solvers = not preemptive and not effort.repeatable and _described(instance)
     timer = effort.begin()
-    mine = Effort(effort.seconds * (1 - _SHARE_OF_SOLVERS)) if solvers else effort
+    mine = BoundEffort(effort.seconds * (1 - _SHARE_OF_SOLVERS)) if solvers else effort
     found = asked.found(goal, mine, enough)
     best = asked.evaluated(found, goal)
     if solvers and not best.found.optimal and (enough is None or best.ticks < enough):
@@ -101,7 +101,7 @@ def _described(instance: Instance) -> bool:
     return few and describes(replace(instance, failures=None))
 
 
-def _certified(asked: Asked, every: ScheduleClass, best: Evaluated) -> Bound:
+def _certified(asked: Asked, every: ScheduleClass, best: CheckedBound) -> Bound:
     found = best.found
     return Bound(
         best.ticks,
@@ -170,7 +170,7 @@ def strongest_bound(
     found = bounds_of(
         Given.of(jobs, cluster).as_instance(),
         objective,
-        Effort(budget_s),
+        BoundEffort(budget_s),
         preemptive=preemptive,
         consolidated=consolidated,
     )
@@ -178,7 +178,7 @@ def strongest_bound(
 
 
 def certified_bounds(
-    instance: Instance, objectives: Iterable[Objective], effort: Effort
+    instance: Instance, objectives: Iterable[Objective], effort: BoundEffort
 ) -> dict[Objective, Bound]:
     """The certified bound of preemptive schedules in several objectives, of which each has the effort.
 
@@ -205,7 +205,7 @@ def certified_bounds(
 
 
 def _by_solvers(instance: Instance, goal: Objective, timer: Timer) -> Iterator[Bound]:
-    """What offline solvers say of schedules without preemption; one that fails is left out."""
+    """Optima of schedules without preemption, by the word of solvers; one that fails is left out."""
     left_aside = "its optimum is none of schedules, and is left aside as a bound"
     # Nodes that fail only restrict: an optimum without them is a bound with them.
     sound = replace(instance, failures=None)

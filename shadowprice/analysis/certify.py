@@ -27,7 +27,7 @@ from shadowprice.analysis.certificates.certificate_file import (
 )
 from shadowprice.analysis.certificates.counted import to_the_end
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
@@ -196,7 +196,7 @@ def _write(
         search = bounds_of(
             instance,
             goal,
-            Effort(budget_s),
+            BoundEffort(budget_s),
             preemptive=preemptive,
             consolidated=_consolidated(outcome),
             enough=cost,

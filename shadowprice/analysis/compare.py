@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.bounds import bounds_of, certified_and_found
 from shadowprice.analysis.certificates.certificate_file import bounded_digest
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
@@ -399,7 +399,7 @@ def _bounded(
         search = bounds_of(
             first.instance,
             goal,
-            Effort(budget_s / len(groups)),
+            BoundEffort(budget_s / len(groups)),
             preemptive=preemptive,
             consolidated=consolidated,
             enough=min(costs.values()),

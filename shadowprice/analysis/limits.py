@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most, counted, told_cost
@@ -168,7 +168,7 @@ def limit(
     rows = _rows(outcome, jobs)
     cost = _COSTS[what](outcome, rows)
     goal, given = _relaxed(outcome.instance, what, rows)
-    bound = certified_bounds(given, (goal,), Effort.of_size(columns))[goal]
+    bound = certified_bounds(given, (goal,), BoundEffort.of_size(columns))[goal]
     ticks = bound.ticks / (len(rows) if what is Measure.MEAN_JCT else 1)
     if cost < ticks:
         raise VerificationError(

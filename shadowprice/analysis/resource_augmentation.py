@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from shadowprice.analysis.bounds import bounds_of, certified_and_found
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.compare import by_name
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.settle import settle
@@ -168,7 +168,7 @@ def speed_curve(
     faster = {Fraction(speed): at_speed(workload, speed) for speed in speeds}
     given = by_name(policies)
     instance = Instance(Cluster.parse(cluster) if isinstance(cluster, str) else cluster, workload)
-    bound, _ = certified_and_found(bounds_of(instance, goal, Effort(budget_s)))
+    bound, _ = certified_and_found(bounds_of(instance, goal, BoundEffort(budget_s)))
     rows = []
     for name, policy in given.items():
         for speed, jobs in faster.items():

@@ -78,7 +78,8 @@ def test_certify_prints_how_bounds_converged_and_that_one_is_trivial(tmp_path: P
     crowded = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=[2, 1, 2], work=[9, 1, 30])
     save(sp.simulate(crowded, "1x4", "srtf"), tmp_path / "run")
     said = CliRunner().invoke(
-        app, ["certify", str(tmp_path / "run"), "-o", str(tmp_path / "c"), "--budget", "0"]
+        app,
+        ["certify", str(tmp_path / "run"), "-o", str(tmp_path / "c"), "--budget", "0", "--verbose"],
     )
     assert said.exit_code == 0, said.output
     assert "(flow, certified by" in said.stdout.replace("\n", " ")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.metrics import end_s
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -37,7 +37,7 @@ def test_no_bound_is_above_a_schedule_of_its_class(kind: str, examples: int) -> 
         used = ScheduleClass.used(instance, schedule)
         cost = exact_cost(instance, goal, end_s(instance, schedule))
         found = bounds_of(
-            instance, goal, Effort(budget_s), preemptive=preemptive, consolidated=consolidated
+            instance, goal, BoundEffort(budget_s), preemptive=preemptive, consolidated=consolidated
         )
         for bound in found:
             assert not bound.holds_for.contains(used) or bound.ticks <= cost, bound

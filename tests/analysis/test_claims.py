@@ -26,7 +26,7 @@ import shadowprice as sp
 from shadowprice.analysis import bounds as every_bound
 from shadowprice.analysis.bounds import bounds_of, certified_and_found, strongest_bound
 from shadowprice.analysis.certificates import cascade, effort, windows
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.guarantees.asrpt import Guarantee
 from shadowprice.analysis.guarantees.lookup import (
@@ -182,7 +182,7 @@ def below(instance: sp.Instance, known: Given, *, budget_s: float = 0.3) -> None
     """No bound of the instance is above the cost of the best schedule that was searched out."""
     for goal in sp.Objective:
         least = least_cost(known, goal) * TICKS_PER_S
-        for bound in bounds_of(instance, goal, Effort(budget_s)):
+        for bound in bounds_of(instance, goal, BoundEffort(budget_s)):
             assert bound.ticks <= least + grid_slack(instance.workload), (goal, bound.kind)
             assert bound.holds_for == ScheduleClass.allowed(instance, preemptive=True)
 
@@ -340,7 +340,7 @@ def test_rounds_break_the_factor_and_it_is_not_printed(
     app([*words, "--round", "1000"], standalone_mode=False)
     printed = capsys.readouterr().out
     assert "1001x" in printed
-    assert "the offline optimum of preemptive schedules is at least 3 s" in printed
+    assert "the offline optimum of non-preemptive schedules is at least 3 s" in printed
     assert (
         "asrpt: ASRPT-sharper says nothing here: decisions are made every 1000 s, the theorem is about "
         "decisions at events" in printed
@@ -558,6 +558,7 @@ def test_a_solver_s_optimum_is_shown_if_its_schedule_is_verified(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told_by_a_solver(monkeypatch)
+    without_prices_of_gangs(monkeypatch)
     row = sp.compare(PAIR, "1x2", ["easy"], budget_s=1).rows[0]
     # The solver does not certify: what was evaluated does.
     assert row.found is not None
@@ -589,8 +590,9 @@ def test_an_optimum_that_is_confirmed_is_not_asked_for_again(
         told = an_optimum(instance, standing=standing, certified=proven, certified_lower_s=exact_s)
         return replace(told, method=method, certified_by="time-indexed-lp")
 
+    without_prices_of_gangs(monkeypatch)
     monkeypatch.setattr(every_bound, "optimum", answer)
-    bounds = list(bounds_of(instance, COMPLETION, Effort(2), preemptive=False))
+    bounds = list(bounds_of(instance, COMPLETION, BoundEffort(2), preemptive=False))
     assert methods == asked
     kinds = [bound.kind for bound in bounds]
     # The word is never what is certified.
@@ -601,7 +603,7 @@ def test_an_optimum_that_is_confirmed_is_not_asked_for_again(
 
 def without_prices_of_gangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out all bounds that a few wide jobs attain without any solver."""
-    for search in ("_interval_prices", "_plans", "window_bounds"):
+    for search in ("_interval_prices", "_plans", "window_bounds", "non_preemptive_bounds"):
         monkeypatch.setattr(cascade, search, lambda *words: iter(()))
     monkeypatch.setattr(cascade, "wide_gang_ticks", lambda jobs: Fraction(0))
     monkeypatch.setattr(cascade, "written_modes", lambda *words, **more: iter(()))
@@ -1046,9 +1048,7 @@ def test_what_was_found_and_not_certified_is_shown_beside_what_is(
     assert isinstance(shown, dict)
     assert (shown["ratio"], shown["certified"]) == (1.0, False)
     (row,) = sp.compare(wide, "1x3", ["fifo"], budget_s=1).rows
-    assert row.sentence().endswith(
-        "; 2.143x for non-preemptive schedules by cp-sat, found, not certified)"
-    )
+    assert row.sentence().endswith("; 2.143x by cp-sat, found, not certified)")
 
 
 def test_among_equal_bounds_a_certified_one_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1100,7 +1100,7 @@ def test_bounds_of_large_weights_are_as_sharp_as_of_small_ones(
         small, large = (
             {
                 bound.kind: bound
-                for bound in bounds_of(sp.Instance(cluster, each), COMPLETION, Effort(1))
+                for bound in bounds_of(sp.Instance(cluster, each), COMPLETION, BoundEffort(1))
             }
             for each in (jobs, heavy)
         )

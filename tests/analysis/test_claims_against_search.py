@@ -19,7 +19,7 @@ import pytest
 import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of as every_bound
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import Comparison, compare
 from shadowprice.analysis.guarantees.lookup import described, guarantee, known_bound
@@ -97,10 +97,10 @@ def bounds_of(world: World, budget_s: float) -> Iterator[tuple[Objective, Bound]
             continue
         for preemptive in (True, False):
             for bound in every_bound(
-                instance, goal, Effort(budget_s), preemptive=preemptive, consolidated=True
+                instance, goal, BoundEffort(budget_s), preemptive=preemptive, consolidated=True
             ):
                 yield goal, bound
-        yield from certified_bounds(instance, (goal,), Effort.of_size(400)).items()
+        yield from certified_bounds(instance, (goal,), BoundEffort.of_size(400)).items()
 
 
 @each_set

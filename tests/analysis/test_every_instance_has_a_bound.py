@@ -11,7 +11,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.bounds import KNOWS, bounds_of, certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import KNOWS as CERTIFIED
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.optimum import exact_cost
@@ -52,7 +52,7 @@ def certified(instance: Instance, goal: Objective) -> Fraction:
         each.ticks
         for each in (
             sp.strongest_bound(instance, objective=goal, preemptive=True, budget_s=0.0),
-            certified_bounds(instance, (goal,), Effort.of_size(0))[goal],
+            certified_bounds(instance, (goal,), BoundEffort.of_size(0))[goal],
         )
         if each.certified
     }
@@ -65,11 +65,11 @@ def expect_bounded(instance: Instance) -> None:
     for goal in GOALS:
         if instance.stopped_s is not None and goal is Objective.MAKESPAN:
             with pytest.raises(InputError, match=NO_SPAN):
-                list(bounds_of(instance, goal, Effort(0.0)))
+                list(bounds_of(instance, goal, BoundEffort(0.0)))
         else:
             assert certified(instance, goal) >= 0
             best = max(
-                bounds_of(instance, goal, Effort(0.0)),
+                bounds_of(instance, goal, BoundEffort(0.0)),
                 key=lambda bound: (bound.ticks, bound.certified),
             )
             assert best.certified
@@ -97,7 +97,7 @@ def test_what_is_bounded_is_what_is_certified(feature: Feature) -> None:
         claim = checker.check(found.text)
         mine = max(each.ticks for each in found.history.found)
         if pairs or feature is not Feature.SHARING:  # Else its class is smaller.
-            bound = max(each.ticks for each in bounds_of(outcome.instance, goal, Effort(0.0)))
+            bound = max(each.ticks for each in bounds_of(outcome.instance, goal, BoundEffort(0.0)))
             assert bound >= mine >= Fraction(claim["bound"])
         assert exact_cost(outcome.instance, goal, outcome.end_s) == Fraction(claim["cost"])
 
@@ -118,7 +118,7 @@ def test_no_checked_bound_exceeds_a_schedule(features: tuple[str, ...]) -> None:
     for world in worlds(features, 2):
         found, instance = Found(world), instance_of(world)
         for goal in goals_of(world):
-            for bound in bounds_of(instance, goal, Effort(0.02)):
+            for bound in bounds_of(instance, goal, BoundEffort(0.02)):
                 found.refutes(bound.ticks, bound.holds_for, goal, bound.kind)
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis import availability
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.certify_utility import certify_utility
 from shadowprice.analysis.guarantees.lookup import (
@@ -79,7 +79,7 @@ def test_bounds_are_below_the_best_that_faults_allow(
     instance = instance_of(sorted(jobs), [1] * nodes, spans)
     best_s = least_total_completion_s(instance)
     goal = Objective.COMPLETION
-    largest = certified_bounds(instance, [goal], Effort.of_size(500))[goal]
+    largest = certified_bounds(instance, [goal], BoundEffort.of_size(500))[goal]
     for bound in (*simple_bounds(instance, goal), largest):
         assert not bound.certified or bound.ticks <= best_s * TICKS_PER_S
     for name in ("fifo", "srtf", "las2d"):

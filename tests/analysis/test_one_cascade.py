@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of, certified_and_found, certified_bounds
 from shadowprice.analysis.certificates import cascade
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import KNOWS, certify
 from shadowprice.analysis.compare import _bounded
 from shadowprice.cli import app
@@ -84,14 +84,14 @@ def test_a_comparison_prints_what_a_certificate_says_and_the_checker_accepts(see
                 assert Fraction(str(said["ratio"])) == written.factor == row.factor
             if not budget_s:
                 assert certify(run, goal, budget_s=0.0).text == written.text
-                assert certified_bounds(instance, (goal,), Effort(0.0))[goal] == row.proven_by
+                assert certified_bounds(instance, (goal,), BoundEffort(0.0))[goal] == row.proven_by
 
 
 def test_what_is_certified_is_the_checkers_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that says too much of its multipliers is not believed; nor is one that says too little."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 1, 2], gpus=[1, 2, 1], work=[4, 3, 2])
     instance = Instance(sp.Cluster.parse("1x2"), jobs)
-    (fair, _) = certified_and_found(bounds_of(instance, "flow", Effort(0.0)))
+    (fair, _) = certified_and_found(bounds_of(instance, "flow", BoundEffort(0.0)))
     plain = cascade._plain_bounds
 
     for factor in (Fraction(1, 3), Fraction(7)):
@@ -101,7 +101,7 @@ def test_what_is_certified_is_the_checkers_word(monkeypatch: pytest.MonkeyPatch)
                 yield type(each)(each.record, each.ticks * factor)
 
         monkeypatch.setattr(cascade, "_plain_bounds", wrong)
-        found = list(bounds_of(instance, "flow", Effort(0.0)))
+        found = list(bounds_of(instance, "flow", BoundEffort(0.0)))
         (bound, _) = certified_and_found(found)
         assert bound.ticks <= fair.ticks
         assert sum(each.certified for each in found) == 1
@@ -119,7 +119,7 @@ def certified_again(instance: Instance, bound: Bound) -> list[Bound]:
 def test_a_bound_that_says_more_than_its_record_is_refused() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=1, work=[4, 3, 2])
     run = sp.simulate(jobs, "1x1", "fifo")
-    (bound, _) = certified_and_found(bounds_of(run.instance, "flow", Effort(0.0)))
+    (bound, _) = certified_and_found(bounds_of(run.instance, "flow", BoundEffort(0.0)))
     more = Bound(
         bound.ticks + Fraction(1, 2**20),
         bound.kind,
@@ -188,12 +188,12 @@ def test_a_fixed_effort_finds_the_same_on_every_run() -> None:
         work=rng.integers(1, 30, 40),
     )
     instance = Instance(sp.Cluster.parse("2x4"), jobs)
-    effort = Effort.of_size(4_000)
+    effort = BoundEffort.of_size(4_000)
     one, other = (list(bounds_of(instance, "flow", effort)) for _ in range(2))
     assert [(each.ticks, each.kind, each.record) for each in one] == [
         (each.ticks, each.kind, each.record) for each in other
     ]
     assert "interval-lp" in {each.kind for each in one}
-    least = max(each.ticks for each in bounds_of(instance, "flow", Effort(0.0)))
+    least = max(each.ticks for each in bounds_of(instance, "flow", BoundEffort(0.0)))
     assert least <= max(each.ticks for each in one)
     assert least / TICKS_PER_S > 0

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.ratio_study.ratios import FAMILIES, RatioStudy, ratio_table
 from shadowprice.analysis.ratio_study.report import interval, plot_study, summary
 from shadowprice.errors import InputError
@@ -89,7 +89,7 @@ def test_families_are_drawn_by_seed(name: str) -> None:
     assert len(one.workload) == 15
     assert one.workload == again.workload != other.workload
     assert FAMILIES[name].mixed == (not one.equal_speeds)
-    both = [certified_bounds(i, (Objective.FLOW,), Effort.of_size(2000)) for i in (one, again)]
+    both = [certified_bounds(i, (Objective.FLOW,), BoundEffort.of_size(2000)) for i in (one, again)]
     assert both[0] == both[1]
     assert both[0][Objective.FLOW].certified
 

@@ -15,7 +15,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of, certified_bounds, strongest_bound
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.outcome import Outcome
@@ -143,7 +143,7 @@ def test_a_schedule_of_pairs_is_not_better_than_the_printed_factor() -> None:
     assert (row.cost, row.bound) == (200.0, pytest.approx(10.0, rel=1e-5))
     assert row.bound <= 10
     assert row.factor >= 20
-    assert row.holds_for == ScheduleClass(preemptive=True, sharing=True)
+    assert row.holds_for == ScheduleClass(preemptive=False, sharing=True)
 
 
 @pytest.mark.parametrize("types", [("v100", "k80"), ("k80", "v100")])
@@ -217,16 +217,16 @@ def test_jobs_of_a_kind_count_by_the_slowest_of_them() -> None:
     assert gain.kappa == largest_gain(jobs) == 2
     # One after the other 8 s; the slower two together and then the fast one 6 s.
     assert best_costs(jobs, 0, 6)[sp.Objective.MAKESPAN] == 6 * TICKS_PER_S
-    for bound in bounds_of(instance_of(jobs), "makespan", Effort(0)):
+    for bound in bounds_of(instance_of(jobs), "makespan", BoundEffort(0)):
         assert bound.ticks <= 6 * TICKS_PER_S, bound.kind
 
 
 def _nothing_beats(jobs: PlainJobs, seed: int, budget_s: float) -> None:
     instance, least = instance_of(jobs), best_costs(jobs, seed, 8)
     for goal in sp.Objective:
-        every = list(bounds_of(instance, goal, Effort(budget_s)))
+        every = list(bounds_of(instance, goal, BoundEffort(budget_s)))
         every.append(strongest_bound(instance, objective=goal, preemptive=False, budget_s=budget_s))
-        every.append(certified_bounds(instance, (goal,), Effort.of_size(200))[goal])
+        every.append(certified_bounds(instance, (goal,), BoundEffort.of_size(200))[goal])
         for bound in every:
             assert bound.ticks <= least[goal], (seed, str(goal), bound.kind)
 

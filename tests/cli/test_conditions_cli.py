@@ -9,7 +9,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.semantics import Semantics
@@ -141,7 +141,7 @@ def test_bounds_are_of_the_conditions_a_policy_had():
     alone = {
         name: next(
             bound.value_s
-            for bound in bounds_of(run.instance, "completion", Effort(0.0))
+            for bound in bounds_of(run.instance, "completion", BoundEffort(0.0))
             if bound.kind == "job"
         )
         for name, run in found.outcomes.items()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.demands import ClassDemands
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.modes import (
     interval_bounds,
     steady_bounds,
@@ -161,7 +161,7 @@ def test_two_programs_value_prices_alike(instance):
     jobs = built((found, work), modes)
     alike(jobs, modes)
     tried = [*steady_bounds(modes, Objective.COMPLETION), *steady_bounds(modes, Objective.MAKESPAN)]
-    tried += interval_bounds(modes, Effort(0.05).begin())
+    tried += interval_bounds(modes, BoundEffort(0.05).begin())
     assert len(tried) > 1
     for each in tried:
         found.header["objective"] = "makespan" if each.kind == "priced-span" else "completion"
@@ -378,7 +378,7 @@ def test_no_change_of_a_bound_proves_more_than_the_least_cost(data):
             mine.header["objective"] = str(goal)
             for each in (
                 *steady_bounds(modes, goal),
-                *interval_bounds(modes, Effort(0.02).begin()),
+                *interval_bounds(modes, BoundEffort(0.02).begin()),
             ):
                 record = {key: v for key, v in each.record.items() if key != "kind"}
                 bound = json.loads(json.dumps(record))

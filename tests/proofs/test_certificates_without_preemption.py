@@ -53,17 +53,17 @@ GOALS = ("flow", "completion", "makespan")
 def test_the_optimum_of_ten_jobs_is_certified_at_once(goal):
     outcome = ten(3)
     found = certify(outcome, goal, budget_s=0.0, preemptive=False)
-    assert (found.bound, found.of_class) == ("list-schedules", CLASS)
+    assert (found.bound_kind, found.of_class) == ("list-schedules", CLASS)
     claim = check(found.text)
     assert CLASS in sentences(claim)[0]
-    best = sp.optimum(outcome.instance, goal, method="cp-sat", budget_s=30.0)
+    best = sp.optimum(outcome.instance, objective=goal, method="cp-sat", budget_s=30.0)
     assert best.proven
     assert Fraction(claim["bound"]) == Fraction(best.upper_s) * 2**20
 
 
 def test_the_schedule_that_is_best_is_within_a_factor_of_one():
     outcome = ten(4, weight=np.random.default_rng(4).integers(1, 9, 10))
-    best = sp.optimum(outcome.instance, "flow", method="cp-sat", budget_s=30.0)
+    best = sp.optimum(outcome.instance, objective="flow", method="cp-sat", budget_s=30.0)
     shown = Outcome(outcome.instance, best.schedule, "cp-sat", {})
     found = certify(shown, "flow", preemptive=False)
     assert found.ratio == 1
@@ -110,7 +110,7 @@ def test_there_are_none_of_very_many_jobs():
     assert list(non_preemptive_bounds(outcome.instance, work, Objective.FLOW, 1.0)) == []
     found = certify(outcome, "flow", budget_s=0.0, preemptive=False)
     assert found.of_class == CLASS
-    assert found.bound != "list-schedules"
+    assert found.bound_kind != "list-schedules"
     check(found.text)
 
 
@@ -118,7 +118,7 @@ def test_jobs_that_lose_their_work_begin_once_as_well():
     jobs = sp.Workload.from_columns(arrival_s=[0, 1, 2], gpus=[1, 1, 1], work=[9, 5, 2])
     instance = Instance(Cluster.parse("1x1"), jobs, preemption=sp.Preemption.RESTART)
     found = certify(simulated(instance, "srtf"), "completion", budget_s=0.0)
-    assert found.bound == "list-schedules"
+    assert found.bound_kind == "list-schedules"
     assert found.of_class.endswith("jobs restart when preempted")
     # A second of nothing, then the second and the third; or the third after the second job's arrival.
     assert Fraction(check(found.text)["bound"]) == min(9 + 11 + 16, 6 + 8 + 17, 4 + 9 + 18) * 2**20

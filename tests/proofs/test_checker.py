@@ -23,7 +23,7 @@ import shadowprice as sp
 from shadowprice.analysis import certify as certify_module
 from shadowprice.analysis.bounds import bounds_of
 from shadowprice.analysis.certificates import cascade
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
@@ -93,7 +93,7 @@ def test_what_is_written_proves_its_claim(instance, name, objective, make):
     assert float(cost) == pytest.approx(objective.cost_s(instance.workload, made.end_s))
     # The package's own bounds, rounded down to floats, are the checker's.
     bound = Fraction(claim["bound"]) / TICKS_PER_S
-    others = {each.kind: each.value_s for each in bounds_of(instance, objective, Effort(0.0))}
+    others = {each.kind: each.value_s for each in bounds_of(instance, objective, BoundEffort(0.0))}
     for kind in ("job", "fluid", "mean-busy-time", "area"):
         if kind in others:
             assert others[kind] <= bound

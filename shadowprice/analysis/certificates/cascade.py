@@ -20,7 +20,7 @@ from shadowprice.analysis.certificates.counted import (
 )
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.demands import ClassDemands
-from shadowprice.analysis.certificates.effort import Effort, Timer
+from shadowprice.analysis.certificates.effort import BoundEffort, Timer
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.modes import (
     WrittenModes,
@@ -126,7 +126,9 @@ class Asked:
         """Constant that an objective subtracts from completions [ticks]."""
         return offset_ticks(self.demands.weight, self.demands.release, goal)
 
-    def found(self, goal: Objective, effort: Effort, enough: Fraction | None = None) -> list[Found]:
+    def found(
+        self, goal: Objective, effort: BoundEffort, enough: Fraction | None = None
+    ) -> list[Found]:
         """Bounds on completions, or on the last one, in the order in which they were found.
 
         Parameters
@@ -147,7 +149,7 @@ class Asked:
                 break
         return found
 
-    def _every(self, goal: Objective, effort: Effort) -> Iterator[Found]:
+    def _every(self, goal: Objective, effort: BoundEffort) -> Iterator[Found]:
         """Those of lists of jobs, which may be optimal, and then all others."""
         timer = effort.begin()
         lists_s = 0.0 if effort.repeatable else timer.left_s / 2
@@ -155,9 +157,9 @@ class Asked:
             yield found
             if found.optimal:
                 return  # All others bound the same schedules, or more.
-        yield from _bounds(self, goal, effort if effort.repeatable else Effort(timer.left_s))
+        yield from _bounds(self, goal, effort if effort.repeatable else BoundEffort(timer.left_s))
 
-    def evaluated(self, found: Sequence[Found], goal: Objective) -> Evaluated:
+    def evaluated(self, found: Sequence[Found], goal: Objective) -> CheckedBound:
         """Searches say what their multipliers are worth; the checker evaluates the best until one stays the best.
 
         Raises
@@ -179,13 +181,13 @@ class Asked:
                 continue
             if ticks >= value[best]:
                 least = max(ticks - self.offset(goal), Fraction(0))
-                return Evaluated(found[best], _written(least))
+                return CheckedBound(found[best], _written(least))
             value[best] = ticks
         raise refused or InputError(f"{self.demands.source}: has no certified bound")
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluated:
+class CheckedBound:
     """The best of some bounds, and its value in the objective [ticks], as the checker has it and a certificate can."""
 
     found: Found
@@ -215,7 +217,7 @@ _PLAIN: Record = {"kind": "bound", "grid": [], "prices": []}
 _LP: Record = {"kind": "bound", "bound": "interval-lp"}
 
 
-def _bounds(asked: Asked, goal: Objective, effort: Effort) -> Iterator[Found]:
+def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[Found]:
     """Bounds on completions, in ticks."""
     yield from _plain_bounds(asked, goal)
     demands = asked.demands

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.analysis.certificates.demands import ClassDemands
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.optimum import counted_rows
 from shadowprice.instances.failures.preemption import Preemption
@@ -75,14 +75,14 @@ def counted_instance(instance: Instance) -> Instance:
     )
 
 
-def stopped_bounds(demands: ClassDemands, stopped_s: float, effort: Effort) -> Iterator[Found]:
+def stopped_bounds(demands: ClassDemands, stopped_s: float, effort: BoundEffort) -> Iterator[Found]:
     """Bounds on completions, or on the time at which a run was stopped where that is earlier, in ticks.
 
     Parameters
     ----------
     demands : ClassDemands
         Of the jobs that arrived before.
-    effort : Effort
+    effort : BoundEffort
         Time for prices of plans; of a fixed size there are none.
     """
     until = int(to_ticks(np.array([stopped_s]))[0])

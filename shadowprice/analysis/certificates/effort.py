@@ -1,4 +1,4 @@
-"""Effort that is made for a bound: an amount of time, or of work."""
+"""BoundEffort that is made for a bound: an amount of time, or of work."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Effort:
-    """Effort of a search for multipliers.
+class BoundEffort:
+    """BoundEffort of a search for multipliers.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class Effort:
 
     Examples
     --------
-    >>> Effort(20.0).repeatable, Effort(0.0).repeatable, Effort.of_size(20_000).repeatable
+    >>> BoundEffort(20.0).repeatable, BoundEffort(0.0).repeatable, BoundEffort.of_size(20_000).repeatable
     (False, True, True)
     """
 
@@ -29,7 +29,7 @@ class Effort:
     columns: int | None = None
 
     @classmethod
-    def of_size(cls, columns: int) -> Effort:
+    def of_size(cls, columns: int) -> BoundEffort:
         """A fixed amount of work: interval LPs of so many columns."""
         return cls(math.inf, columns)
 
@@ -50,14 +50,14 @@ class Effort:
 
 @dataclass(frozen=True)
 class Timer:
-    """What is left of an effort.
+    """Rest of an effort.
 
     Parameters
     ----------
     end : float
         Moment of ``time.monotonic()`` at which it is spent; infinite for an amount of work.
     columns : int or None
-        As of :class:`Effort`.
+        As of :class:`BoundEffort`.
     """
 
     end: float

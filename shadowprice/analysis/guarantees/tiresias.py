@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.guarantees.lookup import KnownBound
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.grid import TICKS_PER_S
@@ -33,7 +33,7 @@ class LasTheorem:
             return None
         most = tiresias_las.bound(instance, policy.thresholds_gpu_s)
         goal = Objective.COMPLETION
-        least = certified_bounds(instance, (goal,), Effort(0.0))[goal]
+        least = certified_bounds(instance, (goal,), BoundEffort(0.0))[goal]
         return KnownBound("TIR-las (b)", most * TICKS_PER_S / least.ticks)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
@@ -200,7 +200,9 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
     def _bound_of(self, instance: Instance, goal: Objective) -> Bound:
         """The bound of an instance, which is that of the last one if that had the same jobs."""
         if self._bound is None or self._bound[0] is not instance.workload:
-            found = certified_bounds(instance, [goal], Effort.of_size(self._bound_columns))[goal]
+            found = certified_bounds(instance, [goal], BoundEffort.of_size(self._bound_columns))[
+                goal
+            ]
             self._bound = instance.workload, found
         return self._bound[1]
 

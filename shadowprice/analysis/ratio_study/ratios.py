@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.compare import by_name
 from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.points.on_cores import ends_on_cores
@@ -261,7 +261,7 @@ class RatioRow:
 def run_cell(cell: Cell, study: RatioStudy, chosen: tuple[str, ...]) -> list[RatioRow]:
     """Rows of some policies on one instance; every schedule is verified, every bound exact."""
     instance = family(cell.family).instance(cell.jobs, cell.seed(study.seed))
-    bounds = certified_bounds(instance, OBJECTIVES, Effort.of_size(study.columns))
+    bounds = certified_bounds(instance, OBJECTIVES, BoundEffort.of_size(study.columns))
     rows = []
     for name in chosen:
         outcome = simulate(instance.workload, instance.cluster, study.by_name[name])

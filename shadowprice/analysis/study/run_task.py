@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.analysis.bounds import certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
 from shadowprice.analysis.points.kept import Kept
@@ -142,7 +142,7 @@ def _bounds(settings: dict[str, Any]) -> list[dict[str, Any]]:
     )
     goals = [Objective(name) for name in settings["objectives"]]
     where = "" if run.instance.failures is None else " on nodes that never fail"
-    found = certified_bounds(run.instance, goals, Effort.of_size(settings["columns"]))
+    found = certified_bounds(run.instance, goals, BoundEffort.of_size(settings["columns"]))
     return [
         {
             "table": "bounds",

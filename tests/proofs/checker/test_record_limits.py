@@ -481,8 +481,6 @@ EFFORT = {
     "amounts": {"speeds of jobs": 4, "amounts": 2 + 1, "entries": 2 + 3 * 2},
     "who begins again where he could go on": {"speeds of jobs": 2},
     "graphs": {"speeds of jobs": 1, "runs of job graphs": 10 * 3 * 2},
-    # One job, one cell of prices; and its only list.
-    "lists": {"list-schedules": 19},
     "parts": {"speeds of jobs": 2},
     "powers of graphs": {
         "speeds of jobs": 1,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
@@ -281,7 +281,7 @@ def test_the_preemptive_optimum_is_verified_and_evaluated_again() -> None:
 
 def test_bounds_of_few_jobs_end_with_the_optimum() -> None:
     instance = Instance(sp.Cluster.parse("1x8"), workload())
-    last = list(bounds_of(instance, "flow", Effort(30.0)))[-1]
+    last = list(bounds_of(instance, "flow", BoundEffort(30.0)))[-1]
     assert last.kind == "completion-windows"
     assert last.value_s == 124.0
     assert last.witness is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, permutations, product
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.analysis.bounds import bounds_of, certified_bounds, strongest_bound
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.metrics import end_s
 from shadowprice.errors import InputError, SolverError
 from shadowprice.execution.engine import run
@@ -31,7 +32,8 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.offline import constraint_programming as cp_sat
 from shadowprice.solvers.offline import lagrangian, non_preemptive
 from shadowprice.solvers.offline import list_search as list_schedule
-from shadowprice.solvers.offline.bounds import bound_of, simple_bounds
+from shadowprice.solvers.offline.bounds import RelaxedJobs, bound_of, simple_bounds
+from shadowprice.solvers.offline.interval_prices import interval_prices
 from shadowprice.solvers.offline.non_preemptive import Method, optimum
 from shadowprice.solvers.offline.preemptive import slotted_preemptive_optimum
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
@@ -111,7 +113,7 @@ def test_bound_optimum_policy(
 ) -> None:
     """bound <= optimum <= every policy that does not preempt; preemptive bounds <= every policy."""
     best = optimum(instance, objective, method="cp-sat", budget_s=20)
-    weak = list(bounds_of(instance, objective, Effort(5)))
+    weak = list(bounds_of(instance, objective, BoundEffort(5)))
     for bound in weak:
         assert bound.value_s <= best.lower_s
     for name, policy in policies().items():
@@ -131,7 +133,7 @@ def test_bounds_hold_for_every_preemptive_schedule(
     instance: Instance, objective: Objective
 ) -> None:
     cost = every_slotted_preemptive_cost(instance, objective)
-    for bound in bounds_of(instance, objective, Effort(5)):
+    for bound in bounds_of(instance, objective, BoundEffort(5)):
         assert bound.value_s <= cost, bound.kind
 
 
@@ -162,7 +164,7 @@ def test_two_solvers_agree_with_preemption(instance: Instance, objective: Object
     assert both[0].proven
     assert both[1].proven
     assert both[0].upper_s == both[1].upper_s <= optimum(instance, objective).upper_s
-    for bound in bounds_of(instance, objective, Effort(2)):
+    for bound in bounds_of(instance, objective, BoundEffort(2)):
         assert bound.value_s <= both[0].upper_s
 
 
@@ -185,13 +187,13 @@ def test_on_one_gpu_more_is_tried_where_jobs_share_it() -> None:
     shared = Instance(Cluster.parse("1x1"), jobs, pair_throughputs=pair)
     goal = Objective.COMPLETION
     simple = max(bound.ticks for bound in simple_bounds(shared, goal))
-    best = certified_bounds(shared, [goal], Effort.of_size(2000))[goal]
+    best = certified_bounds(shared, [goal], BoundEffort.of_size(2000))[goal]
     assert best.kind == "interval-lp"
     assert best.ticks > simple + TICKS_PER_S
-    kinds = {bound.kind for bound in bounds_of(shared, goal, Effort(2))}
+    kinds = {bound.kind for bound in bounds_of(shared, goal, BoundEffort(2))}
     assert "interval-lp" in kinds
     alone = Instance(shared.cluster, jobs)
-    kinds = {bound.kind for bound in bounds_of(alone, goal, Effort(2))}
+    kinds = {bound.kind for bound in bounds_of(alone, goal, BoundEffort(2))}
     assert "interval-lp" not in kinds
 
 
@@ -228,7 +230,7 @@ def test_weighted_bounds(instance: Instance, weights: list[int]) -> None:
     found = optimum(heavier, "completion", method="cp-sat", budget_s=20)
     milp = optimum(heavier, "completion", budget_s=20)
     assert found.upper_s == milp.upper_s
-    for bound in bounds_of(heavier, "completion", Effort(5)):
+    for bound in bounds_of(heavier, "completion", BoundEffort(5)):
         assert bound.value_s <= found.lower_s, bound.kind
 
 
@@ -257,7 +259,7 @@ def test_one_job_longer_than_all_others(work: list[int]) -> None:
     instance = Instance(Cluster.parse("1x4"), jobs)
     # Every job takes all GPUs from 0 on: none is better than the shortest first, one after another.
     best = sum(accumulate(sorted(work)))
-    bounds = list(bounds_of(instance, "completion", Effort(2)))
+    bounds = list(bounds_of(instance, "completion", BoundEffort(2)))
     assert "interval-lp" in {bound.kind for bound in bounds}
     assert max(bound.value_s for bound in bounds) <= best
 
@@ -281,7 +283,9 @@ def test_a_programme_that_a_solver_calls_unbounded_costs_its_bound_alone() -> No
     """HiGHS 1.14 says so of run times that differ by nine digits; the bounds that need no solver are there."""
     jobs = Workload.from_columns(arrival_s=[0, 0, 0], gpus=2, work=[2.0**30, 1.0, 1.0])
     instance = Instance(Cluster.parse("1x2"), jobs)
-    (found,) = certified_bounds(instance, (Objective.COMPLETION,), Effort.of_size(2000)).values()
+    (found,) = certified_bounds(
+        instance, (Objective.COMPLETION,), BoundEffort.of_size(2000)
+    ).values()
     assert found.certified
     assert 2**30 < found.value_s <= 2**30 + 5
 
@@ -480,7 +484,10 @@ def test_jobs_that_can_share_have_no_exact_optimum() -> None:
     with pytest.raises(InputError, match="share their GPUs"):
         optimum(Instance(cluster, jobs, pair_throughputs=rates))
     bounds = bounds_of(
-        Instance(cluster, jobs, pair_throughputs=rates), "completion", Effort(1.0), preemptive=False
+        Instance(cluster, jobs, pair_throughputs=rates),
+        "completion",
+        BoundEffort(1.0),
+        preemptive=False,
     )
     assert {"optimum", "milp", "cp-sat"}.isdisjoint(bound.kind for bound in bounds)
     strangers = Workload.from_columns(arrival_s=[0, 0], gpus=[2, 2], work=[100, 100])
@@ -587,7 +594,7 @@ def test_a_certified_optimum_names_what_was_evaluated_and_no_solver(
         slots = Slotted.of(instance)
         step_s = float(slots.step) * slots.slot_ticks / TICKS_PER_S
         assert found.certified_lower_s <= simple[found.certified_by] + step_s
-    bounds = list(bounds_of(instance, objective, Effort(1), preemptive=False))
+    bounds = list(bounds_of(instance, objective, BoundEffort(1), preemptive=False))
     assert {each.kind for each in bounds if each.certified}.isdisjoint({"milp", "cp-sat"})
     assert {each.kind for each in bounds if each.record is None} <= {"milp", "cp-sat"}
     assert sum(each.certified for each in bounds) == 1
@@ -602,3 +609,24 @@ def test_an_optimum_by_enumeration_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(non_preemptive._Search, "by_milp", lambda self, known, jobs: known)
     found = optimum(instance, "flow", budget_s=5)
     assert (found.certified, found.certified_by) == (True, "enumeration")
+
+
+@settings(max_examples=10, deadline=None)
+@given(instance=instances(max_jobs=3, max_nodes=1, max_gpus=3, max_arrival_s=3, max_work_s=3))
+def test_prices_of_an_interval_programme_bound_every_preemptive_schedule(
+    instance: Instance,
+) -> None:
+    """At prices of an LP of a fixed size, which are the same on every run."""
+    jobs = RelaxedJobs.of(instance)
+    found = interval_prices(jobs, math.inf, 400)
+    assert found is not None
+    again = interval_prices(jobs, math.inf, 400)
+    assert again is not None
+    assert found.grid_ticks == again.grid_ticks
+    assert (found.prices == again.prices).all()
+    grid = list(found.grid_ticks)
+    ticks = lagrangian.interval_bound(
+        jobs.release, jobs.work, jobs.gpus, jobs.weight, jobs.capacity, grid, found.prices
+    )
+    cost = every_slotted_preemptive_cost(instance, Objective.COMPLETION)
+    assert ticks / TICKS_PER_S <= cost

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance, Overheads
@@ -270,7 +270,7 @@ def test_a_queue_is_seen() -> None:
     assert values == sorted(set(values))
     assert values[-1] > Fraction(11, 10) * simple
     assert values[-1] > Fraction(101, 100) * values[0]
-    kinds = {b.kind for b in bounds_of(instance, "flow", Effort(0.2))}
+    kinds = {b.kind for b in bounds_of(instance, "flow", BoundEffort(0.2))}
     assert "priced-plans" in kinds
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.analysis.bounds import bounds_of, certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
@@ -21,7 +21,12 @@ from shadowprice.models import typed_span
 from shadowprice.models.typed_interval_lp import use_of_types
 from shadowprice.proofs.lower_bounds import priced_machine, span
 from shadowprice.solvers.offline import type_prices
-from shadowprice.solvers.offline.bounds import fluid_ticks, mean_busy_ticks, simple_bounds
+from shadowprice.solvers.offline.bounds import (
+    Bound,
+    fluid_ticks,
+    mean_busy_ticks,
+    simple_bounds,
+)
 from shadowprice.solvers.offline.modes.job_modes import every_kth
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
@@ -30,12 +35,18 @@ from shadowprice.solvers.offline.type_prices import (
     fluid_price_ticks,
     span_bound,
     span_ticks,
-    type_price_bounds,
 )
 from shadowprice.solvers.offline.typed_bound import TypedJobs
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.registry import policy as policy_by_name
 from support.typed_jobs import TYPES, least_slotted_costs, slotted_instances, typed_instances
+
+
+def type_price_bounds(instance: Instance, goal: Objective) -> list[Bound]:
+    """Bounds at one price a GPU type."""
+    kinds = ("priced-fluid", "priced-mean-busy-time", "priced-span")
+    every = bounds_of(instance, goal, BoundEffort(0.0))
+    return [bound for bound in every if bound.kind in kinds]
 
 
 def test_flow_times_are_completions_less_arrivals() -> None:
@@ -157,10 +168,10 @@ def test_they_beat_one_pool_where_fast_gpus_are_scarce() -> None:
         plain = max(bound.value_s for bound in simple_bounds(instance, goal))
         priced = max(bound.value_s for bound in type_price_bounds(instance, goal))
         assert priced > factor * plain
-        again = certified_bounds(instance, (goal,), Effort.of_size(500))[goal]
+        again = certified_bounds(instance, (goal,), BoundEffort.of_size(500))[goal]
         assert again.value_s >= priced
         assert again.certified
-        found = {bound.kind for bound in bounds_of(instance, goal, Effort(0))}
+        found = {bound.kind for bound in bounds_of(instance, goal, BoundEffort(0))}
         assert {bound.kind for bound in type_price_bounds(instance, goal)} <= found
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.analysis.bounds import bounds_of, certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
@@ -143,7 +143,7 @@ def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:
         gpu_types=("k80", "v100"),
     )
     instance = Instance(Cluster.parse("1x3:k80,1x3:v100"), jobs)
-    found = {bound.kind: bound for bound in bounds_of(instance, "completion", Effort(6))}
+    found = {bound.kind: bound for bound in bounds_of(instance, "completion", BoundEffort(6))}
     typed = found.pop("typed-interval-lp")
     assert typed.certified
     assert typed.holds_for.preemptive
@@ -156,7 +156,9 @@ def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:
     assert typed.value_s > max(bound.value_s for bound in still)
     assert typed.value_s > 1.25 * max(bound.value_s for bound in found.values())
     fixed = [
-        certified_bounds(instance, (Objective.COMPLETION, Objective.FLOW), Effort.of_size(10000))
+        certified_bounds(
+            instance, (Objective.COMPLETION, Objective.FLOW), BoundEffort.of_size(10000)
+        )
         for _ in range(2)
     ]
     assert fixed[0] == fixed[1]

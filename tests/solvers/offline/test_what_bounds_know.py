@@ -12,7 +12,7 @@ import pytest
 import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of, certified_bounds
 from shadowprice.analysis.certificates import cascade, modes
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.errors import InputError
@@ -38,10 +38,10 @@ def kinds(instance: Instance) -> set[str]:
     found = {
         bound.kind
         for bound in bounds_of(
-            instance, Objective.COMPLETION, Effort(1.0), preemptive=False, consolidated=True
+            instance, Objective.COMPLETION, BoundEffort(1.0), preemptive=False, consolidated=True
         )
     }
-    best = certified_bounds(instance, (Objective.COMPLETION,), Effort.of_size(2000))
+    best = certified_bounds(instance, (Objective.COMPLETION,), BoundEffort.of_size(2000))
     return found | {bound.kind for bound in best.values()}
 
 
@@ -94,7 +94,7 @@ def test_what_the_solvers_do_not_know_is_bounded_by_certificates(feature: Featur
         list(simple_bounds(instance, flow))
     bound = sp.strongest_bound(instance, objective="flow", preemptive=True, budget_s=0.0)
     assert bound.certified
-    assert bound == certified_bounds(instance, (flow,), Effort.of_size(0))[flow]
+    assert bound == certified_bounds(instance, (flow,), BoundEffort.of_size(0))[flow]
     assert bound.ticks > 0
 
 
@@ -113,7 +113,7 @@ def test_the_optimum_without_preemption_is_of_nodes_that_never_fail() -> None:
         with pytest.raises(InputError, match="nodes that fail, not known to the exact optimum"):
             ask(failing)
     goal = Objective.COMPLETION
-    found = list(bounds_of(failing, goal, Effort(1.0), preemptive=False))
+    found = list(bounds_of(failing, goal, BoundEffort(1.0), preemptive=False))
     # Shortest first with preemption takes 13 s: the bound is of the programme without.
     assert max(bound.ticks for bound in found) == 14 * TICKS_PER_S
     assert max(bound.ticks for bound in found if bound.certified) == 13 * TICKS_PER_S
@@ -163,7 +163,7 @@ BOUNDS = (
 def largest(instance: Instance) -> Fraction:
     """The largest bound of total completion time that takes little time [ticks]."""
     goal = Objective.COMPLETION
-    found = bounds_of(instance, goal, Effort(0.0))
+    found = bounds_of(instance, goal, BoundEffort(0.0))
     return max(bound.ticks for bound in found)
 
 

@@ -13,7 +13,7 @@ from shadowprice.analysis import bounds as every_bound
 from shadowprice.analysis import certify, certify_utility, compare, limits, settle
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates import cascade, demands, modes, records, speed_up, speeds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.utility import instance as utility_instance
@@ -346,7 +346,7 @@ CONSUMERS = (
     Consumer(
         "analysis.bounds.KNOWS",
         every_bound.KNOWS,
-        lambda i: certified_bounds(i, (Objective.FLOW,), Effort.of_size(100)),
+        lambda i: certified_bounds(i, (Objective.FLOW,), BoundEffort.of_size(100)),
     ),
     Consumer(
         "analysis.compare.KNOWS",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.analysis.bounds import bounds_of
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.grid import TICKS_PER_S
@@ -69,7 +69,8 @@ def test_jobs_that_all_want_the_same_cpus() -> None:
     conditions = Conditions(Sensitivity((HUNGRY,), np.zeros(4, dtype=int)))
     instance = Instance(cluster, jobs, conditions=conditions)
     found = {
-        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
+        bound.kind: bound.value_s
+        for bound in bounds_of(instance, Objective.MAKESPAN, BoundEffort(0))
     }
     # Either two at a time at full speed or four at half of it: 20 s.
     assert found["priced-span-of-amounts"] == pytest.approx(20, rel=1e-4)
@@ -83,7 +84,8 @@ def test_width_has_its_price() -> None:
     grown = Conditions(elasticity=Elasticity(np.full(4, 4), np.full(4, 0.6)))
     instance = Instance(Cluster.parse("1x4"), jobs, conditions=grown)
     found = {
-        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
+        bound.kind: bound.value_s
+        for bound in bounds_of(instance, Objective.MAKESPAN, BoundEffort(0))
     }
     assert found["priced-span-of-amounts"] == pytest.approx(10, rel=1e-4)
     assert found["area"] == 10

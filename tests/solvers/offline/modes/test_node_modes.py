@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.analysis.bounds import bounds_of, strongest_bound
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.instances.cluster import Cluster
@@ -122,7 +122,8 @@ def test_job_graphs_cannot_all_have_the_best_mapping() -> None:
     )
     assert shortest_spread_iteration_s(ring, network) == pytest.approx(9, rel=1e-9)
     found = {
-        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
+        bound.kind: bound.value_s
+        for bound in bounds_of(instance, Objective.MAKESPAN, BoundEffort(0))
     }
     # Two nodes at full speed, a third across both at a ninth at most, and its GPUs count as well.
     assert 13 < found["priced-span-of-nodes"] <= 15.0001

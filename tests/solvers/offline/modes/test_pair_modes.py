@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.analysis.bounds import bounds_of, certified_bounds
-from shadowprice.analysis.certificates.effort import Effort
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -66,16 +66,18 @@ def test_jobs_that_gain_little_count_nearly_in_full() -> None:
     models, work = "aa" + "b" * 8, [2.0, 2.0, *[10.0] * 8]
     instance = instance_of("1x2", models, [1] * 10, work, pairs)
     found = {
-        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
+        bound.kind: bound.value_s
+        for bound in bounds_of(instance, Objective.MAKESPAN, BoundEffort(0))
     }
     # Two a on one GPU take 2 s together, eight b 40 s on each of two: 82 s of two GPUs.
     assert found["priced-span-of-pairs"] == pytest.approx(41, rel=1e-4)
     assert found["priced-span-of-pairs"] <= 41
     assert found["area"] == pytest.approx(84 / 4, rel=1e-4)
-    again = certified_bounds(instance, (Objective.FLOW,), Effort.of_size(2000))[Objective.FLOW]
+    again = certified_bounds(instance, (Objective.FLOW,), BoundEffort.of_size(2000))[Objective.FLOW]
     assert again.kind.endswith("-of-pairs")
     assert (
-        again == certified_bounds(instance, (Objective.FLOW,), Effort.of_size(2000))[Objective.FLOW]
+        again
+        == certified_bounds(instance, (Objective.FLOW,), BoundEffort.of_size(2000))[Objective.FLOW]
     )
 
 
@@ -84,7 +86,8 @@ def test_partners_that_gain_unequally() -> None:
     pairs = pair_table({("a", "b"): (1.0, 0.5)})
     instance = instance_of("1x1", "ab" * 10, [1] * 20, [1.0] * 20, pairs)
     found = {
-        bound.kind: bound.value_s for bound in bounds_of(instance, Objective.MAKESPAN, Effort(0))
+        bound.kind: bound.value_s
+        for bound in bounds_of(instance, Objective.MAKESPAN, BoundEffort(0))
     }
     # Ten seconds of all pairs leave five of b to do alone.
     assert found["priced-span-of-pairs"] == pytest.approx(15, rel=1e-4)
