@@ -12,9 +12,9 @@ from shadowprice.solvers.offline.modes.job_modes import JobModes
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
     best_prices,
+    best_span_prices,
     busy_price_ticks,
     fluid_price_ticks,
-    span_bound,
 )
 from shadowprice.solvers.offline.typed_bound import TypedPrices, typed_bound, typed_prices
 from support.typed_jobs import LeastCosts
@@ -27,7 +27,7 @@ def never_above(jobs: JobModes, least: LeastCosts, data: st.DataObject) -> None:
     if len(set(jobs.weight)) == 1:
         fluid = jobs.weight[0] * fluid_price_ticks(jobs, at)
         assert fluid / TICKS_PER_S <= least.total_s
-    assert span_bound(jobs) / TICKS_PER_S <= least.last_s
+    assert best_span_prices(jobs)[0] / TICKS_PER_S <= least.last_s
     resources = len(jobs.capacity)
     whole = st.lists(st.integers(1, 9), min_size=resources, max_size=resources)
     prices = tuple(data.draw(whole))

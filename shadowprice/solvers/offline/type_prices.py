@@ -195,11 +195,6 @@ def span_ticks(jobs: Modes, prices: SpanPrices) -> tuple[Fraction, int]:
     return best, when
 
 
-def span_bound(jobs: Modes) -> Fraction:
-    """The largest :func:`span_ticks` of some prices [ticks]; the same on every run."""
-    return best_span_prices(jobs)[0]
-
-
 def best_span_prices(jobs: Modes) -> tuple[Fraction, SpanPrices]:
     """The largest :func:`span_ticks` of some prices [ticks], and these; the same on every run.
 
