@@ -58,7 +58,7 @@ def small(charges=None, name="las"):
         arrival_s=[0, 0, 5, 7], gpus=[2, 1, 3, 4], work=[30, 20, 10, 4], weight=[1, 2, 1, 0.5]
     )
     instance = sp.Instance(sp.Cluster.parse("2x2"), jobs, charges or sp.Overheads())
-    return without_windows(outcome(instance, name), "completion", 1.0).text
+    return without_windows(outcome(instance, name), "completion", 8.0).text
 
 
 def without_windows(made, objective, budget_s):
