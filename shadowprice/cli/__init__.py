@@ -138,7 +138,7 @@ def demo(
     workload = generate_workload(**DEMO_TRACE)
     with progress_line() as say:
         result = compare(
-            workload, "8x8", DEMO_POLICIES, "flow", budget_s=60.0, progress=say, watch=say
+            workload, "8x8", DEMO_POLICIES, "flow", budget_s=30.0, progress=say, watch=say
         )
     if not as_json:
         console.print(
