@@ -26,7 +26,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import time_indexed
 from shadowprice.solvers.offline.bounds import Bound, bound_of
-from shadowprice.solvers.offline.non_preemptive import Method, describes, optimum
+from shadowprice.solvers.offline.non_preemptive import Method, describes_unfailing, optimum
 from shadowprice.solvers.programs.published import stand_down
 
 KNOWS = CERTIFIED_KNOWS | DECLARED_KNOWS | {Feature.OWN}
@@ -84,7 +84,7 @@ def bounds_of(
         yield from _by_solvers(instance, goal, timer)
     for each in found:
         yield (
-            _certified(asked, every, best)
+            _certified(instance, asked, every, best)
             if each is best.found
             else _proposed(asked, every, each, goal)
         )
@@ -97,18 +97,18 @@ def _begins_once(instance: Instance) -> bool:
 
 def _described(instance: Instance) -> bool:
     """True if solvers of schedules without preemption know an instance, and it is no larger than they are asked of."""
-    few = len(instance.workload) <= _FEW and instance.all_complete
-    return few and describes(replace(instance, failures=None))
+    return len(instance.workload) <= _FEW and describes_unfailing(instance)
 
 
-def _certified(asked: Asked, every: ScheduleClass, best: CheckedBound) -> Bound:
+def _certified(instance: Instance, asked: Asked, every: ScheduleClass, best: CheckedBound) -> Bound:
     found = best.found
     return Bound(
         best.ticks,
         found.kind,
         _class_of(every, found),
         certified=True,
-        witness=found.witness,
+        # Else it is a schedule of the jobs alone that count.
+        witness=found.witness if instance.all_complete else None,
         record=found.record,
         parts=found.parts,
         of_class=asked.demands.of_class + (CONSOLIDATED if found.consolidated else ""),
@@ -200,7 +200,7 @@ def certified_bounds(
         last = goal is Objective.MAKESPAN  # Others differ by a constant.
         if last not in known:
             known[last] = asked.found(goal, effort)
-        best[goal] = _certified(asked, every, asked.evaluated(known[last], goal))
+        best[goal] = _certified(instance, asked, every, asked.evaluated(known[last], goal))
     return best
 
 

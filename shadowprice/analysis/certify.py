@@ -129,7 +129,8 @@ def certify(
         written, and none is searched.
     preemptive : bool
         Whether the run is compared with schedules that may stop and resume jobs; else with those alone in which each
-        job begins once, as in the run. Of few jobs the bound then is their optimum.
+        job begins once, as in the run. Of few jobs the bound then is their optimum. A bound that is given has its own
+        class.
 
     Raises
     ------
@@ -189,7 +190,8 @@ def _write(
     require(instance, KNOWS, "certificates")
     expect_certifiable(outcome)
     goal = _goal(instance, objective)
-    if not preemptive:
+    resumes = preemptive if bound is None else bound.holds_for.preemptive
+    if not resumes:
         expect_each_begins_once(outcome)
     cost = exact_cost(instance, goal, outcome.end_s)
     if bound is None:
@@ -197,7 +199,7 @@ def _write(
             instance,
             goal,
             BoundEffort(budget_s),
-            preemptive=preemptive,
+            preemptive=resumes,
             consolidated=_consolidated(outcome),
             enough=cost,
         )
@@ -208,9 +210,6 @@ def _write(
     if bound.record is None or not bound.certified:
         raise InputError(f"bound {bound.kind!r}: is not certified, expected one that is")
     ratio = cost / bound.ticks if bound.ticks else Fraction(1)
-    resumes = bound.holds_for.preemptive
-    if not resumes:
-        expect_each_begins_once(outcome)
     header = records.header(instance, outcome.policy, str(goal), preemptive=resumes)
     if bound.holds_for.consolidated:
         header["placement"] = "consolidated"

@@ -136,7 +136,6 @@ class Asked:
         enough : Fraction, optional
             What a schedule costs [ticks]: once a bound says as much no more is searched.
         """
-        expect_end(self.stopped_s, goal)
         most = None if enough is None else enough + self.offset(goal)
         if self.stopped_s is None:
             every = self._every(goal, effort)

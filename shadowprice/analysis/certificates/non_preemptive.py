@@ -22,7 +22,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.list_optimum import cheapest_list
-from shadowprice.solvers.offline.non_preemptive import describes
+from shadowprice.solvers.offline.non_preemptive import describes_unfailing
 from shadowprice.solvers.offline.on_nodes import on_nodes
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 
@@ -113,7 +113,6 @@ def _accepted(
 
 def _schedule(instance: Instance, found: ListOptimum) -> Schedule | None:
     """The cheapest list as a schedule, of jobs whose speed does not depend on where they run."""
-    sound = replace(instance, failures=None)
-    if found.starts is None or not (instance.all_complete and describes(sound)):
+    if found.starts is None or not describes_unfailing(instance):
         return None
     return on_nodes(instance, np.array(found.starts, dtype=np.float64) / TICKS_PER_S)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.records import text_of
-from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
 from shadowprice.solvers.offline import completion_search
 from shadowprice.solvers.offline.completion_search import Cut, Part, Priced
-from shadowprice.solvers.offline.non_preemptive import describes
+from shadowprice.solvers.offline.non_preemptive import describes_unfailing
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 
 if TYPE_CHECKING:
@@ -40,8 +38,7 @@ def window_bounds(instance: Instance, jobs: RelaxedJobs, effort_s: float) -> Ite
         return
     completion_search.prepare()
     until = time.monotonic() + effort_s
-    sound = replace(instance, failures=None)
-    plain = describes(sound) and instance.overheads.free and instance.all_complete
+    plain = describes_unfailing(instance) and instance.overheads.free
     for searched in completion_search.search_optimum(jobs, until=until):
         tree = searched.tree
         record: Record = {
@@ -57,7 +54,7 @@ def window_bounds(instance: Instance, jobs: RelaxedJobs, effort_s: float) -> Ite
             witness = runs_on_nodes(instance, *completion_search.columns_of(searched.runs))
         yield Found(
             record,
-            tree_bound(jobs, tree),
+            searched.lower_ticks,
             tuple(parts_of(tree)),
             optimal=finished,
             witness=witness,

@@ -156,6 +156,11 @@ def describes(instance: Instance) -> bool:
     return not missing(instance, KNOWS) and alone_at_one_speed(instance)
 
 
+def describes_unfailing(instance: Instance) -> bool:
+    """True if the exact models here describe an instance whose nodes never fail: faults only restrict schedules."""
+    return describes(replace(instance, failures=None))
+
+
 def require_exact(instance: Instance) -> None:
     """Refuse an instance that the exact models do not describe.
 
