@@ -29,10 +29,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
-OF_THE_ENGINE = (
-    "placement",
-    "round_s",
-    "first_round_s",
+_GIVEN = (
     "overheads",
     "network",
     "training",
@@ -46,6 +43,8 @@ OF_THE_ENGINE = (
     "preemption",
     "declared",
 )
+"""Switches that say what is given rather than how it is run."""
+OF_THE_ENGINE = ("placement", "round_s", "first_round_s", *_GIVEN)
 """Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
 OF_THE_POLICY = ("predictor", "graph_placement", "prices", "local_sgd")
@@ -53,23 +52,8 @@ OF_THE_POLICY = ("predictor", "graph_placement", "prices", "local_sgd")
 graphs is one, given as ``placement``."""
 DATA = ("samples", "seed", "pair_throughputs")
 """What may be known of jobs, and a seed: of use to some policies, and left aside by the others."""
-OF_THE_INSTANCE = (
-    "preset",
-    "overheads",
-    "pair_throughputs",
-    "network",
-    "training",
-    "graphs",
-    "profiles",
-    "skews",
-    "growth",
-    "interference",
-    "until_complete",
-    "failures",
-    "preemption",
-    "declared",
-)
-"""Switches that say what is given rather than how it is run: an instance that is given says it itself."""
+OF_THE_INSTANCE = ("preset", "pair_throughputs", *_GIVEN)
+"""Switches that an instance which is given says itself."""
 
 
 @dataclass(frozen=True, repr=False)
