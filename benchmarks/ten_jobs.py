@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 import shadowprice as sp
-from shadowprice.analysis.optimum import exact_cost
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds
 from shadowprice.solvers.offline.completion_search import search_optimum

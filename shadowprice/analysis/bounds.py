@@ -15,9 +15,9 @@ from shadowprice.analysis.certificates.cascade import KNOWS as CERTIFIED_KNOWS
 from shadowprice.analysis.certificates.cascade import Asked, CheckedBound, expect_end
 from shadowprice.analysis.certificates.demands import CONSOLIDATED
 from shadowprice.analysis.certificates.effort import BoundEffort, Timer
+from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.given import Given, Problem, Where
-from shadowprice.analysis.optimum import counted_rows
 from shadowprice.errors import SolverError
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import TICKS_PER_S

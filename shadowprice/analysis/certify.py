@@ -28,8 +28,8 @@ from shadowprice.analysis.certificates.certificate_file import (
 from shadowprice.analysis.certificates.counted import to_the_end
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.certificates.records import text_of
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.wording import at_most, told_cost
 from shadowprice.errors import InputError

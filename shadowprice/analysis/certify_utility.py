@@ -27,6 +27,7 @@ from shadowprice.analysis.certificates.counted import (
 )
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.utility_prices import (
@@ -36,7 +37,6 @@ from shadowprice.analysis.certificates.utility_prices import (
     search,
 )
 from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
-from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.utility.instance import ROUND_S
 from shadowprice.analysis.wording import amount_at_least, amount_at_most, at_most

@@ -13,8 +13,8 @@ from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.bounds import bounds_of, certified_and_found
 from shadowprice.analysis.certificates.certificate_file import bounded_digest
 from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import attains, exact_cost
 from shadowprice.analysis.given import Given, Problem, Where
-from shadowprice.analysis.optimum import attains, exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import Run, policy_name, settle

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
-from shadowprice.analysis.optimum import counted_rows
+from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most, counted, told_cost
 from shadowprice.errors import InputError, VerificationError

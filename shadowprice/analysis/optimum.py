@@ -7,16 +7,17 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
+from shadowprice.analysis.certificates.cascade import Asked
+from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import exact_cost, verified_cost
+from shadowprice.analysis.certificates.windows import found_by
 from shadowprice.analysis.given import Given, Problem, Where
 from shadowprice.analysis.metrics import end_s
 from shadowprice.analysis.wording import counted, told_cost
 from shadowprice.brief import html_table, screen
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.features import require
-from shadowprice.instances.grid import TICKS_PER_S, to_ticks
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import BoundedCost, Objective, exact_ticks
 from shadowprice.instances.schedule import Schedule
@@ -24,15 +25,21 @@ from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import preemptive as preemptive_model
 from shadowprice.models import time_indexed
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
 from shadowprice.solvers.offline import completion_search, preemptive
 from shadowprice.solvers.offline import non_preemptive as offline
-from shadowprice.solvers.offline.bounds import Bound, RelaxedJobs, offset_ticks, seconds_down
+from shadowprice.solvers.offline.bounds import RelaxedJobs, seconds_down
 from shadowprice.solvers.offline.completion_search import CompletionTree
 from shadowprice.solvers.offline.non_preemptive import require_exact
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 from shadowprice.solvers.offline.preemptive import KNOWS as PREEMPTIVE_KNOWS
 from shadowprice.solvers.programs.compile import Standing
+
+_SOLVER_SHARE = 0.7
+"""Part of a budget that is the solver's; the rest is for a bound that the checker evaluates."""
+
+
+_LEAST_EFFORT_S = 4.0
+"""Time [s] that it may take at least, if the budget has it; else it takes no longer than the solver."""
 
 
 class OptimumTable(BoundedCost):
@@ -68,7 +75,7 @@ class VerifiedOptimum(OptimumTable):
     proven : bool
         Whether the solver calls the schedule optimal, and the verifier accepts it at that cost.
     certified : bool
-        Whether the lower bound holds in exact arithmetic.
+        Whether the checker of certificates has evaluated the lower bound.
     method : str
         ``milp`` or ``cp-sat``.
     slot_s : float
@@ -141,10 +148,18 @@ def optimum(
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
     goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
+    began = time.monotonic()
     found = offline.optimum(
-        instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, seed=seed, model=model
+        instance,
+        goal,
+        method=method,
+        budget_s=_SOLVER_SHARE * budget_s,
+        slot_s=slot_s,
+        seed=seed,
+        model=model,
     )
     schedule, upper_s, proven = found.schedule, found.upper_s, found.proven
+    lower_s, certified = found.lower_s, False
     if found.edited:
         if not _is_verified(instance, goal, schedule):
             schedule, proven = None, False
@@ -156,13 +171,21 @@ def optimum(
             # Both are rounded to floats by the solver, down and to nearest.
             proven = proven and seconds_down(cost) <= found.lower_s
             upper_s = float(cost / TICKS_PER_S)
+        spent_s = time.monotonic() - began
+        left_s, longest_s = max(budget_s - spent_s, 0.0), max(spent_s, _LEAST_EFFORT_S)
+        effort = BoundEffort(min(left_s, longest_s))
+        asked = Asked.of(instance, preemptive=False)
+        checked = asked.evaluated(asked.found(goal, effort, cost), goal).ticks
+        certified = seconds_down(checked) >= lower_s
+        lower_s = max(seconds_down(checked), lower_s)
+        proven = proven or checked == cost
     return VerifiedOptimum(
-        found.lower_s,
+        lower_s,
         upper_s,
         schedule,
         ScheduleClass(preemptive=False, ample_types=instance.has_small_types),
         proven,
-        found.certified,
+        certified,
         found.method,
         found.slot_s,
         found.exact_grid,
@@ -225,7 +248,7 @@ class PreemptiveOptimum(OptimumTable):
     Parameters
     ----------
     lower_ticks, upper_ticks : Fraction
-        The optimum is between them, in the objective [ticks]; the first by the tree, in exact arithmetic.
+        The optimum is between them, in the objective [ticks]; the first by the tree, as the checker has it.
     schedule : Schedule
         It costs ``upper_ticks``, and has passed the verifier.
     holds_for : ScheduleClass
@@ -283,8 +306,8 @@ def preemptive_optimum(
 ) -> PreemptiveOptimum:
     """Best schedule of up to 12 rigid gangs, stopped and resumed at any moment, or bounds when time runs out.
 
-    The lower bound is a tree of windows of completions with prices, evaluated in rationals by
-    ``shadowprice.proofs.lower_bounds.completion_windows``. Times of the schedule are on the grid of 2**-20 s;
+    The lower bound is a tree of windows of completions with prices, evaluated by the checker of certificates
+    (LB-windows). Times of the schedule are on the grid of 2**-20 s;
     where the best one needs thirds of a second, say, it costs some ticks more than the bound.
 
     Parameters
@@ -323,8 +346,7 @@ def preemptive_optimum(
     schedule = runs_on_nodes(instance, *completion_search.columns_of(found.runs))
     verify(instance, schedule)
     upper = exact_cost(instance, goal, end_s(instance, schedule))
-    shift = offset_ticks(relaxed.weight, relaxed.release, goal)
-    lower = tree_bound(relaxed, found.tree) - shift
+    lower = Asked.of(instance).evaluated([found_by(found)], goal).ticks
     if lower > upper:
         raise VerificationError(
             f"{source}: windows of completions say that no schedule costs less than {seconds_down(lower)} s, a "
@@ -356,53 +378,3 @@ def _cost_found(instance: Instance, goal: Objective, found: offline.Optimum) -> 
 def _is_verified(instance: Instance, goal: Objective, schedule: Schedule | None) -> bool:
     """True if the verifier accepts a schedule, whose cost may be 0."""
     return schedule is not None and verified_cost(instance, goal, schedule) is not None
-
-
-def verified_cost(instance: Instance, goal: Objective, schedule: Schedule) -> Fraction | None:
-    """Cost [ticks] of a schedule; None if the verifier refuses it."""
-    try:
-        complete = verify(instance, schedule)
-    except VerificationError:
-        return None
-    return exact_cost(instance, goal, np.where(complete, end_s(instance, schedule), np.inf))
-
-
-def counted_rows(instance: Instance) -> NDArray[np.int64]:
-    """Jobs that the cost of a run counts, in order."""
-    arrival_s, window = instance.workload.arrival_s, instance.until_complete
-    rows = np.arange(len(arrival_s))[slice(None) if window is None else window.rows]
-    return rows if instance.stopped_s is None else rows[arrival_s[rows] < instance.stopped_s]
-
-
-def exact_cost(instance: Instance, goal: Objective, ends_s: NDArray[np.float64]) -> Fraction:
-    """Cost [ticks] of the completion times [s] that count, in rationals; O(n).
-
-    Parameters
-    ----------
-    ends_s : ndarray, shape (n,)
-        Infinite of jobs that are not complete, which count until the run was stopped.
-    """
-    jobs = instance.workload
-    if not instance.all_complete:
-        some = counted_rows(instance)
-        jobs, ends_s = jobs.select(some), ends_s[some]
-    if instance.stopped_s is not None:
-        ends_s = np.where(np.isinf(ends_s), instance.stopped_s, ends_s)
-    # Whole weights as integers: rationals of a million jobs take seconds.
-    weight = [int(w) if w.is_integer() else Fraction(w) for w in jobs.weight.tolist()]
-    release, ends = to_ticks(jobs.arrival_s).tolist(), to_ticks(ends_s).tolist()
-    offset = offset_ticks(weight, release, goal)
-    if goal is Objective.MAKESPAN:
-        return max(ends, default=0) - offset
-    total = Fraction(sum(w * end for w, end in zip(weight, ends, strict=True)))
-    return total - offset
-
-
-def attains(instance: Instance, goal: Objective, bound: Bound, schedule: Schedule) -> bool:
-    """True if a schedule passes the verifier, is of the bound's class and costs the bound."""
-    cost = verified_cost(instance, goal, schedule)
-    return (
-        cost is not None
-        and cost == bound.ticks
-        and bound.holds_for.contains(ScheduleClass.used(instance, schedule))
-    )

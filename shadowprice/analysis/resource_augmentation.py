@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from shadowprice.analysis.bounds import bounds_of, certified_and_found
 from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.compare import by_name
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs
 from shadowprice.analysis.wording import at_most, told_cost

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of
 from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.metrics import end_s
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.instances.schedule_class import ScheduleClass
 from support.certificate_cases import CASES
 

@@ -27,6 +27,7 @@ from shadowprice.analysis import bounds as every_bound
 from shadowprice.analysis.bounds import bounds_of, certified_and_found, strongest_bound
 from shadowprice.analysis.certificates import cascade, effort, windows
 from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import attains, exact_cost
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.guarantees.asrpt import Guarantee
 from shadowprice.analysis.guarantees.lookup import (
@@ -38,7 +39,6 @@ from shadowprice.analysis.guarantees.lookup import (
     known_bound,
 )
 from shadowprice.analysis.limits import limits
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs, simulate
@@ -653,7 +653,7 @@ def test_a_witness_of_another_class_attains_nothing() -> None:
     cost = exact_cost(instance, COMPLETION, Outcome.verified(instance, schedule, policy="s").end_s)
     for preemptive in (True, False):
         bound = bound_of(cost, "job", ScheduleClass(preemptive))
-        assert sp.analysis.optimum.attains(instance, COMPLETION, bound, schedule) is preemptive
+        assert attains(instance, COMPLETION, bound, schedule) is preemptive
 
 
 SOLVER_OF_SLOTS = "shadowprice.solvers.offline.preemptive.slotted_preemptive_optimum"

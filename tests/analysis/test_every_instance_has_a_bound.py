@@ -12,9 +12,9 @@ import pytest
 import shadowprice as sp
 from shadowprice.analysis.bounds import KNOWS, bounds_of, certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.certify import KNOWS as CERTIFIED
 from shadowprice.analysis.certify import certify
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.errors import InputError
 from shadowprice.instances.features import APART, Feature
 from shadowprice.instances.instance import Instance

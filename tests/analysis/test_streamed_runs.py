@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.job_totals import JobTotals, TotalsOfSegments
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import directory as run_directory
 from shadowprice.analysis.run_directory import schedule_file

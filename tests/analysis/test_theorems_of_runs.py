@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shadowprice as sp
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.guarantees.any_order import KNOWS, any_order_ticks
 from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
@@ -18,7 +19,6 @@ from shadowprice.analysis.guarantees.lookup import (
     UnmetHypotheses,
     beside,
 )
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.cli import app
 from shadowprice.instances.features import Feature
 from shadowprice.instances.objective import Objective

@@ -16,8 +16,8 @@ import shadowprice as sp
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
 from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.certify import certify, certify_into
-from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import VerificationError

@@ -19,11 +19,11 @@ from shadowprice.analysis.certificates.counted import (
     counted_instance,
 )
 from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.certificates.job_utilities import WORTHS, JobUtilities, rounded_sum
 from shadowprice.analysis.certificates.utility_prices import RoundMarket
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.certify_utility import certify_utility, certify_utility_into
-from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import save
 from shadowprice.analysis.streamed_outcome import StreamedOutcome

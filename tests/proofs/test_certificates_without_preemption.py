@@ -90,6 +90,7 @@ def test_of_gpus_of_several_types_the_fastest_counts():
 def test_where_lists_are_many_they_have_prices(monkeypatch):
     outcome = ten(7)
     monkeypatch.setattr(non_preemptive, "_FEW", 20)
+    monkeypatch.setattr(non_preemptive, "_AT_ONCE", 20)
     found = certify(outcome, "flow", budget_s=60.0, preemptive=False)
     record = records_of(found.text)[-2]
     assert record["bound"] == "list-schedules"
@@ -103,8 +104,44 @@ def test_where_lists_are_many_they_have_prices(monkeypatch):
     assert first.record["grid"] == []
 
 
+def thirty():
+    draw = np.random.default_rng(30)
+    jobs = sp.Workload.from_columns(
+        arrival_s=np.sort(draw.integers(0, 90, 30)),
+        gpus=2 ** draw.integers(0, 4, 30),
+        work=draw.integers(1, 41, 30),
+        weight=draw.integers(1, 4, 30),
+    )
+    return sp.simulate(jobs, "1x8", "fifo")
+
+
+def test_of_more_jobs_lists_cost_what_prices_of_slots_say():
+    """More than any schedule that may preempt has to."""
+    outcome = thirty()
+    once = certify(outcome, "flow", budget_s=6.0, preemptive=False)
+    assert once.bound_kind == "list-schedules"
+    assert once.ratio < certify(outcome, "flow", budget_s=6.0).ratio
+    assert check(once.text)["class"] == CLASS
+
+
+def test_what_the_checker_finds_too_long_is_tried_with_fewer_lists(monkeypatch):
+    outcome = thirty()
+    work = ClassDemands.of(outcome.instance, pairs=False, preemptive=False)
+    honest, proposed = ClassDemands.evaluated, []
+
+    def at_first_too_long(self, found, goal):
+        proposed.append(found.ticks)
+        if len(proposed) == 1:
+            raise InputError("takes too many steps")
+        return honest(self, found, goal)
+
+    monkeypatch.setattr(ClassDemands, "evaluated", at_first_too_long)
+    (found,) = non_preemptive_bounds(outcome.instance, work, Objective.FLOW, 6.0)
+    assert proposed[1] == found.checked == found.ticks < proposed[0]
+
+
 def test_there_are_none_of_very_many_jobs():
-    jobs = sp.Workload.from_columns(arrival_s=range(25), gpus=[1] * 25, work=[9] * 25)
+    jobs = sp.Workload.from_columns(arrival_s=range(201), gpus=[1] * 201, work=[9] * 201)
     outcome = sp.simulate(jobs, "1x8", "fifo")
     work = ClassDemands.of(outcome.instance, pairs=False, preemptive=False)
     assert list(non_preemptive_bounds(outcome.instance, work, Objective.FLOW, 1.0)) == []

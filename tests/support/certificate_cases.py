@@ -9,7 +9,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis.optimum import counted_rows
+from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster

@@ -21,8 +21,8 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers import registry
-from shadowprice.solvers.offline import active_schedules
 from shadowprice.solvers.offline import list_search as list_schedule
+from shadowprice.solvers.offline.list_optimum import optimal_starts_s
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.policy_checks import expect_policy
 
@@ -124,16 +124,16 @@ class Judge:
             If the instance says more than an adversary knows.
         """
         require(instance, KNOWS, "adversaries")
-        slots = Slotted.of(instance)
         span, jobs = self.objective is Objective.MAKESPAN, instance.workload
-        proven = slots.jobs <= enumerated
+        proven = len(jobs) <= enumerated
         if proven:
-            starts, _ = active_schedules.best_starts(slots, span=span)
+            start_s = optimal_starts_s(instance, span=span)
         else:
+            slots = Slotted.of(instance)
             starts = list_schedule.search(
                 slots, span=span, seed=0, budget_s=float("inf"), moves=_MOVES
             )
-        start_s = starts.astype(np.float64) * (slots.slot_ticks / TICKS_PER_S)
+            start_s = starts.astype(np.float64) * (slots.slot_ticks / TICKS_PER_S)
         cost_s = self.objective.cost_s(jobs, start_s + instance.shortest_s)
         return Fraction(cost_s), start_s, proven
 

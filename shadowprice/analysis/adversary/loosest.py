@@ -19,7 +19,8 @@ from shadowprice.analysis.adversary.family import (
     FamilyJob,
     InstanceFamily,
 )
-from shadowprice.analysis.optimum import preemptive_optimum, verified_cost
+from shadowprice.analysis.certificates.exact_cost import verified_cost
+from shadowprice.analysis.optimum import preemptive_optimum
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.documents.loose_bounds import LooseBound
 from shadowprice.instances.features import require

@@ -21,7 +21,6 @@ from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from shadowprice.analysis.adversary.family import KNOWS, InstanceFamily
@@ -40,15 +39,12 @@ from shadowprice.brief import BriefTable
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.features import require
-from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.hard_instances import HardInstance
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.classic.srtf import Srsf, Srtf
-from shadowprice.solvers.offline import active_schedules
-from shadowprice.solvers.offline.active_schedules import MAX_JOBS
+from shadowprice.solvers.offline.list_optimum import optimal_starts_s
 from shadowprice.solvers.offline.on_nodes import on_nodes
 from shadowprice.solvers.policy import Policy
 from shadowprice.user_code import runs_a_file
@@ -68,6 +64,9 @@ SLOTTED = "optimal among schedules that change at whole units (CP-SAT)"
 SHORTEST = "optimal (shortest remaining time first on one GPU)"
 WITNESS_IS = (FEASIBLE, ENUMERATED, SLOTTED, SHORTEST)
 """What may be known of a witness."""
+
+MOST_LISTED = 9
+"""Jobs up to which a witness is the best schedule without preemption."""
 
 _PROOF_S = 30.0
 """Time for CP-SAT [s], when a witness is made and when it is checked again."""
@@ -267,11 +266,9 @@ def _least_s(hard: HardInstance, name: str) -> Fraction | None:
     """Least cost [s] of the schedules among which a witness is called optimal; None if not settled."""
     instance, goal = hard.instance, hard.objective
     if hard.witness_is == ENUMERATED:
-        slots = Slotted.of(instance)
-        if slots.jobs > MAX_JOBS:
+        if len(instance.workload) > MOST_LISTED:
             return None
-        starts, _ = active_schedules.best_starts(slots, span=goal is Objective.MAKESPAN)
-        start_s = starts.astype(np.float64) * (slots.slot_ticks / TICKS_PER_S)
+        start_s = optimal_starts_s(instance, span=goal is Objective.MAKESPAN)
         return Fraction(goal.cost_s(instance.workload, start_s + instance.shortest_s))
     if hard.witness_is == SHORTEST:
         if instance.cluster.total_gpus > 1 or goal is Objective.MAKESPAN:
@@ -328,7 +325,7 @@ def _settled(trail: Trail, method: str) -> WorstInstance:
 
 def _witness(judge: Judge, instance: Instance) -> tuple[Schedule, float, str]:
     """The cheapest schedule known, its cost [s] and what is known of it."""
-    cost, start_s, proven = judge.possible(instance, MAX_JOBS)
+    cost, start_s, proven = judge.possible(instance, MOST_LISTED)
     schedule, kind = on_nodes(instance, start_s), ENUMERATED if proven else FEASIBLE
     least_s = float(cost)
     if not judge.preemptive:

@@ -13,8 +13,8 @@ import numpy as np
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.by_start import blocks_by_start
 from shadowprice.analysis.certificates.counted import counted_instance, to_the_end
+from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
-from shadowprice.analysis.optimum import counted_rows
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError

@@ -22,8 +22,8 @@ import numpy as np
 
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.certificates.found import Found
-from shadowprice.analysis.optimum import counted_rows
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import to_ticks

@@ -1,7 +1,8 @@
-"""The least cost of schedules in which each job begins once, as a record of a certificate; of few jobs.
+"""The least cost of schedules in which each job begins once, or a bound of it, as a record of a certificate.
 
 The record has the cost and, where they help, prices; the checker goes through all lists of jobs by itself and cuts off
-those that cannot cost less. It has seen what is proposed here: what would take it too many steps is left out.
+those that cannot cost less. Of few jobs that is the optimum, of more what prices say of the first jobs of lists. It has
+seen what is proposed here: what would take it too many steps is left out.
 """
 
 from __future__ import annotations
@@ -20,29 +21,31 @@ from shadowprice.analysis.certificates.records import text_of
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
-from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.list_optimum import cheapest_list
 from shadowprice.solvers.offline.non_preemptive import describes_unfailing
 from shadowprice.solvers.offline.on_nodes import on_nodes
 from shadowprice.solvers.offline.plan_prices import PlanPrices
+from shadowprice.solvers.offline.slot_prices import start_prices
 
 if TYPE_CHECKING:
     from shadowprice.analysis.certificates.demands import ClassDemands
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
-    from shadowprice.solvers.offline.bounds import RelaxedJobs
     from shadowprice.solvers.offline.list_optimum import ListOptimum
 
 Record = dict[str, Any]
 
 MOST_LISTED = 24
-"""Jobs up to which lists are searched."""
+"""Jobs up to which lists are searched without prices."""
 
-_FEW, _MANY = 10_000, 50_000
-"""Beginnings of lists that are looked at without prices, a second or so, and with them."""
+MOST_PRICED = 200
+"""Jobs up to which starts are priced."""
 
-_PRICES_SHARE = 0.1
-"""Share of the time that is for prices."""
+_AT_ONCE, _FEW, _MANY = 1_000, 10_000, 50_000
+"""Beginnings of lists that are looked at without prices: before there are any, and where there are none; with them."""
+
+_STEPS = 8_000_000
+"""Beginnings times squares of numbers of jobs that the checker mostly takes; where it does not, a quarter is tried."""
 
 
 def non_preemptive_bounds(
@@ -51,7 +54,7 @@ def non_preemptive_bounds(
     """Bounds of schedules in which each job begins once; the last one is optimal if the search came to its end.
 
     There are none of classes whose jobs go on where they were stopped, of jobs that share GPUs, hold parts of them or
-    run as copies, of runs that were stopped, nor of more than ``MOST_LISTED`` jobs.
+    run as copies, of runs that were stopped, nor of more than ``MOST_PRICED`` jobs.
 
     Parameters
     ----------
@@ -63,30 +66,25 @@ def non_preemptive_bounds(
     """
     header = demands.given.header
     once = "starts" in header or "preemption" in header
-    few = demands.gangs and len(demands.release) <= MOST_LISTED
-    if not (once and few) or "stopped" in header or max(demands.gang) > demands.gpus:
+    count = len(demands.release)
+    if not (once and demands.gangs) or "stopped" in header or max(demands.gang) > demands.gpus:
         return
     until = time.monotonic() + effort_s
     jobs = demands.whole_gangs()
     span = goal is Objective.MAKESPAN
-    found = cheapest_list(jobs, span=span, most=_FEW)
-    yield from _accepted(instance, demands, goal, found, None)
-    if found.starts is not None or effort_s <= 0:
+    found: ListOptimum | None = None
+    if count <= MOST_LISTED:
+        found = cheapest_list(jobs, span=span, most=_FEW if effort_s <= 0 else _AT_ONCE)
+        yield from _accepted(instance, demands, goal, found, None)
+    if (found is not None and found.starts is not None) or effort_s <= 0 or count > MOST_PRICED:
         return
-    prices = None if span else _prices(jobs, _PRICES_SHARE * effort_s)
-    found = cheapest_list(jobs, span=span, prices=prices, most=_MANY, until=until)
-    yield from _accepted(instance, demands, goal, found, prices)
-
-
-def _prices(jobs: RelaxedJobs, effort_s: float) -> PlanPrices | None:
-    """The last prices of a search of the best for plans, which make lists cost much as well."""
-    priced_plans.prepare()
-    best: PlanPrices | None = None
-    until = time.monotonic() + effort_s
-    for found in priced_plans.search(jobs, effort_s, rigid=False, until=until):
-        if isinstance(found.prices, PlanPrices):
-            best = found.prices
-    return best
+    prices = None if span or not max(jobs.weight) else start_prices(jobs, until)
+    for most in (_STEPS // count**2, _STEPS // (4 * count**2)):
+        found = cheapest_list(jobs, span=span, prices=prices, most=min(most, _MANY), until=until)
+        accepted = list(_accepted(instance, demands, goal, found, prices))
+        yield from accepted
+        if accepted:
+            return
 
 
 def _accepted(

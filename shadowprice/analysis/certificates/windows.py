@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.offline.bounds import RelaxedJobs
-    from shadowprice.solvers.offline.completion_search import CompletionTree
+    from shadowprice.solvers.offline.completion_search import CompletionTree, SearchedOptimum
 
 Record = dict[str, Any]
 
@@ -40,25 +41,24 @@ def window_bounds(instance: Instance, jobs: RelaxedJobs, effort_s: float) -> Ite
     until = time.monotonic() + effort_s
     plain = describes_unfailing(instance) and instance.overheads.free
     for searched in completion_search.search_optimum(jobs, until=until):
-        tree = searched.tree
-        record: Record = {
-            "kind": "bound",
-            "bound": "completion-windows",
-            "grid": [],
-            "prices": [],
-            "jobs": list(tree.jobs),
-            "unit": text_of(tree.price_unit),
-        }
         witness, finished = None, searched.finished
         if plain and finished:
             witness = runs_on_nodes(instance, *completion_search.columns_of(searched.runs))
-        yield Found(
-            record,
-            searched.lower_ticks,
-            tuple(parts_of(tree)),
-            optimal=finished,
-            witness=witness,
-        )
+        yield replace(found_by(searched), optimal=finished, witness=witness)
+
+
+def found_by(searched: SearchedOptimum) -> Found:
+    """The bound of a tree of windows, as a record and its parts."""
+    tree = searched.tree
+    record: Record = {
+        "kind": "bound",
+        "bound": "completion-windows",
+        "grid": [],
+        "prices": [],
+        "jobs": list(tree.jobs),
+        "unit": text_of(tree.price_unit),
+    }
+    return Found(record, searched.lower_ticks, tuple(parts_of(tree)))
 
 
 def parts_of(tree: CompletionTree) -> Iterator[Record]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
-from shadowprice.analysis.optimum import exact_cost
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import Run, refuse_unbounded, settle

@@ -17,8 +17,8 @@ import pandas as pd
 
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.compare import by_name
-from shadowprice.analysis.optimum import exact_cost
 from shadowprice.analysis.points.on_cores import ends_on_cores
 from shadowprice.analysis.simulate import simulate
 from shadowprice.brief import Brief

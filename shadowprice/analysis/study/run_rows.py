@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from shadowprice.analysis import metrics
-from shadowprice.analysis.optimum import exact_cost
+from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.statistics.batch_means import batch_means
 from shadowprice.analysis.statistics.stability import queue_growth

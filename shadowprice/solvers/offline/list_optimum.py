@@ -10,6 +10,7 @@ the search ends before, none costs less than the beginning that would have come 
 from __future__ import annotations
 
 import heapq
+import sys
 import time
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -18,6 +19,11 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import inf, lcm
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.plan_prices import PlanPrices
@@ -230,3 +236,18 @@ def cheapest_list(
         heapq.heappop(search.queue)
         search.take_up(here)
         looked_at += 1
+
+
+def optimal_starts_s(instance: Instance, *, span: bool = False) -> NDArray[np.float64]:
+    """Starts [s], shape (n,), of the cheapest schedule in which each job begins once.
+
+    Parameters
+    ----------
+    instance : Instance
+        Of few jobs that run alone and at one speed; milliseconds for nine of them.
+    span : bool
+        Minimise the last completion instead of the total weighted completion time.
+    """
+    found = cheapest_list(RelaxedJobs.of(instance), span=span, most=sys.maxsize)
+    assert found.starts is not None
+    return np.array(found.starts, dtype=np.float64) / TICKS_PER_S

@@ -34,12 +34,19 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
-from shadowprice.solvers.offline import active_schedules, lagrangian
 from shadowprice.solvers.offline import constraint_programming as cp_sat
+from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.offline.as_it_stands import ModelAnswer, solve_as_it_stands
-from shadowprice.solvers.offline.bounds import offset_ticks, seconds_down, simple_bounds
+from shadowprice.solvers.offline.bounds import (
+    RelaxedJobs,
+    offset_ticks,
+    seconds_down,
+    simple_bounds,
+)
+from shadowprice.solvers.offline.list_optimum import cheapest_list
 from shadowprice.solvers.offline.on_nodes import on_nodes
+from shadowprice.solvers.offline.slot_prices import coarse_enough, slot_prices, windows_until
 from shadowprice.solvers.programs.compile import SolverOptions, Standing, Status, compile_model
 from shadowprice.solvers.programs.published import stand_down
 
@@ -59,14 +66,11 @@ TIME_INDEXED_LP = "time-indexed-lp"
 BRANCHING = "branching"
 """Boxes of starts that hold every schedule, each closed by prices whose bound counts rounding errors."""
 
-ENUMERATION = "enumeration"
-"""All active schedules of a few jobs, in whole numbers."""
+LISTS = "list-schedules"
+"""All lists of few jobs, in whole numbers."""
 
 MAX_COLUMNS = 300_000
 """Most columns of a preemptive model."""
-
-MAX_ENTRIES = 1_000_000
-"""About the most matrix entries of a time-indexed model; beyond it the grid is coarsened."""
 
 Method = Literal["milp", "cp-sat"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -82,14 +86,11 @@ STANDS_DOWN = "other searches stand down, and it is solved as it stands"
 _WHOLE = 2.0**53
 """Below it whole numbers are exact as floats."""
 
-_ENUMERATED = 8
-"""Most jobs whose schedules are enumerated: at worst a second or two."""
+_LISTED = 12
+"""Jobs up to which all lists are gone through: a second or so."""
 
 _FINEST = 2**10
 """Largest denominator of weights for which costs of the models are taken as exact."""
-
-_DEAREST = 2.0**41
-"""Largest price of a slot: what is above fits no 64 bits, and any prices bound."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,7 +118,7 @@ class Optimum(BriefTable, BoundedCost):
         Whether all this is about a model that is not the published one, and so of no class of
         schedules.
     certified_by : str
-        Kind of the evaluation that gave ``certified_lower_s``: ``time-indexed-lp``, ``branching``, ``enumeration``,
+        Kind of the evaluation that gave ``certified_lower_s``: ``time-indexed-lp``, ``branching``, ``list-schedules``,
         or a kind of :func:`shadowprice.solvers.offline.bounds.simple_bounds`; empty where it says nothing.
     """
 
@@ -250,10 +251,10 @@ def optimum(
     jobs = fine if slot_s is None else Slotted.of(instance, slot_s)
     if method == "cp-sat":
         known = search.by_cp_sat(known, 0.6 * budget_s, seed)
-    grid = _coarse_enough(instance, jobs)
+    grid = coarse_enough(jobs, lambda ticks: Slotted.of(instance, ticks / TICKS_PER_S))
     known = search.by_milp(known, grid)
     if not known.standing.optimal:
-        known = search.by_enumeration(known)
+        known = search.by_lists(known)
     if method == "cp-sat":
         grid = fine
     upper = search.cost(known.starts)
@@ -279,7 +280,7 @@ def _as_it_stands(
 ) -> Optimum:
     """The optimum of an edited model."""
     latest = LATER * list_schedule.safe_horizon(jobs)
-    anywhere = [np.arange(r, latest - p + 1) for r, p in _windows(jobs)]
+    anywhere = windows_until(jobs, latest)
 
     def built(span: bool) -> Any:
         return build(jobs, anywhere, makespan=span)
@@ -423,20 +424,19 @@ class _Search:
         standing = Standing.CONFIRMED if agree else Standing.FOUND
         return replace(known, word=max(known.word, word), standing=standing)
 
-    def by_enumeration(self, known: _Known) -> _Known:
-        """The optimum of a few jobs of equal weight, where two solvers could not agree on it.
+    def by_lists(self, known: _Known) -> _Known:
+        """The optimum of a few jobs, where two solvers could not agree on it.
 
         In whole numbers and without a solver, so it needs nobody to confirm it.
         """
-        fine = self.fine
-        alike = self.span or len(set(fine.weight.tolist())) == 1
-        if fine.jobs > _ENUMERATED or not alike or time.monotonic() > self.until:
+        if self.fine.jobs > _LISTED:
             return known
-        equal = replace(fine, weight=np.ones(fine.jobs))
-        starts, _ = active_schedules.best_starts(equal, span=self.span)
-        known = self._better(known, starts)
+        found = cheapest_list(RelaxedJobs.of(self.instance), span=self.span, until=self.until)
+        if found.starts is None:
+            return known
+        known = self._better(known, np.array(found.starts) // self.fine.slot_ticks)
         cost = self.cost(known.starts)
-        return replace(known, exact=cost, kind=ENUMERATION, word=cost, standing=Standing.PROVEN)
+        return replace(known, exact=cost, kind=LISTS, word=cost, standing=Standing.PROVEN)
 
 
 @dataclass(frozen=True)
@@ -471,7 +471,7 @@ def _branch(
         return None
     if allowed is None:
         last = int((best + jobs.duration).max())
-        allowed = [np.arange(r, last - p + 1) for r, p in _windows(jobs)]
+        allowed = windows_until(jobs, last)
     upper = list_schedule.exact_cost(jobs, best, span=span)
     if any(len(slots) == 0 for slots in allowed):
         # Some job has no start with which a schedule is better.
@@ -529,23 +529,9 @@ def _fixed(
     unit = lagrangian.PRICE_UNIT
     upper = list_schedule.exact_cost(jobs, best, span=False)
     limit = math.floor((upper - jobs.step) * unit)
-    anywhere = [np.arange(r, safe - p + 1) for r, p in _windows(jobs)]
+    anywhere = windows_until(jobs, safe)
     while True:
-        windows = [np.arange(r, horizon - p + 1) for r, p in _windows(jobs)]
-        compiled = compile_model(model := time_indexed.build(jobs, windows, relaxed=True))
-        options = SolverOptions(
-            time_limit_s=max(until - time.monotonic(), 0.1), method="highs-ipx", crossover=False
-        )
-        prices = np.zeros(horizon)
-        try:
-            solution = compiled.solve(options)
-            if len(solution.duals):
-                (slots,) = model.capacity.index_set().columns
-                duals = compiled.dual(solution, model.capacity)
-                prices[slots] = np.minimum(-duals, _DEAREST)
-            stopped = solution.status is Status.TIME_LIMIT
-        except SolverError:  # Without prices there still is a bound.
-            stopped = True
+        prices, solved = slot_prices(jobs, horizon, until)
         try:
             bound, reduced = lagrangian.reduced_costs(
                 jobs, lagrangian.exact_prices(prices), horizon
@@ -553,29 +539,12 @@ def _fixed(
         except OverflowError:
             return Fraction(0), anywhere
         open_ = (reduced >= 0) & (bound + reduced <= limit)
-        if horizon >= safe or not open_[:, -1].any() or stopped:
+        if horizon >= safe or not open_[:, -1].any() or not solved:
             break
         horizon = min(2 * horizon, safe)
-    if stopped:
+    if not solved:
         return Fraction(bound, unit), anywhere
     return Fraction(bound, unit), [np.flatnonzero(row) for row in open_]
-
-
-def _windows(jobs: Slotted) -> list[tuple[int, int]]:
-    return list(zip(jobs.release.tolist(), jobs.duration.tolist(), strict=True))
-
-
-def _coarse_enough(instance: Instance, jobs: Slotted) -> Slotted:
-    """Double the slot until the capacity rows are small enough: every start fills p_j of them.
-
-    A start of a job that is shorter than a slot fills none, and is a column nevertheless.
-    """
-    while True:
-        area = int(np.dot(jobs.duration, jobs.gpus)) // jobs.capacity
-        horizon = int(jobs.release.max() + area + jobs.duration.max())
-        if horizon * int(np.maximum(jobs.duration, 1).sum()) <= MAX_ENTRIES:
-            return jobs
-        jobs = Slotted.of(instance, 2 * jobs.slot_s)
 
 
 def _rounded_off(fine: Slotted, jobs: Slotted, goal: Objective) -> Fraction:

@@ -23,7 +23,6 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.tight_instances import Rows
 from shadowprice.instances.workload import Workload
-from shadowprice.models.slotted import Slotted
 from shadowprice.proofs.asrpt import conversion, early, prediction, ratio, robust, sharper
 from shadowprice.proofs.classic import (
     elapsed_time,
@@ -36,7 +35,7 @@ from shadowprice.proofs.classic import (
 )
 from shadowprice.proofs.lower_bounds import srpt_one_machine
 from shadowprice.solvers.asrpt.cycles import Cycles
-from shadowprice.solvers.offline import active_schedules
+from shadowprice.solvers.offline.list_optimum import optimal_starts_s
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.predictors.oracle import specification
 from shadowprice.solvers.registry import policy
@@ -73,8 +72,7 @@ def least_known(instance: Instance, goal: Objective = Objective.COMPLETION) -> F
     """
     found = [cost_of(instance, name, goal) for name in ("srtf", "srsf")]
     if len(instance.workload) <= 6 and instance.cluster.total_gpus > 1:
-        starts, _ = active_schedules.best_starts(Slotted.of(instance))
-        ends = starts * (Slotted.of(instance).slot_ticks / TICKS_PER_S) + instance.shortest_s
+        ends = optimal_starts_s(instance) + instance.shortest_s
         found.append(Fraction(goal.cost_s(instance.workload, ends)))
     return min(found)
 
