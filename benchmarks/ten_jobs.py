@@ -15,7 +15,7 @@ import shadowprice as sp
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds
-from shadowprice.solvers.offline.completion_search import search_optimum
+from shadowprice.solvers.offline.completions.completion_search import search_optimum
 from shadowprice.solvers.offline.priced_plans import search
 
 JOBS, SEED = 10, 7

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from shadowprice.analysis.certificates.cascade import KNOWS as CERTIFIED_KNOWS
 from shadowprice.analysis.certificates.cascade import Asked, CheckedBound, expect_end
@@ -24,10 +25,11 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.models import time_indexed
 from shadowprice.solvers.offline.bounds import Bound, bound_of
-from shadowprice.solvers.offline.non_preemptive import Method, describes_unfailing, optimum
-from shadowprice.solvers.programs.published import stand_down
+from shadowprice.solvers.offline.one_pool import describes_unfailing
+
+if TYPE_CHECKING:
+    from shadowprice.solvers.offline.non_preemptive import Method
 
 KNOWS = CERTIFIED_KNOWS | DECLARED_KNOWS | {Feature.OWN}
 """What an instance may have that is bounded at all."""
@@ -206,6 +208,10 @@ def certified_bounds(
 
 def _by_solvers(instance: Instance, goal: Objective, timer: Timer) -> Iterator[Bound]:
     """Optima of schedules without preemption, by the word of solvers; one that fails is left out."""
+    from shadowprice.models import time_indexed
+    from shadowprice.solvers.offline.non_preemptive import optimum
+    from shadowprice.solvers.programs.published import stand_down
+
     left_aside = "its optimum is none of schedules, and is left aside as a bound"
     # Nodes that fail only restrict: an optimum without them is a bound with them.
     sound = replace(instance, failures=None)

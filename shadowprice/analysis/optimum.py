@@ -25,12 +25,13 @@ from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.models import preemptive as preemptive_model
 from shadowprice.models import time_indexed
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers.offline import completion_search, preemptive
 from shadowprice.solvers.offline import non_preemptive as offline
+from shadowprice.solvers.offline import preemptive
 from shadowprice.solvers.offline.bounds import RelaxedJobs, seconds_down
-from shadowprice.solvers.offline.completion_search import CompletionTree
-from shadowprice.solvers.offline.non_preemptive import require_exact
+from shadowprice.solvers.offline.completions import completion_search
+from shadowprice.solvers.offline.completions.completion_search import CompletionTree
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
+from shadowprice.solvers.offline.one_pool import require_exact
 from shadowprice.solvers.offline.preemptive import KNOWS as PREEMPTIVE_KNOWS
 from shadowprice.solvers.programs.compile import Standing
 

@@ -62,9 +62,10 @@ from shadowprice.proofs.checker import Rejected, check
 from shadowprice.proofs.described_run import DescribedRun
 from shadowprice.proofs.tiresias import las as tiresias_las
 from shadowprice.solvers.asrpt.asrpt import Asrpt
-from shadowprice.solvers.offline import completion_search, interval_prices, lagrangian, priced_plans
+from shadowprice.solvers.offline import interval_prices, lagrangian, priced_plans
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simple_bounds
+from shadowprice.solvers.offline.completions import completion_search
 from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
 from shadowprice.solvers.registry import placement, policy
 from support.paths import ROOT
@@ -544,7 +545,6 @@ def told_by_a_solver(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
         return an_optimum(instance, **changed)
 
     monkeypatch.setattr(offline, "optimum", answer)
-    monkeypatch.setattr(every_bound, "optimum", answer)
 
 
 PAIR = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=[2, 1, 1], work=[9, 10, 10])
@@ -591,7 +591,7 @@ def test_an_optimum_that_is_confirmed_is_not_asked_for_again(
         return replace(told, method=method, certified_by="time-indexed-lp")
 
     without_prices_of_gangs(monkeypatch)
-    monkeypatch.setattr(every_bound, "optimum", answer)
+    monkeypatch.setattr(offline, "optimum", answer)
     bounds = list(bounds_of(instance, COMPLETION, BoundEffort(2), preemptive=False))
     assert methods == asked
     kinds = [bound.kind for bound in bounds]

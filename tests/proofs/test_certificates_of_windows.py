@@ -18,7 +18,7 @@ from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
 from shadowprice.solvers.offline.bounds import RelaxedJobs
-from shadowprice.solvers.offline.completion_search import (
+from shadowprice.solvers.offline.completions.completion_search import (
     CompletionTree,
     Cut,
     Priced,

@@ -93,7 +93,7 @@ from shadowprice.solvers.gavel.policies.pop import Pop
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
-from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Priced
+from shadowprice.solvers.offline.completions.completion_search import CompletionTree, Cut, Priced
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
 from shadowprice.solvers.offline.modes.nodes import node_modes

@@ -1,8 +1,8 @@
 """Search of instances on which a lower bound is far below the preemptive optimum: how much each bound can lose.
 
-The optimum is that of :mod:`shadowprice.solvers.offline.completion_search`, exact or not counted. Bounds are those of a
-fixed effort, so that the same seed finds the same instance. A search starts with random cases, several equal jobs
-among them, and changes one number at a time.
+The optimum is that of :mod:`shadowprice.solvers.offline.completions.completion_search`, exact or not counted. Bounds
+are those of a fixed effort, so that the same seed finds the same instance. A search starts with random cases, several
+equal jobs among them, and changes one number at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds
-from shadowprice.solvers.offline.completion_search import search_optimum
+from shadowprice.solvers.offline.completions.completion_search import search_optimum
 from shadowprice.solvers.offline.interval_prices import interval_prices
 from shadowprice.solvers.offline.lagrangian import interval_bound
 from shadowprice.solvers.offline.priced_plans import search

@@ -226,7 +226,6 @@ def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[Foun
         return
     timer = effort.begin()
     if effort.columns is None:
-        priced_plans.prepare()
         share = PLANS_SHARE_BESIDE_MODES if asked.modes else PLANS_SHARE
         if demands.gangs:
             plain = plain_gangs(asked.instance)
@@ -238,6 +237,8 @@ def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[Foun
                     return  # All that follows bounds the same schedules.
         small = FEWEST_INTERVALS * 2 * len(demands.release) <= MOST_COLUMNS
         # Where no interval LP is small enough, all the time is for prices of plans.
+        # What few jobs need not is compiled, or read, only here: its time is not the search's.
+        priced_plans.prepare()
         # The effort of prices is a number of steps, the same on every run of a machine that is quick enough.
         effort_s = share * timer.left_s
         yield from _plans(demands, effort_s, timer.share(_MOST_FOR_PLANS if small else 1.0))

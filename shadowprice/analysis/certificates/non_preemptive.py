@@ -22,8 +22,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.list_optimum import cheapest_list
-from shadowprice.solvers.offline.non_preemptive import describes_unfailing
 from shadowprice.solvers.offline.on_nodes import on_nodes
+from shadowprice.solvers.offline.one_pool import describes_unfailing
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.slot_prices import start_prices
 

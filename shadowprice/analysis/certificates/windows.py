@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.records import text_of
-from shadowprice.solvers.offline import completion_search
-from shadowprice.solvers.offline.completion_search import Cut, Part, Priced
-from shadowprice.solvers.offline.non_preemptive import describes_unfailing
+from shadowprice.solvers.offline.completions import completion_search
+from shadowprice.solvers.offline.completions.completion_search import Cut, Part, Priced
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
+from shadowprice.solvers.offline.one_pool import describes_unfailing
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.offline.bounds import RelaxedJobs
-    from shadowprice.solvers.offline.completion_search import CompletionTree, SearchedOptimum
+    from shadowprice.solvers.offline.completions.completion_search import (
+        CompletionTree,
+        SearchedOptimum,
+    )
 
 Record = dict[str, Any]
 

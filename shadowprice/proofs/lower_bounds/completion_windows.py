@@ -32,7 +32,7 @@ Proof.
 
 Jobs may be left out altogether: that only relaxes, and their :math:`w_j (r_j + p_j)` is added. A job that can run
 somewhere within a cell of the grid, on which prices are constant, counts in all of it. Everything is evaluated in
-whole numbers, by code that shares nothing with the search of ``solvers.offline.completion_search``.
+whole numbers, by code that shares nothing with the search of ``solvers.offline.completions.completion_search``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,12 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import RelaxedJobs
-from shadowprice.solvers.offline.completion_search import CompletionTree, Cut, Part, Priced
+from shadowprice.solvers.offline.completions.completion_search import (
+    CompletionTree,
+    Cut,
+    Part,
+    Priced,
+)
 
 STATUS = "ours"
 

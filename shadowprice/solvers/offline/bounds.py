@@ -58,10 +58,6 @@ KNOWS = frozenset(
     }
 )
 
-PRICES_ONLY = "it only proposes prices, whose bound is that of the published relaxation"
-"""Any prices bound the cost of schedules, so an edit of an interval LP changes no more than the prices."""
-
-
 MOST_WIDE = 8
 """Gangs that fit at once, up to which they are looked at apart from others."""
 

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shadowprice.errors import SolverError
-from shadowprice.models import interval_lp as relaxations
 from shadowprice.solvers.offline import lagrangian
-from shadowprice.solvers.offline.bounds import PRICES_ONLY, RelaxedJobs
+from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.relaxation import solve_relaxation
 from shadowprice.solvers.offline.typed_bound import FEWEST_INTERVALS, LARGEST_TICKS, MOST_COLUMNS
-from shadowprice.solvers.programs.compile import SolverOptions, compile_model
-from shadowprice.solvers.programs.published import stand_down
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +41,9 @@ def interval_prices(
     columns : int, optional
         Size of the LP, if it is not to follow from the budget.
     """
-    began = time.monotonic()
+    from shadowprice.models import interval_lp as relaxations
+
+    until = time.monotonic() + budget_s
     columns = int(min(12_000 * budget_s, MOST_COLUMNS)) if columns is None else columns
     intervals = columns // (2 * max(len(jobs.release), 1))
     if intervals < FEWEST_INTERVALS or not jobs.release:
@@ -68,22 +67,11 @@ def interval_prices(
         float(jobs.capacity),
         (np.array(bounds, dtype=np.float64) - first) / step,
     )
-    stand_down(relaxations.build, PRICES_ONLY)
-    model = relaxations.build(data)
-    compiled = compile_model(model)
-    left = max(budget_s - (time.monotonic() - began), 0.1)
-    options = SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False)
-    try:
-        solution = compiled.solve(options)
-    except SolverError:
-        # Of run times that differ by nine digits HiGHS may say that there is no end of it.
+    solved = solve_relaxation(relaxations.build, data, until=until)
+    if solved is None:
         return None
-    if not len(solution.duals):
-        return None
-    prices = np.zeros(len(bounds) - 1)
-    prices[np.array(list(model.capacity.index_set()), dtype=np.int64)] = -compiled.dual(
-        solution, model.capacity
-    )
+    prices, rows = np.zeros(len(bounds) - 1), solved.model.capacity
+    prices[np.array(list(rows.index_set()), dtype=np.int64)] = solved.prices(rows)
     return IntervalPrices(tuple(bounds), lagrangian.exact_prices(prices * scale))
 
 

@@ -26,12 +26,10 @@ from numpy.typing import NDArray
 
 from shadowprice.brief import BriefTable
 from shadowprice.errors import InputError, SolverError
-from shadowprice.instances.features import Feature, missing, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import BoundedCost, Objective, exact_ticks
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import constraint_programming as cp_sat
@@ -46,19 +44,10 @@ from shadowprice.solvers.offline.bounds import (
 )
 from shadowprice.solvers.offline.list_optimum import cheapest_list
 from shadowprice.solvers.offline.on_nodes import on_nodes
+from shadowprice.solvers.offline.one_pool import require_exact
 from shadowprice.solvers.offline.slot_prices import coarse_enough, slot_prices, windows_until
 from shadowprice.solvers.programs.compile import SolverOptions, Standing, Status, compile_model
 from shadowprice.solvers.programs.published import stand_down
-
-KNOWS = frozenset(
-    {
-        Feature.RATES,
-        Feature.TYPES,  # where every job is as fast on all of them
-        Feature.CHARGES,  # of starts, one a job; who is not preempted pays no others
-        Feature.SHARING,  # where no two of the jobs may
-        Feature.RESTART,  # nobody is preempted
-    }
-)
 
 TIME_INDEXED_LP = "time-indexed-lp"
 """Prices of the LP's slots, in whole numbers: what any schedule costs, or a schedule that is any better."""
@@ -143,46 +132,6 @@ class Optimum(BriefTable, BoundedCost):
         return self.exact_grid and self.standing.optimal and self.lower_s >= self.upper_s
 
 
-def alone_at_one_speed(instance: Instance) -> bool:
-    """True if each job takes equal time wherever it runs, and no two may share GPUs."""
-    return instance.equal_speeds and SharingGain.of(instance) is None
-
-
-def describes(instance: Instance) -> bool:
-    """True if the exact models here describe an instance.
-
-    They know one pool of GPUs of equal speed, rigid gangs that run alone and at one speed, and one
-    start charge a job.
-    """
-    return not missing(instance, KNOWS) and alone_at_one_speed(instance)
-
-
-def describes_unfailing(instance: Instance) -> bool:
-    """True if the exact models here describe an instance whose nodes never fail: faults only restrict schedules."""
-    return describes(replace(instance, failures=None))
-
-
-def require_exact(instance: Instance) -> None:
-    """Refuse an instance that the exact models do not describe.
-
-    Raises
-    ------
-    InputError
-        Naming what they do not describe.
-    """
-    require(instance, KNOWS, "the exact optimum, of jobs that run alone on GPUs of equal speed")
-    if not alone_at_one_speed(instance):
-        what = (
-            "jobs that can share their GPUs"
-            if instance.equal_speeds
-            else "GPUs that differ in speed"
-        )
-        raise InputError(
-            f"{instance.workload.source}: has {what}; the exact optimum is for jobs that run alone "
-            "on GPUs of equal speed"
-        )
-
-
 @dataclass(frozen=True)
 class _Known:
     """Best starts on the fine grid, and lower bounds of every schedule's cost, in ticks.
@@ -224,7 +173,7 @@ def optimum(
     Raises
     ------
     InputError
-        If the models do not describe the instance (see :func:`describes`), the method is unknown, or
+        If the models do not describe the instance (see ``one_pool``), the method is unknown, or
         the model is edited and the method is not the MILP.
     SolverError
         If an edited model is infeasible or has no answer in time.

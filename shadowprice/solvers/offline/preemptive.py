@@ -36,9 +36,9 @@ from shadowprice.solvers.offline.non_preemptive import (
     Method,
     Optimum,
     optimum_as_it_stands,
-    require_exact,
 )
 from shadowprice.solvers.offline.on_nodes import runs_on_nodes
+from shadowprice.solvers.offline.one_pool import require_exact
 from shadowprice.solvers.programs.compile import SolverOptions, Standing, compile_model
 from shadowprice.solvers.programs.gate import ask_whole
 from shadowprice.solvers.programs.published import stand_down

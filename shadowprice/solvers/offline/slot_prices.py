@@ -7,22 +7,18 @@ Any prices bound what schedules cost in which each job begins once (LB-lp, LB-li
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import SolverError
-from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import list_search
-from shadowprice.solvers.offline.bounds import PRICES_ONLY, RelaxedJobs
+from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.lagrangian import exact_prices
 from shadowprice.solvers.offline.plan_prices import PlanPrices
-from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
-from shadowprice.solvers.programs.published import stand_down
+from shadowprice.solvers.offline.relaxation import solve_relaxation
 
 MAX_ENTRIES = 1_000_000
 """About the most matrix entries of a time-indexed model; beyond it the grid is coarsened."""
@@ -52,21 +48,15 @@ def slot_prices(jobs: Slotted, horizon: int, until: float) -> tuple[NDArray[np.f
     until : float
         By the monotonic clock [s].
     """
-    windows = windows_until(jobs, horizon)
-    compiled = compile_model(model := time_indexed.build(jobs, windows, relaxed=True))
-    options = SolverOptions(
-        time_limit_s=max(until - time.monotonic(), 0.1), method="highs-ipx", crossover=False
-    )
-    prices = np.zeros(horizon)
-    try:
-        solution = compiled.solve(options)
-    except SolverError:  # Without prices there still is a bound.
+    from shadowprice.models import time_indexed
+
+    windows, prices = windows_until(jobs, horizon), np.zeros(horizon)
+    solved = solve_relaxation(time_indexed.build, jobs, windows, until=until, relaxed=True)
+    if solved is None:
         return prices, False
-    if len(solution.duals):
-        (slots,) = model.capacity.index_set().columns
-        duals = compiled.dual(solution, model.capacity)
-        prices[slots] = np.minimum(-duals, _DEAREST)
-    return prices, solution.status is not Status.TIME_LIMIT
+    (slots,) = solved.model.capacity.index_set().columns
+    prices[slots] = np.minimum(solved.prices(solved.model.capacity), _DEAREST)
+    return prices, solved.finished
 
 
 def coarse_enough(jobs: Slotted, coarser: Callable[[int], Slotted]) -> Slotted:
@@ -97,7 +87,6 @@ def start_prices(relaxed: RelaxedJobs, until: float) -> PlanPrices:
     until : float
         By the monotonic clock [s].
     """
-    stand_down(time_indexed.build, PRICES_ONLY)
     finest = Slotted(
         np.array(relaxed.release, dtype=np.int64),
         np.array(relaxed.work, dtype=np.int64),

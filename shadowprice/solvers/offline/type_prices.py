@@ -14,7 +14,6 @@ G_r are services, as in :mod:`shadowprice.solvers.offline.typed_bound`; charges 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,13 +22,7 @@ from itertools import accumulate, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import SolverError
-from shadowprice.models import typed_span
-from shadowprice.solvers.offline.bounds import (
-    PRICES_ONLY,
-    fluid_ticks,
-    mean_busy_of_areas,
-)
+from shadowprice.solvers.offline.bounds import fluid_ticks, mean_busy_of_areas
 from shadowprice.solvers.offline.modes.job_modes import (
     USE_UNIT,
     Modes,
@@ -38,8 +31,7 @@ from shadowprice.solvers.offline.modes.job_modes import (
     shortest,
     use_floats,
 )
-from shadowprice.solvers.programs.compile import SolverOptions, compile_model
-from shadowprice.solvers.programs.published import stand_down
+from shadowprice.solvers.offline.relaxation import solve_relaxation
 
 _UNIT = 2**20
 """Prices are whole numbers of about this size."""
@@ -222,24 +214,23 @@ def best_span_prices(jobs: Modes) -> tuple[Fraction, SpanPrices]:
 
 def _programme_prices(jobs: Modes, some: NDArray[np.int64]) -> SpanPrices | None:
     """Duals of the span programme of some jobs; None if it was not solved or no GPU has a price."""
+    from shadowprice.models import typed_span
+
     time = np.where(jobs.time[some] > 0, jobs.time[some], np.inf)
     unit = float(np.median(shortest(jobs)[some]))
-    stand_down(typed_span.build, PRICES_ONLY)
-    model = typed_span.build(use_floats(jobs)[jobs.kind[some]], time / unit, capacity_floats(jobs))
-    compiled = compile_model(model)
-    try:
-        solution = compiled.solve(SolverOptions(time_limit_s=math.inf, method="highs"))
-    except SolverError:
+    use = use_floats(jobs)[jobs.kind[some]]
+    solved = solve_relaxation(
+        typed_span.build, use, time / unit, capacity_floats(jobs), method="highs"
+    )
+    if solved is None:
         return None
-    if not len(solution.duals):
-        return None
-    rent = np.zeros(len(jobs.capacity))
-    rent[list(model.capacity_of.index_set())] = -compiled.dual(solution, model.capacity_of)
+    rent, rows = np.zeros(len(jobs.capacity)), solved.model.capacity_of
+    rent[list(rows.index_set())] = solved.prices(rows)
     rent = np.maximum(rent, 0.0)
     if not rent.any():
         return None
     own = np.zeros(len(jobs.release))
-    own[some] = np.maximum(-compiled.dual(solution, model.alone), 0.0)
+    own[some] = np.maximum(solved.prices(solved.model.alone), 0.0)
     scale = _UNIT * _UNIT / rent.max()
     return SpanPrices(
         tuple(round(each) for each in (rent * scale).tolist()),

@@ -32,13 +32,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import SolverError
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.models import typed_interval_lp as typed_relaxation
-from shadowprice.solvers.offline.bounds import PRICES_ONLY
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT, Whole, exact_prices, weight_scale
 from shadowprice.solvers.offline.modes.job_modes import (
     USE_UNIT,
@@ -49,8 +46,7 @@ from shadowprice.solvers.offline.modes.job_modes import (
     shortest,
     use_floats,
 )
-from shadowprice.solvers.programs.compile import SolverOptions, compile_model
-from shadowprice.solvers.programs.published import stand_down
+from shadowprice.solvers.offline.relaxation import solve_relaxation
 
 KNOWS = frozenset(
     {
@@ -271,9 +267,11 @@ def typed_prices(jobs: Modes, budget_s: float, columns: int | None = None) -> Ty
     if int(jobs.release.max()) + sum(jobs.time.max(axis=1).tolist()) >= LARGEST_TICKS:
         return None
     most = min(COLUMNS_PER_S * budget_s, MOST_COLUMNS) if columns is None else columns
+    from shadowprice.models.typed_interval_lp import PIECES
+
     best: TypedPrices | None = None
     for share in (0.25, 0.75):
-        intervals = int(share * most / (typed_relaxation.PIECES * int((jobs.time > 0).sum())))
+        intervals = int(share * most / (PIECES * int((jobs.time > 0).sum())))
         left = until - time.monotonic()
         if intervals < FEWEST_INTERVALS or left <= 0:
             continue
@@ -287,6 +285,8 @@ def typed_prices(jobs: Modes, budget_s: float, columns: int | None = None) -> Ty
 
 def _lp_prices(jobs: Modes, bounds: NDArray[np.int64], left_s: float) -> TypedPrices | None:
     """Prices of the LP on a grid; None if it is not solved, or not in time."""
+    from shadowprice.models import typed_interval_lp as typed_relaxation
+
     until = time.monotonic() + left_s
     weight = np.array([float(w) for w in jobs.weight])
     scale = weight_scale(weight)
@@ -302,20 +302,12 @@ def _lp_prices(jobs: Modes, bounds: NDArray[np.int64], left_s: float) -> TypedPr
         size / step,
         charge / step,
     )
-    stand_down(typed_relaxation.build, PRICES_ONLY)
-    model = typed_relaxation.build(data)
-    compiled = compile_model(model)
-    left = max(until - time.monotonic(), 0.1)
-    options = SolverOptions(time_limit_s=left, method="highs-ipx", crossover=False)
-    try:
-        solution = compiled.solve(options)
-    except SolverError:  # The bounds that need no solver are there.
+    solved = solve_relaxation(typed_relaxation.build, data, until=until)
+    if solved is None:
         return None
-    if not len(solution.duals):
-        return None
-    prices = np.zeros((len(bounds) - 1, len(jobs.capacity)))
-    places = np.array(list(model.capacity.index_set()), dtype=np.int64).reshape(-1, 2)
-    prices[*places.T] = -compiled.dual(solution, model.capacity).ravel()
+    prices, rows = np.zeros((len(bounds) - 1, len(jobs.capacity))), solved.model.capacity
+    places = np.array(list(rows.index_set()), dtype=np.int64).reshape(-1, 2)
+    prices[*places.T] = solved.prices(rows).ravel()
     return TypedPrices(bounds, exact_prices(prices * scale))
 
 

@@ -24,8 +24,8 @@ from shadowprice.instances.strategies import instances
 from shadowprice.proofs.lower_bounds import completion_windows as lb_windows
 from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
 from shadowprice.solvers.offline.bounds import RelaxedJobs, fluid_ticks
-from shadowprice.solvers.offline.completion_orders import events_of, solve_order
-from shadowprice.solvers.offline.completion_search import (
+from shadowprice.solvers.offline.completions.completion_orders import events_of, solve_order
+from shadowprice.solvers.offline.completions.completion_search import (
     TOLERANCE,
     CompletionTree,
     Cut,
@@ -33,7 +33,7 @@ from shadowprice.solvers.offline.completion_search import (
     Priced,
     search_optimum,
 )
-from shadowprice.solvers.offline.window_prices import WindowJobs, maximal_sets
+from shadowprice.solvers.offline.completions.window_prices import WindowJobs, maximal_sets
 from shadowprice.solvers.registry import policy as policy_by_name
 
 POLICIES = ("fifo", "srtf", "srsf", "las", "easy")

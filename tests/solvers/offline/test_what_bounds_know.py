@@ -25,7 +25,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.lower_bounds import fluid, job, mbt
-from shadowprice.solvers.offline import non_preemptive
+from shadowprice.solvers.offline import non_preemptive, one_pool
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.registry import policy
@@ -53,7 +53,7 @@ def kinds(instance: Instance) -> set[str]:
         (modes, "NODE_KNOWS", (Feature.SPREAD,), "priced-fluid-of-nodes"),
         (modes, "KNOWS", (Feature.WIDTHS,), "priced-fluid-of-amounts"),
         (modes, "PAIR_KNOWS", (Feature.SHARING, Feature.TYPES), "priced-fluid-of-pairs"),
-        (non_preemptive, "KNOWS", (Feature.CHARGES,), "cp-sat milp"),
+        (one_pool, "KNOWS", (Feature.CHARGES,), "cp-sat milp"),
     ],
 )
 def test_a_bound_that_does_not_know_an_instance_is_left_out(

@@ -52,10 +52,11 @@ from shadowprice.solvers.hadar.offline import optimum as hadar_optimum
 from shadowprice.solvers.offline import (
     bounds,
     non_preemptive,
+    one_pool,
     preemptive,
     typed_bound,
 )
-from shadowprice.solvers.offline.completion_search import CompletionTree, Priced
+from shadowprice.solvers.offline.completions.completion_search import CompletionTree, Priced
 from shadowprice.solvers.offline.modes import amounts as amount_modes
 from shadowprice.solvers.offline.modes import nodes as node_modes
 from shadowprice.solvers.offline.modes import pairs as pair_modes
@@ -284,8 +285,8 @@ CONSUMERS = (
         lambda i: node_modes.node_modes(i, consolidated=True),
     ),
     Consumer(
-        "solvers.offline.non_preemptive.KNOWS",
-        non_preemptive.KNOWS,
+        "solvers.offline.one_pool.KNOWS",
+        one_pool.KNOWS,
         lambda i: non_preemptive.optimum(i, budget_s=5.0),
         of_one_speed,
     ),

@@ -30,7 +30,6 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.instances.speeds.conditions import fits_a_node
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
-from shadowprice.solvers.programs import gate
 from shadowprice.solvers.programs.linear_program import LinearProgram
 
 KNOWS = frozenset(
@@ -272,6 +271,8 @@ def _by_configurations(
     gpus: int, widths: NDArray[np.int64], demand: NDArray[np.float64]
 ) -> dict[int, int] | None:
     """Weights at which a demand of gangs is dearest, such that no configuration of a node weighs more than 1."""
+    from shadowprice.solvers.programs import gate
+
     if not demand.any():
         return None
     sizes = sorted({1, *widths.tolist()})

@@ -27,7 +27,6 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain, kinds_of
 from shadowprice.instances.speeds.throughputs import Kind
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
-from shadowprice.solvers.programs import gate
 from shadowprice.solvers.programs.linear_program import LinearProgram
 
 KNOWS = frozenset(
@@ -185,6 +184,8 @@ def _searched(
     kinds, types = pace.shape
     if kinds > MOST_KINDS:
         return []
+    from shadowprice.solvers.programs import gate
+
     program = _dearest(demand, pace, gangs, shares, instance.cluster.gpus_per_type)
     try:
         solution = gate.solve(program)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.solvers.offline.bounds import RelaxedJobs
-from shadowprice.solvers.offline.window_loops import (
+from shadowprice.solvers.offline.completions.window_loops import (
     JOB,
     Floats,
     Ints,

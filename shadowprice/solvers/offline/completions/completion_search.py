@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from shadowprice.brief import Brief
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.solvers.offline.bounds import RelaxedJobs
-from shadowprice.solvers.offline.completion_orders import (
+from shadowprice.solvers.offline.completions.completion_orders import (
     Event,
     Run,
     events_of,
@@ -33,8 +33,12 @@ from shadowprice.solvers.offline.completion_orders import (
     runs_of,
     served_by_priority,
 )
-from shadowprice.solvers.offline.window_loops import Ints
-from shadowprice.solvers.offline.window_prices import PriceProgramme, WindowJobs, Windows
+from shadowprice.solvers.offline.completions.window_loops import Ints
+from shadowprice.solvers.offline.completions.window_prices import (
+    PriceProgramme,
+    WindowJobs,
+    Windows,
+)
 
 MOST_SEARCHED = 12
 """Jobs up to which the optimum is searched for."""

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from shadowprice.solvers.offline.window_prices import WindowJobs
+from shadowprice.solvers.offline.completions.window_prices import WindowJobs
 from shadowprice.solvers.programs.highs import HighsEnding, Series
 
 Event = tuple[str, int]
