@@ -108,7 +108,7 @@ SAYS = {
 """Attributes by which code asks an instance for a feature without naming it."""
 
 BUILDERS = {
-    "analysis/run_directory/directory.py: _instance": "an instance from its files",
+    "instances/documents/written_instance.py: instance": "an instance from its document",
     "execution/engine.py: __init__": "the parts of an engine",
     "execution/simulated_hosts.py: __init__": "the tables of speeds and charges of simulated hosts",
     "instances/instance.py: __post_init__": "each field, checked by its own module",

@@ -82,12 +82,12 @@ def adversary_command(
     from shadowprice.analysis.adversary.family import InstanceFamily
     from shadowprice.analysis.adversary.judge import JudgeEffort
     from shadowprice.analysis.adversary.search import adversary, recheck, renamed
-    from shadowprice.instances.hard_instances import read_hard
+    from shadowprice.instances.hard_instances import HardInstance
     from shadowprice.instances.objective import rounded_up
 
     stopped = False
     if recheck_file is not None:
-        found = recheck(read_hard(recheck_file), str(recheck_file), policy)
+        found = recheck(HardInstance.read(recheck_file), str(recheck_file), policy)
     else:
         family = InstanceFamily(jobs, gpus, max_arrival, max_work, largest_gang, max_error, unit_s)
         chosen = policy or POLICY

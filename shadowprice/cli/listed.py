@@ -315,8 +315,9 @@ def _list_terms(as_json: bool) -> None:
 def _term_record(feature: Feature) -> dict[str, Any]:
     """All that there is to say of a term."""
     from shadowprice.analysis.terms.declared import DeclaredSettings
-    from shadowprice.analysis.terms.registry import DECLARED, OTHERWISE, TERMS
+    from shadowprice.analysis.terms.registry import OTHERWISE, TERMS
     from shadowprice.analysis.terms.written_term import settings_of
+    from shadowprice.instances.terms.registry import DECLARED
 
     term = TERMS.get(feature) or DECLARED.get(feature)
     sets = (TERMS.get(feature) or DeclaredSettings).sets

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.cluster import MAX_NODES
+from shadowprice.instances.entries import shown
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload import Workload
 
@@ -59,8 +61,10 @@ class CopyRules:
                 f"copies: round_s is {self.round_s!r}, expected more than restart_s + aggregation_s, "
                 f"{self.charges_s!r}"
             )
-        if self.max_copies < 1:
-            raise InputError(f"copies: max_copies is {self.max_copies!r}, expected at least 1")
+        if not 1 <= self.max_copies <= MAX_NODES:
+            raise InputError(
+                f"copies: max_copies is {shown(self.max_copies)}, expected 1 to {MAX_NODES}"
+            )
 
     @property
     def charges_s(self) -> float:

@@ -35,7 +35,7 @@ from shadowprice.cli.panels import shown
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import to_ticks
-from shadowprice.instances.hard_instances import hard_instances, parse_hard, read_hard
+from shadowprice.instances.hard_instances import HardInstance, hard_instances
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.strategies import instances
@@ -102,7 +102,7 @@ def test_a_file_is_the_same_after_a_round_trip(tmp_path: Path) -> None:
     for hard in STORED.values():
         path = tmp_path / f"{hard.name}.json"
         path.write_text(hard.to_json(), encoding="utf-8")
-        assert read_hard(path).to_json() == hard.to_json()
+        assert HardInstance.read(path).to_json() == hard.to_json()
 
 
 Change = Callable[[dict[str, object]], None]
@@ -145,7 +145,7 @@ def test_a_false_claim_is_caught(change: Change) -> None:
     record = json.loads(hard.to_json())
     change(record)
     with pytest.raises(VerificationError):
-        recheck(parse_hard(json.dumps(record), "changed"))
+        recheck(HardInstance.from_json(json.dumps(record), "changed"))
 
 
 def test_a_worse_witness_is_not_called_optimal() -> None:
@@ -156,9 +156,9 @@ def test_a_worse_witness_is_not_called_optimal() -> None:
         each.update(start_s=float(start), end_s=float(end))
     record.update(witness_cost_s=21.0, ratio="5/3")
     with pytest.raises(VerificationError, match="the witness costs 21 s and the optimum is 18 s"):
-        recheck(parse_hard(json.dumps(record), "changed"))
+        recheck(HardInstance.from_json(json.dumps(record), "changed"))
     record["witness_is"] = FEASIBLE
-    found = recheck(parse_hard(json.dumps(record), "changed"))
+    found = recheck(HardInstance.from_json(json.dumps(record), "changed"))
     assert "fifo costs at least 5/3 (1.666x) times" in found.sentence()
 
 
@@ -171,16 +171,16 @@ def test_a_worse_preemptive_witness_is_not_called_optimal() -> None:
     ratio = Fraction(record["policy_cost_s"]) / Fraction(cost_s)
     record.update(witness_cost_s=cost_s, ratio=str(ratio))
     with pytest.raises(VerificationError, match="the optimum is 18 s"):
-        recheck(parse_hard(json.dumps(record), "changed"))
+        recheck(HardInstance.from_json(json.dumps(record), "changed"))
     record["provenance"].pop("family")
     with pytest.raises(VerificationError, match="no family with a unit_s"):
-        recheck(parse_hard(json.dumps(record), "changed"))
+        recheck(HardInstance.from_json(json.dumps(record), "changed"))
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": 2}', "no json"])
 def test_a_file_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="here"):
-        parse_hard(text, "here")
+        HardInstance.from_json(text, "here")
 
 
 # --- searches -------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def test_the_command_writes_an_instance_that_can_be_checked_again(tmp_path: Path
     told = json.loads(done.stdout)
     assert told["name"] == "hard"
     assert told["bound"] is None
-    assert Fraction(told["ratio"]) == read_hard(out).ratio
+    assert Fraction(told["ratio"]) == HardInstance.read(out).ratio
     again = command("--recheck", str(out))
     assert again.exit_code == 0
     assert "[s]" in again.stdout

@@ -27,7 +27,7 @@ from shadowprice.analysis.guarantees.lookup import (
 )
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.run_directory.directory import load, save
-from shadowprice.analysis.run_directory.files import FAILURES, RUN
+from shadowprice.analysis.run_directory.files import INSTANCE
 from shadowprice.analysis.settle import settle
 from shadowprice.cli import app
 from shadowprice.errors import InputError, PolicyError, VerificationError
@@ -288,15 +288,15 @@ def test_run_directories_keep_faults_and_are_verified_with_them(tmp_path: Path) 
         assert np.array_equal(one.up_s, other.up_s)
         assert (one.checkpoints, one.known_until_s) == (other.checkpoints, other.known_until_s)
     save(sp.simulate(jobs(), "4x4", "srtf"), tmp_path / "run")
-    assert not (tmp_path / "run" / FAILURES).exists()
+    assert "failures" not in json.loads((tmp_path / "run" / INSTANCE).read_text())
 
 
 def test_a_run_directory_whose_checkpoints_were_changed_is_refused(tmp_path: Path) -> None:
     save(sp.simulate(jobs(), "4x4", "srtf", failing()), tmp_path)
-    described = json.loads((tmp_path / RUN).read_text())
+    described = json.loads((tmp_path / INSTANCE).read_text())
     described["failures"]["checkpoint_interval_s"] = None
     described["failures"]["checkpoint_cost_s"] = 0.0
-    (tmp_path / RUN).write_text(json.dumps(described))
+    (tmp_path / INSTANCE).write_text(json.dumps(described))
     with pytest.raises(VerificationError, match="work"):
         load(tmp_path)
 

@@ -14,7 +14,7 @@ import pytest
 from shadowprice.analysis.adversary.hidden_times import ForcedRatio, force_completion, force_flow
 from shadowprice.analysis.adversary.search import SHORTEST, recheck
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.hard_instances import parse_hard
+from shadowprice.instances.hard_instances import HardInstance
 from shadowprice.proofs.classic import not_told
 from shadowprice.solvers.list_scheduling import serve_in_order
 from shadowprice.solvers.policy import Decision, Knowledge, State
@@ -34,7 +34,7 @@ def test_no_policy_escapes(force: Callable[..., ForcedRatio], policy: str) -> No
     assert not_told.check(hard.instance, hard.policy_cost_s, forced.ratio)
     assert not not_told.check(hard.instance, hard.policy_cost_s, forced.ratio + Fraction(1, 10**9))
     # It is a hard instance like others: from its file, without the adversary.
-    again = recheck(parse_hard(hard.to_json(), "forced.json"))
+    again = recheck(HardInstance.from_json(hard.to_json(), "forced.json"))
     assert again.ratio == forced.ratio
 
 

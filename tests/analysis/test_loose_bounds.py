@@ -10,7 +10,7 @@ import pytest
 from shadowprice.analysis.adversary.family import InstanceFamily
 from shadowprice.analysis.adversary.loosest import EVALUATIONS, bound_ticks, loosest, recheck
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.documents.loose_bounds import LooseBound, loose_bounds, parse_loose
+from shadowprice.instances.documents.loose_bounds import LooseBound, loose_bounds
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 
@@ -28,7 +28,7 @@ def test_what_is_stored_holds(kind: str) -> None:
     assert Fraction(loose.optimum_s) / Fraction(loose.bound_s) == pytest.approx(
         float(loose.ratio), rel=1e-9
     )
-    assert parse_loose(loose.to_json(), kind).to_json() == loose.to_json()
+    assert LooseBound.from_json(loose.to_json(), kind).to_json() == loose.to_json()
 
 
 def later(loose: LooseBound) -> Schedule:
@@ -46,7 +46,7 @@ def test_what_does_not_hold_is_found() -> None:
     with pytest.raises(InputError, match="bound 'none': expected one of job, fluid"):
         bound_ticks("none", loose.instance, Objective.FLOW)
     with pytest.raises(InputError, match="expected"):
-        parse_loose(loose.to_json().replace('"bound"', '"what"'), "x.json")
+        LooseBound.from_json(loose.to_json().replace('"bound"', '"what"'), "x.json")
 
 
 def test_a_search_finds_the_known_gap_of_jobs_alone() -> None:

@@ -25,7 +25,7 @@ from shadowprice.cli.given import split_names
 from shadowprice.errors import InputError
 from shadowprice.execution.real.settings import Settings
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.instances.hard_instances import parse_hard
+from shadowprice.instances.hard_instances import HardInstance
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.classic.fifo import Fifo
@@ -122,7 +122,9 @@ def test_the_adversary_takes_objects(method: str) -> None:
     )
     assert found.hard.policy == "patient:delay_s=3.0"
     assert found.ratio > 1
-    again = recheck(parse_hard(found.hard.to_json(), "hard"), policy=Patient(delay_s=3.0))
+    again = recheck(
+        HardInstance.from_json(found.hard.to_json(), "hard"), policy=Patient(delay_s=3.0)
+    )
     assert again.ratio == found.ratio
     with pytest.raises(InputError, match="policy 'patient': expected one of"):
         recheck(found.hard)

@@ -15,20 +15,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.run_directory.directory import RUN, SCHEDULE, WORKLOAD, load, save
+from shadowprice.analysis.run_directory.directory import (
+    INSTANCE,
+    RUN,
+    SCHEDULE,
+    WORKLOAD,
+    load,
+    save,
+)
 from shadowprice.analysis.run_directory.files import Provenance
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.instance import Instance, Overheads
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
 
-FILES = [RUN, SCHEDULE, WORKLOAD]
+FILES = [INSTANCE, RUN, SCHEDULE, WORKLOAD]
 SETTINGS = {"preset": None, "placement": "count", "round_s": 0.0, "seed": 3, "dropped": ["x"]}
 
 
@@ -165,8 +171,6 @@ def test_no_flipped_byte_gets_through(saved: Path, name: str) -> None:
         ("decisions", 1),
         ("cpu_s", 0.0),
         ("verify_cpu_s", 0.0),
-        ("cluster", [{"count": 9, "gpus": 2, "gpu_type": "v100"}]),
-        ("overheads", {"restart_by_gpus": []}),
         ("metrics", {}),
         ("sha256", {}),
     ],
@@ -180,24 +184,60 @@ def test_an_edited_description_is_refused(saved: Path, key: str, value: object) 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("format", 2),
+        ("format", 3),
         ("policy", None),
         ("settings", []),
         ("decisions", "many"),
         ("decisions", True),
-        ("cluster", {}),
-        ("cluster", []),
-        ("cluster", [1]),
-        ("cluster", [{"count": 1, "gpus": 0}]),
-        ("cluster", [{"count": 1, "gpus": 1, "colour": "red"}]),
-        ("overheads", {}),
-        ("overheads", {"restart_by_gpus": [], "start_s": -1.0}),
-        ("overheads", {"restart_by_gpus": [[1]]}),
     ],
 )
 def test_a_malformed_description_is_refused(saved: Path, key: str, value: object) -> None:
     rewrite_json(saved / RUN, lambda described: described.update({key: value}))
     with pytest.raises(InputError, match=r"run\.json"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("cluster", [{"count": 9, "gpus": 2, "gpu_type": "v100"}]),
+        ("overheads", {}),
+        ("stopped_s", 1e9),
+    ],
+)
+def test_another_instance_is_refused(saved: Path, key: str, value: object) -> None:
+    rewrite_json(saved / INSTANCE, lambda described: described.update({key: value}))
+    with pytest.raises((VerificationError, InputError), match=r"instance\.json|run"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("cluster", {}, "a list of at least one group of nodes"),
+        ("cluster", [], "a list of at least one group of nodes"),
+        ("cluster", [1], "cluster"),
+        ("cluster", [{"count": 1, "gpus": 0}], "gpus is 0"),
+        ("cluster", [{"count": 1, "gpus": 1, "colour": "red"}], "unknown key 'colour'"),
+        (
+            "cluster",
+            [{"count": 1.5, "gpus": 1}],
+            r"cluster\[0\]: count is 1\.5, expected an integer",
+        ),
+        ("overheads", {"start_s": -1.0}, "overheads: start_s"),
+        ("overheads", {"restart_by_gpus": [[1]]}, "restart_by_gpus"),
+        ("copies", {}, "copies: has no round_s"),
+        ("preemption", "never", "preemption is 'never'"),
+        ("failures", {"source": "f"}, "failures: has no known_until_s"),
+        ("declared", {"rocks": {}}, "declared: unknown key 'rocks'; did you mean 'racks'"),
+        ("until_complete", "3", "3"),
+    ],
+)
+def test_a_malformed_instance_is_refused(
+    saved: Path, key: str, value: object, message: str
+) -> None:
+    rewrite_json(saved / INSTANCE, lambda described: described.update({key: value}))
+    with pytest.raises(InputError, match=rf"instance\.json.*{message}"):
         load(saved)
 
 
@@ -291,96 +331,19 @@ def test_settings_that_are_not_json_are_refused(outcome: Outcome, tmp_path: Path
             save(odd, tmp_path / "run")
 
 
-# Directories of runs of copies that earlier versions wrote.
+# Directories that earlier versions wrote.
 
-OLD_COPIES = Path(__file__).parent / "run_directories" / "copies_of_old_version"
-ROWS = "forks.parquet"
-
-
-@pytest.fixture
-def old_copies(tmp_path: Path) -> Path:
-    return shutil.copytree(OLD_COPIES, tmp_path / "old")
+EARLIER = Path(__file__).parent / "run_directories" / "copies_of_old_version"
 
 
-def test_copies_of_an_old_version_are_read_and_are_those_of_the_same_run_now(
-    old_copies: Path,
+def test_a_run_of_an_earlier_format_is_refused_in_a_line_and_may_be_written_over(
+    outcome: Outcome, tmp_path: Path
 ) -> None:
-    found = load(old_copies)
-    now = simulate(found.instance.workload, found.instance.cluster, found.policy)
-    assert found.instance.copies == now.instance.copies == CopyRules(100.0, 10.0, 2.0, 3)
-    assert found.schedule.to_frame().equals(now.schedule.to_frame())
-    told = json.loads((old_copies / RUN).read_text())["metrics"]
-    assert found.summary() == told == {**now.summary(), "cpu_s": told["cpu_s"]}
-
-
-def test_copies_of_an_old_version_are_written_like_all_runs(old_copies: Path) -> None:
-    found = load(old_copies)
-    save(found, old_copies)
-    assert sorted(path.name for path in old_copies.iterdir()) == FILES
-    assert load(old_copies).summary() == found.summary()
-    assert load(old_copies).schedule.to_frame().equals(found.schedule.to_frame())
-
-
-@pytest.mark.parametrize(
-    ("column", "row", "by", "message"),
-    [
-        ("steps", 0, 1, f"{ROWS}: steps: row 0"),
-        ("end_s", 0, 1.0, f"{ROWS}: steps: row 0"),
-        ("overhead_s", 3, 1.0, f"{ROWS}: overhead: row 3"),
-        ("round", 0, 1, f"{ROWS}: round: expected numbers in order of the starts"),
-        ("copy", 0, 1, f"{ROWS}: copy: expected 4 i \\+ job"),
-        ("copy", 0, 4, f"{ROWS}: copy: row 1"),
-        ("copy", 0, -4, f"{ROWS}: copy: row 0"),
-    ],
-)
-def test_changes_of_copies_of_an_old_version_are_found(
-    column: str, row: int, by: float, message: str, old_copies: Path
-) -> None:
-    frame = pd.read_parquet(old_copies / ROWS)
-    frame.loc[row, column] += by
-    frame.to_parquet(old_copies / ROWS, index=False)
-    with pytest.raises(VerificationError, match=message):
-        load(old_copies)
-
-
-def test_changes_of_what_is_said_of_copies_of_an_old_version_are_found(old_copies: Path) -> None:
-    described = json.loads((old_copies / RUN).read_text())
-    for change, message in (
-        ({"settings": {}}, "is not what was saved"),
-        ({"metrics": {**described["metrics"], "cru": 0.5}}, "metric cru is 0.5"),
-        ({"forks": {**described["forks"], "max_copies": 2}}, "copy: row 2"),
-    ):
-        (old_copies / RUN).write_text(json.dumps(described | change))
-        with pytest.raises(VerificationError, match=message):
-            load(old_copies)
-
-
-@pytest.mark.parametrize("column", ["round", "copy", "steps", "job"])
-def test_copies_of_an_old_version_have_all_columns(column: str, old_copies: Path) -> None:
-    frame = pd.read_parquet(old_copies / ROWS).drop(columns=column)
-    frame.to_parquet(old_copies / ROWS, index=False)
-    with pytest.raises(InputError, match=f"{ROWS}: column '{column}' is missing"):
-        load(old_copies)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"max_copies": 1.5}, "forks: max_copies is 1.5, expected an integer"),
-        ({"max_copy": 1}, "unknown key 'max_copy'; did you mean"),
-        ({"round_s": None}, "forks: round_s is None, expected a number"),
-        ({"restart_s": 100.0}, "round_s is 100.0, expected more than"),
-    ],
-)
-def test_rules_of_copies_of_an_old_version_are_checked(
-    change: dict[str, object], message: str, old_copies: Path
-) -> None:
-    described = json.loads((old_copies / RUN).read_text())
-    described["forks"] |= change
-    (old_copies / RUN).write_text(json.dumps(described))
-    with pytest.raises(InputError, match=message):
-        load(old_copies)
-    del described["forks"]
-    (old_copies / RUN).write_text(json.dumps(described))
-    with pytest.raises(InputError, match="has no forks, expected"):
-        load(old_copies)
+    directory = shutil.copytree(EARLIER, tmp_path / "earlier")
+    expected = r"run\.json: is a run of format 1, written by version .*, expected one of format 2; simulate it again"
+    with pytest.raises(InputError, match=expected) as refused:
+        load(directory)
+    assert "\n" not in str(refused.value)
+    save(outcome, directory)
+    assert sorted(path.name for path in directory.iterdir()) == FILES
+    assert same(load(directory), outcome)

@@ -12,11 +12,7 @@ import build_theorems as gallery
 from shadowprice.analysis.adversary.tightest.catalogue import NO_FACTOR, TIGHTNESS
 from shadowprice.analysis.adversary.tightest.search import recheck, tightest
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.tight_instances import (
-    TightInstance,
-    parse_tight,
-    tight_instances,
-)
+from shadowprice.instances.tight_instances import TightInstance, tight_instances
 
 STORED = {each.theorem: each for each in tight_instances()}
 
@@ -38,7 +34,7 @@ def test_what_is_stored_holds(theorem: str) -> None:
     else:
         # A relaxation is below the optimum, a dual above it.
         assert found.attained >= 1
-    assert parse_tight(stored.to_json(), theorem).to_json() == stored.to_json()
+    assert TightInstance.from_json(stored.to_json(), theorem).to_json() == stored.to_json()
 
 
 def test_factors_that_are_known_to_be_tight_are_attained_or_approached() -> None:
@@ -94,9 +90,9 @@ def test_a_theorem_that_is_broken_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_file_of_another_form_is_refused() -> None:
     record = json.loads(STORED["gavel.rounds"].to_json())
     with pytest.raises(InputError, match="row 0 has 2 numbers, expected 1"):
-        parse_tight(json.dumps({**record, "rows": [[1, 2]]}), "x.json")
+        TightInstance.from_json(json.dumps({**record, "rows": [[1, 2]]}), "x.json")
     with pytest.raises(InputError, match="expected"):
-        parse_tight(json.dumps({**record, "attained": "much"}), "x.json")
+        TightInstance.from_json(json.dumps({**record, "attained": "much"}), "x.json")
 
 
 def test_the_same_seed_finds_the_same_instance() -> None:

@@ -178,7 +178,7 @@ def test_a_run_directory_is_verified_again(tmp_path: Path) -> None:
     save(found, tmp_path / "run")
     again = load(tmp_path / "run")
     assert again.summary() == found.summary()
-    described = json.loads((tmp_path / "run" / "run.json").read_text())
+    described = json.loads((tmp_path / "run" / "instance.json").read_text())
     assert described["until_complete"] == "10:20"
 
 

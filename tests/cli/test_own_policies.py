@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from shadowprice.cli import app
 from shadowprice.errors import InputError, PolicyError, ShadowpriceError
-from shadowprice.instances.hard_instances import read_hard
+from shadowprice.instances.hard_instances import HardInstance
 from support.own_code import POLICIES, TRACE
 from support.printed import without_origin
 
@@ -213,7 +213,7 @@ def test_the_worst_instance_is_checked_again_only_with_the_policy(here: Path) ->
     few = ("--evaluations", 60, "--jobs", 3, "--gpus", 2)
     done = call("adversary", "--policy", "mine.py:Widest:window_s=2", *few, "-o", "hard.json")
     assert done.exit_code == 0, done.exception
-    stored = read_hard("hard.json")
+    stored = HardInstance.read("hard.json")
     assert stored.policy == "mine.py:Widest:window_s=2"
     assert stored.ratio > 1
     refused = call("adversary", "--recheck", "hard.json").exception

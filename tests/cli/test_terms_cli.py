@@ -18,11 +18,12 @@ from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.terms.quotas import QuotasSettings
 from shadowprice.analysis.terms.reading import terms_of_options
-from shadowprice.analysis.terms.registry import DECLARED, TERMS, WRITTEN
+from shadowprice.analysis.terms.registry import TERMS, WRITTEN
 from shadowprice.analysis.terms.written_term import WrittenTerm
 from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.instances.features import APART, Feature
+from shadowprice.instances.terms.registry import DECLARED
 from shadowprice.instances.traces import load_trace
 
 WIDE = {"COLUMNS": "200", "TERM": "dumb"}
@@ -277,7 +278,9 @@ def test_racks_are_written_and_read(trace: str, tmp_path: Path) -> None:
     assert str(load(tmp_path / "run").instance.declared) == (
         "(Racks(nodes=2, across_nodes=1.0, across_racks=0.5, uplink=1),)"
     )
-    path = tmp_path / "run" / "run.json"
+    path = tmp_path / "run" / "instance.json"
     path.write_text(path.read_text().replace('"racks"', '"rocks"'))
-    with pytest.raises(InputError, match=r"run.json: declared: rocks: .*'racks'"):
+    with pytest.raises(
+        InputError, match=r"instance.json: declared: unknown key 'rocks'; did you mean 'racks'"
+    ):
         load(tmp_path / "run")

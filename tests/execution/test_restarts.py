@@ -93,8 +93,8 @@ def test_a_run_directory_says_that_jobs_restart(tmp_path) -> None:
     found = directory.load(tmp_path / "run")
     assert found.instance.preemption is sp.Preemption.RESTART
     assert found.settings["preemption"] == "restart"
-    text = (tmp_path / "run" / "run.json").read_text()
-    (tmp_path / "run" / "run.json").write_text(text.replace('"preemption": "restart",', ""))
+    text = (tmp_path / "run" / "instance.json").read_text()
+    (tmp_path / "run" / "instance.json").write_text(text.replace(',\n "preemption": "restart"', ""))
     with pytest.raises((VerificationError, InputError)):
         directory.load(tmp_path / "run")
 

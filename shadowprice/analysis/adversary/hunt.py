@@ -20,7 +20,7 @@ from shadowprice.analysis.adversary.family import InstanceFamily
 from shadowprice.analysis.adversary.judge import JudgeEffort
 from shadowprice.analysis.adversary.search import adversary
 from shadowprice.errors import InputError
-from shadowprice.instances.hard_instances import HardInstance, read_hard
+from shadowprice.instances.hard_instances import HardInstance
 from shadowprice.instances.objective import Objective
 
 EVALUATIONS = 2_000
@@ -142,7 +142,7 @@ def _kept(hunt: Hunt, path: Path) -> tuple[HardInstance | None, Spent]:
     """The worst instance of the steps until now, and their effort."""
     if not path.is_file():
         return None, Spent()
-    hard = read_hard(path)
+    hard = HardInstance.read(path)
     if (hard.policy, hard.objective) != (hunt.policy, hunt.objective):
         raise InputError(
             f"{path}: is about {hard.policy} and {hard.objective}, expected {hunt.policy} and {hunt.objective}"

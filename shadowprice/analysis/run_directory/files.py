@@ -6,79 +6,35 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-import msgspec
 import pyarrow as pa
-from msgspec import UNSET, Meta, UnsetType
 
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
-from shadowprice.instances.cluster import MAX_NODES, Cluster, Node
-from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.entries import shown
-from shadowprice.instances.files import read_json as read_json_file
-from shadowprice.instances.instance import Instance
-from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.files import read_json
 
 T = TypeVar("T")
 Description = dict[str, Any]
 
-FORMAT = 1
-RUN, WORKLOAD, SCHEDULE = "run.json", "workload.parquet", "schedule.parquet"
-TOGETHER, GRAPHS, CONDITIONS = "together.parquet", "graphs.json", "conditions.json"
-FAILURES = "failures.parquet"
+FORMAT = 2
+RUN, INSTANCE = "run.json", "instance.json"
+WORKLOAD, SCHEDULE = "workload.parquet", "schedule.parquet"
 CLEANING = "cleaning.json"
 """What an importer made of the rows of a trace."""
-OLD_COPIES = "forks.parquet"
-"""Rows of copies, as versions before 2 wrote them."""
-DATA = (WORKLOAD, SCHEDULE, OLD_COPIES, TOGETHER, GRAPHS, CONDITIONS, FAILURES, CLEANING)
+DATA = (INSTANCE, WORKLOAD, SCHEDULE, CLEANING)
+EARLIER = (
+    "forks.parquet",
+    "together.parquet",
+    "graphs.json",
+    "conditions.json",
+    "failures.parquet",
+)
+"""Further files of runs of format 1, which go where a run is written over them."""
 _PARTIAL = ".partial-"
-
-
-@dataclass(frozen=True)
-class NodeGroup(Node):
-    """Equal nodes.
-
-    Parameters
-    ----------
-    count : int
-        How many; the rest is of one of them.
-    """
-
-    count: Annotated[int, Meta(ge=1, le=MAX_NODES)] = field(kw_only=True)
-
-
-class RunFile(Brief, msgspec.Struct, frozen=True, kw_only=True):
-    """Entries of ``run.json`` that runs of all versions have."""
-
-    format: int
-    kind: str = ""
-    version: str = ""
-    policy: str
-    settings: dict[str, Any]
-    cpu_s: float
-    verify_cpu_s: Any = None
-    cluster: Annotated[
-        list[NodeGroup], Meta(min_length=1, description="a list of at least one group of nodes")
-    ]
-    quotas: Quotas | UnsetType = UNSET
-    metrics: dict[str, Any]
-    sha256: dict[str, Any]
-
-    def nodes(self, path: Path) -> Cluster:
-        """The cluster, of which the file at the path has groups of equal nodes."""
-        found: list[Node] = []
-        for group in self.cluster:
-            node = asdict(group)
-            count = node.pop("count")
-            found += [Node(**node)] * count
-        try:
-            return Cluster(tuple(found), None if self.quotas is UNSET else self.quotas)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from error
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,28 +55,6 @@ class Provenance(Brief):
 
 UNKNOWN = Provenance()
 """Origin of a run that was not told."""
-
-
-@dataclass(frozen=True, repr=False)
-class FoundRun(Brief):
-    """A run as it was read, of which nothing has been verified.
-
-    Parameters
-    ----------
-    saved : RunFile
-        What ``run.json`` says of it.
-    rows : str
-        Name of the file with the schedule.
-    more : tuple of str
-        Names of the files beside it and the workload.
-    """
-
-    saved: RunFile
-    instance: Instance
-    schedule: Schedule
-    rows: str
-    more: tuple[str, ...] = ()
-    decisions: int = 0
 
 
 def write_run(
@@ -166,7 +100,7 @@ def finish(directory: Path, names: Sequence[str], described: Description) -> Non
         with partial(directory, name).open("rb") as written:
             os.fsync(written.fileno())
         partial(directory, name).replace(directory / name)
-    for name in set(DATA).difference(names):
+    for name in {*DATA, *EARLIER}.difference(names):
         (directory / name).unlink(missing_ok=True)
 
 
@@ -186,7 +120,7 @@ def claim(directory: Path) -> None:
     names = {path.name for path in directory.iterdir() if not path.name.startswith(_PARTIAL)}
     if not names:
         return
-    foreign = names - {RUN, *DATA}
+    foreign = names - {RUN, *DATA, *EARLIER}
     if foreign:
         raise InputError(
             f"{directory}: has {min(foreign)!r} in it, expected a new directory or an earlier run"
@@ -196,7 +130,7 @@ def claim(directory: Path) -> None:
             f"{directory}: has {min(names)!r} but no {RUN!r}, "
             "expected a new directory or an earlier run"
         )
-    read_json(directory / RUN)
+    _format_of(read_json(directory / RUN), directory / RUN)
 
 
 def _text(described: Description, digests: Mapping[str, str]) -> str:
@@ -253,30 +187,22 @@ def check_digests(described: Description, directory: Path, data: Sequence[str]) 
             )
 
 
-def check_metrics(
-    recorded: Mapping[str, Any], found: Mapping[str, Any], path: Path, later: Sequence[str] = ()
-) -> None:
+def check_metrics(recorded: Mapping[str, Any], found: Mapping[str, Any], path: Path) -> None:
     """Compare recorded metrics with those of the checked run.
-
-    Parameters
-    ----------
-    later
-        Metrics that runs saved before there were any of them do not have.
 
     Raises
     ------
     VerificationError
         Naming the first that differs.
     """
-    old = not any(key in recorded for key in later)
     for key, value in found.items():
-        if recorded.get(key) != value and not (old and key in later):
+        if recorded.get(key) != value:
             raise VerificationError(
                 f"{path}: metric {key} is {recorded.get(key)!r}, the schedule gives {value!r}"
             )
 
 
-def read_json(path: Path) -> Description:
+def read_description(path: Path) -> Description:
     """A description of a run, of the format that is known here.
 
     Raises
@@ -284,11 +210,21 @@ def read_json(path: Path) -> Description:
     InputError
         If it is anything else.
     """
-    described = read_json_file(path)
-    found = described.get("format") if isinstance(described, dict) else described
-    if not isinstance(described, dict) or type(found) is not int or found != FORMAT:
-        raise InputError(f"{path}: format is {shown(found)}, expected a run of format {FORMAT}")
+    described: Description = read_json(path)
+    if (found := _format_of(described, path)) != FORMAT:
+        raise InputError(
+            f"{path}: is a run of format {found}, written by version {described.get('version', '1')}, expected one of "
+            f"format {FORMAT}; simulate it again, or read it with that version"
+        )
     return described
+
+
+def _format_of(described: object, path: Path) -> int:
+    """Number of the format of a run, known or not."""
+    found = described.get("format") if isinstance(described, dict) else described
+    if type(found) is not int or not 1 <= found <= FORMAT:
+        raise InputError(f"{path}: format is {shown(found)}, expected a run of format {FORMAT}")
+    return found
 
 
 def parsed(path: Path, read: Callable[[Path], T]) -> T:
@@ -299,14 +235,3 @@ def parsed(path: Path, read: Callable[[Path], T]) -> T:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
         raise InputError(f"{path}: is not as saved: {error}") from error
-
-
-def described_cluster(cluster: Cluster) -> list[Description]:
-    """Groups of equal nodes, as they are written to ``run.json``."""
-    return [
-        {
-            "count": count,
-            **{k: v for k, v in asdict(node).items() if v or k not in ("rack", "whole_cpus")},
-        }
-        for count, node in cluster.groups()
-    ]

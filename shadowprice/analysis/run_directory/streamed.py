@@ -6,8 +6,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.run_directory.directory import cleaning_writer, describe, save
+from shadowprice.analysis.run_directory.directory import (
+    cleaning_writer,
+    describe,
+    instance_writer,
+    save,
+)
 from shadowprice.analysis.run_directory.files import (
+    INSTANCE,
     SCHEDULE,
     UNKNOWN,
     WORKLOAD,
@@ -114,11 +120,13 @@ def stream(
     directory = Path(directory)
     try:
         claim(directory)
-        names = [WORKLOAD, SCHEDULE]
+        names = [INSTANCE, WORKLOAD, SCHEDULE]
         compiled = CompiledRun(run.instance, run.policy, index, run.placement, run.rounds)
         try:
             outcome = _written(run, compiled, directory, watch)
             described = describe(outcome, provenance)
+            # Of a run that was stopped it says when.
+            instance_writer(outcome.instance)(partial(directory, INSTANCE))
             for name, write in cleaning_writer(provenance, described).items():
                 write(partial(directory, name))
                 names.append(name)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm, settings_in
+from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.written_instance import settings_in
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.declared import DeclaredTerm
 from shadowprice.user_code import load

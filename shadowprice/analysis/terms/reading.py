@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 
 from shadowprice.analysis.terms.declared import DeclaredSettings, own_term
-from shadowprice.analysis.terms.registry import DECLARED, OTHERWISE, TERMS
+from shadowprice.analysis.terms.registry import OTHERWISE, TERMS
 from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm, kinds_of
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.named_settings import split_settings
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.entries import expected_name, known_keys, shown
 from shadowprice.instances.terms.declared import DeclaredTerm
+from shadowprice.instances.terms.registry import DECLARED
 from shadowprice.user_code import names_a_file, split_parameters
 
 OPTION = "--with"
@@ -135,21 +136,6 @@ def terms_of_mapping(given: Mapping[str, object], where: str) -> tuple[WrittenTe
         As of :func:`term_of`.
     """
     return in_order({name: term_of(name, each, f"{where}:") for name, each in given.items()})
-
-
-def declared_terms(given: Mapping[str, object], where: str) -> tuple[DeclaredTerm, ...]:
-    """Declared terms of the package as files of runs have them: settings by name.
-
-    Raises
-    ------
-    InputError
-        If there is no such term, or as of :func:`term_of`.
-    """
-    for name in given:
-        if name not in DECLARED:
-            raise InputError(f"{where} {shown(name)[1:-1]}: {expected_name(name, DECLARED)}")
-    found = (term_of(name, settings, where) for name, settings in given.items())
-    return tuple(each.term for each in found if isinstance(each, DeclaredSettings))
 
 
 def in_order(terms: Mapping[str, WrittenTerm]) -> tuple[WrittenTerm, ...]:

@@ -1,7 +1,7 @@
 """All terms that can be written, by name; what else brings the features that are none of them.
 
 A new term is a file beside this one and a line in :data:`WRITTEN`; one that declares what runs hold, or how much
-slower they are, is written by its own fields, and a line in :data:`DECLARED`.
+slower they are, is written by its own fields, and an entry in :mod:`shadowprice.instances.terms.registry`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from shadowprice.analysis.terms.widths import WidthsSettings
 from shadowprice.analysis.terms.window import WindowSettings
 from shadowprice.analysis.terms.written_term import WrittenTerm
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.declared import DeclaredTerm
-from shadowprice.instances.terms.racks import Racks
 
 WRITTEN: tuple[type[WrittenTerm], ...] = (
     ChargesSettings,
@@ -41,11 +39,6 @@ TERMS: Mapping[str, type[WrittenTerm]] = MappingProxyType(
     {term.feature.value: term for term in WRITTEN}
 )
 """Terms by name, in the order in which they are read whatever the order in which they are written."""
-
-DECLARED: Mapping[str, type[DeclaredTerm]] = MappingProxyType(
-    {term.name: term for term in (Racks,)}
-)
-"""Declared terms by name, which are read after the others, those in files of one's own last."""
 
 OTHERWISE: Mapping[Feature, str] = MappingProxyType(
     {

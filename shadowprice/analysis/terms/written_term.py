@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeAlias, get_args, get_type_hints
 
-import msgspec
 from msgspec import UNSET, Meta
 
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.named_settings import joined_settings
 from shadowprice.instances.documents.schema import expectation
+from shadowprice.instances.documents.written_instance import settings_in
 from shadowprice.instances.entries import LARGEST
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.declared import DeclaredTerm
@@ -121,13 +121,6 @@ class WrittenTerm(ABC):
     def __str__(self) -> str:
         """The term as an option has it."""
         return joined_settings(self.label, self.settings)
-
-
-def settings_in(term: object) -> dict[str, Any]:
-    """Fields of a dataclass that are not as usual, as plain data."""
-    plain: dict[str, Any] = msgspec.to_builtins(term)
-    usual = {each.name: each.default for each in fields(term)}  # type: ignore[arg-type]
-    return {name: value for name, value in plain.items() if value != usual[name]}
 
 
 @dataclass(frozen=True)

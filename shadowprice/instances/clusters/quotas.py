@@ -19,11 +19,15 @@ from msgspec import Meta
 
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.schema import Name
 from shadowprice.instances.entries import shown
 from shadowprice.instances.files import read_text
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 
 _NOT_TENANTS = ("date", "total")
+
+
+Count = Annotated[int, Meta(ge=0, le=10**12, description="a whole number of GPUs")]
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,9 +49,9 @@ class Quotas(Brief):
         If these do not fit each other, or periods are not in order.
     """
 
-    tenants: tuple[str, ...]
+    tenants: tuple[Name, ...]
     start_s: tuple[float, ...]
-    gpus: tuple[tuple[Annotated[int, Meta(ge=0)], ...], ...]
+    gpus: tuple[tuple[Count, ...], ...]
 
     def __post_init__(self) -> None:
         if not self.tenants or len(set(self.tenants)) < len(self.tenants):

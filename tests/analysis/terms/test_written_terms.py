@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from shadowprice.analysis.semantics import OF_THE_ENGINE, Semantics
 from shadowprice.analysis.terms.charges import ChargesSettings
 from shadowprice.analysis.terms.reading import terms_of_mapping, terms_of_options
-from shadowprice.analysis.terms.registry import DECLARED, OTHERWISE, TERMS, WRITTEN, term_of_switch
+from shadowprice.analysis.terms.registry import OTHERWISE, TERMS, WRITTEN, term_of_switch
 from shadowprice.analysis.terms.spread import SpreadSettings
 from shadowprice.analysis.terms.written_term import settings_of
 from shadowprice.cli.options import OPTION_OF, RunOptions
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
+from shadowprice.instances.terms.registry import DECLARED
 
 SECONDS = st.integers(1, 2**40).map(lambda ticks: ticks / 2**20)
 NUMBERS = st.floats(1e-30, 1e30)

@@ -26,6 +26,7 @@ from shadowprice.execution.presets import tiresias_gandiva
 from shadowprice.execution.presets.gavel import simulator
 from shadowprice.execution.real import engine as real
 from shadowprice.execution.real.copies import engine as real_copies
+from shadowprice.instances.documents import written_instance
 from shadowprice.instances.features import Feature, unknown
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -193,7 +194,7 @@ CONSUMERS = (
         segments.KNOWS,
         left_to_another(segments.verifiable_in_segments, segments.KNOWS),
     ),
-    Consumer("analysis.run_directory.directory.KNOWS", directory.KNOWS, saved),
+    Consumer("instances.documents.written_instance.KNOWS", written_instance.KNOWS, saved),
     Consumer(
         "analysis.study.instance_digest.KNOWS", instance_digest.KNOWS, instance_digest.digest_of
     ),

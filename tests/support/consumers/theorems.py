@@ -17,7 +17,7 @@ from shadowprice.analysis.guarantees import any_order
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.shares import run_in_shares
-from shadowprice.instances.documents import witnesses
+from shadowprice.instances.documents import benchmark_document
 from shadowprice.instances.features import Feature, unknown
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.hard_instances import HardInstance
@@ -261,5 +261,5 @@ CONSUMERS: tuple[Consumer, ...] = (
     _theorem(copies_work, _copies, copied),
     _theorem(any_order, _one_after_another),
     _theorem(family, _hunted),
-    _theorem(witnesses, lambda i: _hard(i).to_json()),
+    _theorem(benchmark_document, lambda i: _hard(i).to_json()),
 )
