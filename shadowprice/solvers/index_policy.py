@@ -1,18 +1,18 @@
 """Index policies: the order of jobs is a number for each of them, and a rule says how GPUs follow that order.
 
-A policy that offers a :class:`JobIndex` beside its ``decide`` says the same thing twice: ``decide`` is the
-reference, and the index is what the compiled loop of :mod:`shadowprice.execution.kernel` runs, to the same
-schedule row by row. A policy of one's own need only say the index, see :class:`IndexPolicy`.
+A policy need only say its index, see :class:`IndexPolicy`: its ``decide`` follows, and the compiled loop of
+:mod:`shadowprice.execution.kernel` runs it to the same schedule row by row. One whose order is not always an
+index, or is computed otherwise for many jobs at once, has a ``decide`` of its own beside it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +146,9 @@ class JobIndex(Brief):
         Longest time between two decisions while jobs wait [s].
     virtual : VirtualWork, optional
         With the rule ``RELEASES``, and with no other.
+    elementwise : bool
+        Whether ``key``, ``level`` and ``next_step_s`` may be handed columns of all jobs in place of numbers of one:
+        arithmetic without division may, branches may not. The numbers are the same.
     """
 
     rule: ServiceRule
@@ -157,6 +160,7 @@ class JobIndex(Brief):
     next_step_s: Measure | None = None
     quantum_s: float = math.inf
     virtual: VirtualWork | None = None
+    elementwise: bool = False
 
     def __post_init__(self) -> None:
         steps = self.while_running is WhileRunning.STEPS
@@ -197,7 +201,7 @@ def same_key(job: IndexedJob, table: Table) -> float:
 
 
 class IndexPolicy:
-    """Base of policies of one's own that say nothing but their index.
+    """Base of policies that say nothing but their index.
 
     A subclass is a frozen dataclass with ``name``, ``knows``, ``preemptive`` and :meth:`job_index`, whose
     functions take one job. Any rule but ``BACKFILLS`` and ``RELEASES`` will do.
@@ -223,25 +227,29 @@ class IndexPolicy:
     6.0
     """
 
-    name: str
-    knows: frozenset[Knowledge]
+    if TYPE_CHECKING:
+
+        @property
+        def knows(self) -> frozenset[Knowledge]:
+            """Knowledge of the policy beyond the past."""
 
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
         """The index of this policy."""
         raise NotImplementedError
 
     def decide(self, state: State) -> Decision:
-        """Serve jobs by their index; O(L log L) for L live jobs, and a call of ``key`` for each."""
+        """Serve jobs by their index; O(L log L) for L live jobs, and a call of ``key`` for each, or for all."""
         order = state.notes(_IndexOrder, lambda: self._order_in(state))
         rule = order.index.rule
         if rule is ServiceRule.PREEMPTS:
             return _serve_live(state, order)
         if rule is ServiceRule.FILLS:
             return serve_in_order(state, partial(_filling, order, state.total_gpus))
-        decision = Decision(state)
-        waiting = state.columns(state.waiting)
-        for job in waiting.jobs[order.positions(waiting)].tolist():
-            if not decision.start(job) and rule is ServiceRule.HEAD_BLOCKS:
+        decision, blocks = Decision(state), rule is ServiceRule.HEAD_BLOCKS
+        if not state.waiting or not decision.free_gpus:
+            return decision
+        for job in order.waiting(state):
+            if not decision.start(job) and (blocks or not decision.free_gpus):
                 break
         return decision
 
@@ -262,26 +270,46 @@ class _IndexOrder:
     told: bool
 
     def positions(self, jobs: JobColumns) -> NDArray[np.int64]:
-        """Positions in the columns, first in order first."""
+        """Positions in the columns, first in order first; live jobs come in order of arrival."""
         index = self.index
         key = self.measured(jobs, index.key)
+        if index.level is None and index.ties is Ties.ARRIVAL and index.rule in PREEMPTIVE_RULES:
+            return np.argsort(key, kind="stable")
         first = [jobs.first_start_s] if index.ties is Ties.FIRST_START else []
         level = [] if index.level is None else [self.measured(jobs, index.level)]
         return np.lexsort((jobs.jobs, *first, key, *level))
 
+    def waiting(self, state: State) -> Iterable[int]:
+        """Waiting jobs, first in order first; those of arrival as they are."""
+        index = self.index
+        if index.key is same_key and index.level is None and index.ties is Ties.ARRIVAL:
+            return state.waiting
+        jobs = state.columns(state.waiting)
+        found: list[int] = jobs.jobs[self.positions(jobs)].tolist()
+        return found
+
     def measured(self, jobs: JobColumns, measure: Measure) -> NDArray[np.float64]:
         """A measure of each job; refuses one that is no number."""
-        table = self.index.table
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            found = np.array([measure(job, table) for job in self._each(jobs)], dtype=np.float64)
+        if self.index.elementwise:
+            # Columns have the names that a job has.
+            found: NDArray[np.float64] = measure(jobs, self.index.table)  # type: ignore[arg-type, assignment]
+        else:
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                found = self._each(jobs, measure)
         if np.isnan(found).any():
             name = str(jobs.id[int(np.isnan(found).argmax())])
             raise PolicyError(not_a_number(measure, name))
         return found
 
-    def _each(self, jobs: JobColumns) -> list[IndexedJob]:
+    def _each(self, jobs: JobColumns, measure: Measure) -> NDArray[np.float64]:
+        # Numbers of NumPy, by which division by zero gives infinity as it does in compiled code.
+        rows = zip(*self._columns(jobs), strict=True)
+        each = [measure(IndexedJob(*numbers), self.index.table) for numbers in rows]
+        return np.array(each, dtype=np.float64)
+
+    def _columns(self, jobs: JobColumns) -> tuple[NDArray[np.float64], ...]:
         unknown = np.full(len(jobs), np.nan)
-        columns = (
+        return (
             jobs.gpus.astype(np.float64),
             jobs.arrival_s,
             jobs.weight,
@@ -290,8 +318,6 @@ class _IndexOrder:
             jobs.attained_s,
             jobs.first_start_s,
         )
-        # Numbers of NumPy, by which division by zero gives infinity as it does in compiled code.
-        return [IndexedJob(*numbers) for numbers in zip(*columns, strict=True)]
 
 
 def _serve_live(state: State, order: _IndexOrder) -> Decision:

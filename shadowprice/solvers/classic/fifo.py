@@ -18,51 +18,34 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.index_policy import JobIndex, ServiceRule, same_key
-from shadowprice.solvers.policy import Decision, Knowledge, State
+from shadowprice.solvers.index_policy import IndexPolicy, JobIndex, ServiceRule, same_key
+from shadowprice.solvers.policy import Knowledge
 
 
 @dataclass(frozen=True)
-class Fifo:
+class Fifo(IndexPolicy):
     """Start jobs in order of arrival; a job that does not fit blocks all behind it."""
 
     name: str = "fifo"
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = False
 
-    def decide(self, state: State) -> Decision:
-        """Start from the head of the queue, stop at the first job that does not fit."""
-        decision = Decision(state)
-        for job in state.waiting:
-            if not decision.start(job):
-                break
-        return decision
-
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order of arrival."""
-        return JobIndex(ServiceRule.HEAD_BLOCKS, same_key)
+        return JobIndex(ServiceRule.HEAD_BLOCKS, same_key, elementwise=True)
 
 
 @dataclass(frozen=True)
-class FifoSkip:
+class FifoSkip(IndexPolicy):
     """Start jobs in order of arrival, passing over those that do not fit (unlimited backfill)."""
 
     name: str = "fifo-skip"
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = False
 
-    def decide(self, state: State) -> Decision:
-        """Start every waiting job that fits beside those before it."""
-        decision = Decision(state)
-        for job in state.waiting:
-            if not decision.free_gpus:
-                break
-            decision.start(job)
-        return decision
-
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order of arrival."""
-        return JobIndex(ServiceRule.SKIPS, same_key)
+        return JobIndex(ServiceRule.SKIPS, same_key, elementwise=True)
 
 
 POLICIES = (Fifo(), FifoSkip())

@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.solvers.index_policy import (
     IndexedJob,
+    IndexPolicy,
     JobIndex,
     ServiceRule,
     Table,
     WhileRunning,
 )
-from shadowprice.solvers.list_scheduling import serve_in_order
-from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+from shadowprice.solvers.policy import Knowledge
 
 
 @dataclass(frozen=True)
-class Las:
+class Las(IndexPolicy):
     """Least executed time first, ties by arrival, reconsidered every quantum.
 
     Parameters
@@ -51,17 +51,6 @@ class Las:
                 f"las: quantum_s is {self.quantum_s!r}, expected seconds from 0.001 to 1e9"
             )
 
-    def decide(self, state: State) -> Decision:
-        """Serve live jobs by attained service; wake after a quantum if some are left waiting."""
-        decision = serve_in_order(state, self.priority)
-        if len(state.waiting) + len(decision.stops) > len(decision.starts):
-            decision.wake_at(state.now_s + self.quantum_s)
-        return decision
-
-    def priority(self, live: JobColumns) -> NDArray[np.int64]:
-        """Order by executed time [s]."""
-        return np.argsort(live.attained_s, kind="stable")
-
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by executed time."""
         return JobIndex(
@@ -69,6 +58,7 @@ class Las:
             attained_s,
             while_running=WhileRunning.ALIKE,
             quantum_s=self.quantum_s,
+            elementwise=True,
         )
 
 

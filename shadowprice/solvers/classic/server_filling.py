@@ -22,32 +22,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.solvers.classic.srtf import remaining_gpu_s
-from shadowprice.solvers.index_policy import JobIndex, ServiceRule, WhileRunning
-from shadowprice.solvers.list_scheduling import serve_in_order, widest_of_prefix_first
-from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+from shadowprice.solvers.index_policy import IndexPolicy, JobIndex, ServiceRule, WhileRunning
+from shadowprice.solvers.policy import Knowledge
 
 
 @dataclass(frozen=True)
-class ServerFillingSrpt:
+class ServerFillingSrpt(IndexPolicy):
     """Least remaining service first as far as it fills the cluster, and of these the widest first."""
 
     name: str = "server-filling-srpt"
     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
     preemptive: ClassVar[bool] = True
 
-    def decide(self, state: State) -> Decision:
-        """Serve live jobs in that order."""
-        total_gpus = state.total_gpus
-
-        def priority(live: JobColumns) -> NDArray[np.int64]:
-            by_size = np.argsort(live.remaining_s * live.gpus, kind="stable")
-            return widest_of_prefix_first(by_size, live.gpus, total_gpus)
-
-        return serve_in_order(state, priority)
-
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by remaining service."""
-        return JobIndex(ServiceRule.FILLS, remaining_gpu_s, while_running=WhileRunning.ALIKE)
+        return JobIndex(
+            ServiceRule.FILLS, remaining_gpu_s, while_running=WhileRunning.ALIKE, elementwise=True
+        )
 
 
 POLICIES = (ServerFillingSrpt(),)

@@ -17,33 +17,27 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.index_policy import IndexedJob, JobIndex, ServiceRule, Table
-from shadowprice.solvers.policy import Decision, Knowledge, State
+from shadowprice.solvers.index_policy import (
+    IndexedJob,
+    IndexPolicy,
+    JobIndex,
+    ServiceRule,
+    Table,
+)
+from shadowprice.solvers.policy import Knowledge
 
 
 @dataclass(frozen=True)
-class Sjf:
+class Sjf(IndexPolicy):
     """Start waiting jobs in order of duration, ties by arrival; the first that does not fit blocks."""
 
     name: str = "sjf"
     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
     preemptive: ClassVar[bool] = False
 
-    def decide(self, state: State) -> Decision:
-        """Start from the shortest waiting job, stop at the first that does not fit."""
-        decision = Decision(state)
-        if not state.waiting or not decision.free_gpus:
-            return decision
-        waiting = state.columns(state.waiting)
-        order = np.lexsort((waiting.jobs, waiting.processing_s))
-        for job in waiting.jobs[order].tolist():
-            if not decision.start(job):
-                break
-        return decision
-
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by duration."""
-        return JobIndex(ServiceRule.HEAD_BLOCKS, processing_s)
+        return JobIndex(ServiceRule.HEAD_BLOCKS, processing_s, elementwise=True)
 
 
 def processing_s(job: IndexedJob, table: Table) -> float:

@@ -22,55 +22,46 @@ from numpy.typing import NDArray
 
 from shadowprice.solvers.index_policy import (
     IndexedJob,
+    IndexPolicy,
     JobIndex,
     ServiceRule,
     Table,
     WhileRunning,
 )
-from shadowprice.solvers.list_scheduling import serve_in_order
-from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+from shadowprice.solvers.policy import Knowledge
 
 
 @dataclass(frozen=True)
-class Srtf:
+class Srtf(IndexPolicy):
     """Least remaining run time first, ties by arrival."""
 
     name: str = "srtf"
     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
     preemptive: ClassVar[bool] = True
 
-    def decide(self, state: State) -> Decision:
-        """Serve live jobs by remaining run time."""
-        return serve_in_order(state, self.priority)
-
-    def priority(self, live: JobColumns) -> NDArray[np.int64]:
-        """Order by remaining time; live jobs come in order of arrival and the sort is stable."""
-        return np.argsort(live.remaining_s, kind="stable")
-
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by remaining time."""
-        return JobIndex(ServiceRule.PREEMPTS, remaining_s, while_running=WhileRunning.ALIKE)
+        return JobIndex(
+            ServiceRule.PREEMPTS, remaining_s, while_running=WhileRunning.ALIKE, elementwise=True
+        )
 
 
 @dataclass(frozen=True)
-class Srsf:
+class Srsf(IndexPolicy):
     """Least remaining run time x GPUs first, ties by arrival."""
 
     name: str = "srsf"
     knows: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.DURATION})
     preemptive: ClassVar[bool] = True
 
-    def decide(self, state: State) -> Decision:
-        """Serve live jobs by remaining service."""
-        return serve_in_order(state, self.priority)
-
-    def priority(self, live: JobColumns) -> NDArray[np.int64]:
-        """Order by remaining service [GPU-s]."""
-        return np.argsort(live.remaining_s * live.gpus, kind="stable")
-
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by remaining service."""
-        return JobIndex(ServiceRule.PREEMPTS, remaining_gpu_s, while_running=WhileRunning.ALIKE)
+        return JobIndex(
+            ServiceRule.PREEMPTS,
+            remaining_gpu_s,
+            while_running=WhileRunning.ALIKE,
+            elementwise=True,
+        )
 
 
 def remaining_s(job: IndexedJob, table: Table) -> float:
