@@ -205,9 +205,18 @@ Definition ends_in_time (I : instance) (j : job) (runs : list run) : bool :=
       && negb (Qle_bool (1 + (1 # Z.to_pos (pace I j r))) (work I j runs))
   end.
 
+(** Runs whose work counts: the last, where what was done before is lost. *)
+Definition counted (I : instance) (runs : list run) : list run :=
+  if lost I then match rev runs with [] => [] | r :: _ => [r] end else runs.
+
+(** Where work is lost no run before the last does all of it. *)
+Definition done_once (I : instance) (j : job) (runs : list run) : bool :=
+  negb (lost I && existsb (fun r => Qle_bool 1 (work I j [r])) (removelast runs)).
+
 Definition check_job (I : instance) (j : job) (runs : list run) : bool :=
   forallb (check_run I j) runs && one_by_one runs && Qle_bool 1 (work I j runs)
-  && charges_paid (charged I) (gang j) 0 None runs && ends_in_time I j runs.
+  && charges_paid (charged I) (gang j) 0 None runs
+  && (ends_in_time I j (counted I runs) && Qle_bool 1 (work I j (counted I runs)) && done_once I j runs).
 
 Fixpoint check_jobs (I : instance) (k : nat) (js : list job) (runs : list run) : bool :=
   match js with
@@ -383,14 +392,19 @@ Qed.
 Definition check_schedule (I : instance) (s : schedule) : bool :=
   check_jobs I 0 (jobs I) s && check_nodes 0 (nodes I) (SortEvents.sort (events s)).
 
-(** Beyond the class: charges are paid, and no job holds GPUs after the tick that completes it. *)
+(** Beyond the class: charges are paid, work is done by what counts of it, and no job holds GPUs after the tick that
+    completes it. *)
 Definition charges_are_paid (I : instance) (s : schedule) : Prop :=
   forall k j, nth_error (jobs I) k = Some j ->
-    charges_paid (charged I) (gang j) 0 None (runs_of k s) = true /\
-    ends_in_time I j (runs_of k s) = true.
+    charges_paid (charged I) (gang j) 0 None (runs_of k s) = true.
+
+Definition work_is_counted (I : instance) (s : schedule) : Prop :=
+  forall k j, nth_error (jobs I) k = Some j ->
+    ends_in_time I j (counted I (runs_of k s)) = true /\
+    (1 <= work I j (counted I (runs_of k s)))%Q /\ done_once I j (runs_of k s) = true.
 
 Lemma check_schedule_sound I s :
-  check_schedule I s = true -> feasible I s /\ charges_are_paid I s.
+  check_schedule I s = true -> feasible I s /\ charges_are_paid I s /\ work_is_counted I s.
 Proof.
   unfold check_schedule. intros H. apply andb_prop in H. destruct H as [Hjobs Hnodes].
   assert (Heach := fun k j Hk => check_jobs_sound I (jobs I) 0 s Hjobs k j Hk). cbn in Heach.
@@ -405,7 +419,7 @@ Proof.
   assert (Hlength : forall r, In r s -> start r < stop r).
   { intros r Hr. destruct (Hrun r Hr) as (j & _ & Hcheck). unfold check_run in Hcheck.
     rewrite !andb_true_iff, Z.ltb_lt in Hcheck. tauto. }
-  split; [repeat split|].
+  split; [repeat split|split].
   - rewrite Forall_forall. intros r Hr. destruct (Hrun r Hr) as (j & Hj & Hcheck).
     now apply (check_run_sound I j).
   - intros k. destruct (nth_error (jobs I) k) as [j|] eqn:Hj.
@@ -422,4 +436,6 @@ Proof.
     rewrite !andb_true_iff in Heach. apply Qle_bool_iff. tauto.
   - intros k j Hj. specialize (Heach _ _ Hj). unfold check_job in Heach.
     rewrite !andb_true_iff in Heach. tauto.
+  - intros k j Hj. specialize (Heach _ _ Hj). unfold check_job in Heach.
+    rewrite !andb_true_iff in Heach. rewrite <- Qle_bool_iff. tauto.
 Qed.

@@ -1,7 +1,7 @@
 (** The claim of a certificate, checked: the schedule is one, and no schedule costs less than 1 / ratio of it. *)
 
 From Coq Require Import List ZArith QArith Lia Bool Permutation.
-From Shadowprice Require Import Sums Schedule JobPrice Duality Span Checker.
+From Shadowprice Require Import Sums Schedule JobPrice Duality Span Checker Starts.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -56,7 +56,7 @@ Qed.
 
 (** ** Bounds *)
 
-Inductive multipliers := IntervalPrices (grid prices : list Z) | PlanPrices (grid prices : list Z) | Area.
+Inductive multipliers := IntervalPrices (grid prices : list Z) | PlanPrices (grid prices : list Z) | Alone | Area.
 
 Fixpoint increasingb (grid : list Z) : bool :=
   match grid with
@@ -166,6 +166,21 @@ Proof.
   intros s' k j Hs' Hk. now apply least_plan_job with (I := I).
 Qed.
 
+(** Every job as if it were alone. *)
+Definition alone_value (I : instance) : Q :=
+  sum_fractions (fun j => (weight j * inject_Z (arrival j + shortest j))%Q) (jobs I).
+
+Lemma alone_value_sound I s : sound I -> feasible I s -> (alone_value I <= cost Completion I s)%Q.
+Proof.
+  intros Hsound Hs. unfold alone_value.
+  rewrite sum_fractions_is, <- (sumQ_numbered I (fun j => (weight j * inject_Z (arrival j + shortest j))%Q)).
+  cbn [cost]. apply sumQ_le. intros [k j] Hin. cbn [fst snd]. apply in_numbered in Hin.
+  destruct (sound_in _ _ _ Hsound Hin) as (_ & _ & Hweight & _).
+  rewrite !(Qmult_comm (weight j)). apply Qmult_le_compat_r.
+  - rewrite <- Zle_Qle. exact (completion_alone I s k j Hsound Hs Hin).
+  - unfold Qle. cbn. lia.
+Qed.
+
 (** Jobs from the last that arrives: work of those so far, gangs beyond half of the GPUs one by one. *)
 Fixpoint area_value (I : instance) (l : list numbered_job) (r area lone best : Z) : Z :=
   match l with
@@ -230,26 +245,30 @@ Definition completions (I : instance) (ends : list Z) : Q :=
 
 Definition latest_of_all (ends : list Z) : Z := fold_right Z.max 0 ends.
 
-(** Cost of jobs that complete at these ends, and bound; none where the bound is none of the objective. *)
+(** Cost of jobs that complete at these ends, and bound; none where the bound is none of the objective. Bounds are
+    of jobs that take a start longer. *)
 Definition cost_and_bound (c : certificate) (ends : list Z) : option (Q * Q) :=
   let I := of_instance c in
+  let B := with_starts I in
   match of_objective c, by_multipliers c with
   | Completion, IntervalPrices grid prices =>
-      if check_prices I grid prices
-      then Some (completions I ends, prices_value I grid prices) else None
+      if check_prices B grid prices
+      then Some (completions I ends, prices_value B grid prices) else None
   | Flow, IntervalPrices grid prices =>
-      if check_prices I grid prices
-      then Some ((completions I ends - arrivals I)%Q, (prices_value I grid prices - arrivals I)%Q)
+      if check_prices B grid prices
+      then Some ((completions I ends - arrivals I)%Q, (prices_value B grid prices - arrivals I)%Q)
       else None
   | Completion, PlanPrices grid prices =>
-      option_map (pair (completions I ends)) (plans_value I grid prices)
+      option_map (pair (completions I ends)) (plans_value B grid prices)
   | Flow, PlanPrices grid prices =>
       option_map (fun value => ((completions I ends - arrivals I)%Q, (value - arrivals I)%Q))
-        (plans_value I grid prices)
+        (plans_value B grid prices)
+  | Completion, Alone => Some (completions I ends, alone_value B)
+  | Flow, Alone => Some ((completions I ends - arrivals I)%Q, (alone_value B - arrivals I)%Q)
   | Makespan, Area =>
-      if 0 <? capacity I
+      if 0 <? capacity B
       then Some (inject_Z (latest_of_all ends - first_arrival I),
-                 inject_Z (area_value I (SortJobs.sort (numbered I)) (first_arrival I + 2 ^ 200) 0 0 0
+                 inject_Z (area_value B (SortJobs.sort (numbered B)) (first_arrival I + 2 ^ 200) 0 0 0
                            - first_arrival I))
       else None
   | _, _ => None
@@ -258,6 +277,7 @@ Definition cost_and_bound (c : certificate) (ends : list Z) : option (Q * Q) :=
 Definition check (c : certificate) : bool :=
   let s := SortRuns.sort (of_schedule c) in
   forallb check_instance_job (jobs (of_instance c))
+  && check_charges (charged (of_instance c))
   && check_schedule (of_instance c) s
   && match cost_and_bound c (latest_by_job 0 (jobs (of_instance c)) s) with
      | Some (cost, bound) =>
@@ -295,72 +315,85 @@ Proof.
 Qed.
 
 Lemma cost_and_bound_sound c s cost_s bound :
-  sound (of_instance c) ->
+  sound (of_instance c) -> 0 <= start_charge (charged (of_instance c)) ->
   cost_and_bound c (ends_of (of_instance c) s) = Some (cost_s, bound) ->
   (cost_s == cost (of_objective c) (of_instance c) s)%Q /\
-  forall other, feasible (of_instance c) other ->
+  forall other, feasible (of_instance c) other -> starts_are_paid (of_instance c) other ->
     (bound <= cost (of_objective c) (of_instance c) other)%Q.
 Proof.
-  intros Hsound. unfold cost_and_bound.
-  destruct (of_objective c), (by_multipliers c) as [grid prices|grid prices|]; try discriminate.
-  - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-]. split.
-    + apply completions_is.
-    + intros other Hother. now apply prices_value_sound.
-  - destruct (plans_value _ _ _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-]. split.
-    + apply completions_is.
-    + intros other Hother. now apply (plans_value_sound _ grid prices).
-  - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-]. split.
-    + rewrite flow_is, completions_is. reflexivity.
-    + intros other Hother. rewrite flow_is. apply Qplus_le_compat; [|apply Qle_refl].
-      now apply prices_value_sound.
-  - destruct (plans_value _ _ _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-]. split.
-    + rewrite flow_is, completions_is. reflexivity.
-    + intros other Hother. rewrite flow_is. apply Qplus_le_compat; [|apply Qle_refl].
-      now apply (plans_value_sound _ grid prices).
-  - destruct (0 <? capacity (of_instance c)) eqn:Hcap; [|discriminate].
+  intros Hsound Hstart. set (I := of_instance c) in *.
+  assert (HB := sound_with_starts I Hsound Hstart).
+  assert (Hlong : forall other, feasible I other -> starts_are_paid I other ->
+            feasible (with_starts I) (map all_progress other))
+    by (intros; now apply feasible_with_starts).
+  assert (Hcompletions : forall value,
+    (forall s', feasible (with_starts I) s' -> (value <= cost Completion (with_starts I) s')%Q) ->
+    forall other, feasible I other -> starts_are_paid I other -> (value <= cost Completion I other)%Q).
+  { intros value Hvalue other Hother Hpaid. rewrite <- completions_with_starts. now apply Hvalue, Hlong. }
+  assert (Hflow : forall value,
+    (forall s', feasible (with_starts I) s' -> (value <= cost Completion (with_starts I) s')%Q) ->
+    forall other, feasible I other -> starts_are_paid I other -> (value - arrivals I <= cost Flow I other)%Q).
+  { intros value Hvalue other Hother Hpaid. rewrite flow_is. apply Qplus_le_compat; [|apply Qle_refl].
+    now apply Hcompletions. }
+  unfold cost_and_bound. fold I.
+  destruct (of_objective c), (by_multipliers c) as [grid prices|grid prices| |]; try discriminate.
+  - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-].
+    split; [apply completions_is|]. apply Hcompletions. intros. now apply prices_value_sound.
+  - destruct (plans_value _ _ _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
+    split; [apply completions_is|]. apply Hcompletions. intros. now apply (plans_value_sound _ grid prices).
+  - intros [= <- <-]. split; [apply completions_is|].
+    apply Hcompletions. intros. now apply alone_value_sound.
+  - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-].
+    split; [rewrite flow_is, completions_is; reflexivity|].
+    apply Hflow. intros. now apply prices_value_sound.
+  - destruct (plans_value _ _ _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
+    split; [rewrite flow_is, completions_is; reflexivity|].
+    apply Hflow. intros. now apply (plans_value_sound _ grid prices).
+  - intros [= <- <-]. split; [rewrite flow_is, completions_is; reflexivity|].
+    apply Hflow. intros. now apply alone_value_sound.
+  - destruct (0 <? capacity (with_starts I)) eqn:Hcap; [|discriminate].
     apply Z.ltb_lt in Hcap. intros [= <- <-].
     split; [cbn [cost]; now rewrite latest_of_all_is|].
-    intros other Hother. cbn [cost]. rewrite <- Zle_Qle.
-    apply Z.sub_le_mono_r.
-    apply (area_value_sound _ _ Hsound Hother Hcap _ []); try reflexivity.
+    intros other Hother Hpaid. cbn [cost]. rewrite <- Zle_Qle.
+    apply Z.sub_le_mono_r. rewrite <- last_with_starts.
+    apply (area_value_sound _ _ HB (Hlong other Hother Hpaid) Hcap _ []); try reflexivity.
     + cbn. symmetry. apply SortJobs.Permuted_sort.
     + intros kj [].
-    + unfold last_completion. induction (numbered (of_instance c)); cbn; lia.
+    + unfold last_completion. induction (numbered (with_starts I)); cbn; lia.
 Qed.
 
-(** Where the checker says yes, the runs of the file are a schedule of its instance with all charges paid,
-    its cost is as claimed, no schedule of the instance that may preempt and in which no two jobs share a GPU
-    costs less than the bound claimed, and so the schedule costs at most the ratio claimed times any other. *)
+(** Where the checker says yes, the runs of the file are a schedule of its instance with all charges paid, in which
+    the last run of each job does all of it where work is lost, its cost is as claimed, no schedule of the instance that may preempt, in which no two jobs share a GPU and every
+    job pays a start, costs less than the bound claimed, and so the schedule costs at most the ratio claimed times
+    any other. It is one of these schedules itself. *)
 Theorem check_sound c : check c = true ->
   let I := of_instance c in
   exists s, Permutation s (of_schedule c) /\
-    feasible I s /\ charges_are_paid I s /\
+    feasible I s /\ charges_are_paid I s /\ work_is_counted I s /\ starts_are_paid I s /\
     (cost (of_objective c) I s == claimed_cost c)%Q /\
-    forall other, feasible I other ->
+    forall other, feasible I other -> starts_are_paid I other ->
       (claimed_bound c <= cost (of_objective c) I other)%Q /\
       (cost (of_objective c) I s <= claimed_ratio c * cost (of_objective c) I other)%Q.
 Proof.
-  unfold check. cbn zeta. rewrite !andb_true_iff, forallb_forall. intros ((Hjobs & Hschedule) & Hclaim).
+  unfold check. cbn zeta. rewrite !andb_true_iff, forallb_forall.
+  intros (((Hjobs & Hcharged) & Hschedule) & Hclaim).
   assert (Hsound : sound (of_instance c)).
   { unfold sound. rewrite Forall_forall. intros j Hj. apply check_instance_job_sound. now apply Hjobs. }
+  assert (Hstart : 0 <= start_charge (charged (of_instance c))).
+  { unfold check_charges in Hcharged. rewrite !andb_true_iff, Z.leb_le in Hcharged. tauto. }
   exists (SortRuns.sort (of_schedule c)).
   assert (Hends := Hschedule). unfold check_schedule in Hends. apply andb_prop in Hends.
   destruct Hends as [Hends _]. apply latest_by_job_is in Hends.
   rewrite Hends in Hclaim. fold (ends_of (of_instance c) (SortRuns.sort (of_schedule c))) in Hclaim.
-  apply check_schedule_sound in Hschedule. destruct Hschedule as [Hfeasible Hcharges].
+  apply check_schedule_sound in Hschedule. destruct Hschedule as (Hfeasible & Hcharges & Hcounted).
   destruct (cost_and_bound c _) as [[cost_s bound]|] eqn:Hvalue; [|discriminate].
   rewrite !andb_true_iff in Hclaim. destruct Hclaim as (((H1 & H2) & H3) & H4).
   apply Qeq_bool_iff in H1. apply Qle_bool_iff in H2, H3, H4.
-  destruct (cost_and_bound_sound c _ _ _ Hsound Hvalue) as [Hcost Hbound].
-  repeat split.
-  - symmetry. apply SortRuns.Permuted_sort.
-  - apply Hfeasible.
-  - apply Hfeasible.
-  - apply Hfeasible.
-  - apply Hfeasible.
-  - apply Hcharges. assumption.
-  - apply (Hcharges k j). assumption.
-  - rewrite <- Hcost. exact H1.
+  destruct (cost_and_bound_sound c _ _ _ Hsound Hstart Hvalue) as [Hcost Hbound].
+  split; [symmetry; apply SortRuns.Permuted_sort|].
+  split; [exact Hfeasible|]. split; [exact Hcharges|]. split; [exact Hcounted|].
+  split; [now apply starts_paid|]. split; [rewrite <- Hcost; exact H1|].
+  intros other Hother Hpaid. split.
   - eapply Qle_trans; [exact H2|]. now apply Hbound.
   - rewrite <- Hcost, H1. eapply Qle_trans; [exact H4|].
     rewrite !(Qmult_comm (claimed_ratio c)). apply Qmult_le_compat_r.

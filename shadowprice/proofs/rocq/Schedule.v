@@ -19,7 +19,8 @@ Record run := Run { of_job : nat; start : Z; stop : Z; overhead : Z; pieces : li
 (** What a start, a move to other GPUs, and a restart of a gang up to some size cost [ticks]. *)
 Record charges := Charges { start_charge : Z; migration : Z; restarts : list (Z * Z) }.
 
-Record instance := Instance { nodes : list node; jobs : list job; charged : charges }.
+(** [lost]: whether a job that is preempted loses what it has done. *)
+Record instance := Instance { nodes : list node; jobs : list job; charged : charges; lost : bool }.
 
 Definition schedule := list run.
 
@@ -237,16 +238,16 @@ Proof.
   rewrite Hof in Hj'. assert (j' = j) by congruence. subst. lia.
 Qed.
 
-(** A job holds its gang at least as long as it takes where it is fastest. *)
-Lemma held_ticks_enough I s k j :
+(** A job makes progress for at least as long as it takes where it is fastest. *)
+Lemma progress_enough I s k j :
   sound I -> feasible I s -> nth_error (jobs I) k = Some j ->
-  shortest j <= Z.of_nat (length (held_ticks s k)).
+  shortest j <= sum (fun r => stop r - start r - overhead r) (runs_of k s).
 Proof.
   intros Hsound (Hfits & _ & _ & Hwork) Hk.
   pose proof (shortest_positive j (sound_in _ _ _ Hsound Hk)) as Hp.
-  specialize (Hwork k j Hk). unfold held_ticks. rewrite length_flat_map.
+  specialize (Hwork k j Hk).
   assert (Hall : forall r, In r (runs_of k s) ->
-            start r < stop r /\ 0 <= overhead r <= stop r - start r /\ shortest j <= pace I j r).
+            0 <= overhead r <= stop r - start r /\ shortest j <= pace I j r).
   { intros r Hr. apply in_runs_of in Hr. destruct Hr as [Hr Hof].
     rewrite Forall_forall in Hfits.
     destruct (Hfits r Hr) as (j' & Hj' & Harr & Hover & _ & Hne & Hpieces).
@@ -254,12 +255,36 @@ Proof.
     repeat split; try lia. apply pace_shortest; [|assumption].
     intros piece Hin. destruct (Hpieces piece Hin) as (_ & n & t & Hn & Ht). eauto. }
   assert (Hle : (work I j (runs_of k s)
-                 <= sum (fun r => Z.of_nat (length (ticks (start r) (stop r)))) (runs_of k s)
+                 <= sum (fun r => (stop r - start r - overhead r)%Z) (runs_of k s)
                     # Z.to_pos (shortest j))%Q).
   { rewrite <- sumQ_same_denominator. unfold work. apply sumQ_le. intros r Hr.
-    destruct (Hall r Hr) as (Hs & Ho & Hpace). rewrite length_ticks.
+    destruct (Hall r Hr) as (Ho & Hpace).
     unfold Qle. cbn [Qnum Qden]. rewrite !Z2Pos.id by lia. nia. }
-  assert (H : (1 <= sum (fun r => Z.of_nat (length (ticks (start r) (stop r)))) (runs_of k s)
+  assert (H : (1 <= sum (fun r => (stop r - start r - overhead r)%Z) (runs_of k s)
                     # Z.to_pos (shortest j))%Q) by (eapply Qle_trans; eassumption).
   unfold Qle in H. cbn [Qnum Qden] in H. rewrite Z2Pos.id in H by lia. lia.
+Qed.
+
+(** It holds its gang no shorter. *)
+Lemma held_ticks_enough I s k j :
+  sound I -> feasible I s -> nth_error (jobs I) k = Some j ->
+  shortest j <= Z.of_nat (length (held_ticks s k)).
+Proof.
+  intros Hsound Hs Hk. etransitivity; [exact (progress_enough I s k j Hsound Hs Hk)|].
+  unfold held_ticks. rewrite length_flat_map. apply sum_le. intros r Hr. rewrite length_ticks.
+  apply in_runs_of in Hr. destruct Hr as [Hr _]. destruct Hs as [Hfits _].
+  rewrite Forall_forall in Hfits. destruct (Hfits r Hr) as (? & _ & _ & Ho & _). lia.
+Qed.
+
+(** No job completes before it has run, alone on GPUs where it is fastest, since it arrived. *)
+Lemma completion_alone I s k j :
+  sound I -> feasible I s -> nth_error (jobs I) k = Some j -> arrival j + shortest j <= completion s k.
+Proof.
+  intros Hsound Hs Hk.
+  pose proof (held_ticks_enough I s k j Hsound Hs Hk) as Henough.
+  pose proof (shortest_positive _ (sound_in _ _ _ Hsound Hk)) as Hp.
+  assert (Z.of_nat (length (held_ticks s k)) <= Z.max 0 (completion s k - arrival j)).
+  { apply distinct_in_range; [apply nodup_held_ticks; apply Hs|].
+    exact (held_ticks_bounds I s k j Hs Hk). }
+  lia.
 Qed.

@@ -168,12 +168,7 @@ Section Span.
   Lemma single_bound kj : In kj some -> arrival (snd kj) + shortest (snd kj) <= until.
   Proof.
     intros Hin. pose proof (in_some kj Hin) as Hk.
-    pose proof (held_ticks_enough I s _ _ Hsound Hs Hk) as Henough.
-    assert (Z.of_nat (length (held_ticks s (fst kj)))
-            <= Z.max 0 (completion s (fst kj) - arrival (snd kj))).
-    { apply distinct_in_range; [apply nodup_held_ticks; apply Hs|].
-      exact (held_ticks_bounds I s _ _ Hs Hk). }
-    pose proof (completion_last I s _ _ Hk).
-    pose proof (shortest_positive _ (sound_in _ _ _ Hsound Hk)). unfold until. lia.
+    pose proof (completion_alone I s _ _ Hsound Hs Hk).
+    pose proof (completion_last I s _ _ Hk). unfold until. lia.
   Qed.
 End Span.

@@ -172,10 +172,13 @@ let fields_of = [
   "claim", ["bound"; "class"; "cost"; "file"; "instance"; "ratio"];
 ]
 
+(* Fields of a header that there need not be. *)
+let of_some_headers = ["preemption"; "types"]
+
 let kinds = List.map fst fields_of
 
 (* Bounds that are not proven. *)
-let bounds_beyond = ["fluid"; "job"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp";
+let bounds_beyond = ["fluid"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp";
   "speed-up-power"; "list-schedules"]
 
 (* Those at prices of resources, or of what these are of. *)
@@ -193,7 +196,7 @@ let is_beyond bound =
 let kinds_beyond = ["copies"; "checkpoints"; "network"; "fault"; "quota"; "widths"; "profile"; "graph"]
 
 let fields_beyond = [
-  "header", ["placement"; "window"; "stopped"; "preemption"; "utility"; "round"; "rounds"; "types"; "starts"];
+  "header", ["placement"; "window"; "stopped"; "utility"; "round"; "rounds"; "starts"];
   "node", ["cpus"; "memory"];
   "job", ["part"; "spread"; "widths"; "profile"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"; "quota"; "worth"; "deadline"];
   "run", ["partner"; "goes_on"; "copy"; "steps"];
@@ -207,7 +210,27 @@ let position kind =
 
 let digest lines = Sha256.to_hex (Sha256.string (String.concat "\n" lines))
 
-let the_class = "preemptive schedules in which no two jobs share a GPU"
+(* The words of a class, in which what a start takes is a number of seconds. *)
+let need_class header start written =
+  let words name value phrase = match List.assoc_opt name header with
+    | None -> ""
+    | Some (Text found) when found = value -> phrase
+    | Some _ -> reject "%s is not %s" name value in
+  let types = words "types" "ample" ", no gang uses a GPU type with fewer GPUs than it" in
+  let after = words "preemption" "restart" ", jobs restart when preempted" in
+  let before = "preemptive schedules in which no two jobs share a GPU" ^ types in
+  if Big.equal start Big.zero then need (written = before ^ after) "the class is another"
+  else begin
+    let before = before ^ ", a start takes " and after = " s" ^ after in
+    let length = String.length written - String.length before - String.length after in
+    need (length > 0 && String.starts_with ~prefix:before written && String.ends_with ~suffix:after written)
+      "the class is another";
+    (* Beyond 2^53 ticks there are fewer doubles than numbers of ticks. *)
+    if Big.gt start (Big.pow (Big.of_int 2) 53) then raise (Not_covered "what a start takes");
+    let seconds = String.sub written (String.length before) length in
+    let decimal = String.for_all (fun c -> (c >= '0' && c <= '9') || String.contains ".e-" c) seconds in
+    need (decimal && float_of_string_opt seconds = Some (Big.to_float start /. 1048576.0)) "the class is another"
+  end
 
 (* The line of the claim without its field `file`, which is the digest of all lines. *)
 let unsigned line signature =
@@ -245,6 +268,7 @@ let read text =
          let names = List.map fst fields in
          let beyond = Option.value ~default:[] (List.assoc_opt kind fields_beyond) in
          let plain, more = List.partition (fun name -> not (List.mem name beyond)) names in
+         let plain = if kind = "header" then List.filter (fun name -> not (List.mem name of_some_headers)) plain else plain in
          need (plain = List.assoc kind fields_of) "line %d: fields of %s" number kind;
          if more <> [] then raise (Not_covered ("the field " ^ List.hd more));
          (kind, fields, line))
@@ -333,8 +357,6 @@ let certificate_of (header, nodes, jobs, runs, bound, claim) =
   let charged =
     { start_charge = whole "start" (field header "start");
       migration = whole "migration" (field header "migration"); restarts } in
-  (* Bounds may count a start of every job, of which the proof does not speak. *)
-  if Big.gt charged.start_charge Big.zero then raise (Not_covered "what a start takes");
   let objective = match field header "objective" with
     | Text "completion" -> Completion
     | Text "flow" -> Flow
@@ -348,17 +370,21 @@ let certificate_of (header, nodes, jobs, runs, bound, claim) =
       (* Further than any schedule that does not wait for nothing; the proof does without. *)
       let shortest job = List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
       let latest = List.fold_left (fun latest job -> Big.max latest job.arrival) Big.zero jobs in
-      let all = List.fold_left (fun sum job -> Big.add sum (shortest job)) latest jobs in
+      let longest sum job = Big.add sum (Big.add (shortest job) charged.start_charge) in
+      let all = List.fold_left longest latest jobs in
       need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
       IntervalPrices (grid, prices ())
     | Text "priced-plans" -> PlanPrices (grid, prices ())
+    | Text "job" -> need (grid = [] && priced = []) "job takes no prices"; Alone
     | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; Area
     | _ -> reject "the bound is unknown" in
   need ((multipliers = Area) = (objective = Makespan)) "the bound is none of the objective";
-  need (field claim "class" = Text the_class) "the class is another";
+  (match field claim "class" with
+   | Text written -> need_class header charged.start_charge written
+   | _ -> reject "the class is no text");
   let claimed_ratio = rational "ratio" (field claim "ratio") in
   ( policy,
-    { of_instance = { nodes; jobs; charged }; of_schedule = runs; of_objective = objective;
+    { of_instance = { nodes; jobs; charged; lost = List.mem_assoc "preemption" header }; of_schedule = runs; of_objective = objective;
       by_multipliers = multipliers;
       claimed_cost = rational "cost" (field claim "cost");
       claimed_bound = rational "bound" (field claim "bound");
