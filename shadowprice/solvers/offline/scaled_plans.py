@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,8 +38,10 @@ class Room(Protocol):
         """Records of the jobs, with their rows of prices and multiples."""
         ...
 
-    def most(self, prices: Matrix) -> tuple[Sequence[Fraction | int], NDArray[np.float64]]:
-        """Most that what runs is worth, shape (cells,), and what is then held, shape (rows, cells)."""
+    def most(
+        self, prices: Matrix, lengths: NDArray[np.int64]
+    ) -> tuple[Fraction | int, NDArray[np.float64]]:
+        """Most that what runs is worth in cells of these lengths, and what is then held, shape (rows, cells)."""
         ...
 
     @property
@@ -57,10 +60,12 @@ class PooledGpus:
         """Each job holds as many GPUs as its gang has."""
         return jobs.records
 
-    def most(self, prices: Matrix) -> tuple[Sequence[Fraction | int], NDArray[np.float64]]:
+    def most(
+        self, prices: Matrix, lengths: NDArray[np.int64]
+    ) -> tuple[Fraction | int, NDArray[np.float64]]:
         """All GPUs."""
         held = np.full(prices.shape, float(self.capacity))
-        return [self.capacity * price for price in prices[0].tolist()], held
+        return self.capacity * _product(prices[0], lengths), held
 
     @property
     def work_per_cell(self) -> float:
@@ -106,13 +111,15 @@ class Configurations:
         found["multiple"] = 1
         return found
 
-    def most(self, prices: Matrix) -> tuple[Sequence[Fraction | int], NDArray[np.float64]]:
+    def most(
+        self, prices: Matrix, lengths: NDArray[np.int64]
+    ) -> tuple[Fraction | int, NDArray[np.float64]]:
         """A best choice of gangs for each cell."""
         from shadowprice.solvers.offline.plan_loops import fill_cells
 
         taken, worth = np.zeros_like(prices), np.zeros(prices.shape[1], dtype=np.int64)
         fill_cells(prices, self.widths, self.copies, self.gpus, taken, worth)
-        return list(map(int, worth)), taken.astype(np.float64)
+        return _product(worth, lengths), taken.astype(np.float64)
 
     @property
     def work_per_cell(self) -> float:
@@ -224,9 +231,8 @@ class ScaledJobs:
         cells = int(least_costs(room.columns(self), bounds, prices, cost, held))
         # Sums of numbers below 2**62 in two parts, each of which fits 64 bits.
         plans = (int((cost >> 31).sum()) << 31) + int((cost & (2**31 - 1)).sum())
-        worth, there = room.most(prices)
         lengths = np.diff(bounds)
-        rent = sum(each * length for each, length in zip(worth, lengths.tolist(), strict=True))
+        rent, there = room.most(prices, lengths)
         delays = plans - rent
         ticks = self.released + delays * self.largest * Fraction(2**self.shift, PRICE_UNIT)
         effort = cells + int(room.work_per_cell * len(lengths))
@@ -323,3 +329,8 @@ class ServedInOrder:
             found[k] = max(worth[j] - fall * float(bounds[k] + bounds[k + 1]) / 2, 0.0)
             after = max(worth[j] - fall * float(bounds[k]), 0.0)
         return found
+
+
+def _product(prices: NDArray[np.int64], lengths: NDArray[np.int64]) -> int:
+    """Scalar product in whole numbers of Python: of two numbers of 61 bits no 64 would hold it."""
+    return sum(map(mul, prices.tolist(), lengths.tolist()))
