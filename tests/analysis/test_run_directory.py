@@ -224,6 +224,7 @@ def test_another_instance_is_refused(saved: Path, key: str, value: object) -> No
             [{"count": 1.5, "gpus": 1}],
             r"cluster\[0\]: count is 1\.5, expected an integer",
         ),
+        ("cluster", [{"count": 10**6, "gpus": 1}] * 2, "2000000 nodes, expected at most"),
         ("overheads", {"start_s": -1.0}, "overheads: start_s"),
         ("overheads", {"restart_by_gpus": [[1]]}, "restart_by_gpus"),
         ("copies", {}, "copies: has no round_s"),

@@ -19,7 +19,7 @@ from shadowprice.analysis.job_totals import JobTotals, TotalsOfSegments
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import directory as run_directory
 from shadowprice.analysis.run_directory import schedule_file
-from shadowprice.analysis.run_directory.directory import RUN, SCHEDULE, check, load, save
+from shadowprice.analysis.run_directory.directory import INSTANCE, RUN, SCHEDULE, check, load, save
 from shadowprice.analysis.run_directory.streamed import stream
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
@@ -77,7 +77,7 @@ def test_the_same_run_and_the_same_metrics(jobs, tmp_path, name, semantics):
     assert isinstance(checked, StreamedOutcome)
     assert checked.summary() == outcome.summary()
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(
-        [RUN, SCHEDULE, "workload.parquet"]
+        [INSTANCE, RUN, SCHEDULE, "workload.parquet"]
     )
 
 
@@ -147,7 +147,7 @@ def test_a_stopped_run_is_a_partial_one_and_says_so(jobs, tmp_path):
 
 def test_a_partial_run_does_not_pass_for_a_whole_one(jobs, tmp_path):
     streamed(jobs, tmp_path / "run", watch=StopAt(3))
-    path = tmp_path / "run" / RUN
+    path = tmp_path / "run" / INSTANCE
     described = json.loads(path.read_text())
     del described["stopped_s"]
     path.write_text(json.dumps(described))

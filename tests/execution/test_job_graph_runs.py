@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.run_directory.directory import GRAPHS, RUN, SCHEDULE, load, save
+from shadowprice.analysis.run_directory.directory import INSTANCE, SCHEDULE, load, save
 from shadowprice.errors import InputError, PolicyError, ShadowpriceError, VerificationError
 from shadowprice.execution.engine import EngineRun, run
 from shadowprice.instances.cluster import Cluster, Node
@@ -493,11 +493,11 @@ def test_saved_runs_are_the_same_when_loaded(
 
 def test_a_run_without_graphs_replaces_one_with_them(tmp_path: Path) -> None:
     save(outcome_of(one_graph(PAIR)), tmp_path)
-    assert (tmp_path / GRAPHS).exists()
+    assert "graphs" in json.loads((tmp_path / INSTANCE).read_text())
     workload = Workload.from_columns(arrival_s=[0.0], gpus=[2], work=[10.0])
     instance = Instance(Cluster.parse("1x2"), workload)
     save(Outcome(instance, run(instance, policy("fifo")).schedule, "fifo"), tmp_path)
-    assert not (tmp_path / GRAPHS).exists()
+    assert "graphs" not in json.loads((tmp_path / INSTANCE).read_text())
     assert load(tmp_path).instance.graphs is None
 
 
@@ -556,24 +556,22 @@ def test_changed_graphs_are_refused(
     says: str,
 ) -> None:
     save(outcome_of(one_graph(PAIR)), tmp_path)
-    described = json.loads((tmp_path / GRAPHS).read_text())
-    change(described)
-    (tmp_path / GRAPHS).write_text(json.dumps(described))
+    described = json.loads((tmp_path / INSTANCE).read_text())
+    change(described["graphs"])
+    (tmp_path / INSTANCE).write_text(json.dumps(described))
     with pytest.raises(error, match=says):
         load(tmp_path)
 
 
 def test_graphs_that_are_missing_or_hidden_are_noticed(tmp_path: Path) -> None:
     save(outcome_of(one_graph(PAIR)), tmp_path)
-    text = (tmp_path / RUN).read_text()
-    described = json.loads(text)
+    described = json.loads((tmp_path / INSTANCE).read_text())
     del described["graphs"]
-    (tmp_path / RUN).write_text(json.dumps(described))
+    (tmp_path / INSTANCE).write_text(json.dumps(described))
     with pytest.raises(VerificationError, match="its jobs have no graphs"):
         load(tmp_path)
-    (tmp_path / RUN).write_text(text)
-    (tmp_path / GRAPHS).unlink()
-    with pytest.raises(InputError, match=GRAPHS):
+    (tmp_path / INSTANCE).unlink()
+    with pytest.raises(InputError, match=INSTANCE):
         load(tmp_path)
 
 

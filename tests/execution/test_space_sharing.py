@@ -12,15 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plots.style import time_unit
-from shadowprice.analysis.run_directory.directory import RUN, TOGETHER, load, save
+from shadowprice.analysis.run_directory.directory import INSTANCE, load, save
 from shadowprice.errors import InputError, PolicyError, ShadowpriceError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.cluster import Cluster, Node
@@ -681,41 +679,52 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_no_damage_to_the_rates_gets_through(saved: Path) -> None:
-    data = (saved / TOGETHER).read_bytes()
+    data = (saved / INSTANCE).read_bytes()
     for position in range(0, len(data), 37):
         damaged = bytearray(data)
         damaged[position] ^= 0x10
-        (saved / TOGETHER).write_bytes(damaged)
+        (saved / INSTANCE).write_bytes(damaged)
         with pytest.raises(ShadowpriceError):
             load(saved)
-    (saved / TOGETHER).unlink()
-    with pytest.raises(InputError, match=r"together\.parquet: no such file"):
+    (saved / INSTANCE).unlink()
+    with pytest.raises(InputError, match=r"instance\.json: no such file"):
         load(saved)
 
 
-@pytest.mark.parametrize("rate", [-1.0, np.inf, np.nan, None])
-def test_a_rate_that_is_none_is_named(saved: Path, rate: float | None) -> None:
-    frame = pd.read_parquet(saved / TOGETHER)
-    table = pa.Table.from_pandas(frame.assign(rate=pd.array([rate] * len(frame), "Float64")))
-    schema = pq.read_schema(saved / TOGETHER)
-    pq.write_table(table.select(schema.names).cast(schema), saved / TOGETHER)
-    with pytest.raises(InputError, match=r"together\.parquet.*expected a finite rate"):
+def rewrite(saved: Path, key: str, value: object) -> None:
+    described = json.loads((saved / INSTANCE).read_text())
+    described["pair_throughputs"][key] = value
+    (saved / INSTANCE).write_text(json.dumps(described))
+
+
+@pytest.mark.parametrize("rate", [-1.0, np.inf, np.nan, None, "1"])
+def test_a_rate_that_is_none_is_named(saved: Path, rate: object) -> None:
+    rewrite(saved, "together", [["gpu", "a", 1, "b", 1, rate, 0.5]])
+    with pytest.raises(InputError, match=r"instance\.json"):
         load(saved)
 
 
-@pytest.mark.parametrize("content", [None, 1, {}, {"gpu_types": 3, "source": ""}])
-def test_edits_of_the_description_of_rates_are_refused(saved: Path, content: object) -> None:
-    described = json.loads((saved / RUN).read_text())
-    described["together"] = content
-    (saved / RUN).write_text(json.dumps(described))
-    with pytest.raises(ShadowpriceError):
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("gpu_types", 3),
+        ("gpu_types", [""]),
+        ("source", None),
+        ("alone", {}),
+        ("alone", [["a", 1, [1.0, 2.0]]]),
+        ("together", [["gpu", "a", 1]]),
+    ],
+)
+def test_edits_of_the_rates_are_refused(saved: Path, key: str, value: object) -> None:
+    rewrite(saved, key, value)
+    with pytest.raises(InputError, match=r"instance\.json"):
         load(saved)
 
 
 def test_a_run_without_rates_replaces_one_with_them(saved: Path) -> None:
     alone = Instance(Cluster.parse("1x1"), two_jobs().workload)
     save(sharing_outcome(alone, 0), saved)
-    assert not (saved / TOGETHER).exists()
+    assert "pair_throughputs" not in json.loads((saved / INSTANCE).read_text())
     assert load(saved).instance == alone
 
 

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
-from shadowprice.instances.documents.schema import Name
+from shadowprice.instances.documents.schema import Line
 from shadowprice.instances.entries import shown
 from shadowprice.instances.files import read_text
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
@@ -49,7 +49,7 @@ class Quotas(Brief):
         If these do not fit each other, or periods are not in order.
     """
 
-    tenants: tuple[Name, ...]
+    tenants: tuple[Line, ...]
     start_s: tuple[float, ...]
     gpus: tuple[tuple[Count, ...], ...]
 

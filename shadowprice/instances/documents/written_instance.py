@@ -220,6 +220,8 @@ class WrittenInstance(msgspec.Struct, frozen=True, kw_only=True):
 
     def _cluster(self) -> Cluster:
         nodes: list[Node] = []
+        if (count := sum(group.count for group in self.cluster)) > MAX_NODES:
+            raise InputError(f"cluster: {count} nodes, expected at most {MAX_NODES}")
         for group in self.cluster:
             one = {each.name: getattr(group, each.name) for each in fields(Node)}
             nodes += [Node(**one)] * group.count
