@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from fractions import Fraction
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self, get_type_hints
@@ -75,8 +76,9 @@ class BenchmarkDocument(Brief):
         InputError
             If it is not of the format; whether what it claims is true is for others to check.
         """
-        record: Any = decode(_record(cls), parse_json(text, source), source)
-        named = {name: (kind, getattr(record, name)) for name, kind in _kinds(cls).items()}
+        document: Any = cls
+        record = decode(_record(document), parse_json(text, source), source)
+        named = {name: (kind, getattr(record, name)) for name, kind in _kinds(document).items()}
         return cls(**{name: _read(*each, source) for name, each in named.items()})
 
     @classmethod
@@ -103,12 +105,14 @@ _WRITTEN: Mapping[Any, Any] = {
 """Types of entries of files by those of fields, where they are others."""
 
 
+@cache
 def _kinds(document: Any) -> dict[str, Any]:
     """Types of fields by their names, in their order."""
     hints = get_type_hints(document, include_extras=True)
     return {each.name: hints[each.name] for each in fields(document)}
 
 
+@cache
 def _record(document: Any) -> Any:
     """Entries of a file of such documents."""
     number = Annotated[int, Meta(ge=FORMAT, le=FORMAT, description=str(FORMAT))]
