@@ -12,8 +12,8 @@ import numpy as np
 
 import shadowprice as sp
 from shadowprice.execution.engine import run
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.interference import Interference, locality_of
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.solvers.registry import policy
 
 TARGET_S = 30.0
@@ -24,13 +24,12 @@ def instance(jobs: int) -> sp.Instance:
     workload = sp.generate("gandiva", jobs=jobs, seed=0)
     cluster = sp.Cluster.parse("45x4")
     widest = np.where(workload.gpus == 1, 4, workload.gpus)
-    conditions = Conditions(
-        locality=locality_of(workload),
-        elasticity=Elasticity(widest, np.full(jobs, 0.9)),
+    conditions = dict(
+        locality=locality_of(workload), elasticity=Elasticity(widest, np.full(jobs, 0.9))
     )
     together = Interference().of(workload, cluster)
     charges = sp.Overheads(restart_s=1.0, migration_s=2.0)
-    return sp.Instance(cluster, workload, charges, together, conditions=conditions)
+    return sp.Instance(cluster, workload, charges, together, **conditions)
 
 
 def main() -> None:

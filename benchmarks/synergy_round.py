@@ -16,7 +16,6 @@ import numpy as np
 from shadowprice.analysis.decision_time import first_decisions_s
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
@@ -77,8 +76,8 @@ def decision_s(asks: list[ResourceRequest], demands: Demands) -> float:
         (Node(GPUS, cpus=GPUS * SHARE[0], memory_gb=GPUS * SHARE[1]),) * len(demands.size)
     )
     profiles = tuple(demands.profile_of(ask.job) for ask in asks)
-    conditions = Conditions(Sensitivity(profiles, np.arange(len(asks))))
-    instance = Instance(cluster, workload, conditions=conditions)
+    sensitivity = Sensitivity(profiles, np.arange(len(asks)))
+    instance = Instance(cluster, workload, sensitivity=sensitivity)
     return first_decisions_s(instance, policy("synergy-tune:srtf"))[0]
 
 

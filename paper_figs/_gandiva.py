@@ -20,7 +20,6 @@ from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.execution.engine import run
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.interference import UTILISATION, Interference, locality_of
 from shadowprice.solvers.registry import placement, policy
 
@@ -37,8 +36,8 @@ def instance(
     """Jobs on a cluster with Gandiva's charges, interference, and losses of spread gangs."""
     where = sp.Cluster.parse(cluster)
     together = Interference().of(jobs, where) if sharing else None
-    conditions = Conditions(locality=locality_of(jobs)) if locality else None
-    return sp.Instance(where, jobs, CHARGES, together, conditions=conditions)
+    spread = locality_of(jobs) if locality else None
+    return sp.Instance(where, jobs, CHARGES, together, locality=spread)
 
 
 @dataclass(frozen=True)
@@ -117,14 +116,14 @@ def _speed(given: sp.Instance, schedule: sp.Schedule) -> NDArray[np.float64]:
     job, other = schedule.job[pair], schedule.partner[pair]
     speed[pair] = given.plain_processing_s[job, kind[pair]]
     speed[pair] /= given.shared_processing_s(job, other, kind[pair])
-    if given.conditions is not None and given.conditions.locality is not None:
+    if given.locality is not None:
         run_of = np.unique(np.stack((schedule.job, schedule.start_s)), axis=1, return_inverse=True)[
             1
         ]
         nodes = np.bincount(run_of.ravel())[run_of.ravel()]
         size = int(given.cluster.gpus_per_node.max())
         fewest = -(-given.workload.gpus[schedule.job] // size)
-        slow = given.conditions.locality.spread_speed[schedule.job]
+        slow = given.locality.spread_speed[schedule.job]
         speed = np.where(nodes > fewest, speed * slow, speed)
     return speed
 

@@ -27,7 +27,6 @@ from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.registry import policy
@@ -152,7 +151,7 @@ def artifact_outcome(jobs: sp.Workload, gpus: int, mechanism: str) -> sp.Outcome
 def instance(jobs: sp.Workload, where: sp.Cluster, profiles: Profiles | None = None) -> Instance:
     """Jobs with the profiles of their models; by default those made from what is published of them."""
     chosen = Profiles.synthetic() if profiles is None else profiles
-    return Instance(where, jobs, conditions=Conditions(chosen.of(jobs, where)))
+    return Instance(where, jobs, sensitivity=chosen.of(jobs, where))
 
 
 def outcome(given: Instance, name: str) -> sp.Outcome:

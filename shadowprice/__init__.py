@@ -40,12 +40,13 @@ if TYPE_CHECKING:
     from shadowprice.instances.failures.failures import Failures
     from shadowprice.instances.failures.preemption import Preemption
     from shadowprice.instances.generators import endless, generate
-    from shadowprice.instances.instance import Instance, Overheads
+    from shadowprice.instances.instance import Instance
     from shadowprice.instances.objective import Objective
     from shadowprice.instances.schedule import Schedule
     from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
     from shadowprice.instances.steady_state.endless import EndlessWorkload
-    from shadowprice.instances.steady_state.job_window import JobWindow
+    from shadowprice.instances.terms.charges import Overheads
+    from shadowprice.instances.terms.window import JobWindow
     from shadowprice.instances.workload import Workload
     from shadowprice.proofs.certificate import verify
     from shadowprice.solvers.gavel.allocate import allocate
@@ -98,11 +99,11 @@ _HOME = {
     "Failures": "instances.failures.failures",
     "HadarE": "execution.copies.hadare",
     "Instance": "instances.instance",
-    "JobWindow": "instances.steady_state.job_window",
+    "JobWindow": "instances.terms.window",
     "Node": "instances.cluster",
     "Objective": "instances.objective",
     "Outcome": "analysis.outcome",
-    "Overheads": "instances.instance",
+    "Overheads": "instances.terms.charges",
     "Preemption": "instances.failures.preemption",
     "Schedule": "instances.schedule",
     "Semantics": "analysis.semantics",

@@ -88,7 +88,6 @@ SAYS = {
     "overheads": Feature.CHARGES,
     "pair_throughputs": Feature.SHARING,
     "graphs": Feature.GRAPHS,
-    "conditions": Feature.PROFILES,
     "sensitivity": Feature.PROFILES,
     "locality": Feature.SPREAD,
     "elasticity": Feature.WIDTHS,
@@ -108,15 +107,12 @@ SAYS = {
 """Attributes by which code asks an instance for a feature without naming it."""
 
 BUILDERS = {
-    "instances/documents/written_instance.py: instance": "an instance from its document",
+    "analysis/settle.py: _instance": "an instance from the switches of a run",
     "execution/engine.py: __init__": "the parts of an engine",
     "execution/simulated_hosts.py: __init__": "the tables of speeds and charges of simulated hosts",
-    "instances/instance.py: __post_init__": "each field, checked by its own module",
-    "instances/instance.py: terms": "the terms of an instance",
     "proofs/testing/subject.py: __repr__": "a test case as text",
     "solvers/job_table.py: of": "the columns of what a policy sees",
     "solvers/job_table.py: _given": "the same",
-    "solvers/offline/modes/nodes.py: node_modes": "the ways in which a gang can lie on nodes",
 }
 """Functions that read four features or more of an instance and refuse none: what they make of them."""
 

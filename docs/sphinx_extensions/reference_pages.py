@@ -126,7 +126,8 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "shadowprice.instances.speeds.profiles",
             "shadowprice.instances.speeds.model_skew",
             "shadowprice.instances.speeds.interference",
-            "shadowprice.instances.speeds.conditions",
+            "shadowprice.instances.terms.spread",
+            "shadowprice.instances.terms.widths",
         ),
     ),
 }

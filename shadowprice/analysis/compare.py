@@ -28,7 +28,7 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import BoundedCost, Objective, rounded_up
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.offline.bounds import Bound
 from shadowprice.solvers.policy import Policy

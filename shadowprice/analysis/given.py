@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shadowprice.analysis.semantics import Semantics
-    from shadowprice.instances.steady_state.job_window import JobWindow
+    from shadowprice.instances.terms.window import JobWindow
 
 Where: TypeAlias = Cluster | str | Path
 """A cluster, its short notation (``16x4``), or a TOML file."""

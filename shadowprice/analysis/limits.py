@@ -226,22 +226,13 @@ def _relaxed(instance: Instance, measure: Measure, rows: Rows) -> tuple[Objectiv
     if not kept.all() and SharingGain.of(instance) is not None:
         # Whoever is not measured may be the partner of who is.
         kept[:], window = True, instance.until_complete
-    jobs = instance.workload.select(kept)
-    jobs = replace(jobs, weight=np.ones(len(jobs)))
+    measured = instance.select(kept)
+    jobs = replace(measured.workload, weight=np.ones(int(kept.sum())))
     if measure is Measure.TTD:
         # A scheduler may wait until all are there: its first start is then the last arrival.
         jobs = replace(jobs, arrival_s=np.zeros(len(jobs)))
-    graphs, conditions = instance.graphs, instance.conditions
-    given = replace(
-        instance,
-        workload=jobs,
-        graphs=None if graphs is None else graphs.select(kept),
-        conditions=None if conditions is None else conditions.select(kept),
-        until_complete=window,
-        failures=None,
-        declared=(),
-    )
-    return (Objective.FLOW if measure is Measure.MEAN_JCT else Objective.MAKESPAN), given
+    relaxed = replace(measured, workload=jobs, until_complete=window, failures=None, declared=())
+    return (Objective.FLOW if measure is Measure.MEAN_JCT else Objective.MAKESPAN), relaxed
 
 
 def _ends(outcome: Outcome, rows: Rows) -> list[int]:

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from shadowprice.instances.graphs.named_graphs import NamedGraphs
     from shadowprice.instances.graphs.network import Network
     from shadowprice.instances.graphs.workload_graphs import JobGraphs
-    from shadowprice.instances.instance import Overheads
-    from shadowprice.instances.speeds.conditions import Conditions, Growth
     from shadowprice.instances.speeds.interference import Interference
     from shadowprice.instances.speeds.model_skew import ModelSkews
     from shadowprice.instances.speeds.profiles import Profiles
+    from shadowprice.instances.speeds.sensitivity import Sensitivity
     from shadowprice.instances.speeds.throughputs import Throughputs
-    from shadowprice.instances.speeds.widths import ModelGrowth
-    from shadowprice.instances.steady_state.job_window import JobWindow
+    from shadowprice.instances.terms.charges import Overheads
     from shadowprice.instances.terms.declared import DeclaredTerm
+    from shadowprice.instances.terms.spread import Locality
+    from shadowprice.instances.terms.widths import Elasticity, Growth, ModelGrowth
+    from shadowprice.instances.terms.window import JobWindow
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
@@ -146,19 +147,21 @@ class Semantics(Brief):
                     "expected it in the instance alone"
                 )
 
-    def conditions(self, workload: Workload, cluster: Cluster) -> Conditions | None:
-        """Conditions that speeds of runs depend on, None if on nothing but their GPUs."""
-        profiles, skews, growth = self.profiles, self.skews, self.growth
-        if profiles is None and skews is None and growth is None:
-            return None
-        from shadowprice.instances.speeds.conditions import Conditions
-        from shadowprice.instances.speeds.model_skew import locality_of
+    def sensitivity(self, workload: Workload, cluster: Cluster) -> Sensitivity | None:
+        """Speeds of jobs by CPUs and memory, None if they do not depend on these."""
+        return None if self.profiles is None else self.profiles.of(workload, cluster)
 
-        return Conditions(
-            None if profiles is None else profiles.of(workload, cluster),
-            None if skews is None else locality_of(workload, skews),
-            None if growth is None else growth.of(workload, cluster),
-        )
+    def locality(self, workload: Workload) -> Locality | None:
+        """Speeds of spread gangs, None if they are as fast as others."""
+        if self.skews is None:
+            return None
+        from shadowprice.instances.terms.spread import locality_of
+
+        return locality_of(workload, self.skews)
+
+    def elasticity(self, workload: Workload, cluster: Cluster) -> Elasticity | None:
+        """Widths of jobs, None if nobody grows."""
+        return None if self.growth is None else self.growth.of(workload, cluster)
 
     def job_graphs(self, workload: Workload) -> JobGraphs | None:
         """Graphs of jobs, None if they have none.

@@ -36,7 +36,8 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import MAX_TIME_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
@@ -46,9 +47,9 @@ from shadowprice.solvers.price_log import KeepsPrices, PriceLog
 from shadowprice.solvers.registry import switched, taken
 
 if TYPE_CHECKING:
-    from shadowprice.instances.copies import CopyRules
     from shadowprice.instances.failures.checkpointing import Checkpointing
-    from shadowprice.instances.speeds.conditions import Conditions
+    from shadowprice.instances.speeds.sensitivity import Sensitivity
+    from shadowprice.instances.terms.copies import CopyRules
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.placement.protocol import Placement
     from shadowprice.solvers.policy import Policy
@@ -140,9 +141,9 @@ def settle(
         shared = "pair_throughputs" in own_loop.takes
         copies = None if own_loop.copies is None else own_loop.copies(where)
         if given.instance is None:
-            conditions = chosen.conditions(kept, where)
+            known = chosen.sensitivity(kept, where)
             instance = _instance(
-                chosen, where, kept, Overheads(), conditions, shared=shared, copies=copies
+                chosen, where, kept, Overheads(), known, shared=shared, copies=copies
             )
         else:
             instance = _with_copies(given.instance, copies, name)
@@ -163,7 +164,7 @@ def settle(
     }
     if given.instance is None:
         instance = _instance(
-            chosen, where, setup.workload, setup.overheads, setup.conditions, shared=True
+            chosen, where, setup.workload, setup.overheads, setup.sensitivity, shared=True
         )
     else:
         instance = given.instance
@@ -241,7 +242,7 @@ def _instance(
     cluster: Cluster,
     workload: Workload,
     overheads: Overheads,
-    conditions: Conditions | None = None,
+    sensitivity: Sensitivity | None = None,
     *,
     shared: bool,
     copies: CopyRules | None = None,
@@ -257,7 +258,9 @@ def _instance(
         overheads,
         together,
         chosen.job_graphs(workload),
-        conditions,
+        sensitivity,
+        chosen.locality(workload),
+        chosen.elasticity(workload, cluster),
         copies,
         chosen.until_complete,
         failures,
@@ -318,15 +321,18 @@ def _setup(
     """Policy, placement, rounds and charges for the engine, and what a preset makes of the jobs."""
     if chosen.preset is None:
         acting = registry.policy(policy) if isinstance(policy, str) else policy
-        conditions = chosen.conditions(workload, cluster)
         acting = switched(acting, _of_policy(acting, chosen))
-        setup = RunSetup(workload, acting, _placement(chosen), conditions=conditions)
+        known = chosen.sensitivity(workload, cluster)
+        setup = RunSetup(workload, acting, _placement(chosen), sensitivity=known)
     elif isinstance(policy, str):
-        profiles = chosen.profiles
-        sensitivity = None if profiles is None else profiles.of(workload, cluster)
+        known = chosen.sensitivity(workload, cluster)
         setup = find_preset(chosen.preset).recipe(
-            policy, workload, chosen.placement, chosen.samples, cluster, sensitivity
+            policy, workload, chosen.placement, chosen.samples, cluster, known
         )
+        if known is not None and setup.sensitivity is None:
+            raise InputError(
+                f"preset {chosen.preset}: policy {policy!r} gives out no CPUs and memory, expected it without profiles"
+            )
     else:
         raise InputError(
             f"preset {chosen.preset}: takes the name of one of its policies, got {policy!r}"

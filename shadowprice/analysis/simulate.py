@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from shadowprice.execution.watch import Watch
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
-    from shadowprice.instances.steady_state.job_window import JobWindow
+    from shadowprice.instances.terms.window import JobWindow
     from shadowprice.solvers.policy import Policy
 
 _FIRST_JOBS, _MOST_JOBS = 4, 256

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm
+    from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.speeds.throughputs import Throughputs
+    from shadowprice.instances.terms.options.settings import TermSettings
+
+
+class ReadSwitches(NamedTuple):
+    """Cluster and switches of a run, files read."""
+
+    cluster: Cluster
+    semantics: Semantics
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class WrittenSwitches:
     samples : Path, optional
         File of service times.
     seed : int
-    terms : tuple of WrittenTerm
+    terms : tuple of TermSettings
         In the order in which they are read.
     """
 
@@ -36,7 +44,7 @@ class WrittenSwitches:
     predictor: str | None = None
     samples: Path | None = None
     seed: int = 0
-    terms: tuple[WrittenTerm, ...] = ()
+    terms: tuple[TermSettings, ...] = ()
 
     def read(
         self,
@@ -48,7 +56,7 @@ class WrittenSwitches:
         endless: bool = False,
         drawn_by: int = 0,
         **switches: Any,
-    ) -> WrittenRun:
+    ) -> ReadSwitches:
         """The cluster and the switches of a run, files read.
 
         Parameters
@@ -56,7 +64,7 @@ class WrittenSwitches:
         table : Throughputs, optional
             Rates, of pairs of jobs among them.
         jobs, origin_s, endless
-            As of :class:`WrittenRun`.
+            As of :class:`TermContext`.
         drawn_by : int
             Seed of what terms draw, where they say no other.
         switches
@@ -68,10 +76,10 @@ class WrittenSwitches:
             If a file or a value is not as expected.
         """
         from shadowprice.analysis.semantics import Semantics
-        from shadowprice.analysis.terms.reading import with_terms
-        from shadowprice.analysis.terms.written_term import WrittenRun
         from shadowprice.instances.cluster import Cluster
         from shadowprice.instances.samples import load_samples
+        from shadowprice.instances.terms.options.reading import with_terms
+        from shadowprice.instances.terms.options.settings import TermContext
         from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
         samples = None
@@ -89,4 +97,5 @@ class WrittenSwitches:
             **switches,
         )
         where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
-        return with_terms(WrittenRun(where, plain, jobs, origin_s, endless, drawn_by), self.terms)
+        read = with_terms(TermContext(where, jobs, origin_s, endless, drawn_by), self.terms)
+        return ReadSwitches(read.cluster, replace(plain, **read.switches))

@@ -28,7 +28,7 @@ from shadowprice.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
-    from shadowprice.analysis.terms.written_term import WrittenTerm
+    from shadowprice.instances.terms.options.settings import TermSettings
 
 
 def certify_command(
@@ -166,7 +166,7 @@ def check_command(
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _terms_of_cluster(texts: list[str] | None) -> tuple[WrittenTerm, ...]:
+def _terms_of_cluster(texts: list[str] | None) -> tuple[TermSettings, ...]:
     """Terms that say something of the cluster, which a certificate has.
 
     Raises
@@ -192,7 +192,7 @@ class _Given:
     cluster: str
     trace_format: str | None
     throughputs: Path | None
-    terms: tuple[WrittenTerm, ...]
+    terms: tuple[TermSettings, ...]
     drop_infeasible: bool
 
 

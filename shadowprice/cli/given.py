@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.analysis.switches import WrittenSwitches
-    from shadowprice.analysis.terms.written_term import WrittenTerm
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.steady_state.endless import EndlessWorkload
+    from shadowprice.instances.terms.options.settings import TermSettings
     from shadowprice.instances.workload import Workload
 
 
@@ -141,7 +141,7 @@ def written(options: RunOptions) -> WrittenSwitches:
     )
 
 
-def terms_given(texts: Sequence[str] | None) -> tuple[WrittenTerm, ...]:
+def terms_given(texts: Sequence[str] | None) -> tuple[TermSettings, ...]:
     """Terms of ``--with``; without any, nothing is loaded.
 
     Raises
@@ -151,7 +151,7 @@ def terms_given(texts: Sequence[str] | None) -> tuple[WrittenTerm, ...]:
     """
     if not texts:
         return ()
-    from shadowprice.analysis.terms.reading import terms_of_options
+    from shadowprice.instances.terms.options.reading import terms_of_options
 
     return terms_of_options(texts)
 

@@ -47,9 +47,9 @@ def joint_command(
     as_json: JsonOption = False,
 ) -> None:
     """Place a few job graphs and choose when each runs: least total completion time without preemption."""
-    from shadowprice.analysis.terms.graphs import network_of
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.graphs.graph_file import load_job_graph
+    from shadowprice.instances.terms.graphs import network_of
     from shadowprice.models.asrpt_joint import Jobs
     from shadowprice.solvers.asrpt.joint import best_joint_plan, enough_slots
 

@@ -16,9 +16,10 @@ from rich.text import Text
 from shadowprice.analysis.semantics import OF_THE_ENGINE, OF_THE_POLICY
 from shadowprice.cli.options import OPTION_OF, JsonOption, PresetOption
 from shadowprice.cli.show import console, stderr
+from shadowprice.docstrings import described_parameters
 from shadowprice.entry_points import MODELS, POLICIES, TRACES, offers
 from shadowprice.errors import InputError
-from shadowprice.solvers.about import about, described_parameters, first_clause, parameters
+from shadowprice.solvers.about import about, first_clause, parameters
 
 if TYPE_CHECKING:
     from shadowprice.execution.own_loop import RunsItself
@@ -314,16 +315,15 @@ def _list_terms(as_json: bool) -> None:
 
 def _term_record(feature: Feature) -> dict[str, Any]:
     """All that there is to say of a term."""
-    from shadowprice.analysis.terms.declared import DeclaredSettings
-    from shadowprice.analysis.terms.registry import OTHERWISE, TERMS
-    from shadowprice.analysis.terms.written_term import settings_of
-    from shadowprice.instances.terms.registry import DECLARED
+    from shadowprice.instances.terms.options.declared_settings import DeclaredSettings
+    from shadowprice.instances.terms.options.settings import settings_of
+    from shadowprice.instances.terms.registry import DECLARED, ORIGINS, SETTINGS
 
-    term = TERMS.get(feature) or DECLARED.get(feature)
-    sets = (TERMS.get(feature) or DeclaredSettings).sets
+    term = SETTINGS.get(feature) or DECLARED.get(feature)
+    sets = (SETTINGS.get(feature) or DeclaredSettings).sets
     given_by = [] if term is None else [f"--with {feature}"]
-    if feature in OTHERWISE:
-        given_by.append(OTHERWISE[feature])
+    if feature in ORIGINS:
+        given_by.append(ORIGINS[feature])
     return {
         "term": feature.value,
         "is": feature.phrase,
@@ -395,7 +395,7 @@ def _switch_lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 def _named(switches: Iterable[str]) -> list[str]:
     """Options that set some switches; some only a program can set."""
-    from shadowprice.analysis.terms.registry import term_of_switch
+    from shadowprice.instances.terms.registry import term_of_switch
 
     found = []
     for name in switches:

@@ -312,7 +312,7 @@ def _refuse_retired(words: Sequence[str]) -> None:
     InputError
         With the words that are in their place.
     """
-    from shadowprice.analysis.terms.retired import retired_option
+    from shadowprice.instances.terms.options.retired import retired_option
 
     for word in words[: words.index("--")] if "--" in words else words:
         was = retired_option(word.partition("=")[0])

@@ -41,9 +41,9 @@ def place_command(
 ) -> None:
     """Say which node hosts which replicas of a job, and how long an iteration takes there."""
     expect_outputs(force, plot)
-    from shadowprice.analysis.terms.graphs import network_of
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.graphs.graph_file import load_job_graph
+    from shadowprice.instances.terms.graphs import network_of
     from shadowprice.solvers.graph_placement.protocol import graph_placement
 
     job, nodes = load_job_graph(graph), Cluster.load(cluster)

@@ -32,7 +32,7 @@ from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
 from shadowprice.instances.speeds.sensitivity import Amounts, together
-from shadowprice.instances.terms.term import NO_FIELDS, Fields, fielded
+from shadowprice.instances.terms.effect import NO_FIELDS, Fields, fielded
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.ledger import ledger_of
@@ -213,7 +213,7 @@ class Engine:
         pools = [0] * len(types) if alike else types.tolist()
         self.policy = policy
         self.rounds = rounds
-        self.fielded = fielded(instance.terms)
+        self.fielded = fielded(instance.effects)
         faults = instance.failures
         self.outages = None if faults is None else NodeEvents(faults)
         self.hosts: Hosts = hosts or SimulatedHosts(instance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from shadowprice.instances.terms.term import NO_FIELDS, Fields, Pieces
+from shadowprice.instances.terms.effect import NO_FIELDS, Fields, Pieces
 
 
 class Hosts(Protocol):

@@ -23,7 +23,6 @@ from shadowprice.execution.real.job_file import Job, JobFile, cluster_of, worklo
 from shadowprice.execution.real.settings import Settings
 from shadowprice.instances.clusters.amounts import AmountsDemand, expect_whole_nodes
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.sensitivity import Profile, proportional_share
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
@@ -51,15 +50,15 @@ def instance_of(
         expect_none_asked(job_file.jobs, why)
     else:
         expect_room(job_file.jobs, list(map(capacity_of, nodes)), cluster, job_file.path)
-    conditions = None
+    sensitivity = None
     if job_file.profiles is not None:
-        conditions = Conditions(profiles_for(job_file, job_file.profiles).of(jobs, cluster))
+        sensitivity = profiles_for(job_file, job_file.profiles).of(jobs, cluster)
         if copies_policy(settings) is not None or together is not None:
             raise InputError(
                 f"{job_file.path}: names profiles, expected none where jobs share GPUs or run as copies: "
                 "nobody gives out CPUs and memory there"
             )
-    return Instance(cluster, jobs, pair_throughputs=together, conditions=conditions), notes
+    return Instance(cluster, jobs, pair_throughputs=together, sensitivity=sensitivity), notes
 
 
 def why_not_counted(settings: Settings) -> str:
@@ -119,12 +118,12 @@ def profiles_of(instance: Instance) -> Profiles | None:
 
     Those of which nothing is known but that they run with the share of their GPUs are left out.
     """
-    conditions, jobs = instance.conditions, instance.workload
-    if conditions is None or conditions.sensitivity is None:
+    known, jobs = instance.sensitivity, instance.workload
+    if known is None:
         return None
     share = proportional_share(instance.cluster)
     kinds = zip(jobs.model.tolist(), jobs.gpus.tolist(), strict=True)
-    found = {kind: conditions.sensitivity.profile_of(row) for row, kind in enumerate(kinds)}
+    found = {kind: known.profile_of(row) for row, kind in enumerate(kinds)}
     told = {
         kind: profile
         for kind, profile in found.items()

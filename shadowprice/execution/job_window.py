@@ -14,7 +14,7 @@ import numpy as np
 
 from shadowprice.errors import EarlyEndError, GivenUpError, PolicyError
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 
 

@@ -18,10 +18,10 @@ from shadowprice.solvers.policy import Knowledge
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.copies import CopyRules
     from shadowprice.instances.features import Feature
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
+    from shadowprice.instances.terms.copies import CopyRules
 
 
 @dataclass(frozen=True, repr=False)

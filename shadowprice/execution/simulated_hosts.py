@@ -21,13 +21,13 @@ from shadowprice.errors import PolicyError
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S, ceil_time
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.terms.term import (
+from shadowprice.instances.terms.effect import (
     NO_FIELDS,
     Fields,
     Pieces,
     Rate,
+    RecordedRun,
     SpeedFactor,
-    Told,
     fielded,
 )
 
@@ -74,15 +74,15 @@ class SimulatedHosts:
         self._shortest = instance.shortest_s.tolist()
         self._left = list(self._shortest)
         self._types: list[int] = instance.cluster.type_of_node.tolist()
-        terms = instance.terms
-        self._rates = tuple(each for each in terms if isinstance(each, Rate))
-        self._factors = tuple(each for each in terms if isinstance(each, SpeedFactor))
+        effects = instance.effects
+        self._rates = tuple(each for each in effects if isinstance(each, Rate))
+        self._factors = tuple(each for each in effects if isinstance(each, SpeedFactor))
         self._mixed = instance.workload.throughput is not None or bool(self._rates or self._factors)
         self._processing: list[list[float]] = (
             instance.plain_processing_s.tolist() if self._mixed else []
         )
-        self._shown = fielded(terms)
-        self._in_place = any(each.in_place for each in terms)
+        self._shown = fielded(effects)
+        self._in_place = any(each.in_place for each in effects)
         failures = instance.failures
         self._checkpoints = None if failures is None else failures.checkpoints
         self._restarts = instance.restarts
@@ -98,7 +98,7 @@ class SimulatedHosts:
         self._job, self._node, self._gpus = array("q"), array("q"), array("q")
         self._start, self._end, self._overhead = array("d"), array("d"), array("d")
         self._goes_on = array("b")
-        self._told: list[Told] = []
+        self._told: list[RecordedRun] = []
 
     @property
     def next_end_s(self) -> float:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shadowprice.instances.clusters.node_sizes import fewest_nodes
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.instances.speeds.conditions import fewest_nodes
 
 KNOWS = (
     frozenset(
@@ -93,8 +93,7 @@ class ScheduleClass:
         require(instance, KNOWS, "classes of schedules")
         if instance.copies is not None:
             return cls(preemptive=True, copies=instance.copies.max_copies)
-        parts = instance.conditions
-        elasticity = None if parts is None else parts.elasticity
+        elasticity = instance.elasticity
         grow = elasticity is not None and bool((elasticity.widest > instance.workload.gpus).any())
         sharing = SharingGain.of(instance) is not None
         return cls(preemptive, sharing, grow, ample_types=instance.has_small_types)

@@ -167,9 +167,8 @@ def _alone(instance: Instance) -> NDArray[np.float64]:
 def _service(
     instance: Instance, shares: list[bool], most: list[float], shortest_s: NDArray[np.float64]
 ) -> list[int]:
-    """Ticks of service of every job; conditions speed up both a job alone and a pair."""
-    conditions, jobs = instance.conditions, instance.workload
-    best = np.ones(len(jobs)) if conditions is None else conditions.best(jobs)
+    """Ticks of service of every job; what makes a job alone faster does so for a pair."""
+    jobs, best = instance.workload, instance.best_speed
     alone = to_ticks(np.where(np.isfinite(shortest_s), shortest_s, 0.0)).tolist()
     graphs = instance.graphs
     work = jobs.work if graphs is None else graphs.shortest_s(jobs)

@@ -361,6 +361,11 @@ class Workload:
         return np.asarray(self.allowed_types == CORES, dtype=np.bool_)
 
     @cached_property
+    def on_whole_gpus(self) -> NDArray[np.bool_]:
+        """True for jobs that hold whole GPUs: no part of one, and no cores; shape (n,)."""
+        return ~self.fractional & ~self.on_cores
+
+    @cached_property
     def held_gpus(self) -> NDArray[np.float64]:
         """GPUs that each job holds while it runs, parts of one included, shape (n,); 0 of one on cores."""
         return np.where(self.on_cores, 0.0, self.gpus * (self.gpu_milli / WHOLE_GPU))

@@ -99,7 +99,7 @@ from shadowprice.proofs.verification.parts import WHOLE_GPU, PartedRows
 from shadowprice.proofs.verification.quotas import beyond_quotas, copies_beyond_quotas
 from shadowprice.proofs.verification.restarts import RESUME, last_runs
 from shadowprice.proofs.verification.speeds import (
-    ConditionedRuns,
+    FactoredRuns,
     Fault,
     MappedRuns,
     Runs,
@@ -109,9 +109,9 @@ from shadowprice.proofs.verification.speeds import (
 )
 
 if TYPE_CHECKING:
-    from shadowprice.instances.copies import CopyRules
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
+    from shadowprice.instances.terms.copies import CopyRules
 
 Mask = NDArray[np.bool_]
 
@@ -212,7 +212,7 @@ class ScheduleChecks:
         self.size = np.array([node.gpus for node in instance.cluster.nodes], dtype=np.int64)
         self.alone, self.allowed = on_types
         self.mapped: MappedRuns | None = None
-        self.conditioned: ConditionedRuns | None = None
+        self.factored: FactoredRuns | None = None
         self.failing: FailingRuns | None = None
         self.declared: DeclaredRuns | None = None
         self.parted: PartedRows | None = None
@@ -337,8 +337,7 @@ class ScheduleChecks:
         self.refuse("gang", apart, "ends or pays overhead apart from the rest of its gang", order)
         held = runs.width(s)
         gang = self.workload.gpus[s.job[runs.row]]
-        parts = self.instance.conditions
-        elastic = None if parts is None else parts.elasticity
+        elastic = self.instance.elasticity
         widest = gang if elastic is None else elastic.widest[s.job[runs.row]]
         self.refuse(
             "gang",
@@ -378,14 +377,14 @@ class ScheduleChecks:
 
     def resources(self, runs: Runs) -> None:
         """Check CPUs and memory."""
-        s, conditions = self.schedule, self.instance.conditions
-        expected = conditions is not None and conditions.sensitivity is not None
+        s, instance = self.schedule, self.instance
+        expected = instance.sensitivity is not None
         if (s.cpus is not None) != expected or (s.memory_gb is not None) != expected:
             given = "no" if expected else "a"
             raise Violation("resources", f"the schedule has {given} column of CPUs or memory")
-        if conditions is not None:
-            self.conditioned = ConditionedRuns(self.instance, conditions, s, runs)
-            self._refuse_row("resources", self.conditioned.fault)
+        if expected or instance.locality is not None or instance.elasticity is not None:
+            self.factored = FactoredRuns(instance, s, runs)
+            self._refuse_row("resources", self.factored.fault)
 
     def partners(self, runs: Runs) -> None:
         """Check that partners share the very same."""
@@ -567,7 +566,7 @@ class ScheduleChecks:
         else:
             rows = self._row_ticks(runs.order)
             slowest = np.maximum.reduceat(rows, runs.first) if len(rows) else rows
-        speeds = [each.speed for each in (self.mapped, self.conditioned) if each is not None]
+        speeds = [each.speed for each in (self.mapped, self.factored) if each is not None]
         if not speeds and self.declared is None:
             return slowest
         speed = np.prod(speeds, axis=0) if speeds else np.ones(len(slowest))

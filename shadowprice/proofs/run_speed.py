@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.instance import Instance
-    from shadowprice.instances.speeds.conditions import Elasticity
     from shadowprice.instances.speeds.sensitivity import Sensitivity
+    from shadowprice.instances.terms.widths import Elasticity
 
 Ticks = NDArray[np.int64]
 """Whole ticks, 0 where the job cannot run."""

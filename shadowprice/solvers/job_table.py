@@ -19,9 +19,10 @@ from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.workload_graphs import IterationTimes
-from shadowprice.instances.instance import Instance, Overheads, Pools, pool_throughput
+from shadowprice.instances.instance import Instance, Pools, pool_throughput
 from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
+from shadowprice.instances.terms.charges import Overheads
 
 TEXTS = ("id", "tenant", "model", "group", "name", "job_class")
 """Columns of a workload that are text and known when a job arrives: not its outcome."""
@@ -71,7 +72,7 @@ class Environment:
     @classmethod
     def of(cls, instance: Instance) -> Environment:
         """All that an instance says beside its jobs."""
-        conditions, graphs = instance.conditions, instance.graphs
+        graphs = instance.graphs
         return cls(
             cluster=instance.cluster,
             pools=instance.pools,
@@ -80,8 +81,8 @@ class Environment:
             network=None if graphs is None else graphs.network,
             times=None if graphs is None else graphs.times,
             pair_rates=None if instance.pair_throughputs is None else instance.pair_rates,
-            profiled=conditions is not None and conditions.sensitivity is not None,
-            elastic=conditions is not None and conditions.elasticity is not None,
+            profiled=instance.sensitivity is not None,
+            elastic=instance.elasticity is not None,
             checkpoints=None if instance.failures is None else instance.failures.checkpoints,
         )
 
@@ -186,11 +187,10 @@ class JobTable:
         table.gang = jobs.gpus.tolist()
         table.pools = _pools(instance)
         table.texts = list(zip(*(getattr(jobs, name).tolist() for name in TEXTS), strict=True))
-        graphs, conditions = instance.graphs, instance.conditions
+        graphs, profiles = instance.graphs, instance.sensitivity
         if graphs is not None:
             table.graphs = [graphs.graph[number] for number in graphs.of.tolist()]
-        if conditions is not None and conditions.sensitivity is not None:
-            profiles = conditions.sensitivity
+        if profiles is not None:
             table.profiles = [profiles.profiles[number] for number in profiles.of.tolist()]
         return table
 
@@ -271,7 +271,7 @@ class JobTable:
 
 def _given(instance: Instance) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
     """Columns of numbers that are given, by name."""
-    jobs, graphs, conditions = instance.workload, instance.graphs, instance.conditions
+    jobs, graphs, grown = instance.workload, instance.graphs, instance.elasticity
     columns: dict[str, NDArray[np.float64] | NDArray[np.int64]] = {
         "gpus": jobs.gpus,
         "arrival_s": jobs.arrival_s,
@@ -287,9 +287,9 @@ def _given(instance: Instance) -> dict[str, NDArray[np.float64] | NDArray[np.int
         columns["graph"] = graphs.of
         columns["alpha_min_s"] = graphs.shortest_iteration_s[graphs.of]
         columns["alpha_max_s"] = graphs.longest_iteration_s[graphs.of]
-    if conditions is not None and conditions.elasticity is not None:
-        columns["widest"] = conditions.elasticity.widest
-        columns["efficiency"] = conditions.elasticity.efficiency
+    if grown is not None:
+        columns["widest"] = grown.widest
+        columns["efficiency"] = grown.efficiency
     if jobs.throughput is not None:
         columns["throughput"] = pool_throughput(instance, np.arange(len(jobs)))
     if instance.pair_throughputs is not None:

@@ -15,9 +15,9 @@ from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.instance import Pools
-from shadowprice.instances.speeds.conditions import speed_up
 from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
-from shadowprice.instances.terms.term import NO_FIELDS, Fields
+from shadowprice.instances.terms.effect import NO_FIELDS, Fields
+from shadowprice.instances.terms.widths import speed_up
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.knowledge import Knowledge

@@ -49,11 +49,11 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import rounded_up
 from shadowprice.instances.schedule_class import AMPLE_TYPES, ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+from shadowprice.instances.terms.widths import Elasticity, Growth
 from shadowprice.models.slotted import Slotted
 from shadowprice.proofs.asrpt import conversion as asrpt_conversion
 from shadowprice.proofs.asrpt import early as asrpt_early
@@ -900,7 +900,7 @@ def test_bounds_with_widths_are_below_brute_force(
         sp.Cluster.parse(f"1x{gpus}"),
         jobs,
         sp.Overheads(start_s=start_s),
-        conditions=Conditions(elasticity=grown),
+        elasticity=grown,
     )
     ways = tuple(
         tuple(

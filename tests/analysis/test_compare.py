@@ -9,8 +9,8 @@ from hypothesis import given, settings
 
 import shadowprice as sp
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.widths import Growth
 from shadowprice.proofs.classic import hesrpt
 from shadowprice.solvers.classic.fifo import Fifo
 

@@ -16,8 +16,9 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy as policy_by_name
 from support.typed_jobs import least_slotted_costs, slotted_instances, typed_instances

@@ -23,8 +23,9 @@ from shadowprice.analysis.plots.style import time_unit
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
 

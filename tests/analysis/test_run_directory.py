@@ -28,8 +28,9 @@ from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy
@@ -184,7 +185,7 @@ def test_an_edited_description_is_refused(saved: Path, key: str, value: object) 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("format", 3),
+        ("format", 4),
         ("policy", None),
         ("settings", []),
         ("decisions", "many"),
@@ -341,7 +342,7 @@ def test_a_run_of_an_earlier_format_is_refused_in_a_line_and_may_be_written_over
     outcome: Outcome, tmp_path: Path
 ) -> None:
     directory = shutil.copytree(EARLIER, tmp_path / "earlier")
-    expected = r"run\.json: is a run of format 1, written by version .*, expected one of format 2; simulate it again"
+    expected = r"run\.json: is a run of format 1, written by version .*, expected one of format 3; simulate it again"
     with pytest.raises(InputError, match=expected) as refused:
         load(directory)
     assert "\n" not in str(refused.value)

@@ -30,11 +30,11 @@ from shadowprice.execution.own_loop import OwnLoop, schedulers
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.graphs.network import Network
-from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.terms.racks import Racks
+from shadowprice.instances.terms.widths import Growth
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.policy import Decision, Knowledge
 from shadowprice.solvers.price_log import PriceLog

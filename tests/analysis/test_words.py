@@ -14,9 +14,9 @@ from shadowprice.analysis import metrics, run_metrics
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.own_loop import schedulers
-from shadowprice.instances.copies import total_steps
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.speeds.interference import Interference
+from shadowprice.instances.terms.copies import total_steps
 from shadowprice.proofs.hadar import copies_work as hadare_work
 from shadowprice.proofs.hadar.competitive import factor
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid

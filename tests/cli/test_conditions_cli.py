@@ -16,10 +16,10 @@ from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
 from shadowprice.cli import app
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles
+from shadowprice.instances.terms.widths import Growth
 from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
 
@@ -51,7 +51,7 @@ def test_profiles_are_kept_with_the_run(capsys, trace, tmp_path):
     assert "no profile of unheard-of" in printed.err
     run = load(tmp_path / "run")
     assert run.schedule.cpus is not None
-    assert run.instance.conditions.sensitivity.best.max() == pytest.approx(2.94)
+    assert run.instance.sensitivity.best.max() == pytest.approx(2.94)
     assert json.loads(printed.out)["avg_jct_s"] == run.summary()["avg_jct_s"]
 
 

@@ -16,14 +16,13 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.terms.quotas import QuotasSettings
-from shadowprice.analysis.terms.reading import terms_of_options
-from shadowprice.analysis.terms.registry import TERMS, WRITTEN
-from shadowprice.analysis.terms.written_term import WrittenTerm
 from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.instances.features import APART, Feature
-from shadowprice.instances.terms.registry import DECLARED
+from shadowprice.instances.terms.options.reading import terms_of_options
+from shadowprice.instances.terms.options.settings import TermSettings
+from shadowprice.instances.terms.quotas import QuotasSettings
+from shadowprice.instances.terms.registry import DECLARED, SETTINGS
 from shadowprice.instances.traces import load_trace
 
 WIDE = {"COLUMNS": "200", "TERM": "dumb"}
@@ -152,7 +151,7 @@ def test_the_page_of_a_term(feature: Feature) -> None:
     told = said("terms", feature)
     assert feature.sentence in told
     names = [each["name"] for each in record["settings"]]
-    term = {**TERMS, **DECLARED}.get(feature)
+    term = {**SETTINGS, **DECLARED}.get(feature)
     assert names == ([] if term is None else [each.name for each in fields(term)])  # type: ignore[arg-type]
     assert all(f"│ {each} " in told for each in names)
     pairs = [pair for pair in APART if feature in pair]
@@ -167,8 +166,8 @@ def test_a_page_that_there_is_not() -> None:
         said("terms", "copy")
 
 
-@pytest.mark.parametrize("term", WRITTEN)
-def test_the_example_of_a_term_has_it(term: type[WrittenTerm]) -> None:
+@pytest.mark.parametrize("term", SETTINGS.values())
+def test_the_example_of_a_term_has_it(term: type[TermSettings]) -> None:
     name, *words = shlex.split(term.example)
     command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
     (found,) = terms_of_options(command.make_context(name, words).params["terms"])

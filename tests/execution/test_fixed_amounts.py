@@ -23,11 +23,11 @@ from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.amounts import FixedAmounts, NodeCapacity
 from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.preemption import Preemption
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.traces.csv_table import load as load_table
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_files import read_workload, write_workload
@@ -140,8 +140,8 @@ def test_every_policy_gives_with_profiles_what_jobs_ask_for(
     """Beside its share each has what it asks for, and no node gives more than it has; or the policy refuses."""
     nodes = [Node(gpus, cpus=share[0] * gpus, memory_gb=share[1] * gpus) for gpus in sizes]
     cluster, jobs, policy = Cluster(tuple(nodes)), jobs_of(rows), registry.policy(name)
-    conditions = Conditions(Sensitivity((FED,), np.zeros(len(jobs), dtype=np.int64)))
-    instance, _ = Instance.feasible(cluster, jobs, conditions=conditions)
+    sensitivity = Sensitivity((FED,), np.zeros(len(jobs), dtype=np.int64))
+    instance, _ = Instance.feasible(cluster, jobs, sensitivity=sensitivity)
     if isinstance(policy, ChoosesAmounts) and instance.workload.asking.any():
         with pytest.raises(InputError, match="not known to policies that choose CPUs and memory"):
             run(instance, policy)
@@ -166,18 +166,20 @@ def test_the_last_millionth_counts_where_runs_are_given_amounts(
 ) -> None:
     """Three have a third of 8 CPUs each; of what one asks for beyond a half, nothing is left."""
     three = Cluster((Node(3, cpus=8.0, memory_gb=3.0),))
-    conditions = Conditions(Sensitivity((FED,), np.zeros(3, dtype=np.int64)))
+    sensitivity = Sensitivity((FED,), np.zeros(3, dtype=np.int64))
     thirds = Workload.from_columns(arrival_s=[0] * 3, work=[8.0] * 3, gpus=1, cpus=[1.0, 0, 0])
-    assert set(run(Instance(three, thirds, conditions=conditions), FIFO).schedule.start_s) == {0.0}
+    assert set(run(Instance(three, thirds, sensitivity=sensitivity), FIFO).schedule.start_s) == {
+        0.0
+    }
     two = Cluster((Node(2, cpus=8.0, memory_gb=3.0),))
     halves = Workload.from_columns(arrival_s=[0, 0], work=[8.0, 8.0], gpus=1, cpus=[asked, 0.0])
-    conditions = Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64)))
-    done = run(Instance(two, halves, conditions=conditions), FIFO).schedule
+    sensitivity = Sensitivity((FED,), np.zeros(2, dtype=np.int64))
+    done = run(Instance(two, halves, sensitivity=sensitivity), FIFO).schedule
     assert (done.start_s == 0.0).all() == together
     more = Workload.from_columns(arrival_s=[0], work=8.0, gpus=1, memory_gb=[3.0 + 2e-6])
-    one = Conditions(Sensitivity((FED,), np.zeros(1, dtype=np.int64)))
+    one = Sensitivity((FED,), np.zeros(1, dtype=np.int64))
     with pytest.raises(InfeasibleJobError, match="asks for 0 CPUs and 3 GB for 1 GPUs"):
-        Instance(two, more, conditions=one)
+        Instance(two, more, sensitivity=one)
 
 
 @given(CLUSTERS, st.lists(JOB, min_size=1, max_size=7))

@@ -24,10 +24,11 @@ from shadowprice.instances.graphs.iteration_time import Network, iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
 from shadowprice.instances.graphs.workload_graphs import JobGraphs, in_order
 from shadowprice.instances.grid import TICK_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs import graph_time
 from shadowprice.proofs.certificate import Violation, verify

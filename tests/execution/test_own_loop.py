@@ -24,7 +24,6 @@ from shadowprice.execution.presets.registry import presets
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
@@ -69,8 +68,8 @@ def profiled(draw: st.DrawFn) -> Instance:
     n = len(jobs["gpus"])
     models = draw(st.lists(st.sampled_from(["vgg16", "resnet50"]), min_size=n, max_size=n))
     of = np.array(draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
-    conditions = Conditions(Sensitivity((PROFILE, FLAT), of))
-    return Instance(CLUSTER, Workload.from_columns(**jobs, model=models), conditions=conditions)
+    sensitivity = Sensitivity((PROFILE, FLAT), of)
+    return Instance(CLUSTER, Workload.from_columns(**jobs, model=models), sensitivity=sensitivity)
 
 
 @st.composite
@@ -115,7 +114,6 @@ def before(schedule: Schedule, instance: Instance, until_s: float) -> set[tuple[
 
 
 def preset_schedule(instance: Instance, name: str, policy: str, placement: str) -> Schedule:
-    assert instance.conditions is not None
     preset = presets()[name]
     setup = preset.recipe(
         policy,
@@ -123,9 +121,11 @@ def preset_schedule(instance: Instance, name: str, policy: str, placement: str) 
         placement,
         samples=SAMPLES,
         cluster=instance.cluster,
-        sensitivity=instance.conditions.sensitivity,
+        sensitivity=instance.sensitivity,
     )
-    ready = Instance(instance.cluster, setup.workload, setup.overheads, conditions=setup.conditions)
+    ready = Instance(
+        instance.cluster, setup.workload, setup.overheads, sensitivity=setup.sensitivity
+    )
     return run(ready, setup.policy, placement=setup.placement, rounds=setup.rounds).schedule
 
 

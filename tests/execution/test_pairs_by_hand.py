@@ -22,11 +22,13 @@ from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.policy import Decision, Knowledge, State
@@ -74,8 +76,8 @@ def both(tenant: str = "x") -> dict[str, object]:
     return {"tenant": [tenant, tenant]}
 
 
-HALF_AS_FAST = Conditions(locality=Locality(np.array([0.5, 0.5])))
-WIDER = Conditions(elasticity=Elasticity(np.array([2, 1]), np.ones(2)))
+HALF_AS_FAST = Locality(np.array([0.5, 0.5]))
+WIDER = Elasticity(np.array([2, 1]), np.ones(2))
 FED = Profile(np.array([1.0, 2.0]), np.array([1.0]), np.array([[0.5], [1.0]]))
 PAIRS = Throughputs(("any",), {}, {("any", ("", 1), ("", 1)): (0.5, 0.5)})
 SLOWER_ON_K80 = Throughputs(
@@ -121,13 +123,11 @@ def down(begin_s: float, end_s: float, interval_s: float, cost_s: float) -> Node
 TWO_CPUS = Cluster((Node(1, cpus=2.0, memory_gb=1.0),))
 THREE_CPUS = Cluster((Node(1, gpu_type="any", cpus=3.0, memory_gb=2.0),))
 RESTARTS = Overheads(restart_s=1.0)
-BY_CPUS = Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64)))
+BY_CPUS = Sensitivity((FED,), np.zeros(2, dtype=np.int64))
 FOUR_CPUS = Cluster((Node(2, cpus=4.0, memory_gb=2.0),))
-TWICE_WITH_FOUR = Conditions(
-    Sensitivity(
-        (Profile(np.array([1.0, 2.0, 4.0]), np.array([1.0]), np.array([[0.5], [1.0], [2.0]])),),
-        np.zeros(2, dtype=np.int64),
-    )
+TWICE_WITH_FOUR = Sensitivity(
+    (Profile(np.array([1.0, 2.0, 4.0]), np.array([1.0]), np.array([[0.5], [1.0], [2.0]])),),
+    np.zeros(2, dtype=np.int64),
 )
 ONE_GPU = Cluster((Node(1, gpu_type="any"),))
 
@@ -144,7 +144,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(2), Node(1), Node(1)), quotas=quotas((0.0, 2))),
             jobs(gpus=2, **both()),
-            conditions=HALF_AS_FAST,
+            locality=HALF_AS_FAST,
         ),
         ((0, 1, 1, 0, 8), (0, 2, 1, 0, 8), (1, 0, 2, 8, 12)),
         {
@@ -160,7 +160,7 @@ EXAMPLES = {
                 (Node(1, cpus=2.0, memory_gb=1.0),), quotas=quotas((0.0, 1), (1.0, 0), (7.0, 1))
             ),
             jobs(**both()),
-            conditions=Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64))),
+            sensitivity=Sensitivity((FED,), np.zeros(2, dtype=np.int64)),
         ),
         ((0, 0, 1, 0, 2), (0, 0, 1, 2, 6), (1, 0, 1, 7, 11)),
         {2.0: lambda decision: decision.adjust(0, ((1.0, 1.0),))},
@@ -186,7 +186,7 @@ EXAMPLES = {
     ),
     "quotas and widths": Example(
         "On two GPUs job 0 is twice as fast and holds all of the quota, beyond its gang of one.",
-        Instance(Cluster((Node(3),), quotas=quotas((0.0, 2))), jobs(**both()), conditions=WIDER),
+        Instance(Cluster((Node(3),), quotas=quotas((0.0, 2))), jobs(**both()), elasticity=WIDER),
         ((0, 0, 2, 0, 2), (1, 0, 1, 2, 6)),
         {0.0: lambda decision: decision.start_at(0, ((0, 2),))},
     ),
@@ -215,13 +215,13 @@ EXAMPLES = {
     "profiles and amounts": Example(
         "Job 0 asks for all 4 CPUs and is given them, not its share of 2: it is twice as fast. Job 1 has to wait, for "
         "its share is not free, though a GPU is.",
-        Instance(FOUR_CPUS, jobs(cpus=[4.0, 0.0]), conditions=TWICE_WITH_FOUR),
+        Instance(FOUR_CPUS, jobs(cpus=[4.0, 0.0]), sensitivity=TWICE_WITH_FOUR),
         ((0, 0, 1, 0, 2), (1, 0, 1, 2, 6)),
     ),
     "profiles and amounts that are given": Example(
         "Job 0 asks for 3 CPUs and has these. Job 1 asks for 1 and is given it, which is less than its share, at half "
         "speed; of its four seconds two are left at 5, when it is given 2. Each pays a second once.",
-        Instance(FOUR_CPUS, jobs(cpus=[3.0, 1.0]), Overheads(1.0), conditions=TWICE_WITH_FOUR),
+        Instance(FOUR_CPUS, jobs(cpus=[3.0, 1.0]), Overheads(1.0), sensitivity=TWICE_WITH_FOUR),
         ((0, 0, 1, 0, 5), (1, 0, 1, 0, 5), (1, 0, 1, 5, 7)),
         {
             0.0: lambda decision: (
@@ -237,7 +237,7 @@ EXAMPLES = {
         Instance(
             Cluster((*FOUR_CPUS.nodes, Node(2, gpu_type="cores", memory_gb=4.0))),
             jobs(allowed_types="cores", memory_gb=[2.0, 3.0]),
-            conditions=TWICE_WITH_FOUR,
+            sensitivity=TWICE_WITH_FOUR,
         ),
         ((1, 1, 1, 0, 4), (0, 1, 1, 4, 8)),
         {0.0: lambda decision: decision.start_at(1, ((1, 1),))},
@@ -247,7 +247,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(3, cpus=4.0, memory_gb=8.0),)),
             jobs(cpus=[2.0, 1.0]),
-            conditions=WIDER,
+            elasticity=WIDER,
         ),
         ((0, 0, 2, 0, 2), (1, 0, 1, 2, 6)),
         {0.0: lambda decision: decision.start_at(0, ((0, 2),))},
@@ -282,7 +282,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(2), Node(2))),
             jobs(gpus=[1, 2], gpu_milli=[500, 1000]),
-            conditions=HALF_AS_FAST,
+            locality=HALF_AS_FAST,
         ),
         ((0, 0, 1, 0, 4), (1, 0, 1, 0, 8), (1, 1, 1, 0, 8)),
         {0.0: lambda decision: (decision.start(0), decision.start_at(1, ((0, 1), (1, 1))))},
@@ -300,7 +300,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(1), Node(1), Node(2, gpu_type="cores"), Node(1, gpu_type="cores"))),
             jobs(gpus=[2, 2], allowed_types=["", "cores"]),
-            conditions=HALF_AS_FAST,
+            locality=HALF_AS_FAST,
         ),
         ((0, 0, 1, 0, 4), (0, 1, 1, 0, 4), (1, 2, 1, 0, 4), (1, 3, 1, 0, 4)),
         {0.0: lambda decision: decision.start_at(1, ((2, 1), (3, 1)))},
@@ -310,7 +310,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(2), Node(4, gpu_type="cores"))),
             jobs(allowed_types=["", "cores"]),
-            conditions=WIDER,
+            elasticity=WIDER,
         ),
         ((0, 0, 2, 0, 2), (1, 1, 1, 0, 4)),
         {0.0: lambda decision: decision.start_at(0, ((0, 2),))},
@@ -320,7 +320,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(3),)),
             jobs(gpu_milli=[1000, 500]),
-            conditions=WIDER,
+            elasticity=WIDER,
         ),
         ((0, 0, 2, 0, 2), (1, 0, 1, 0, 4)),
         {0.0: lambda decision: (decision.start_at(0, ((0, 2),)), decision.start(1))},
@@ -359,7 +359,7 @@ EXAMPLES = {
             Cluster((Node(4, cpus=8.0, memory_gb=4.0),)),
             jobs(gpus=2),
             graphs=JobGraphs((TWO_STAGES,), np.zeros(2, dtype=np.int64), Network(2**30, 2**28, 4)),
-            conditions=Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64))),
+            sensitivity=Sensitivity((FED,), np.zeros(2, dtype=np.int64)),
         ),
         ((0, 0, 2, 0, 6), (1, 0, 2, 0, 3)),
         {0.0: lambda decision: decision.start_at(0, ((0, 2),), ((2.0, 2.0),))},
@@ -382,7 +382,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(1, cpus=2.0, memory_gb=1.0),)),
             jobs(gpu_milli=[500, 500]),
-            conditions=Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64))),
+            sensitivity=Sensitivity((FED,), np.zeros(2, dtype=np.int64)),
         ),
         ((0, 0, 1, 0, 4), (1, 0, 1, 0, 8)),
         {
@@ -397,7 +397,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(1, cpus=2.0, memory_gb=1.0), Node(2, gpu_type="cores"))),
             jobs(allowed_types=["", "cores"]),
-            conditions=Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64))),
+            sensitivity=Sensitivity((FED,), np.zeros(2, dtype=np.int64)),
         ),
         ((0, 0, 1, 0, 8), (1, 1, 1, 0, 4)),
         {0.0: lambda decision: decision.start_at(0, ((0, 1),), ((1.0, 1.0),))},
@@ -407,7 +407,7 @@ EXAMPLES = {
         "checkpoint until 3, and loses what it does until the failure at 4. K = 2 floor(4 / 3) = 2: the first two "
         "seconds of its run, 3/8. At full speed 5/8 are 2.5 s, with a checkpoint after two of them 3.5 s; all of job 1 "
         "is 2 + 1 + 2. Had its clock begun anew at 1, it would have kept 1/4 + 2/8.",
-        Instance(TWO_CPUS, jobs(), conditions=BY_CPUS, failures=down(4.0, 5.0, 2.0, 1.0)),
+        Instance(TWO_CPUS, jobs(), sensitivity=BY_CPUS, failures=down(4.0, 5.0, 2.0, 1.0)),
         ((0, 0, 1, 0, 1), (0, 0, 1, 1, 4), (0, 0, 1, 5, 8.5), (1, 0, 1, 8.5, 13.5)),
         {
             1.0: lambda decision: decision.adjust(0, ((1.0, 1.0),)),
@@ -418,7 +418,7 @@ EXAMPLES = {
     "failures and profiles that change often": Example(
         "Other CPUs cut the row, not the clock: the one checkpoint of each job is that after two seconds of progress. "
         "At full speed throughout, job 0 is in the second half of writing it from 2.5 on.",
-        Instance(TWO_CPUS, jobs(), conditions=BY_CPUS, failures=down(90.0, 91.0, 2.0, 1.0)),
+        Instance(TWO_CPUS, jobs(), sensitivity=BY_CPUS, failures=down(90.0, 91.0, 2.0, 1.0)),
         (
             *((0, 0, 1, at, at + 0.5) for at in (0, 0.5, 1, 1.5, 2, 2.5)),
             (0, 0, 1, 3, 5),
@@ -487,7 +487,7 @@ EXAMPLES = {
     "restart and profiles": Example(
         "With half of the CPUs from 1 and all of them from 2 job 0 has done 1/4 + 1/8 + 1/2 at 4, all in one run. It "
         "is stopped and started again at that moment, on the same GPU: all of it is lost.",
-        Instance(TWO_CPUS, jobs(), conditions=BY_CPUS, preemption=Preemption.RESTART),
+        Instance(TWO_CPUS, jobs(), sensitivity=BY_CPUS, preemption=Preemption.RESTART),
         (
             (0, 0, 1, 0, 1),
             (0, 0, 1, 1, 2),
@@ -506,7 +506,7 @@ EXAMPLES = {
         "After the second that its start costs job 0 does 1/4 until 2, and with half of the CPUs 1/4 until 4; other "
         "CPUs cost nothing. Stopped and started again at that moment it pays for a start and a restart, 2 s, on the "
         "GPU that it had, and does the other half in 2 s. Job 1 pays for a start.",
-        Instance(TWO_CPUS, jobs(), Overheads(1.0, 1.0, 1.0), conditions=BY_CPUS),
+        Instance(TWO_CPUS, jobs(), Overheads(1.0, 1.0, 1.0), sensitivity=BY_CPUS),
         ((0, 0, 1, 0, 2), (0, 0, 1, 2, 4), (0, 0, 1, 4, 8), (1, 0, 1, 8, 13)),
         {2.0: lambda decision: decision.adjust(0, ((1.0, 1.0),)), 4.0: again},
         ((0, 2),),
@@ -539,7 +539,7 @@ EXAMPLES = {
     "sharing and profiles": Example(
         "Job 0 has all three CPUs for a second, then job 1 takes one of them: at half rate job 0 takes 8 s with "
         "its two CPUs, job 1 with one 16 s. Alone from 7 on job 1 has all of them and does its last 5/8 in 2.5 s.",
-        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, sensitivity=BY_CPUS),
         ((0, 0, 1, 0, 1), (0, 0, 1, 1, 7), (1, 0, 1, 1, 7), (1, 0, 1, 7, 9.5)),
         {1.0: lambda decision: decision.join(1, 0, ((1.0, 1.0),))},
         ((0, 1), (1, 7)),
@@ -547,7 +547,7 @@ EXAMPLES = {
     "sharing and profiles by halves": Example(
         "With one and a half CPUs each all takes 16 s; from 4 on job 0 has two of them and takes 8 s, and a row of job "
         "1 ends as well. Alone from 10 on that takes all back, and does its last 3/8 in 1.5 s.",
-        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, sensitivity=BY_CPUS),
         ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4), (0, 0, 1, 4, 10), (1, 0, 1, 4, 10), (1, 0, 1, 10, 11.5)),
         {
             0.0: lambda decision: decision.start(0) and decision.join(1, 0),
@@ -560,7 +560,7 @@ EXAMPLES = {
     ),
     "sharing and profiles, one of them adjusted": Example(
         "At 4 job 0 gives up half a CPU, without which it is as fast as with it; the rows of both end.",
-        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, sensitivity=BY_CPUS),
         ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4), (0, 0, 1, 4, 16), (1, 0, 1, 4, 16)),
         {
             0.0: lambda decision: decision.start(0) and decision.join(1, 0),
@@ -576,7 +576,7 @@ EXAMPLES = {
             Workload.from_columns(arrival_s=[0, 0, 0], gpus=1, work=[2, 4, 4]),
             RESTARTS,
             PAIRS,
-            conditions=Conditions(Sensitivity((FED,), np.zeros(3, dtype=np.int64))),
+            sensitivity=Sensitivity((FED,), np.zeros(3, dtype=np.int64)),
         ),
         ((0, 0, 1, 0, 8), (1, 0, 1, 0, 8), (1, 0, 1, 8, 16), (2, 0, 1, 8, 16), (2, 0, 1, 16, 18)),
         {
@@ -588,7 +588,7 @@ EXAMPLES = {
     "sharing and profiles, stopped": Example(
         "At 8, half done, job 1 stops and job 0 does the other half with all CPUs in 2 s; then job 1 does the same "
         "after a restart of 1 s.",
-        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, sensitivity=BY_CPUS),
         ((0, 0, 1, 0, 8), (1, 0, 1, 0, 8), (0, 0, 1, 8, 10), (1, 0, 1, 10, 13)),
         {
             0.0: lambda decision: decision.start(0) and decision.join(1, 0),
@@ -599,7 +599,7 @@ EXAMPLES = {
     "sharing and profiles, stopped and taken back": Example(
         "At 4 nothing changes for a pair of which both are stopped and taken back. At 8, half done, job 1 stops and "
         "job 0 does the other half with all CPUs in 2 s; then job 1 does the same after a restart of 1 s.",
-        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, conditions=BY_CPUS),
+        Instance(THREE_CPUS, jobs(), RESTARTS, PAIRS, sensitivity=BY_CPUS),
         ((0, 0, 1, 0, 8), (1, 0, 1, 0, 8), (0, 0, 1, 8, 10), (1, 0, 1, 10, 13)),
         {
             0.0: lambda decision: decision.start(0) and decision.join(1, 0),
@@ -805,7 +805,7 @@ def makes_place(decision: Decision) -> None:
 def test_what_was_given_is_counted_while_it_is_held(
     given: dict[str, object], steps: dict[float, Step], held: list[int], start_s: list[float]
 ) -> None:
-    instance = Instance(FOUR_CPUS, jobs(**given), conditions=TWICE_WITH_FOUR)
+    instance = Instance(FOUR_CPUS, jobs(**given), sensitivity=TWICE_WITH_FOUR)
     watched = Watched(steps)
     schedule = run(instance, watched).schedule
     verify(instance, schedule)

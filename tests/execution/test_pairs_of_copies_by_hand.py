@@ -23,16 +23,15 @@ from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.execution.copies.simulation import run_copies
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.copies import CopyRules
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.hadar.copies import ByArrival, CopyOrder, RoundView, ShortestFirst
@@ -93,7 +92,7 @@ CONTENT = Profile(np.array([1.0]), np.array([1.0]), np.array([[1.0]]))
 SUPPLIED = Instance(
     Cluster((Node(2, gpu_type="v100", cpus=2.0, memory_gb=2.0),)),
     jobs(work=[4, 4]),
-    conditions=Conditions(Sensitivity((FED, CONTENT), np.array([0, 1]))),
+    sensitivity=Sensitivity((FED, CONTENT), np.array([0, 1])),
     copies=RULES,
 )
 
@@ -425,7 +424,7 @@ def test_copies_that_make_no_progress_with_what_a_node_has_are_refused() -> None
     """Job 0 needs two CPUs for each GPU: a copy on both GPUs has one for each, one on a single GPU has two."""
     hungry = Profile(np.array([2.0]), np.array([1.0]), np.array([[1.0]]))
     sensitivity = Sensitivity((hungry, CONTENT), np.array([0, 1]))
-    instance = replace(SUPPLIED, conditions=Conditions(sensitivity))
+    instance = replace(SUPPLIED, sensitivity=sensitivity)
     with pytest.raises(InfeasibleJobError, match="job '0': no step fits a round"):
         made(instance)
     schedule = made(instance, width=CopyWidth.GANG)

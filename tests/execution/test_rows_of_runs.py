@@ -21,12 +21,12 @@ from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.node_failures import merged
 from shadowprice.instances.failures.preemption import Preemption
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.checker import check
@@ -45,7 +45,7 @@ def two_jobs(**more: object) -> Instance:
     return Instance(
         Cluster((Node(1, cpus=2.0, memory_gb=1.0),)),
         Workload.from_columns(arrival_s=[0, 0], gpus=1, work=4),
-        conditions=Conditions(Sensitivity((FED,), np.zeros(2, dtype=np.int64))),
+        sensitivity=Sensitivity((FED,), np.zeros(2, dtype=np.int64)),
         failures=merged(np.array([0]), np.array([4.0]), np.array([5.0]), "faults", rule),
         **more,
     )

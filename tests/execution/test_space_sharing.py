@@ -23,9 +23,10 @@ from shadowprice.errors import InputError, PolicyError, ShadowpriceError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.grid import TICK_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.placement.consolidated import Pack
@@ -247,7 +248,7 @@ def test_shared_times_are_those_of_the_table(instance: Instance, data: st.DataOb
     if pair is None and (swapped := table.pair(name, kinds[1], kinds[0])):
         pair = swapped[1], swapped[0]
     found = instance.shared_processing_s(one, other, kind)
-    assert instance.shared_s(one, other, kind) == found
+    assert instance.shared_runs.one_run_s(one, other, kind) == found
     able = one != other and jobs.gpus[one] == jobs.gpus[other] and pair is not None
     able = able and np.isfinite(instance.processing_s[[one, other], kind]).all()
     if able and pair is not None:

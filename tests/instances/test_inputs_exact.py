@@ -24,7 +24,6 @@ from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.instances.allocation_file import load_allocation_problem
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.documents.written_instance import read_written
 from shadowprice.instances.entries import known_keys, on_one_line
@@ -37,7 +36,8 @@ from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import ModelSkews
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.throughputs import load_throughputs
-from shadowprice.instances.speeds.widths import ModelGrowth
+from shadowprice.instances.terms.copies import CopyRules
+from shadowprice.instances.terms.widths import ModelGrowth
 from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 
@@ -168,10 +168,8 @@ WRITTEN = {
         "together": [["v100", "m", 1, "m", 1, 0.5, 0.5]],
     },
     "graphs": WRITTEN_GRAPHS,
-    "conditions": {
-        "elasticity": {"widest": [2], "efficiency": [1.0]},
-        "locality": {"spread_speed": [0.5]},
-    },
+    "elasticity": {"widest": [2], "efficiency": [1.0]},
+    "locality": {"spread_speed": [0.5]},
     "copies": {"round_s": 8.0, "restart_s": 1.0, "aggregation_s": 1.0, "max_copies": 2},
     "until_complete": "0:1",
     "failures": {

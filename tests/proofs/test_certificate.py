@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.verification.speeds import sorted_further

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from shadowprice.execution.engine import Engine, run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.failures.checkpointing import Checkpointing
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.testing.cases import failing

@@ -14,11 +14,11 @@ from shadowprice.analysis.certify_utility import certify_utility
 from shadowprice.errors import InputError
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.graphs.network import Network
-from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.speeds.profiles import Profiles
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.widths import Growth
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.proofs.checker import check
 
 LAW = "exponential:mtbf_s=600,repair_s=20,seed=4"

@@ -23,7 +23,6 @@ from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
@@ -32,10 +31,12 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import mappings
+from shadowprice.instances.terms.copies import CopyRules
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.proofs import checker, graph_time, run_speed
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
@@ -249,12 +250,11 @@ NETWORK = Network(4.0, 2.0, 2, "per-job")
 ALONE = {
     "widths and spreading": one_job(
         Cluster.parse("2x4"),
-        conditions=Conditions(
-            None, Locality(np.array([0.4])), Elasticity(np.array([4]), np.array([0.8]))
-        ),
+        locality=Locality(np.array([0.4])),
+        elasticity=Elasticity(np.array([4]), np.array([0.8])),
     ),
     "CPUs and memory": one_job(
-        CLUSTER, conditions=Conditions(Sensitivity((PROFILE,), np.zeros(1, dtype=np.int64)))
+        CLUSTER, sensitivity=Sensitivity((PROFILE,), np.zeros(1, dtype=np.int64))
     ),
     "a graph": one_job(
         Cluster.parse("2x2"), graphs=JobGraphs((GRAPH,), np.zeros(1, dtype=np.int64), NETWORK)
@@ -312,13 +312,13 @@ def test_each_of_two_that_share_holds_cpus_of_its_own(cpus, fits):
     kind = ("", 1)
     table = Throughputs(("gpu",), {}, {("gpu", kind, kind): (0.5, 0.5)})
     by_cpus = Profile(np.array([1.0, 2.0]), np.array([1.0]), np.array([[0.5], [1.0]]))
-    profiles = Conditions(Sensitivity((by_cpus,), np.zeros(2, dtype=np.int64)))
+    profiles = Sensitivity((by_cpus,), np.zeros(2, dtype=np.int64))
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=4)
     plenty = Instance(
         Cluster((Node(1, cpus=4.0, memory_gb=2.0),)),
         jobs,
         pair_throughputs=table,
-        conditions=profiles,
+        sensitivity=profiles,
     )
     instance = replace(plenty, cluster=Cluster((Node(1, cpus=cpus, memory_gb=2.0),)))
     schedule = Schedule(
@@ -346,7 +346,7 @@ def test_jobs_that_grow_with_no_loss_beside_one_that_does_not():
     """Their least area is that of their shortest time, but no gang of as many GPUs."""
     jobs = sp.Workload.from_columns(arrival_s=[0] * 4, gpus=[1] * 4, work=[80.0, 80.0, 80.0, 4.0])
     widths = Elasticity(np.array([8, 8, 8, 1]), np.ones(4))
-    instance = Instance(Cluster.parse("1x8"), jobs, conditions=Conditions(elasticity=widths))
+    instance = Instance(Cluster.parse("1x8"), jobs, elasticity=widths)
     found = certified(instance, run(instance, policy("lpf")).schedule, "completion", budget_s=0.2)
     assert check(found.text)
 
@@ -366,12 +366,8 @@ def test_copies_that_fill_all_nodes_attain_the_bound():
 
 TWICE = {
     "plain": {},
-    "conditions": {
-        "conditions": Conditions(None, None, Elasticity(np.array([4, 4]), np.array([0.8, 0.8])))
-    },
-    "CPUs and memory": {
-        "conditions": Conditions(Sensitivity((PROFILE,), np.zeros(2, dtype=np.int64)))
-    },
+    "widths": {"elasticity": Elasticity(np.array([4, 4]), np.array([0.8, 0.8]))},
+    "CPUs and memory": {"sensitivity": Sensitivity((PROFILE,), np.zeros(2, dtype=np.int64))},
     "graphs": {"graphs": JobGraphs((GRAPH,), np.zeros(2, dtype=np.int64), NETWORK)},
 }
 

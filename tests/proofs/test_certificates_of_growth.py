@@ -21,7 +21,7 @@ from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.speeds.conditions import Growth
+from shadowprice.instances.terms.widths import Growth
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, check
 from shadowprice.proofs.checker.costs import LeastWork

@@ -29,10 +29,11 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import mappings
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
@@ -121,7 +122,7 @@ def test_jobs_that_may_not_grow_after_all_have_no_modes_of_amounts():
     jobs = Workload.from_columns(arrival_s=[0.0, 0.0], gpus=[2, 2], work=[1.0, 1.0])
     for widest, grows in ((2, False), (3, True)):
         widths = Elasticity(np.array([widest, 2]), np.array([0.6, 0.6]))
-        instance = Instance(Cluster.parse("1x4"), jobs, conditions=Conditions(elasticity=widths))
+        instance = Instance(Cluster.parse("1x4"), jobs, elasticity=widths)
         found = list(
             written_modes(
                 instance, ClassDemands.of(instance, pairs=False), pairs=False, consolidated=False
@@ -213,8 +214,8 @@ def consolidated_run():
 
 
 def slower_when_spread():
-    conditions = Conditions(locality=Locality(np.full(4, 0.1)))
-    return outcome_of(Instance(Cluster.parse("2x8"), gangs([5, 5, 5, 5]), conditions=conditions))
+    locality = Locality(np.full(4, 0.1))
+    return outcome_of(Instance(Cluster.parse("2x8"), gangs([5, 5, 5, 5]), locality=locality))
 
 
 def consolidated_queue():
@@ -228,9 +229,9 @@ def consolidated_queue():
 
 def profiled():
     """Four jobs that need both CPUs of their share, of which there are enough for two of them."""
-    conditions = Conditions(Sensitivity((HUNGRY,), np.zeros(4, dtype=int)))
+    sensitivity = Sensitivity((HUNGRY,), np.zeros(4, dtype=int))
     cluster = Cluster((Node(4, cpus=4.0, memory_gb=20.0),))
-    return outcome_of(Instance(cluster, gangs([1] * 4), conditions=conditions))
+    return outcome_of(Instance(cluster, gangs([1] * 4), sensitivity=sensitivity))
 
 
 def shared():

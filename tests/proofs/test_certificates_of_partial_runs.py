@@ -24,7 +24,7 @@ from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.traces import load_trace
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, check

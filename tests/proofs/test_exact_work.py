@@ -18,8 +18,9 @@ from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.testing.cases import conditioned, shared, typed
@@ -110,7 +111,7 @@ def schedules():
         instance, seed = pair
         if instance.graphs is not None:
             chosen = Chance(seed)
-        elif instance.conditions is not None:
+        elif any(each.varies for each in instance.present):
             chosen = Restless(seed)
         else:
             chosen = Fickle(seed)

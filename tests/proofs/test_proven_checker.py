@@ -19,7 +19,7 @@ from shadowprice.analysis.certify import certify
 from shadowprice.analysis.certify_utility import certify_utility
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.clusters.quotas import Quotas
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.proofs.checker import Rejected, check
 from support.certificate_text import records_of, signed
 from support.paths import ROOT

@@ -26,18 +26,20 @@ from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.shares import run_in_shares
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import TICK_S, TICKS_PER_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.copies import CopyRules
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.models.slotted import Slotted
 from shadowprice.proofs.asrpt import conversion as asrpt_conversion
@@ -271,7 +273,7 @@ def of_hesrpt() -> Iterator[Case]:
         plain = on("1x4", [0] * len(gpus), gpus, work)
         each = np.broadcast_to(np.asarray(efficiency), len(gpus))
         elastic = Elasticity(np.full(len(gpus), 4), each)
-        return replace(plain, conditions=Conditions(elasticity=elastic))
+        return replace(plain, elasticity=elastic)
 
     linear = growing(1.0, [1, 1], [8, 4])
     yield from at_least(check, "linear speed-up", linear, 4)
@@ -298,7 +300,7 @@ def with_widths(arrival: Sequence[float], work: Sequence[float], widest: Sequenc
     """Jobs of one GPU that grow with no loss, on two GPUs."""
     plain = on("1x2", arrival, [1] * len(work), work)
     elastic = Elasticity(np.array(widest), np.ones(len(work)))
-    return replace(plain, conditions=Conditions(elasticity=elastic))
+    return replace(plain, elasticity=elastic)
 
 
 def of_least_parallelisable() -> Iterator[Case]:
@@ -329,9 +331,7 @@ def of_least_parallelisable() -> Iterator[Case]:
     others = rows((2, 1, 0, 8), (0, 1, 0, 4), (1, 1, 4, 8), (3, 2, 8, 8.5))
     yield refused(InputError, beside, "the last first", narrow, each, order)
     yield refused(InputError, beside, "the last first, beside others", with_order, others, others)
-    lossy = replace(
-        two, conditions=Conditions(elasticity=Elasticity(np.array([2, 1]), np.full(2, 0.75)))
-    )
+    lossy = replace(two, elasticity=Elasticity(np.array([2, 1]), np.full(2, 0.75)))
     yield yes(
         check,
         "a job of 1.5 on two GPUs",
@@ -341,7 +341,7 @@ def of_least_parallelisable() -> Iterator[Case]:
     yield refused(InputError, beside, "no linear speed-up", lossy, first, first)
     three = replace(
         on("1x3", [0], [1], [1]),
-        conditions=Conditions(elasticity=Elasticity(np.array([2]), np.ones(1))),
+        elasticity=Elasticity(np.array([2]), np.ones(1)),
     )
     alone = rows((0, 2, 0, 0.5))
     yield refused(InputError, beside, "two of three GPUs", three, alone, alone)
@@ -688,7 +688,7 @@ def of_lb_pair() -> Iterator[Case]:
 def of_lb_node() -> Iterator[Case]:
     """Gangs of 5 on nodes of 8: one a node among consolidated schedules, across nodes at half their speed else."""
     jobs = on("2x8", [0] * 4, [5] * 4, [10] * 4)
-    slower = replace(jobs, conditions=Conditions(locality=Locality(np.full(4, 0.5))))
+    slower = replace(jobs, locality=Locality(np.full(4, 0.5)))
     for what, instance, few, least in (
         ("40 on two nodes", jobs, True, 20),
         # Within a node a gang uses one of two, across none, and its time has its price.
@@ -707,7 +707,7 @@ def of_lb_node() -> Iterator[Case]:
 def of_lb_amount() -> Iterator[Case]:
     """Twice the GPUs for twice the speed are the same area; both CPUs of a node for full speed."""
     four = on("1x4", [0] * 4, [1] * 4, [10] * 4)
-    grown = replace(four, conditions=Conditions(elasticity=Elasticity(np.full(4, 2), np.ones(4))))
+    grown = replace(four, elasticity=Elasticity(np.full(4, 2), np.ones(4)))
     given = SpanPrices((1,), (0,) * 4)
     yield yes(lb_amount.check, "40 / 4, at the bound", grown, 10, given)
     yield no(lb_amount.check, "40 / 4, below", grown, 10 - LEAST, given)
@@ -715,7 +715,7 @@ def of_lb_amount() -> Iterator[Case]:
     hungry = Instance(
         Cluster((Node(4, cpus=4.0, memory_gb=20.0),)),
         four.workload,
-        conditions=Conditions(Sensitivity((profile,), np.zeros(4, dtype=np.int64))),
+        sensitivity=Sensitivity((profile,), np.zeros(4, dtype=np.int64)),
     )
     cpus = SpanPrices((0, 1, 0), (0,) * 4)
     yield yes(lb_amount.check, "80 CPU-seconds of 4", hungry, 20, cpus)

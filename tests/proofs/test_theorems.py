@@ -14,9 +14,10 @@ import shadowprice.proofs
 from shadowprice.analysis.metrics import end_s
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.models.slotted import Slotted
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid

@@ -19,29 +19,28 @@ import shadowprice
 from shadowprice.execution import simulated_hosts as hosts
 from shadowprice.execution.engine import run
 from shadowprice.instances import grid
-from shadowprice.instances import instance as instance_module
 from shadowprice.instances import workload as workload_module
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.clusters.node_sizes import fewest_nodes
 from shadowprice.instances.graphs import iteration_time
 from shadowprice.instances.graphs import workload_graphs as job_graphs
 from shadowprice.instances.graphs.iteration_time import iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds import sharing as sharing_module
-from shadowprice.instances.speeds.conditions import (
-    Conditions,
-    Elasticity,
-    Locality,
-    fewest_nodes,
-)
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
+from shadowprice.instances.speeds.sharing import SharedRuns
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import job_graphs as any_graph
 from shadowprice.instances.strategies import mappings, networks
 from shadowprice.instances.terms import graphs as graphs_term
+from shadowprice.instances.terms import spread as spread_term
 from shadowprice.instances.terms import widths as widths_term
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs import checker, graph_time, run_speed
 from shadowprice.proofs.certificate import Violation, verify
@@ -96,7 +95,7 @@ def conditions_instance(**parts):
         "locality": Locality(np.array([0.4, 0.6, 0.9])),
         "elasticity": Elasticity(np.array([4, 10, 4]), np.array([0.9, 0.8, 0.75])),
     }
-    return Instance(CLUSTER, jobs, conditions=Conditions(**{name: whole[name] for name in parts}))
+    return Instance(CLUSTER, jobs, **{name: whole[name] for name in parts})
 
 
 def typed_instance():
@@ -206,7 +205,7 @@ FAULTS = {
     ),
     "nobody is spread": (
         lambda: conditions_instance(**SPREAD),
-        patch(instance_module, "fewest_nodes", none),
+        patch(spread_term, "fewest_nodes", none),
     ),
     "profiles are faster": (lambda: conditions_instance(**PROFILES), patch(Profile, "at", doubled)),
     "the fastest worker counts": (
@@ -223,7 +222,7 @@ FAULTS = {
     ),
     "GPUs are faster": (typed_instance, patch(Workload, "processing_s", halved)),
     "run times are rounded down": (typed_instance, patch(workload_module, "up_to_grid", all_down)),
-    "partners are faster": (typed_instance, patch(Instance, "shared_s", halved)),
+    "partners are faster": (typed_instance, patch(SharedRuns, "one_run_s", halved)),
     "times beside partners are rounded down": (
         typed_instance,
         patch(sharing_module, "ceil_time", down),
@@ -236,7 +235,8 @@ FAULTS = {
 def acting(instance, seed):
     if instance.graphs is not None:
         return Chance(seed)
-    return Fickle(seed) if instance.conditions is None else Restless(seed)
+    varies = any(each.varies for each in instance.present)
+    return Restless(seed) if varies else Fickle(seed)
 
 
 @pytest.fixture
@@ -297,7 +297,7 @@ def test_types_and_partners(instance):
     found = in_seconds(run_speed.beside_ticks(instance, alone, job, partner, kind))
     assert found.tolist() == instance.shared_processing_s(job, partner, kind).tolist()
     one_by_one = [
-        instance.shared_s(*key)
+        instance.shared_runs.one_run_s(*key)
         for key in zip(*(c.tolist() for c in (job, partner, kind)), strict=True)
     ]
     assert found.tolist() == one_by_one

@@ -21,9 +21,9 @@ from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing import checks
 from shadowprice.proofs.testing.cases import plain
@@ -114,11 +114,11 @@ def graph_world() -> Instance:
 
 def conditions_world() -> Instance:
     other = Profile(PROFILE.cpus_per_gpu, PROFILE.memory_gb_per_gpu, PROFILE.speed, NAME)
-    conditions = Conditions(
-        Sensitivity((PROFILE, other), np.array([0, 1])),
+    conditions = dict(
+        sensitivity=Sensitivity((PROFILE, other), np.array([0, 1])),
         elasticity=Elasticity(np.array([2, 4]), np.array([0.9, 0.9])),
     )
-    return Instance(CLUSTER, columns(), conditions=conditions)
+    return Instance(CLUSTER, columns(), **conditions)
 
 
 WORLDS = (plain_world, typed_world, graph_world, conditions_world)

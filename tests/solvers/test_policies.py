@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.placement.consolidated import Consolidate, Pack

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import run
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth, speed_up
+from shadowprice.instances.terms.widths import Elasticity, Growth, speed_up
 from shadowprice.solvers.classic.least_parallelisable import (
     LeastParallelisableFirst,
     Widths,
@@ -84,7 +84,7 @@ def test_levels_are_the_largest_speeds() -> None:
     """On two GPUs, all there at 0: one that is no faster on more, one of speed 3^(1/2), one of two GPUs, linear."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=[1, 1, 1], work=[8, 8, 8])
     elastic = Elasticity(np.array([2, 3, 1]), np.array([1.0, np.sqrt(0.5), 1.0]))
-    instance = sp.Instance(sp.Cluster.parse("1x2"), jobs, conditions=Conditions(elasticity=elastic))
+    instance = sp.Instance(sp.Cluster.parse("1x2"), jobs, elasticity=elastic)
     schedule = run(instance, LeastParallelisableFirst()).schedule
     assert sorted(schedule.job[schedule.start_s == 0].tolist()) == [1, 2]
 
@@ -94,7 +94,7 @@ def test_speed_ups_are_told_to_those_who_declare_them() -> None:
     cluster = sp.Cluster.parse("1x8")
     growing = replace(
         sp.Instance(cluster, jobs),
-        conditions=Conditions(elasticity=Growth(6, 0.75).of(jobs, cluster)),
+        elasticity=Growth(6, 0.75).of(jobs, cluster),
     )
     state = state_of(growing, [Knowledge.SPEED_UP])
     assert [state.speed_up(0, width) for width in (2, 4)] == [1.0, 1.5]

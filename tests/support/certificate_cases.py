@@ -16,7 +16,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.proofs.testing.cases import conditioned, failing, shared
 from shadowprice.solvers.registry import policy
 from support.conditioned_jobs import Restless

@@ -10,7 +10,6 @@ import numpy as np
 
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.node_failures import merged
 from shadowprice.instances.failures.preemption import Preemption
@@ -18,12 +17,15 @@ from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.copies import CopyRules
 from shadowprice.instances.terms.racks import Racks
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 from support.feature_instances import HUNGRY, TYPES, with_implied
 from support.own_terms import Curfew
@@ -134,7 +136,6 @@ def _fields(
     random: np.random.Generator, has: frozenset[Feature], size: tuple[int, ...], jobs: Workload
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    conditions: dict[str, Any] = {}
     count = len(jobs)
     racks = [Racks(1, 1.0, 0.5, 1)] if Feature.RACKS in has else []
     own = [Curfew(int(jobs.gpus.max()), 6.0, 0.75)] if Feature.OWN in has else []
@@ -155,16 +156,14 @@ def _fields(
     if Feature.GRAPHS in has:
         found["graphs"] = _graphs(jobs, size)
     if Feature.PROFILES in has:
-        conditions["sensitivity"] = Sensitivity((HUNGRY,), np.zeros(count, dtype=np.int64))
+        found["sensitivity"] = Sensitivity((HUNGRY,), np.zeros(count, dtype=np.int64))
     if Feature.SPREAD in has:
-        conditions["locality"] = Locality(random.choice([0.25, 0.5, 1.0], count))
+        found["locality"] = Locality(random.choice([0.25, 0.5, 1.0], count))
     if Feature.WIDTHS in has:
         widest = np.minimum(jobs.gpus * 2, max(size))
         widest = np.maximum(widest, jobs.gpus)
         efficiency = random.choice([0.75, 1.0], count)
-        conditions["elasticity"] = Elasticity(widest, efficiency)
-    if conditions:
-        found["conditions"] = Conditions(**conditions)
+        found["elasticity"] = Elasticity(widest, efficiency)
     if Feature.COPIES in has:
         found["copies"] = CopyRules(round_s=4.0, restart_s=1.0, aggregation_s=1.0, max_copies=2)
     if Feature.FAILURES in has:

@@ -10,7 +10,6 @@ import numpy as np
 
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.node_failures import merged
 from shadowprice.instances.failures.preemption import Preemption
@@ -18,14 +17,17 @@ from shadowprice.instances.features import APART, Feature
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.profiles import Profile
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.copies import CopyRules
 from shadowprice.instances.terms.declared import DeclaredTerm
 from shadowprice.instances.terms.racks import Racks
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 from support.own_terms import Curfew
 
@@ -113,9 +115,7 @@ def _fields(has: frozenset[Feature], cluster: Cluster, jobs: Workload) -> dict[s
         found["pair_throughputs"] = Throughputs(TYPES, {}, rates)
     if Feature.GRAPHS in has:
         found["graphs"] = _graphs(len(jobs))
-    conditions = _conditions(has, jobs)
-    if conditions:
-        found["conditions"] = Conditions(**conditions)
+    found |= _speeds(has, jobs)
     if Feature.COPIES in has:
         found["copies"] = CopyRules(round_s=4.0, restart_s=1.0, aggregation_s=1.0, max_copies=2)
     if Feature.FAILURES in has:
@@ -140,7 +140,7 @@ def _fields(has: frozenset[Feature], cluster: Cluster, jobs: Workload) -> dict[s
     return found
 
 
-def _conditions(has: frozenset[Feature], jobs: Workload) -> dict[str, Any]:
+def _speeds(has: frozenset[Feature], jobs: Workload) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if Feature.PROFILES in has:
         found["sensitivity"] = Sensitivity((HUNGRY,), np.zeros(len(jobs), dtype=np.int64))

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.gandiva.gandiva import Gandiva
@@ -50,7 +52,8 @@ def instance_of(
     *,
     overheads: Overheads | None = None,
     pair_throughputs: Throughputs | None = None,
-    conditions: Conditions | None = None,
+    locality: Locality | None = None,
+    elasticity: Elasticity | None = None,
     **columns: Any,
 ) -> Instance:
     """An instance of jobs (arrival, gpus, work)."""
@@ -61,8 +64,8 @@ def instance_of(
         workload,
         overheads or Overheads(),
         pair_throughputs,
-        None,
-        conditions,
+        locality=locality,
+        elasticity=elasticity,
     )
 
 
@@ -144,6 +147,5 @@ def introspective(draw: st.DrawFn) -> Instance:
         widest = np.minimum(workload.gpus * 3, max(int(cluster.total_gpus), 1))
         widest = np.maximum(widest, workload.gpus)
         elasticity = Elasticity(widest, np.where(rows % 3, 0.95, 0.501))
-    conditions = Conditions(None, locality, elasticity) if parts else None
     table = Throughputs(cluster.gpu_types, {}, together)
-    return Instance(cluster, workload, charges, table, None, conditions)
+    return Instance(cluster, workload, charges, table, locality=locality, elasticity=elasticity)

@@ -12,8 +12,9 @@ from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.strategies import job_graphs
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Decision, Knowledge, State
 from support.states import Stops

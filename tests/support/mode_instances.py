@@ -12,9 +12,10 @@ from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 
 SHARES = st.sampled_from([0.25, 0.5, 0.75, 1.0])
@@ -58,13 +59,9 @@ def grown_or_profiled(draw: st.DrawFn, n: int) -> Instance:
     light = Profile(np.array([1.0]), np.array([5.0]), np.array([[1.0]]), "light")
     grown = Elasticity(np.maximum(jobs.gpus, 2), np.full(n, draw(st.sampled_from([0.6, 1.0]))))
     profiles = Sensitivity((HUNGRY, light), of)
-    conditions = draw(
-        st.sampled_from(
-            [Conditions(profiles), Conditions(elasticity=grown), Conditions(profiles, None, grown)]
-        )
-    )
+    known, wider = draw(st.sampled_from([(profiles, None), (None, grown), (profiles, grown)]))
     nodes = (Node(2, cpus=3.0, memory_gb=10.0),) * draw(st.integers(1, 2))
-    return Instance(Cluster(nodes), jobs, conditions=conditions)
+    return Instance(Cluster(nodes), jobs, sensitivity=known, elasticity=wider)
 
 
 @st.composite
@@ -77,11 +74,9 @@ def placed(draw: st.DrawFn, n: int) -> tuple[Instance, bool]:
     }
     weight = draw(st.sampled_from([None, [0.5] + [1.0] * (n - 1)]))
     jobs = Workload.from_columns(**columns, weight=weight)
-    slower = Conditions(locality=Locality(np.full(n, draw(st.sampled_from([0.5, 0.9])))))
-    conditions, consolidated = draw(
-        st.sampled_from([(None, True), (slower, False), (slower, True)])
-    )
-    return Instance(cluster, jobs, conditions=conditions), consolidated
+    slower = Locality(np.full(n, draw(st.sampled_from([0.5, 0.9]))))
+    locality, consolidated = draw(st.sampled_from([(None, True), (slower, False), (slower, True)]))
+    return Instance(cluster, jobs, locality=locality), consolidated
 
 
 @st.composite

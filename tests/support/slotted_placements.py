@@ -44,13 +44,13 @@ def counts(sizes: Counts, total: int) -> Iterator[Counts]:
 def options(instance: Instance, job: int) -> list[Option]:
     """All ways to run a job by itself."""
     sizes = tuple(instance.cluster.gpus_per_node.tolist())
-    gang, parts = int(instance.workload.gpus[job]), instance.conditions
+    gang, known = int(instance.workload.gpus[job]), instance.sensitivity
     widest = gang
-    if parts is not None and parts.elasticity is not None:
-        widest = int(parts.elasticity.widest[job])
+    if instance.elasticity is not None:
+        widest = int(instance.elasticity.widest[job])
     amounts = [(0.0, 0.0)]
-    if parts is not None and parts.sensitivity is not None:
-        profile = parts.sensitivity.profile_of(job)
+    if known is not None:
+        profile = known.profile_of(job)
         amounts = list(product(profile.cpus_per_gpu.tolist(), profile.memory_gb_per_gpu.tolist()))
     found = []
     for width in range(gang, widest + 1):
@@ -72,17 +72,18 @@ def _ticks(instance: Instance, job: int, gpus: Counts, each: tuple[float, float]
     whole = [int(run_speed.alone_ticks(instance)[job, r]) for r in columns]
     if 0 in whole:
         return 0
-    parts, speed = instance.conditions, 1.0
-    one = np.array([job])
-    if parts is not None and parts.sensitivity is not None:
+    speed, one = 1.0, np.array([job])
+    if instance.sensitivity is not None:
         held = (np.array([amount]) for amount in each)
-        speed *= float(run_speed.profile_speed(parts.sensitivity, one, np.array([1]), *held)[0])
-    if parts is not None and parts.locality is not None:
+        speed *= float(run_speed.profile_speed(instance.sensitivity, one, np.array([1]), *held)[0])
+    if instance.locality is not None:
         fewest = int(run_speed.fewest_nodes(instance.cluster, np.array([sum(gpus)]))[0])
-        speed *= float(parts.locality.spread_speed[job]) if len(used) > fewest else 1.0
-    if parts is not None and parts.elasticity is not None:
+        speed *= float(instance.locality.spread_speed[job]) if len(used) > fewest else 1.0
+    if instance.elasticity is not None:
         gang = instance.workload.gpus[[job]]
-        speed *= float(run_speed.width_speed(parts.elasticity, one, gang, np.array([sum(gpus)]))[0])
+        speed *= float(
+            run_speed.width_speed(instance.elasticity, one, gang, np.array([sum(gpus)]))[0]
+        )
     if not speed:
         return 0
     return int(run_speed.slower_ticks(np.array([max(whole)]), np.array([speed]))[0])

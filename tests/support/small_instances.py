@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.copies import CopyRules
 from shadowprice.instances.terms.racks import Racks
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 from support.small_search import runs_of
 from support.small_ways import Choice
@@ -88,28 +91,26 @@ def _profile(given: SmallProfile) -> Profile:
     )
 
 
-def conditions_of(world: World) -> Conditions | None:
+def speeds_of(world: World) -> dict[str, Any]:
     """Profiles, speeds of spread gangs and widths."""
     jobs, features = world.jobs, world.features
-    if not {"profiles", "spread", "widths"} & set(features):
-        return None
-    sensitivity = locality = elasticity = None
+    speeds: dict[str, Any] = {}
     if "profiles" in features:
         known = list(dict.fromkeys(job.profile for job in jobs if job.profile is not None))
         of = np.array([known.index(job.profile) for job in jobs if job.profile is not None])
-        sensitivity = Sensitivity(tuple(map(_profile, known)), of)
+        speeds["sensitivity"] = Sensitivity(tuple(map(_profile, known)), of)
     if "spread" in features:
-        locality = Locality(np.array([float(job.spread) for job in jobs]))
+        speeds["locality"] = Locality(np.array([float(job.spread) for job in jobs]))
     if "widths" in features:
         grows = [job.milli == 1000 and not job.on_cores for job in jobs]
         widest = [
             max(job.widest, job.gang) if may else job.gang
             for job, may in zip(jobs, grows, strict=True)
         ]
-        elasticity = Elasticity(
+        speeds["elasticity"] = Elasticity(
             np.array(widest), np.array([float(job.doubling) / 2 for job in jobs])
         )
-    return Conditions(sensitivity, locality, elasticity)
+    return speeds
 
 
 def _graph(given: SmallGraph, name: str) -> JobGraph:
@@ -179,13 +180,13 @@ def instance_of(world: World) -> Instance:
         overheads_of(world),
         pairs_of(world),
         graphs_of(world),
-        conditions_of(world),
-        copies_of(world),
-        None if world.window is None else JobWindow(*world.window),
-        failures_of(world),
-        None if world.stopped is None else float(world.stopped),
-        Preemption.RESTART if world.restarts else Preemption.RESUME,
-        racks_of(world),
+        **speeds_of(world),
+        copies=copies_of(world),
+        until_complete=None if world.window is None else JobWindow(*world.window),
+        failures=failures_of(world),
+        stopped_s=None if world.stopped is None else float(world.stopped),
+        preemption=Preemption.RESTART if world.restarts else Preemption.RESUME,
+        declared=racks_of(world),
     )
 
 

@@ -20,22 +20,22 @@ from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.speeds.conditions import Elasticity
 from shadowprice.instances.speeds.model_skew import ModelSkew, ModelSkews
 from shadowprice.instances.speeds.sensitivity import Sensitivity
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.widths import Elasticity
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Policy
 from support.horizons import ended
 from support.small_instances import (
     cluster_of,
-    conditions_of,
     failures_of,
     graphs_of,
     instance_of,
     overheads_of,
     pairs_of,
     racks_of,
+    speeds_of,
     workload_of,
 )
 from support.small_worlds import World
@@ -99,9 +99,8 @@ class _Faults:
 def semantics_of(world: World) -> Semantics:
     """The switches that say what a world says beside its nodes and jobs."""
     every, graphs, failures = workload_of(world), graphs_of(world), failures_of(world)
-    conditions = conditions_of(world)
-    sensitivity = None if conditions is None else conditions.sensitivity
-    elasticity = None if conditions is None else conditions.elasticity
+    speeds = speeds_of(world)
+    sensitivity, elasticity = speeds.get("sensitivity"), speeds.get("elasticity")
     skews = None
     if "spread" in world.features:
         skews = ModelSkews({job.model: ModelSkew(0.5, float(job.spread)) for job in world.jobs})

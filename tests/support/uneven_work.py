@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing.cases import charges
 from shadowprice.solvers.policy import Decision, Knowledge, State

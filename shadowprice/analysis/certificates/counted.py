@@ -13,7 +13,7 @@ each job's part is the less of this and of its cheapest plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -24,8 +24,6 @@ from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.certificates.found import Found
-from shadowprice.instances.failures.preemption import Preemption
-from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline import priced_plans
@@ -40,21 +38,11 @@ _MOST_CELLS = 20_000_000
 """Jobs times cells of prices up to which plans of a run that was stopped are evaluated."""
 
 
-_LIFTED: Mapping[Feature, Callable[[Instance], dict[str, Any]]] = {
-    Feature.QUOTAS: lambda instance: {"cluster": replace(instance.cluster, quotas=None)},
-    Feature.WINDOW: lambda _: {"until_complete": None},
-    Feature.STOPPED: lambda _: {"stopped_s": None},
-    Feature.RESTART: lambda _: {"preemption": Preemption.RESUME},
-}
-"""Fields without what only restricts schedules, or ends a run early."""
-
-
 def to_the_end(instance: Instance) -> Instance:
     """All jobs on nodes that are anybody's, until all are complete; who is preempted goes on later."""
     fields: dict[str, Any] = {}
-    for feature, without in _LIFTED.items():
-        if feature in instance.features:
-            fields |= without(instance)
+    for term in instance.present:
+        fields |= term.lifted(instance)
     return replace(instance, **fields) if fields else instance
 
 
@@ -65,14 +53,7 @@ def counted_instance(instance: Instance) -> Instance:
         return free
     kept = np.zeros(len(instance.workload), dtype=np.bool_)
     kept[counted_rows(instance)] = True
-    graphs, conditions = instance.graphs, instance.conditions
-    return replace(
-        free,
-        workload=instance.workload.select(kept),
-        graphs=None if graphs is None else graphs.select(kept),
-        conditions=None if conditions is None else conditions.select(kept),
-        failures=None,
-    )
+    return replace(free.select(kept), failures=None)
 
 
 def stopped_bounds(demands: ClassDemands, stopped_s: float, effort: BoundEffort) -> Iterator[Found]:

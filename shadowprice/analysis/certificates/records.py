@@ -20,10 +20,9 @@ from shadowprice.analysis.certificates.speeds import (
     sorts,
     speeds_by_width,
 )
-from shadowprice.instances.copies import total_steps
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import to_ticks
-from shadowprice.instances.speeds.conditions import on_whole_gpus
+from shadowprice.instances.terms.copies import total_steps
 from shadowprice.proofs import run_speed
 
 if TYPE_CHECKING:
@@ -184,10 +183,8 @@ def _profiles(instance: Instance) -> Iterator[Record]:
 
 
 def _sensitivity(instance: Instance) -> Sensitivity:
-    conditions = instance.conditions
-    assert conditions is not None
-    assert conditions.sensitivity is not None
-    return conditions.sensitivity
+    assert instance.sensitivity is not None
+    return instance.sensitivity
 
 
 def _checkpoints(instance: Instance) -> Iterator[Record]:
@@ -282,10 +279,8 @@ def _quota(instance: Instance) -> FieldsOfJob:
 
 
 def _spread(instance: Instance) -> FieldsOfJob:
-    conditions = instance.conditions
-    assert conditions is not None
-    assert conditions.locality is not None
-    speed, whole = conditions.locality.spread_speed, on_whole_gpus(instance.workload)
+    assert instance.locality is not None
+    speed, whole = instance.locality.spread_speed, instance.workload.on_whole_gpus
     # A part of a GPU is never spread, nor are cores.
     return lambda job: {"spread": text_of(speed[job])} if whole[job] else {}
 
@@ -449,12 +444,12 @@ class _PieceFields:
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
         self._schedule = schedule
         self._milli, self._on_cores = instance.workload.gpu_milli, instance.workload.on_cores
-        conditions, self._nodes = instance.conditions, instance.cluster.nodes
+        known, self._nodes = instance.sensitivity, instance.cluster.nodes
         self._cell: NDArray[np.int64] | None = None
-        if conditions is not None and conditions.sensitivity is not None:
+        if known is not None:
             self._cell = np.zeros(len(schedule), dtype=np.int64)
-            of = conditions.sensitivity.of[schedule.job]
-            for number, profile in enumerate(conditions.sensitivity.profiles):
+            of = known.of[schedule.job]
+            for number, profile in enumerate(known.profiles):
                 mine = np.flatnonzero(of == number)
                 self._cell[mine] = self._reached(profile, mine)
 

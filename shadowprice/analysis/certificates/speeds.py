@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.speeds.conditions import on_whole_gpus
 from shadowprice.proofs import run_speed
 
 if TYPE_CHECKING:
@@ -48,27 +47,27 @@ def types_alone(instance: Instance) -> bool:
 
 def may_grow(instance: Instance) -> NDArray[np.bool_]:
     """True for jobs that may hold more than their gang, shape (n,)."""
-    jobs, conditions = instance.workload, instance.conditions
-    if conditions is None or conditions.elasticity is None:
+    jobs, grown = instance.workload, instance.elasticity
+    if grown is None:
         return np.zeros(len(jobs), dtype=np.bool_)
-    return np.asarray(conditions.elasticity.widest > jobs.gpus)
+    return np.asarray(grown.widest > jobs.gpus)
 
 
 def speeds_by_width(instance: Instance, job: int) -> list[float]:
     """Speeds of a job on as many GPUs as its gang has, on one more, and so on."""
-    conditions, gang = instance.conditions, int(instance.workload.gpus[job])
-    if conditions is None or conditions.elasticity is None:
+    grown, gang = instance.elasticity, int(instance.workload.gpus[job])
+    if grown is None:
         return [1.0]
-    width = np.arange(gang, int(conditions.elasticity.widest[job]) + 1)
+    width = np.arange(gang, int(grown.widest[job]) + 1)
     row = np.full(len(width), job)
     gangs = np.full(len(width), gang)
-    return [float(v) for v in run_speed.width_speed(conditions.elasticity, row, gangs, width)]
+    return [float(v) for v in run_speed.width_speed(grown, row, gangs, width)]
 
 
 def sorts(instance: Instance) -> tuple[list[Sort], list[int]]:
     """Sorts of jobs in order of appearance, and that of every job; who holds a part or cores shares with nobody."""
     jobs = instance.workload
-    columns = jobs.model, jobs.gpus, on_whole_gpus(jobs)
+    columns = jobs.model, jobs.gpus, jobs.on_whole_gpus
     every = list(zip(*(column.tolist() for column in columns), strict=True))
     place = {sort: k for k, sort in enumerate(dict.fromkeys(every))}
     return list(place), [place[sort] for sort in every]

@@ -51,8 +51,9 @@ from shadowprice.analysis.run_directory.schedule_file import ScheduleFile
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.documents.plain_data import text_of
 from shadowprice.instances.documents.schema import decode
-from shadowprice.instances.documents.written_instance import read_written, text_of, written
+from shadowprice.instances.documents.written_instance import read_written, written
 from shadowprice.instances.files import read_bytes, read_json
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule

@@ -20,7 +20,7 @@ from shadowprice.instances.files import read_json
 T = TypeVar("T")
 Description = dict[str, Any]
 
-FORMAT = 2
+FORMAT = 3
 RUN, INSTANCE = "run.json", "instance.json"
 WORKLOAD, SCHEDULE = "workload.parquet", "schedule.parquet"
 CLEANING = "cleaning.json"

@@ -29,7 +29,6 @@ from shadowprice.analysis.study.study_file import (
     named,
 )
 from shadowprice.analysis.study.term_axes import AxisLabel, AxisPoint, points_of, put_all
-from shadowprice.analysis.terms.reading import terms_of_mapping
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers
@@ -37,6 +36,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import known_keys
 from shadowprice.instances.features import Feature
 from shadowprice.instances.generators import generators
+from shadowprice.instances.terms.options.reading import terms_of_mapping
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
 

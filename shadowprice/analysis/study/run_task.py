@@ -26,7 +26,6 @@ from shadowprice.analysis.study.plan import RunTask
 from shadowprice.analysis.study.run_rows import rows_of_run
 from shadowprice.analysis.study.study_file import TraceArrivals
 from shadowprice.analysis.switches import WrittenSwitches
-from shadowprice.analysis.terms.reading import terms_of_mapping
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import endless, generate, generators
@@ -34,6 +33,7 @@ from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.steady_state.endless import EndlessWorkload
+from shadowprice.instances.terms.options.reading import terms_of_mapping
 from shadowprice.instances.traces import Imported, load_trace
 from shadowprice.instances.workload import Workload
 

@@ -20,13 +20,13 @@ from shadowprice.analysis.study.term_axes import (
     read_axes,
     terms_beside,
 )
-from shadowprice.analysis.terms.retired import retired_key
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_yaml import parse, read_small
 from shadowprice.instances.documents.schema import Name, decode
 from shadowprice.instances.entries import shown
 from shadowprice.instances.objective import Objective
+from shadowprice.instances.terms.options.retired import retired_key
 
 Positive: TypeAlias = Annotated[float, Meta(gt=0, le=1e300, description="a number > 0")]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=2**32, description="seconds >= 0")]

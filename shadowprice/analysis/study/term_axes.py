@@ -11,17 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from shadowprice.analysis.terms.reading import (
+from shadowprice.brief import Brief
+from shadowprice.errors import InputError
+from shadowprice.instances.entries import known_keys, shown
+from shadowprice.instances.terms.options.reading import (
     names_in_order,
     read_setting,
     settings_read,
     term_of,
     term_type,
 )
-from shadowprice.analysis.terms.written_term import kinds_of
-from shadowprice.brief import Brief
-from shadowprice.errors import InputError
-from shadowprice.instances.entries import known_keys, shown
+from shadowprice.instances.terms.options.settings import kinds_of
 
 PREFIX = "with"
 ABSENT = "absent"

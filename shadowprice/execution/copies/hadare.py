@@ -16,9 +16,9 @@ from shadowprice.errors import InputError
 from shadowprice.execution.copies.simulation import KNOWS, run_copies
 from shadowprice.execution.own_loop import OwnLoop
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.copies import CopyRules
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.terms.copies import CopyRules
 from shadowprice.solvers.hadar.copies import ORDERS, CopyOrder
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.registry import COPIES

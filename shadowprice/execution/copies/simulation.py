@@ -25,11 +25,11 @@ from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
 from shadowprice.execution.copies.outages import Outages
 from shadowprice.execution.copies.round_nodes import RoundNodes
 from shadowprice.execution.job_window import WindowProgress
-from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.terms.copies import CopyRules, total_steps
 from shadowprice.solvers.hadar.copies import (
     CopyOrder,
     NodeGrant,
@@ -102,8 +102,7 @@ class _Loop:
         index = {each: place for place, each in enumerate(self.classes)}
         self.class_of_node = np.array([index[each] for each in class_of], dtype=np.int64)
         self.class_number: list[int] = self.class_of_node.tolist()
-        conditions = instance.conditions
-        self.sensitivity = None if conditions is None else conditions.sensitivity
+        self.sensitivity = instance.sensitivity
         self.width = self._widths(width)
         self.rates = self._rates()
         self.exact: dict[tuple[int, int], Fraction] = {}

@@ -18,7 +18,7 @@ import numpy as np
 
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.presets.preset import Preset, RecipeInputs, RunSetup, in_engine
-from shadowprice.instances.instance import Overheads
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.sjf import Sjf
 from shadowprice.solvers.list_scheduling import choose_by_count

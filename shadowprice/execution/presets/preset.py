@@ -11,13 +11,13 @@ from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.own_loop import OwnLoop
 from shadowprice.instances.entries import expected_name
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.terms.charges import Overheads
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.features import Feature
     from shadowprice.instances.schedule import Schedule
-    from shadowprice.instances.speeds.conditions import Conditions
     from shadowprice.instances.speeds.sensitivity import Sensitivity
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.placement.protocol import Placement
@@ -35,8 +35,8 @@ class RunSetup:
         As the engine takes them.
     workload : Workload
         What the original makes of the given one before it runs it, e.g. whole rounds of work.
-    conditions : Conditions, optional
-        The same of conditions: what the original takes for the speed of a run.
+    sensitivity : Sensitivity, optional
+        The same of profiles by CPUs and memory: what the original takes for the speed of a run.
     """
 
     workload: Workload
@@ -44,7 +44,7 @@ class RunSetup:
     placement: Placement
     rounds: Rounds = field(default_factory=Rounds)
     overheads: Overheads = field(default_factory=Overheads)
-    conditions: Conditions | None = None
+    sensitivity: Sensitivity | None = None
 
 
 @dataclass(frozen=True)

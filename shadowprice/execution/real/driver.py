@@ -86,11 +86,11 @@ def assemble(
     if not resumed:
         _write_down(ledger, nodes, tracked, instance, notes)
     watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, found))
-    conditions, together = instance.conditions, instance.pair_throughputs
+    together = instance.pair_throughputs
     amounts = LeaseAmounts(
         nodes,
         counted=copies_policy(settings) is None and not why_not_in_pairs(nodes, together),
-        by_policy=conditions is not None and conditions.sensitivity is not None,
+        by_policy=instance.sensitivity is not None,
         shared=together is not None,
     )
     for one in tracked:

@@ -19,7 +19,7 @@ from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.terms.term import NO_FIELDS, Fields, fielded
+from shadowprice.instances.terms.effect import NO_FIELDS, Fields, fielded
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.amounts import CpusAndMemory
 from shadowprice.solvers.placement.ledger import with_resources
@@ -95,7 +95,7 @@ class RealEngine(Engine):
         """Better estimates of throughputs, and further jobs, for those who have arrived and those to come."""
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
-        self.fielded = fielded(instance.terms)
+        self.fielded = fielded(instance.effects)
         self.state.learn(environment, self.jobs)
         self.arrivals, self.ids = instance.workload.arrival_s.tolist(), instance.workload.id
 

@@ -38,7 +38,6 @@ from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.named_settings import joined_settings
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
-from shadowprice.instances.instance import Overheads
 from shadowprice.instances.speeds.profiles import Profiles, table_entry
 from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.speeds.throughput_files import (
@@ -51,6 +50,7 @@ from shadowprice.instances.speeds.throughput_files import (
     write_throughputs,
 )
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_files import write_workload
 

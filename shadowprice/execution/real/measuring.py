@@ -172,10 +172,10 @@ class Measuring:
 
     def speed(self, row: int, pieces: Pieces, given: Amounts | None) -> float:
         """Speed of a job with CPUs and memory that the policy gave it; 1 where it gives none."""
-        parts = self.instance.conditions
-        if parts is None or parts.sensitivity is None or given is None:
+        known = self.instance.sensitivity
+        if known is None or given is None:
             return 1.0
-        return parts.sensitivity.speed(row, pieces, given)
+        return known.speed(row, pieces, given)
 
     def conditions(self, lease: HeldLease) -> TimingConditions:
         """Under what a lease runs now."""
@@ -196,7 +196,9 @@ class Measuring:
             return self._mapped_rate(row, mapping)
         types = {int(instance.cluster.type_of_node[node]) for node, _ in pieces}
         if partner != ALONE:
-            whole_s = max(instance.shared_s(row, partner, gpu_type) for gpu_type in types)
+            whole_s = max(
+                instance.shared_runs.one_run_s(row, partner, gpu_type) for gpu_type in types
+            )
         else:
             whole_s = max(float(instance.plain_processing_s[row, gpu_type]) for gpu_type in types)
             whole_s /= self.speed(row, pieces, given) or 1.0

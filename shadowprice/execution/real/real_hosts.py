@@ -22,7 +22,7 @@ from shadowprice.execution.real.replay import Journal
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.terms.term import NO_FIELDS, Fields, Pieces
+from shadowprice.instances.terms.effect import NO_FIELDS, Fields, Pieces
 from shadowprice.solvers.policy import Decision, State
 
 

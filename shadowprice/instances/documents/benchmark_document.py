@@ -20,13 +20,9 @@ import pandas as pd
 from msgspec import Meta
 
 from shadowprice.brief import Brief
+from shadowprice.instances.documents.plain_data import plain, text_of
 from shadowprice.instances.documents.schema import Line, Number, Whole, decode
-from shadowprice.instances.documents.written_instance import (
-    InstanceWithJobs,
-    plain,
-    text_of,
-    written_with_jobs,
-)
+from shadowprice.instances.documents.written_instance import InstanceWithJobs, written_with_jobs
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.instance import Instance

@@ -35,9 +35,9 @@ from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import Number, decode
 from shadowprice.instances.files import read_json
-from shadowprice.instances.speeds.conditions import Locality
 from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.workload import Workload
 
 

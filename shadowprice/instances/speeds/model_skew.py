@@ -23,13 +23,10 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.speeds.by_model import ByModel, read_table
-from shadowprice.instances.speeds.conditions import Locality
-from shadowprice.instances.workload import Workload
 
 MOST_SKEWED = 0.773
 LARGEST_GAIN = 1.67
@@ -117,20 +114,3 @@ def published_skews() -> ModelSkews:
         },
         source="Tiresias' ten models",
     )
-
-
-def locality_of(workload: Workload, skews: ModelSkews | None = None) -> Locality:
-    """Speeds of the jobs of a workload when spread, by their models; O(n).
-
-    Parameters
-    ----------
-    skews : ModelSkews, optional
-        The published models with assumed speeds if not given.
-
-    Raises
-    ------
-    InputError
-        Naming the job and the model if that is not listed.
-    """
-    table = skews or published_skews()
-    return Locality(np.array([model.spread_speed for model in table.of_jobs(workload)]))

@@ -1,1 +1,1 @@
-"""Terms of instances, one module each: rates and factors of runs, and their fields."""
+"""Terms: what instances may say beyond nodes and jobs, a module each; how they are written, and their list."""

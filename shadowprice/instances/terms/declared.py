@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.terms.term import Fields, Pieces, SpeedFactor
+from shadowprice.instances.terms.effect import Fields, Pieces, SpeedFactor
 from shadowprice.user_code import sentence
 
 if TYPE_CHECKING:

@@ -1,19 +1,134 @@
-"""Job graphs as a term: an iteration takes as long as where the job's replicas are makes it."""
+"""Job graphs: jobs have stages and replicas, and an iteration takes as long as where these are makes it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
+from shadowprice.errors import InputError
+from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.features import Feature
+from shadowprice.instances.graphs.job_graph import JobGraph
+from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs, in_order, one_run_s, shape_of
-from shadowprice.instances.terms.term import Fields, Pieces, Rate, Told
+from shadowprice.instances.terms.effect import Effect, Fields, Pieces, Rate, RecordedRun
+from shadowprice.instances.terms.options.settings import Bandwidth, TermContext, TermSettings
+from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
+
+if TYPE_CHECKING:
+    from shadowprice.instances.cluster import Cluster
+
+BYTES_PER_GB = 1e9
 
 
-class GraphsTerm(Rate):
+class NicSharing(StrEnum):
+    """Share of a node's NIC that a replica has."""
+
+    PER_GPU = "per-gpu"
+    PER_JOB = "per-job"
+
+
+@dataclass(frozen=True)
+class GraphsSettings(TermSettings):
+    """Jobs get the graphs of their models, or those of a file, and their work counts iterations.
+
+    Parameters
+    ----------
+    intra_gb_per_s : float
+        Bandwidth between two GPUs of a node; what the nodes of the cluster say if left out.
+    nic_gb_per_s : float
+        Bandwidth of a node's NIC in each direction; what the nodes say if left out.
+    nic_sharing : str
+        Share of a NIC that a replica has: that of a GPU of its node, or of the job's replicas there.
+    file : str
+        YAML or JSON file of graphs by the names of jobs; those of their models if left out.
+    """
+
+    feature: ClassVar[Feature] = Feature.GRAPHS
+    sets: ClassVar[tuple[str, ...]] = ("network", "graphs")
+    example: ClassVar[str] = (
+        "simulate recurrent.csv --cluster 4x4 --policy asrpt-early --placement heavy-edge "
+        "--with graphs:intra_gb_per_s=300,nic_gb_per_s=12.5"
+    )
+
+    intra_gb_per_s: Bandwidth | UnsetType = UNSET
+    nic_gb_per_s: Bandwidth | UnsetType = UNSET
+    nic_sharing: NicSharing = NicSharing.PER_GPU
+    file: FileName | UnsetType = UNSET
+
+    def on(self, run: TermContext) -> TermContext:
+        """The run with these graphs."""
+        intra = None if self.intra_gb_per_s is UNSET else self.intra_gb_per_s
+        nic = None if self.nic_gb_per_s is UNSET else self.nic_gb_per_s
+        names = ("intra_gb_per_s", "nic_gb_per_s")
+        network = network_of(run.cluster, intra, nic, self.nic_sharing.value, names)
+        if self.file is UNSET:
+            return run.switched(network=network, graphs=None)
+        from shadowprice.instances.graphs.named_graphs import NamedGraphs
+
+        return run.switched(network=network, graphs=NamedGraphs.load(self.file))
+
+
+def network_of(
+    cluster: Cluster,
+    intra: float | None,
+    nic: float | None,
+    sharing: str,
+    names: tuple[str, str] = ("--intra", "--nic"),
+) -> Network:
+    """Bandwidths that are given [GB/s], or those of the cluster's nodes where they are not.
+
+    Parameters
+    ----------
+    names : (str, str)
+        Words by which the two are given, for messages.
+
+    Raises
+    ------
+    InputError
+        If GPUs are of several types, or a bandwidth is not known or differs between nodes.
+    """
+    if len(cluster.gpu_types) > 1:
+        raise InputError(
+            f"cluster {cluster}: GPU types {', '.join(cluster.gpu_types)}, expected one: job graphs "
+            "are for GPUs of one speed"
+        )
+    inside = _bandwidth(names[0], intra, (node.intra_gb_per_s for node in cluster.nodes))
+    outside = _bandwidth(names[1], nic, (node.nic_gb_per_s for node in cluster.nodes))
+    return Network(inside, outside, int(cluster.gpus_per_node.max()), sharing)
+
+
+def _bandwidth(name: str, given: float | None, of_nodes: Iterable[float]) -> float:
+    """Bytes per second."""
+    known = sorted(set(of_nodes)) if given is None else [given]
+    if len(known) > 1:
+        raise InputError(
+            f"cluster: bandwidths of nodes go from {known[0]:g} to {known[-1]:g} GB/s, expected one "
+            f"for all; give {name} to use another"
+        )
+    if known == [0.0] and given is None:
+        raise InputError(f"cluster: does not say its bandwidth; give {name} GB/s")
+    if not 0 < known[0] < float("inf"):
+        raise InputError(f"{name} is {known[0]:g}, expected GB/s > 0")
+    return known[0] * BYTES_PER_GB
+
+
+class WrittenGraphs(msgspec.Struct, frozen=True):
+    """The network, the different graphs, and which of them each job has."""
+
+    network: Network
+    graphs: tuple[JobGraph, ...]
+    of: NDArray[np.int64]
+
+
+class MappingRate(Rate):
     """The rate of a mapping: iterations times alpha; the field is the mapping, stages in order if left open.
 
     Parameters
@@ -41,10 +156,62 @@ class GraphsTerm(Rate):
         alpha_s = self._times.iteration_s(number, self._graph[number], shape)
         return one_run_s(self._iterations[job], alpha_s)
 
-    def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
+    def columns(self, rows: int, runs: Sequence[RecordedRun]) -> Mapping[str, NDArray[Any]]:
         """Replicas of each stage, a tuple a row."""
         stages = np.empty(rows, dtype=object)
-        for first, _, fields in told:
+        for first, _, fields in runs:
             for row, (_, counts) in enumerate(fields[Feature.GRAPHS], first):
                 stages[row] = counts
         return {"stages": stages}
+
+
+class HasGraphs(NodesAndJobs, Protocol):
+    """Instance whose jobs may have graphs."""
+
+    @property
+    def graphs(self) -> JobGraphs | None:
+        """Graphs of jobs."""
+
+
+class GraphsTerm(Term[HasGraphs]):
+    """Graphs of jobs on a network: the rate of a run is that of where its replicas are."""
+
+    feature: ClassVar[Feature] = Feature.GRAPHS
+    entry: ClassVar[str] = "graphs"
+    record: ClassVar[Any] = WrittenGraphs
+    settings: ClassVar[type[TermSettings] | None] = GraphsSettings
+    varies: ClassVar[bool] = True
+
+    def present(self, instance: HasGraphs) -> bool:
+        """True if jobs have graphs."""
+        return instance.graphs is not None
+
+    def check(self, instance: HasGraphs) -> None:
+        """Refuse graphs of other jobs or nodes."""
+        if instance.graphs is not None:
+            instance.graphs.check(instance.cluster, instance.workload)
+
+    def effects(self, instance: HasGraphs) -> Iterator[Effect]:
+        """The rate of a mapping."""
+        if instance.graphs is not None:
+            yield MappingRate(instance.graphs, instance.workload.work.tolist())
+
+    def least_s(self, instance: HasGraphs) -> NDArray[np.float64] | None:
+        """Run times if each iteration took alpha_min."""
+        graphs = instance.graphs
+        return None if graphs is None else graphs.shortest_s(instance.workload)
+
+    def select(self, instance: HasGraphs, keep: NDArray[Any]) -> InstanceFields:
+        """Graphs of some of the jobs."""
+        return {} if instance.graphs is None else {"graphs": instance.graphs.select(keep)}
+
+    def written(self, instance: HasGraphs) -> Any:
+        """Different graphs once, and which of them each job has."""
+        graphs = instance.graphs
+        assert graphs is not None
+        of_each = [asdict(graph) for graph in graphs.graph]
+        return {"network": asdict(graphs.network), "graphs": of_each, "of": graphs.of}
+
+    def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
+        """Graphs and network."""
+        return {**so_far, "graphs": JobGraphs(record.graphs, record.of, record.network)}

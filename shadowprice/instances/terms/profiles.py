@@ -1,20 +1,52 @@
-"""Profiles as a term: a run is as fast as the CPUs and memory of its worst supplied node let it be."""
+"""Profiles by CPUs and memory: a run is as fast as those of its worst supplied node let it be."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
+from shadowprice.instances.clusters.amounts import default_amounts
+from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.features import Feature
 from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity, shared_out
-from shadowprice.instances.terms.term import Fields, Pieces, SpeedFactor, Told
+from shadowprice.instances.terms.effect import Effect, Fields, Pieces, RecordedRun, SpeedFactor
+from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term, expect_of_jobs
 
 
-class ProfilesTerm(SpeedFactor):
+@dataclass(frozen=True)
+class ProfilesSettings(TermSettings):
+    """Speeds of models by the CPUs and memory of a run, on nodes that say how much they have.
+
+    Parameters
+    ----------
+    file : str
+        JSON file of models, such as `profile` writes; those made after Synergy's paper if left out.
+    """
+
+    feature: ClassVar[Feature] = Feature.PROFILES
+    sets: ClassVar[tuple[str, ...]] = ("profiles",)
+    example: ClassVar[str] = (
+        "simulate sensitive.csv --cluster 4x8+24cpu+500gb --policy synergy-tune:srtf --with profiles"
+    )
+
+    file: FileName | UnsetType = UNSET
+
+    def on(self, run: TermContext) -> TermContext:
+        """The run with these profiles."""
+        from shadowprice.instances.speeds.profiles import Profiles
+
+        found = Profiles.synthetic() if self.file is UNSET else Profiles.load(self.file)
+        return run.switched(profiles=found)
+
+
+class ProfileFactor(SpeedFactor):
     """The speed with some CPUs and memory; the field is both on each piece, the default if left open.
 
     Whoever gets others on the same GPUs goes on, and is charged nothing.
@@ -69,9 +101,55 @@ class ProfilesTerm(SpeedFactor):
     def _of_default(self, job: int, pieces: Pieces) -> Amounts:
         return shared_out(self._default[job], pieces)
 
-    def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
+    def columns(self, rows: int, runs: Sequence[RecordedRun]) -> Mapping[str, NDArray[Any]]:
         """CPUs and memory [GB] of each row."""
         held = np.array(
-            [each for _, _, fields in told for each in fields[Feature.PROFILES]], dtype=np.float64
+            [each for _, _, fields in runs for each in fields[Feature.PROFILES]], dtype=np.float64
         ).reshape(rows, 2)
         return {"cpus": held[:, 0].copy(), "memory_gb": held[:, 1].copy()}
+
+
+class HasProfiles(NodesAndJobs, Protocol):
+    """Instance whose jobs may have profiles."""
+
+    @property
+    def sensitivity(self) -> Sensitivity | None:
+        """Profiles by CPUs and memory."""
+
+
+class ProfilesTerm(Term[HasProfiles]):
+    """Sensitivity of jobs to the CPUs and memory that their runs are given."""
+
+    feature: ClassVar[Feature] = Feature.PROFILES
+    entry: ClassVar[str] = "sensitivity"
+    record: ClassVar[Any] = Sensitivity
+    settings: ClassVar[type[TermSettings] | None] = ProfilesSettings
+    varies: ClassVar[bool] = True
+
+    def present(self, instance: HasProfiles) -> bool:
+        """True if jobs have profiles."""
+        return instance.sensitivity is not None
+
+    def check(self, instance: HasProfiles) -> None:
+        """Refuse profiles of other jobs, and nodes whose shares of CPUs and memory differ."""
+        if instance.sensitivity is not None:
+            expect_of_jobs("profiles", len(instance.sensitivity.of), instance.workload)
+            instance.sensitivity.check(instance.cluster)
+
+    def effects(self, instance: HasProfiles) -> Iterator[Effect]:
+        """The speed with some CPUs and memory."""
+        if instance.sensitivity is not None:
+            jobs = instance.workload
+            default = default_amounts(instance.cluster, jobs).tolist()
+            part = (jobs.held_gpus / jobs.gpus).tolist()
+            yield ProfileFactor(instance.sensitivity, default, part)
+
+    def best_speed(self, instance: HasProfiles) -> NDArray[np.float64] | None:
+        """Largest speeds of the profiles; 1 of jobs on cores."""
+        known = instance.sensitivity
+        return None if known is None else np.where(instance.workload.on_cores, 1.0, known.best)
+
+    def select(self, instance: HasProfiles, keep: NDArray[Any]) -> InstanceFields:
+        """Profiles of some of the jobs."""
+        known = instance.sensitivity
+        return {} if known is None else {"sensitivity": known.select(keep)}

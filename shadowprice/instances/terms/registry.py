@@ -1,16 +1,71 @@
-"""Declared terms of the package, by name: a new one is a file beside this one, and a field here."""
+"""All terms: those that have an entry of their own in instances, and those that are declared by their settings.
+
+A new term is a file in this folder and a line here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from shadowprice.instances.features import Feature
+from shadowprice.instances.terms.amounts import AmountsTerm
+from shadowprice.instances.terms.charges import ChargesTerm
+from shadowprice.instances.terms.copies import CopiesTerm
+from shadowprice.instances.terms.cores import CoresTerm
 from shadowprice.instances.terms.declared import DeclaredTerm
+from shadowprice.instances.terms.failures import FailuresTerm
+from shadowprice.instances.terms.gpu_types import TypesTerm
+from shadowprice.instances.terms.graphs import GraphsTerm
+from shadowprice.instances.terms.options.settings import TermSettings
+from shadowprice.instances.terms.parts import PartsTerm
+from shadowprice.instances.terms.profiles import ProfilesTerm
+from shadowprice.instances.terms.quotas import QuotasTerm
 from shadowprice.instances.terms.racks import Racks
+from shadowprice.instances.terms.rates import RatesTerm
+from shadowprice.instances.terms.restart import RestartTerm
+from shadowprice.instances.terms.sharing import SharingTerm
+from shadowprice.instances.terms.spread import SpreadTerm
+from shadowprice.instances.terms.stopped import StoppedTerm
+from shadowprice.instances.terms.term import Term
+from shadowprice.instances.terms.widths import WidthsTerm
+from shadowprice.instances.terms.window import WindowTerm
+
+TERMS: tuple[Term[Any], ...] = (
+    RatesTerm(),
+    TypesTerm(),
+    ChargesTerm(),
+    SharingTerm(),
+    GraphsTerm(),
+    ProfilesTerm(),
+    SpreadTerm(),
+    WidthsTerm(),
+    CopiesTerm(),
+    FailuresTerm(),
+    QuotasTerm(),
+    PartsTerm(),
+    CoresTerm(),
+    AmountsTerm(),
+    WindowTerm(),
+    StoppedTerm(),
+    RestartTerm(),
+)
+"""In the order in which they are checked, read and written; that of factors is the order of their product."""
+
+SETTINGS: Mapping[str, type[TermSettings]] = MappingProxyType(
+    {each.feature.value: each.settings for each in TERMS if each.settings is not None}
+)
+"""Settings of those that an option has, by name, in the order in which they are read however they are written."""
+
+ORIGINS: Mapping[Feature, str] = MappingProxyType(
+    {each.feature: each.origin for each in TERMS if each.origin}
+    | {Feature.OWN: "--with FILE.py:NAME, a class in a file of one's own"}
+)
+"""Origin of features in words, where it is not, or not only, an option."""
 
 
 class DeclaredTerms(msgspec.Struct, frozen=True):
@@ -26,4 +81,9 @@ class DeclaredTerms(msgspec.Struct, frozen=True):
 DECLARED: Mapping[str, type[DeclaredTerm]] = MappingProxyType(
     {each.name: get_args(each.type)[0] for each in msgspec.structs.fields(DeclaredTerms)}
 )
-"""They are read after the others, those in files of one's own last."""
+"""Settings of declared terms of the package, by name; read after the others, those in files of one's own last."""
+
+
+def term_of_switch(switch: str) -> str | None:
+    """Name of the term that sets a switch of a run, None if none does by itself."""
+    return next((name for name, term in SETTINGS.items() if switch in term.sets), None)

@@ -1,26 +1,99 @@
-"""Sharing as a term: while two jobs hold the same GPUs, each goes at its rate beside the other."""
+"""Jobs that share GPUs: while two hold the same GPUs, each goes at its rate with the other there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import msgspec
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
+from shadowprice.errors import InputError
+from shadowprice.instances.documents.schema import Amount, FileName, Line, Name, Whole
 from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.terms.term import (
+from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+from shadowprice.instances.terms.effect import (
+    Effect,
     Fields,
     Pieces,
     Rate,
+    RecordedRun,
     SpeedFactor,
-    Term,
-    Told,
     filled,
 )
+from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
+
+if TYPE_CHECKING:
+    from shadowprice.instances.graphs.workload_graphs import JobGraphs
+    from shadowprice.instances.speeds.sharing import SharedRuns
 
 
-class _Partners(Term):
+@dataclass(frozen=True)
+class SharingSettings(TermSettings):
+    """Two jobs may hold the same GPUs, each slowed by how busy their models keep them.
+
+    Parameters
+    ----------
+    file : str
+        JSON file of models and their GPU utilisations; Gandiva's Table 1 if left out.
+    """
+
+    feature: ClassVar[Feature] = Feature.SHARING
+    sets: ClassVar[tuple[str, ...]] = ("interference",)
+    example: ClassVar[str] = "simulate shared.csv --cluster 2x4 --policy gandiva --with sharing"
+
+    file: FileName | UnsetType = UNSET
+
+    def on(self, run: TermContext) -> TermContext:
+        """The run in which jobs may share."""
+        from shadowprice.instances.speeds.interference import Interference
+
+        found = Interference() if self.file is UNSET else Interference.load(self.file)
+        return run.switched(interference=found)
+
+
+class WrittenRates(msgspec.Struct, frozen=True):
+    """Rates of jobs that share GPUs: rows of model, gang and rates by type; of type, two such jobs and their rates."""
+
+    source: Line
+    gpu_types: tuple[Name, ...]
+    alone: list[tuple[Line, Whole, list[Amount]]]
+    together: list[tuple[Line, Line, Whole, Line, Whole, Amount, Amount]]
+
+    @classmethod
+    def of(cls, table: Throughputs) -> WrittenRates:
+        """A table without loss."""
+        alone = [(*kind, list(rates)) for kind, rates in table.alone.items()]
+        together = [(kind, *a, *b, *rates) for (kind, a, b), rates in table.pairs.items()]
+        return cls(table.source, table.gpu_types, alone, together)
+
+    def table(self) -> Throughputs:
+        """Inverse of :meth:`of`.
+
+        Raises
+        ------
+        InputError
+            If a row has not one rate for each type.
+        """
+        alone: dict[Kind, tuple[float, ...]] = {}
+        for model, gpus, rates in self.alone:
+            if len(rates) != len(self.gpu_types):
+                raise InputError(
+                    f"alone: {model!r} on {gpus} GPUs has {len(rates)} rates, expected {len(self.gpu_types)}"
+                )
+            alone[model, gpus] = tuple(rates)
+        pairs = {
+            (kind, (one, gpus), (other, theirs)): (rate, beside)
+            for kind, one, gpus, other, theirs, rate, beside in self.together
+        }
+        return Throughputs(self.gpu_types, alone, pairs, self.source)
+
+
+class _Partners(Effect):
     """Jobs beside a partner; the field is the partner's row, ``ALONE`` for nobody.
 
     A run whose partner comes, goes or changes goes on, and is charged nothing.
@@ -29,12 +102,12 @@ class _Partners(Term):
     feature: ClassVar[Feature] = Feature.SHARING
     in_place: ClassVar[bool] = True
 
-    def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
+    def columns(self, rows: int, runs: Sequence[RecordedRun]) -> Mapping[str, NDArray[Any]]:
         """Partner of each row."""
-        return {"partner": filled(rows, ALONE, told, Feature.SHARING)}
+        return {"partner": filled(rows, ALONE, runs, Feature.SHARING)}
 
 
-class SharingTerm(_Partners, Rate):
+class RateBeside(_Partners, Rate):
     """The rate of a job beside its partner.
 
     Parameters
@@ -57,7 +130,7 @@ class SharingTerm(_Partners, Rate):
         return max(self._shared_s(job, partner, self._types[node]) for node, _ in pieces)
 
 
-class SharedGraphsTerm(_Partners, SpeedFactor):
+class FactorBeside(_Partners, SpeedFactor):
     """The speed of a job with a graph beside its partner, against that alone.
 
     Parameters
@@ -76,3 +149,55 @@ class SharedGraphsTerm(_Partners, SpeedFactor):
         if partner == ALONE:
             return 1.0
         return min(self._rate(job, partner, self._types[node]) for node, _ in pieces)
+
+
+class HasPairs(NodesAndJobs, Protocol):
+    """Instance whose jobs may share GPUs."""
+
+    @property
+    def pair_throughputs(self) -> Throughputs | None:
+        """Rates of pairs."""
+
+    @property
+    def graphs(self) -> JobGraphs | None:
+        """Graphs of jobs."""
+
+    @property
+    def shared_runs(self) -> SharedRuns:
+        """Run times of jobs that share."""
+
+
+class SharingTerm(Term[HasPairs]):
+    """Rates of jobs that share GPUs; relative to those alone where there are job graphs."""
+
+    feature: ClassVar[Feature] = Feature.SHARING
+    entry: ClassVar[str] = "pair_throughputs"
+    record: ClassVar[Any] = WrittenRates
+    settings: ClassVar[type[TermSettings] | None] = SharingSettings
+    origin: ClassVar[str] = "--throughputs with rates of pairs of jobs"
+
+    def present(self, instance: HasPairs) -> bool:
+        """True if jobs may share."""
+        return instance.pair_throughputs is not None
+
+    def check(self, instance: HasPairs) -> None:
+        """Refuse rates in iterations a second where graphs say how fast a job is alone."""
+        if instance.pair_throughputs is not None and instance.graphs is not None:
+            instance.pair_throughputs.expect_relative()
+
+    def effects(self, instance: HasPairs) -> Iterator[Effect]:
+        """The rate with a partner, or a factor on that of the graph."""
+        types = instance.cluster.type_of_node.tolist()
+        if instance.graphs is None:
+            yield RateBeside(instance.shared_runs.one_run_s, types)
+        else:
+            yield FactorBeside(instance.shared_runs.one_rate, types)
+
+    def written(self, instance: HasPairs) -> Any:
+        """The table of rates."""
+        rates = instance.pair_throughputs
+        return None if rates is None else WrittenRates.of(rates)
+
+    def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
+        """The table of rates."""
+        return {**so_far, "pair_throughputs": record.table()}

@@ -1,83 +1,142 @@
-"""Kinds of terms, and the speed of a run under several of them.
+"""Terms: what an instance may say beyond nodes and jobs, each in a module of this folder.
 
-A *run* holds GPUs (pieces) and, for each term that has to be told more, a *field*: the job that shares its GPUs,
-where the replicas of its graph are, its CPUs and memory, the GPU that it holds a part of. What a policy leaves open
-the term fills in.
+A module has all of one term: the record of what is said, how options and files write it, what is checked of it, what
+it does to runs, what it means for lower bounds, and its entry in the written form of an instance. Instances, the
+engine, files, digests and options go through the list of terms
+(:data:`~shadowprice.instances.terms.registry.TERMS`) and name none of them.
 
-The speed of a run comes in two stages, each rounded up to whole ticks: a *rate* says how long the whole job would
-take there, then it is divided by the product of all *factors*, multiplied in the order of the terms.
+By other hands, on purpose: the rule of the verifier (:mod:`shadowprice.proofs.verification`) and the records of
+certificates (:mod:`shadowprice.analysis.certificates.records`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
+from shadowprice.instances.terms.effect import Effect
+from shadowprice.instances.terms.options.settings import TermSettings
 
-Pieces = tuple[tuple[int, int], ...]
-"""A gang on its nodes: pairs (node, gpus)."""
+if TYPE_CHECKING:
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.workload import Workload
 
-Fields = Mapping[Feature, Any]
-"""Further data of a run, by term."""
-
-NO_FIELDS: Fields = MappingProxyType({})
-
-Told = tuple[int, Pieces, Fields]
-"""A run in a schedule: its first row, its pieces with a row each, and its fields."""
+InstanceFields = dict[str, Any]
+"""Arguments of :class:`~shadowprice.instances.instance.Instance` by name."""
 
 
-class Term:
-    """One thing that an instance says of how its jobs run.
+class NodesAndJobs(Protocol):
+    """Instance as every term sees it; a term adds to it the fields that it reads, and sees no others."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """Nodes."""
+
+    @property
+    def workload(self) -> Workload:
+        """Jobs."""
+
+
+SeenInstance = TypeVar("SeenInstance", bound=NodesAndJobs, contravariant=True)
+
+
+class Term(ABC, Generic[SeenInstance]):
+    """One thing that an instance may say; all but its name and whether it is there has a default.
 
     Attributes
     ----------
     feature : Feature
-        Its name, also that of its field.
-    in_place : bool
-        True if its field may change while a run goes on.
+        Its name.
+    entry : str
+        Name of its entry in the written form of an instance; empty if columns of jobs or nodes say it.
+    record : type
+        Type of that entry.
+    settings : type of TermSettings, optional
+        Record of what an option or a study file says of it.
+    origin : str
+        What else brings it, in words.
+    varies : bool
+        Whether a job that is alone on its GPUs may be faster in one run than in another on as many GPUs of a type,
+        or on more.
     """
 
     feature: ClassVar[Feature]
-    in_place: ClassVar[bool] = False
+    entry: ClassVar[str] = ""
+    record: ClassVar[Any] = None
+    settings: ClassVar[type[TermSettings] | None] = None
+    origin: ClassVar[str] = ""
+    varies: ClassVar[bool] = False
 
-    def complete(self, job: int, pieces: Pieces, fields: dict[Feature, Any]) -> None:
-        """Fill in the term's own field of a run that begins, where the policy left it open."""
+    @abstractmethod
+    def present(self, instance: SeenInstance) -> bool:
+        """True if an instance says it; O(jobs + nodes)."""
 
-    def columns(self, rows: int, told: Sequence[Told]) -> Mapping[str, NDArray[Any]]:
-        """Columns of the schedule that show the term's field, from the runs that have fields; O(rows)."""
+    def check(self, instance: SeenInstance) -> None:
+        """Refuse an instance in which what it says does not fit nodes and jobs, or has no meaning.
+
+        Raises
+        ------
+        InputError
+            Saying what was expected.
+        """
+
+    # What it does to runs, and what it means for lower bounds.
+
+    def effects(self, instance: SeenInstance) -> Iterable[Effect]:
+        """Rates and factors of runs, and fields that these have beside their GPUs."""
+        return ()
+
+    def least_s(self, instance: SeenInstance) -> NDArray[np.float64] | None:
+        """Least run time [s] of every job, whatever its GPUs and before any factor; None if it states no rate."""
+        return None
+
+    def best_speed(self, instance: SeenInstance) -> NDArray[np.float64] | None:
+        """Largest factor on the speed of every job; None if there is none above 1."""
+        return None
+
+    def lifted(self, instance: SeenInstance) -> InstanceFields:
+        """Fields without it, if it only restricts schedules or ends a run early; else none.
+
+        A lower bound of the instance with these fields is one of the instance.
+        """
         return {}
 
+    # The instance of some of the jobs.
 
-class Rate(Term, ABC):
-    """Run time of the whole job, by what a run holds. At most one rate speaks of a run."""
+    def select(self, instance: SeenInstance, keep: NDArray[Any]) -> InstanceFields:
+        """Fields that speak job by job, for some of the jobs: a mask, or rows in increasing order."""
+        return {}
 
-    @abstractmethod
-    def whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float | None:
-        """Run time of the whole job in such a run [s]; None if this rate is not about it."""
+    # The written form.
+
+    def written(self, instance: SeenInstance) -> Any:
+        """The entry of an instance, without loss: the field of its name, where nothing else is said."""
+        return getattr(instance, self.entry)
+
+    def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
+        """Fields of the instance with that of an entry.
+
+        Parameters
+        ----------
+        so_far : mapping
+            The fields that have been read: at least ``cluster`` and ``workload``.
+        """
+        return {**so_far, self.entry: record}
 
 
-class SpeedFactor(Term, ABC):
-    """Factor on the speed of a run; those of several terms are multiplied."""
+def expect_of_jobs(what: str, count: int, jobs: Workload) -> None:
+    """Refuse what speaks of another number of jobs than there are.
 
-    @abstractmethod
-    def speed(self, job: int, pieces: Pieces, fields: Fields) -> float:
-        """Speed of such a run against the rate; 0 if it makes no progress."""
-
-
-def fielded(terms: Iterable[Term]) -> tuple[Term, ...]:
-    """Terms with a field: those that have to be told more of a run than its GPUs, and show it in the schedule."""
-    return tuple(each for each in terms if type(each).columns is not Term.columns)
-
-
-def filled(rows: int, empty: int, told: Sequence[Told], feature: Feature) -> NDArray[np.int64]:
-    """A column of whole numbers: a field that is one number, and a number where it is not there."""
-    column = np.full(rows, empty, dtype=np.int64)
-    for first, pieces, fields in told:
-        column[first : first + len(pieces)] = fields.get(feature, empty)
-    return column
+    Raises
+    ------
+    InputError
+        Saying both numbers.
+    """
+    if count != len(jobs):
+        raise InputError(f"{jobs.source}: has {len(jobs)} jobs, but {count} {what}")

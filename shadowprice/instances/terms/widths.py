@@ -1,17 +1,245 @@
-"""Jobs that may grow, as a term: a gang that holds more GPUs is faster."""
+"""Jobs that may grow: they may hold more GPUs than their gang, and are faster with them.
+
+Widths by model are a JSON or TOML file with a table ``models`` of ``name = {widest = 8, efficiency = 0.95}``, and
+an entry ``default = {...}`` beside ``models`` for all other models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
+import msgspec
+import numpy as np
+from msgspec import UNSET, Meta, UnsetType
+from numpy.typing import NDArray
+
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.schema import FileName, decode
 from shadowprice.instances.features import Feature
-from shadowprice.instances.speeds.conditions import Elasticity, speed_up
-from shadowprice.instances.terms.term import Fields, Pieces, SpeedFactor
+from shadowprice.instances.speeds.by_model import ByModel, read_table
+from shadowprice.instances.terms.effect import Effect, Fields, Pieces, SpeedFactor
+from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term, expect_of_jobs
+
+if TYPE_CHECKING:
+    from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.workload import Workload
+
+_Width = Annotated[int, Meta(ge=1, le=2**31, description="a number of GPUs from 1")]
+_Efficiency = Annotated[float, Meta(gt=0.5, le=1.0, description="1/2 < e <= 1")]
+
+# Jobs that can use more GPUs than they asked for. Gandiva (OSDI'18), grow-shrink.
 
 
-class WidthsTerm(SpeedFactor):
+@dataclass(frozen=True)
+class Growth:
+    """One rule for all jobs: how far they may grow within a node.
+
+    Parameters
+    ----------
+    widest : int
+        Most GPUs of a job whose gang is smaller, and no more than the largest node has.
+    efficiency : float
+        As in :class:`Elasticity`.
+    """
+
+    widest: int
+    efficiency: float = 0.9
+
+    def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
+        """Widths of the jobs of a workload; those with a part of a GPU, or on cores, do not grow; O(n)."""
+        within = min(self.widest, int(cluster.gpus_per_node.max()))
+        every = np.full(len(workload), self.efficiency)
+        widest = np.maximum(workload.gpus, within)
+        return Elasticity(np.where(workload.on_whole_gpus, widest, workload.gpus), every)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Elasticity(Brief):
+    r"""Largest width of each job, and its efficiency when wider.
+
+    A gang of g GPUs that holds w is :math:`(w / g)^{\log_2 (2 e)}` times as fast, rounded to the nearest
+    double on every machine: every doubling multiplies its speed by 2 e. Derived; the paper has no formula.
+
+    Parameters
+    ----------
+    widest : ndarray of int, shape (n,)
+        Most GPUs of each job; its gang if it did not opt in.
+    efficiency : ndarray, shape (n,)
+        e, from above 1/2 to 1.
+    """
+
+    widest: NDArray[np.int64]
+    efficiency: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        widest = np.array(self.widest, dtype=np.int64)
+        efficiency = np.array(self.efficiency, dtype=np.float64)
+        if widest.shape != efficiency.shape:
+            raise InputError(
+                f"elasticity: {len(widest)} widths and {len(efficiency)} efficiencies, expected as many"
+            )
+        bad = ~((efficiency > 0.5) & (efficiency <= 1.0))
+        if bad.any():
+            job = int(bad.argmax())
+            raise InputError(
+                f"elasticity: the efficiency of job {job} is {efficiency[job]!r}, expected 1/2 < e <= 1"
+            )
+        for name, values in (("widest", widest), ("efficiency", efficiency)):
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    def check(self, workload: Workload) -> None:
+        """Raise :class:`InputError` if a job's widest is less than its gang, or it grows from a part of a GPU."""
+        bad = self.widest < workload.gpus
+        if bad.any():
+            job = int(bad.argmax())
+            raise InputError(
+                f"elasticity: job {job} has a gang of {workload.gpus[job]} GPUs and may hold at most "
+                f"{self.widest[job]}, expected no less than its gang"
+            )
+        bad = ~workload.on_whole_gpus & (self.widest > workload.gpus)
+        if bad.any():
+            job = int(bad.argmax())
+            holds = "cores" if workload.on_cores[job] else "a part of a GPU"
+            raise InputError(
+                f"elasticity: job {job} holds {holds} and may hold {self.widest[job]}, expected at most "
+                f"{workload.gpus[job]}: it does not grow by GPUs"
+            )
+
+    def speed(
+        self, job: NDArray[np.int64], gpus: NDArray[np.int64], width: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Speed of jobs with these gangs on so many GPUs."""
+        shape = np.broadcast_shapes(np.shape(job), np.shape(gpus), np.shape(width))
+        columns = (self.efficiency[job], gpus, width)
+        rows = zip(
+            *(np.broadcast_to(each, shape).ravel().tolist() for each in columns), strict=True
+        )
+        return np.array([speed_up(*row) for row in rows], dtype=np.float64).reshape(shape)
+
+    def select(self, keep: NDArray[np.bool_]) -> Elasticity:
+        """The same for some of the jobs."""
+        return Elasticity(self.widest[keep], self.efficiency[keep])
+
+
+@lru_cache(maxsize=4096)
+def speed_up(efficiency: float, gpus: int, width: int) -> float:
+    """Speed of a gang on so many GPUs, over that on its own, rounded to the nearest double on every machine."""
+    # Powers of floats differ from machine to machine in the last place, which a run would show.
+    with localcontext(prec=60):
+        exponent = 1 + Decimal(efficiency).ln() / Decimal(2).ln()
+        return float((Decimal(width) / Decimal(gpus)) ** exponent)
+
+
+class _ModelEntry(msgspec.Struct, frozen=True):
+    """Widths of a model."""
+
+    widest: _Width
+    efficiency: _Efficiency = Growth.efficiency
+
+
+class _ModelTable(msgspec.Struct, frozen=True):
+    """A file of them."""
+
+    models: dict[str, _ModelEntry]
+    default: _ModelEntry | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class ModelGrowth(Brief):
+    """Growth within a node of the jobs of each model.
+
+    Parameters
+    ----------
+    table : ByModel of Growth
+    """
+
+    table: ByModel[Growth]
+
+    @classmethod
+    def load(cls, path: str | Path) -> ModelGrowth:
+        """Read a JSON or TOML file, told apart by its ending.
+
+        Raises
+        ------
+        InputError
+            Naming file, model and value of what is wrong.
+        """
+        given, source = read_table(path)
+        table = decode(_ModelTable, given, source)
+        models = {name: Growth(each.widest, each.efficiency) for name, each in table.models.items()}
+        other = table.default
+        default = None if other is None else Growth(other.widest, other.efficiency)
+        return cls(ByModel(models, default, source))
+
+    def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
+        """Widths of the jobs of a workload, by their models; O(n).
+
+        Jobs that hold a part of a GPU, or cores, do not grow.
+
+        Raises
+        ------
+        InputError
+            Naming the job and the model if that is not listed and there is no default.
+        """
+        each = self.table.of_jobs(workload)
+        most = np.array([growth.widest for growth in each], dtype=np.int64)
+        within = np.minimum(most, cluster.gpus_per_node.max())
+        efficiency = np.array([growth.efficiency for growth in each])
+        widest = np.maximum(workload.gpus, within)
+        return Elasticity(np.where(workload.on_whole_gpus, widest, workload.gpus), efficiency)
+
+
+@dataclass(frozen=True)
+class WidthsSettings(TermSettings):
+    """Jobs may hold more GPUs than their gang, within a node: all alike, or by model.
+
+    Parameters
+    ----------
+    widest : int
+        Most GPUs of a job whose gang is smaller.
+    efficiency : float
+        Every doubling of its GPUs makes a job twice this as fast; 0.9 if left out.
+    file : str
+        JSON or TOML file of models with widest and efficiency of each; instead of the two.
+    """
+
+    feature: ClassVar[Feature] = Feature.WIDTHS
+    sets: ClassVar[tuple[str, ...]] = ("growth",)
+    example: ClassVar[str] = (
+        "simulate jobs.csv --cluster 1x8 --policy gandiva --with widths:widest=4,efficiency=0.8"
+    )
+
+    widest: _Width | UnsetType = UNSET
+    efficiency: _Efficiency | UnsetType = UNSET
+    file: FileName | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.file is not UNSET and (self.widest, self.efficiency) != (UNSET, UNSET):
+            raise InputError(
+                "file says widest and efficiency of each model, expected it or these two"
+            )
+        if self.file is UNSET and self.widest is UNSET:
+            raise InputError("has neither widest nor file, expected one of the two")
+
+    def on(self, run: TermContext) -> TermContext:
+        """The run in which jobs may grow."""
+        if self.file is not UNSET:
+            return run.switched(growth=ModelGrowth.load(self.file))
+        assert self.widest is not UNSET
+        if self.efficiency is UNSET:
+            return run.switched(growth=Growth(self.widest))
+        return run.switched(growth=Growth(self.widest, self.efficiency))
+
+
+class WidthFactor(SpeedFactor):
     """The speed of a job on more GPUs than its gang.
 
     Parameters
@@ -44,3 +272,46 @@ class WidthsTerm(SpeedFactor):
                 f"job {job}: holds {width} GPUs, expected {gang} to {self._widest[job]}"
             )
         return speed_up(self._efficiency[job], gang, width)
+
+
+class HasElasticity(NodesAndJobs, Protocol):
+    """Instance whose jobs may grow."""
+
+    @property
+    def elasticity(self) -> Elasticity | None:
+        """Widths of jobs."""
+
+
+class WidthsTerm(Term[HasElasticity]):
+    """Largest width of each job, and how fast it is there."""
+
+    feature: ClassVar[Feature] = Feature.WIDTHS
+    entry: ClassVar[str] = "elasticity"
+    record: ClassVar[Any] = Elasticity
+    settings: ClassVar[type[TermSettings] | None] = WidthsSettings
+    varies: ClassVar[bool] = True
+
+    def present(self, instance: HasElasticity) -> bool:
+        """True if it is said how far jobs may grow."""
+        return instance.elasticity is not None
+
+    def check(self, instance: HasElasticity) -> None:
+        """Refuse widths of other jobs, or below their gangs."""
+        if instance.elasticity is not None:
+            expect_of_jobs("widths", len(instance.elasticity.widest), instance.workload)
+            instance.elasticity.check(instance.workload)
+
+    def effects(self, instance: HasElasticity) -> Iterator[Effect]:
+        """The speed of a job on more GPUs than its gang."""
+        if instance.elasticity is not None:
+            yield WidthFactor(instance.elasticity, instance.workload.gpus.tolist())
+
+    def best_speed(self, instance: HasElasticity) -> NDArray[np.float64] | None:
+        """Speed of every job on as many GPUs as it may hold."""
+        known, gpus = instance.elasticity, instance.workload.gpus
+        return None if known is None else known.speed(np.arange(len(gpus)), gpus, known.widest)
+
+    def select(self, instance: HasElasticity, keep: NDArray[Any]) -> InstanceFields:
+        """Widths of some of the jobs."""
+        known = instance.elasticity
+        return {} if known is None else {"elasticity": known.select(keep)}

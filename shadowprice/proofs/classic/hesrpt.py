@@ -126,8 +126,7 @@ def exponent(instance: Instance) -> Decimal:
         If a hypothesis fails.
     """
     HYPOTHESES.expect(instance)
-    parts = instance.conditions
-    elastic = None if parts is None else parts.elasticity
+    elastic = instance.elasticity
     if elastic is None:
         return Decimal(0)
     grows = elastic.widest > instance.workload.gpus

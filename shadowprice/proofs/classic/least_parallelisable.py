@@ -134,7 +134,7 @@ def missing_hypotheses(run: DescribedRun) -> tuple[str, ...]:
 
 
 def _not_linear(run: DescribedRun) -> Iterator[str]:
-    elastic = None if run.instance.conditions is None else run.instance.conditions.elasticity
+    elastic = run.instance.elasticity
     if elastic is not None and ((elastic.efficiency < 1) & (elastic.widest > 1)).any():
         yield "speed-ups are not linear, of which the theorem knows no least makespan"
 
@@ -285,7 +285,7 @@ def least_mean_total_s(kinds: Sequence[ExponentialJobs], gpus: int) -> Fraction:
 def _jobs(instance: Instance) -> list[_Job]:
     HYPOTHESES.expect(instance)
     jobs, gpus = instance.workload, instance.cluster.total_gpus
-    elastic = None if instance.conditions is None else instance.conditions.elasticity
+    elastic = instance.elasticity
     widest = jobs.gpus if elastic is None else elastic.widest
     speed = _speeds(instance, np.arange(len(jobs)), widest)
     release, work = to_ticks(jobs.arrival_s).tolist(), to_ticks(jobs.work).tolist()
@@ -308,7 +308,7 @@ def _unknown(instance: Instance, reason: str) -> InputError:
 
 def _speeds(instance: Instance, job: NDArray[np.int64], width: NDArray[np.int64]) -> list[float]:
     """Speeds of jobs on some widths, in GPUs."""
-    elastic = None if instance.conditions is None else instance.conditions.elasticity
+    elastic = instance.elasticity
     if elastic is None:
         return [1.0] * len(job)
     speeds: list[float] = width_speed(elastic, job, np.ones_like(job), width).tolist()

@@ -36,11 +36,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.copies import CopyRules, total_steps
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.terms.copies import CopyRules, total_steps
 
 STATUS = "ours, makes the published claim precise"
 

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.node_failures import merged
-from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing.subject import Case
 from shadowprice.solvers.registry import placements
@@ -154,12 +156,15 @@ def conditioned(draw: st.DrawFn) -> Case:
     )
     hungry, spread, grows = draw(st.sampled_from(_CONDITIONS))
     widest = np.minimum(workload.gpus * 2, cluster.total_gpus)
-    found = Conditions(
-        Sensitivity((_HUNGRY, _FRUGAL), np.arange(n) % 2) if hungry else None,
-        Locality(np.linspace(0.3, 1.0, n)) if spread else None,
-        Elasticity(widest, np.full(n, 0.9)) if grows else None,
+    instance = Instance(
+        cluster,
+        workload,
+        draw(charges),
+        sensitivity=Sensitivity((_HUNGRY, _FRUGAL), np.arange(n) % 2) if hungry else None,
+        locality=Locality(np.linspace(0.3, 1.0, n)) if spread else None,
+        elasticity=Elasticity(widest, np.full(n, 0.9)) if grows else None,
     )
-    return Case(Instance(cluster, workload, draw(charges), conditions=found))
+    return Case(instance)
 
 
 def _column(values: st.SearchStrategy[T], rows: int) -> st.SearchStrategy[list[T]]:

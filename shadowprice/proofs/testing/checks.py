@@ -193,7 +193,7 @@ def blind_to_arrivals(subject: PolicyUnderTest, case: Case) -> None:
     before = _starts(instance, case.run(subject.policy), last)
     same_service = subject.knows_distribution
     others = {"with others in place of": other_future(instance, early, same_service=same_service)}
-    if not same_service and instance.conditions is None and instance.graphs is None:
+    if not same_service and not any(each.varies for each in instance.present):
         others["without"] = replace(instance, workload=jobs.select(early))
     for what, other in others.items():
         if _starts(other, case.run(subject.policy, other), last) != before:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import COLUMNS, TEXT_COLUMNS, Workload
 
 _LATER_S = 64.0
@@ -69,7 +71,7 @@ def other_future(
         instance,
         workload=workload,
         graphs=_graphs(instance.graphs, kept, len(rows)),
-        conditions=_conditions(instance.conditions, kept, workload.gpus),
+        **_speeds(instance, kept, workload.gpus),
     )
 
 
@@ -82,15 +84,11 @@ def _graphs(graphs: JobGraphs | None, kept: NDArray[np.int64], late: int) -> Job
     return JobGraphs(others, of, graphs.network)
 
 
-def _conditions(
-    conditions: Conditions | None, kept: NDArray[np.int64], gpus: NDArray[np.int64]
-) -> Conditions | None:
+def _speeds(instance: Instance, kept: NDArray[np.int64], gpus: NDArray[np.int64]) -> dict[str, Any]:
     """Profiles in another order, those of later jobs another one; other speeds and widths."""
-    if conditions is None:
-        return None
     late = len(gpus) - len(kept)
-    sensitivity, locality = conditions.sensitivity, conditions.locality
-    elasticity = conditions.elasticity
+    sensitivity, locality = instance.sensitivity, instance.locality
+    elasticity = instance.elasticity
     if sensitivity is not None:
         of = np.concatenate((sensitivity.of[kept] + 1, np.zeros(late, dtype=np.int64)))
         sensitivity = Sensitivity((_PROFILE, *sensitivity.profiles), of)
@@ -100,4 +98,4 @@ def _conditions(
         widest = np.concatenate((elasticity.widest[kept], gpus[len(kept) :]))
         efficiency = np.concatenate((elasticity.efficiency[kept], np.full(late, 0.625)))
         elasticity = Elasticity(widest, efficiency)
-    return Conditions(sensitivity, locality, elasticity)
+    return {"sensitivity": sensitivity, "locality": locality, "elasticity": elasticity}

@@ -8,8 +8,9 @@ from typing import NoReturn
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds, run
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.solvers.knowledge import OF_RUN_TIMES
 from shadowprice.solvers.policy import Knowledge, Policy
 from shadowprice.solvers.policy_checks import expect_policy
@@ -138,8 +139,8 @@ class Case:
             shown.append(str(self.instance.overheads))
         if self.instance.pair_throughputs is not None:
             shown.append(f"pairs {dict(self.instance.pair_throughputs.pairs)}")
-        if self.instance.conditions is not None:
-            shown.append(str(self.instance.conditions))
+        speeds = (self.instance.sensitivity, self.instance.locality, self.instance.elasticity)
+        shown += [str(each) for each in speeds if each is not None]
         failures = self.instance.failures
         if failures is not None:
             faults = zip(

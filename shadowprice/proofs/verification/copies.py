@@ -26,9 +26,9 @@ from shadowprice.proofs.verification.horizons import end_of_the_run_s
 from shadowprice.proofs.verification.restarts import RESUME
 
 if TYPE_CHECKING:
-    from shadowprice.instances.copies import CopyRules
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
+    from shadowprice.instances.terms.copies import CopyRules
 
 Mask = NDArray[np.bool_]
 
@@ -229,13 +229,13 @@ class CopiedRuns:
     @cached_property
     def _speeds(self) -> NDArray[np.float64]:
         """Speed of every row with all CPUs and memory of its node."""
-        s, conditions = self._schedule, self._instance.conditions
-        if conditions is None or conditions.sensitivity is None:
+        s, sensitivity = self._schedule, self._instance.sensitivity
+        if sensitivity is None:
             return np.ones(len(s))
         nodes = self._instance.cluster.nodes
         amounts = np.array([(node.cpus, node.memory_gb) for node in nodes])[s.node]
         gpus = s.gpus.astype(np.float64)
-        return profile_speed(conditions.sensitivity, s.job, gpus, amounts[:, 0], amounts[:, 1])
+        return profile_speed(sensitivity, s.job, gpus, amounts[:, 0], amounts[:, 1])
 
     def _rate_of_one(self, job: int, gpu_type: str) -> Fraction:
         """Steps per tick on one GPU: an equal part of the gang's."""

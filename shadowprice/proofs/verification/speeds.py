@@ -21,10 +21,10 @@ from shadowprice.proofs.verification.amounts import MILLIONTH
 if TYPE_CHECKING:
     from shadowprice.instances.graphs.job_graph import JobGraph
     from shadowprice.instances.graphs.workload_graphs import JobGraphs
-    from shadowprice.instances.instance import Instance, Overheads
+    from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
-    from shadowprice.instances.speeds.conditions import Conditions
     from shadowprice.instances.speeds.sensitivity import Sensitivity
+    from shadowprice.instances.terms.charges import Overheads
 
 
 # Rows of a schedule gathered into runs of gangs, and their charges.
@@ -151,8 +151,8 @@ Fault = tuple[int, str]
 """A row and what is wrong with it."""
 
 
-class ConditionedRuns:
-    """Runs under conditions; O(R log R) for R rows.
+class FactoredRuns:
+    """Factors on the speeds of runs, by CPUs and memory, spreading and width; O(R log R) for R rows.
 
     Attributes
     ----------
@@ -162,22 +162,20 @@ class ConditionedRuns:
         Speed of every run; only where there is no fault.
     """
 
-    def __init__(
-        self, instance: Instance, conditions: Conditions, schedule: Schedule, runs: Runs
-    ) -> None:
+    def __init__(self, instance: Instance, schedule: Schedule, runs: Runs) -> None:
         self._instance, self._schedule, self._runs = instance, schedule, runs
         self.speed: NDArray[np.float64] = np.ones(len(runs.row))
         self.fault: Fault | None = None
-        if conditions.sensitivity is not None:
-            self.fault = self._counted(conditions.sensitivity) or self._fits()
+        if instance.sensitivity is not None:
+            self.fault = self._counted(instance.sensitivity) or self._fits()
         job, width = schedule.job[runs.row], runs.width(schedule)
         rows = np.bincount(runs.piece, minlength=len(runs.row))
-        if conditions.locality is not None:
+        if instance.locality is not None:
             spread = self._spread(job, width, rows)
-            self.speed *= np.where(spread, conditions.locality.spread_speed[job], 1.0)
-        if conditions.elasticity is not None:
+            self.speed *= np.where(spread, instance.locality.spread_speed[job], 1.0)
+        if instance.elasticity is not None:
             gang = instance.workload.gpus[job]
-            self.speed *= run_speed.width_speed(conditions.elasticity, job, gang, width)
+            self.speed *= run_speed.width_speed(instance.elasticity, job, gang, width)
 
     def _spread(
         self, job: NDArray[np.int64], width: NDArray[np.int64], nodes: NDArray[np.int64]

@@ -19,7 +19,7 @@ from shadowprice.instances.clusters.amounts import (
 )
 from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.instances.terms.declared import Amount, Place
-from shadowprice.instances.terms.term import Pieces
+from shadowprice.instances.terms.effect import Pieces
 from shadowprice.solvers.placement.resource import Resource
 
 if TYPE_CHECKING:

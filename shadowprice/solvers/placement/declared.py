@@ -16,7 +16,7 @@ from shadowprice.instances.terms.declared import (
     Place,
     answer,
 )
-from shadowprice.instances.terms.term import Pieces
+from shadowprice.instances.terms.effect import Pieces
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.placement.resource import Resource
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.term import Pieces as Pieces
+from shadowprice.instances.terms.effect import Pieces as Pieces
 from shadowprice.instances.workload import WHOLE_GPU
 from shadowprice.solvers.placement.amounts import AmountsBeside
 from shadowprice.solvers.placement.resource import PlannedStarts

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from shadowprice.instances.terms.declared import Amount, Place
-from shadowprice.instances.terms.term import Pieces
+from shadowprice.instances.terms.effect import Pieces
 
 if TYPE_CHECKING:
     from shadowprice.solvers.job_table import JobTable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.terms.declared import Amount, Place
-from shadowprice.instances.terms.term import Pieces
+from shadowprice.instances.terms.effect import Pieces
 from shadowprice.instances.workload import WHOLE_GPU
 from shadowprice.solvers.placement.resource import Resource
 

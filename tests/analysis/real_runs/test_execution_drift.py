@@ -30,8 +30,8 @@ from shadowprice.execution.real.measured_run import (
     write_measured,
 )
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.instance import Overheads
 from shadowprice.instances.speeds.throughput_files import kind_name
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 
 CLUSTER = Cluster((Node(2, "NVIDIA H200", cpus=8.0), Node(2, 'K"80\\')))

@@ -19,7 +19,7 @@ from shadowprice.errors import PolicyError
 from shadowprice.execution import engine
 from shadowprice.execution.kernel import run as kernel
 from shadowprice.instances.failures.preemption import Preemption
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.proofs.testing.checks import index_agrees
 from shadowprice.proofs.testing.subject import Case, LawBroken, PolicyUnderTest
 from shadowprice.solvers.classic.fifo import Fifo

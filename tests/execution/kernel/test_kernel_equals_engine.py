@@ -15,7 +15,7 @@ from shadowprice.errors import ShadowpriceError
 from shadowprice.execution import engine
 from shadowprice.execution.kernel import run as kernel
 from shadowprice.instances.clusters.quotas import Quotas
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.classic.easy import Easy
 from shadowprice.solvers.classic.fifo import Fifo, FifoSkip

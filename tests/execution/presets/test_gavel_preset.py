@@ -38,9 +38,10 @@ from shadowprice.execution.presets.gavel.rounds import Workers
 from shadowprice.execution.presets.gavel.simulator import TYPE_ORDER, simulate_gavel
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.traces.gavel import load
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify

@@ -13,12 +13,12 @@ from hypothesis import given
 import shadowprice as sp
 from shadowprice.analysis.study.instance_digest import digest_of
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.plain_data import text_of
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.documents.written_instance import (
     KNOWS,
     InstanceWithJobs,
     WrittenJobs,
-    text_of,
     written_with_jobs,
 )
 from shadowprice.instances.features import Feature

@@ -16,19 +16,14 @@ from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.documents.written_instance import plain, read_written
-from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds.conditions import (
-    Conditions,
-    Elasticity,
-    Growth,
-    Locality,
-    fewest_nodes,
-)
+from shadowprice.instances.clusters.node_sizes import fewest_nodes
+from shadowprice.instances.documents.written_instance import read_written, written
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
-from shadowprice.instances.terms.spread import SpreadTerm
-from shadowprice.instances.terms.term import NO_FIELDS
-from shadowprice.instances.terms.widths import WidthsTerm
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.effect import NO_FIELDS
+from shadowprice.instances.terms.spread import Locality, SpreadFactor
+from shadowprice.instances.terms.widths import Elasticity, Growth, WidthFactor
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.policy import Decision, Knowledge
@@ -52,7 +47,12 @@ def conditioned(draw):
         elasticity = Elasticity(np.minimum(workload.gpus * 2, 12), np.full(n, 0.9))
     charges = draw(st.sampled_from([Overheads(), Overheads(1.0, 2.0, 4.0)]))
     return Instance(
-        CLUSTER, workload, charges, conditions=Conditions(sensitivity, locality, elasticity)
+        CLUSTER,
+        workload,
+        charges,
+        sensitivity=sensitivity,
+        locality=locality,
+        elasticity=elasticity,
     )
 
 
@@ -61,7 +61,7 @@ def conditioned(draw):
 def test_the_engine_does_what_the_verifier_expects(instance, seed):
     done = run(instance, Restless(seed)).schedule
     verify(instance, done)
-    assert (done.cpus is not None) == (instance.conditions.sensitivity is not None)
+    assert (done.cpus is not None) == (instance.sensitivity is not None)
 
 
 @settings(max_examples=60)
@@ -75,7 +75,7 @@ def test_a_changed_row_is_found(instance, seed, data):
     column = data.draw(st.sampled_from(columns))
     values = getattr(done, column).copy()
     # More than any node has; one GPU more is too much for a gang that cannot grow.
-    rigid = instance.conditions.elasticity is None
+    rigid = instance.elasticity is None
     values[row] += 1 if column == "gpus" and rigid else 50
     changed = replace(done, **{column: values})
     with pytest.raises(Violation):
@@ -87,7 +87,7 @@ def test_less_cpus_take_longer():
     instance = Instance(
         CLUSTER,
         workload,
-        conditions=Conditions(Sensitivity((PROFILE,), np.zeros(1, dtype=np.int64))),
+        sensitivity=Sensitivity((PROFILE,), np.zeros(1, dtype=np.int64)),
     )
     assert instance.shortest_s.tolist() == [50.0]
 
@@ -126,7 +126,7 @@ def test_more_cpus_in_place_are_no_restart():
     workload = Workload.from_columns(arrival_s=[0], gpus=[2], work=[100])
     profiles = Sensitivity((PROFILE,), np.zeros(1, dtype=np.int64))
     charges = Overheads(start_s=1.0, restart_s=8.0, migration_s=16.0)
-    instance = Instance(CLUSTER, workload, charges, conditions=Conditions(profiles))
+    instance = Instance(CLUSTER, workload, charges, sensitivity=profiles)
 
     @dataclass(frozen=True)
     class More:
@@ -155,7 +155,7 @@ def test_more_cpus_in_place_are_no_restart():
 
 def test_spread_gangs_are_slower():
     assert fewest_nodes(Cluster.parse("1x4,2x2")).tolist() == [0, 1, 1, 1, 1, 2, 2, 3, 3]
-    term = SpreadTerm([0.5], fewest_nodes(CLUSTER).tolist())
+    term = SpreadFactor([0.5], fewest_nodes(CLUSTER).tolist())
     assert term.speed(0, ((0, 4),), NO_FIELDS) == 1.0
     assert term.speed(0, ((0, 2), (1, 2)), NO_FIELDS) == 0.5
 
@@ -166,13 +166,13 @@ def test_cores_are_never_spread():
     half = Locality(np.array([0.5, 0.5]))
     assert half.of(jobs).tolist() == [0.5, 1.0]
     # A gang of more cores than the cluster has GPUs.
-    (term,) = Instance(cluster, jobs, conditions=Conditions(locality=half)).terms
-    assert isinstance(term, SpreadTerm)
-    assert term.speed(1, ((1, 3), (2, 2)), NO_FIELDS) == 1.0
+    (factor,) = Instance(cluster, jobs, locality=half).effects
+    assert isinstance(factor, SpreadFactor)
+    assert factor.speed(1, ((1, 3), (2, 2)), NO_FIELDS) == 1.0
 
 
 def test_wider_gangs_are_faster():
-    term = WidthsTerm(Elasticity(np.array([4]), np.array([0.75])), [1])
+    term = WidthFactor(Elasticity(np.array([4]), np.array([0.75])), [1])
     assert term.speed(0, ((0, 4),), NO_FIELDS) == pytest.approx(2.25)
     with pytest.raises(InputError, match="holds 5 GPUs, expected 1 to 4"):
         term.speed(0, ((0, 4), (1, 1)), NO_FIELDS)
@@ -196,14 +196,12 @@ def test_conditions_that_do_not_belong_are_refused():
     workload = Workload.from_columns(arrival_s=[0], gpus=[2], work=[10])
     profiles = Sensitivity((PROFILE,), np.zeros(1, dtype=np.int64))
     with pytest.raises(InputError, match="need both"):
-        Instance(Cluster.parse("2x4"), workload, conditions=Conditions(profiles))
+        Instance(Cluster.parse("2x4"), workload, sensitivity=profiles)
     with pytest.raises(InputError, match="2 speeds of spread"):
-        Instance(CLUSTER, workload, conditions=Conditions(locality=Locality(np.ones(2))))
+        Instance(CLUSTER, workload, locality=Locality(np.ones(2)))
     wide = Elasticity(np.array([1]), np.array([1.0]))
     with pytest.raises(InputError, match="no less than its gang"):
-        Instance(CLUSTER, workload, conditions=Conditions(elasticity=wide))
-    with pytest.raises(InputError, match="none is given"):
-        Conditions()
+        Instance(CLUSTER, workload, elasticity=wide)
     with pytest.raises(InputError, match="expected 0 < s <= 1"):
         Locality(np.array([0.0]))
 
@@ -216,23 +214,23 @@ def test_run_directories_keep_conditions(tmp_path_factory, instance, seed):
     save(Outcome.verified(instance, done, policy="restless"), directory)
     again = load(directory)
     assert again.schedule.to_frame().equals(done.to_frame())
-    assert plain(again.instance.conditions) == plain(instance.conditions)
+    assert written(again.instance) == written(instance)
 
 
 @pytest.mark.parametrize(
     "text",
     [
         '{"speed": 1}',
-        "{}",
-        "[1]",
+        '{"conditions": {}}',
+        '{"locality": [1]}',
         '{"sensitivity": {"profiles": [], "of": [1.5]}}',
         '{"locality": {"spread_speed": ["x"]}}',
-        '"x"',
+        '{"elasticity": "x"}',
     ],
 )
 def test_other_conditions_are_refused(text):
     with pytest.raises(InputError, match="file"):
-        read_written({"cluster": [{"count": 1, "gpus": 1}], "conditions": json.loads(text)}, "file")
+        read_written({"cluster": [{"count": 1, "gpus": 1}], **json.loads(text)}, "file")
 
 
 def test_growth_is_up_to_the_widest_and_within_a_node() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.widths import ModelGrowth
+from shadowprice.instances.terms.widths import ModelGrowth
 
 JSON = '{"models": {"ResNet-50": {"widest": 16, "efficiency": 0.95}, "bert": {"widest": 2}}}'
 TOML = "[models]\nbert = {widest = 2}\n[default]\nwidest = 1\nefficiency = 1\n"

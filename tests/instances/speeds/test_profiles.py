@@ -18,7 +18,6 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import generate
 from shadowprice.instances.generators.synergy import LONGEST_S, SHORTEST_S
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.profiles import (
     ANY_GANG,
     DEMANDS,
@@ -276,7 +275,7 @@ def test_recorded_tables_run() -> None:
     known = Profiles.load(PEERS / "synergy_static32.json")
     jobs = jobs_of(*[(model, gpus) for model in PEER_NAMES for gpus in (1, 2, 4)])
     assert known.without(jobs) == ()
-    instance = Instance(SERVER, jobs, conditions=Conditions(known.of(jobs, SERVER)))
+    instance = Instance(SERVER, jobs, sensitivity=known.of(jobs, SERVER))
     done = run(instance, policy("srtf"))
     verify(instance, done.schedule)
     # Everybody has a proportional share, with which work is counted: an hour takes an hour.

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.terms.declared import (
     Amount,
     DeclaredRun,

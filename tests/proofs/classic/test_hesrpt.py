@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.conditions import Growth
+from shadowprice.instances.terms.widths import Growth
 from shadowprice.proofs.classic.hesrpt import bound, check, coefficients, least_total
 from shadowprice.solvers.classic.hesrpt import HeSrpt, optimal_parts, whole_widths
 

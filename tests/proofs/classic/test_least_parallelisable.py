@@ -28,7 +28,7 @@ from shadowprice.analysis.settle import settle
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Growth
+from shadowprice.instances.terms.widths import Elasticity, Growth
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.classic.least_parallelisable import (
     ExponentialJobs,
@@ -94,9 +94,7 @@ def growing(rows: list[Row], gpus: int = GPUS) -> sp.Instance:
     arrival, work, widest, efficiency = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
     jobs = sp.Workload.from_columns(arrival_s=arrival, gpus=[1] * len(rows), work=work)
     elastic = Elasticity(np.array(widest), np.array(efficiency))
-    return sp.Instance(
-        sp.Cluster.parse(f"1x{gpus}"), jobs, conditions=Conditions(elasticity=elastic)
-    )
+    return sp.Instance(sp.Cluster.parse(f"1x{gpus}"), jobs, elasticity=elastic)
 
 
 def scheduled(instance: sp.Instance, policy: Policy | None = None) -> sp.Schedule:
@@ -285,7 +283,7 @@ def two_kinds(count: int, load: float, seed: int) -> sp.Instance:
     arrival = np.cumsum(draw.exponential(250.0 / 8 / load, count))
     jobs = sp.Workload.from_columns(arrival_s=arrival, gpus=np.ones(count, int), work=work)
     elastic = Elasticity(np.where(wide, 8, 1), np.ones(count))
-    return sp.Instance(sp.Cluster.parse("1x8"), jobs, conditions=Conditions(elasticity=elastic))
+    return sp.Instance(sp.Cluster.parse("1x8"), jobs, elasticity=elastic)
 
 
 def test_least_parallelisable_first_has_the_least_mean() -> None:
@@ -295,9 +293,8 @@ def test_least_parallelisable_first_has_the_least_mean() -> None:
     for acting in (LeastParallelisableFirst(), MOST_FIRST):
         outcome = Outcome.verified(instance, run(instance, acting).schedule, policy=acting.name)
         mean_s[acting.name] = float(outcome.jct_s.mean())
-        assert instance.conditions is not None
-        assert instance.conditions.elasticity is not None
-        narrow = instance.conditions.elasticity.widest == 1
+        assert instance.elasticity is not None
+        narrow = instance.elasticity.widest == 1
         narrow_s[acting.name] = float(outcome.jct_s[narrow].mean())
     assert mean_s["lpf"] < 0.8 * mean_s["most-first"], mean_s
     assert narrow_s["lpf"] == pytest.approx(100.0, rel=0.1)
@@ -361,8 +358,8 @@ def test_with_a_loss_lpf_carries_loads_that_the_widest_at_once_does_not() -> Non
     work = np.maximum(draw.exponential(100.0, count), 1e-3)
     arrival = np.cumsum(draw.exponential(100.0 / 8 / 0.8, count))
     jobs = sp.Workload.from_columns(arrival_s=arrival, gpus=np.ones(count, int), work=work)
-    elastic = Conditions(elasticity=Elasticity(np.full(count, 8), np.full(count, 0.75)))
-    instance = sp.Instance(sp.Cluster.parse("1x8"), jobs, conditions=elastic)
+    elastic = Elasticity(np.full(count, 8), np.full(count, 0.75))
+    instance = sp.Instance(sp.Cluster.parse("1x8"), jobs, elasticity=elastic)
 
     def halves_s(acting: Policy) -> tuple[float, float]:
         outcome = Outcome.verified(instance, run(instance, acting).schedule, policy=acting.name)

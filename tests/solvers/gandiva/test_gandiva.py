@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.proofs.gandiva.matching import check_introspection, spells
 from shadowprice.solvers.gandiva.gandiva import Gandiva
 from shadowprice.solvers.registry import policy

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity, Locality
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.spread import Locality
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.proofs.gandiva.matching import check_introspection, spells
 from shadowprice.solvers.gandiva.gandiva import Gandiva
 from shadowprice.solvers.gandiva.measured_rates import MeasuredRates
@@ -120,8 +121,8 @@ def test_a_pair_parts_when_there_are_gpus_for_both() -> None:
 
 def test_a_spread_job_is_put_on_one_server_when_there_is_room() -> None:
     jobs = [(0.0, 3, 100.0), (0.0, 3, 1000.0), (1.0, 2, 600.0)]
-    conditions = Conditions(locality=Locality(np.array([1.0, 1.0, 0.5])))
-    instance = instance_of("2x4", jobs, conditions=conditions)
+    locality = Locality(np.array([1.0, 1.0, 0.5]))
+    instance = instance_of("2x4", jobs, locality=locality)
     schedule = done(instance)
     assert [where for _, _, where in rows_of(schedule, 2)] == [((0, 1), (1, 1)), ((0, 2),)]
     assert rows_of(done(instance, REACTIVE), 2) == rows_of(schedule, 2)
@@ -134,7 +135,7 @@ def test_a_move_to_slower_gpus_is_taken_back() -> None:
     instance = instance_of(
         "2x1:fast,1x2:slow",
         [(0.0, 2, 90.0), (1.0, 2, 4000.0)],
-        conditions=Conditions(locality=Locality(np.array([1.0, 0.9]))),
+        locality=Locality(np.array([1.0, 0.9])),
         throughput=[[0.0, 1.0], [4.0, 1.0]],
         gpu_types=TYPES,
     )
@@ -156,16 +157,16 @@ def test_the_emptiest_server_is_cleared() -> None:
 
 def test_a_job_grows_onto_idle_gpus_and_shrinks_at_once() -> None:
     """Grown after two idle quanta, measured, kept, and back to its gang when another job comes."""
-    wide = Conditions(elasticity=Elasticity(np.array([4, 4]), np.array([0.9, 0.9])))
-    instance = instance_of("1x4", [(0.0, 1, 1000.0), (200.0, 4, 10.0)], conditions=wide)
+    wide = Elasticity(np.array([4, 4]), np.array([0.9, 0.9]))
+    instance = instance_of("1x4", [(0.0, 1, 1000.0), (200.0, 4, 10.0)], elasticity=wide)
     widths = [(start, sum(g for _, g in where)) for start, _, where in rows_of(done(instance), 0)]
     assert widths[:2] == [(0.0, 1), (120.0, 4)]
     assert (200.0, 1) in widths
 
 
 def test_a_job_that_gains_nothing_from_more_gpus_gives_them_back() -> None:
-    wide = Conditions(elasticity=Elasticity(np.array([4]), np.array([0.501])))
-    instance = instance_of("1x4", [(0.0, 1, 1000.0)], conditions=wide)
+    wide = Elasticity(np.array([4]), np.array([0.501]))
+    instance = instance_of("1x4", [(0.0, 1, 1000.0)], elasticity=wide)
     runs = rows_of(done(instance), 0)
     assert [(start, where) for start, _, where in runs] == [
         (0.0, ((0, 1),)),

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError, PolicyError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.utility import effective_throughput
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify

@@ -28,13 +28,14 @@ from shadowprice.execution.copies.local_sgd import LocalSgd, _Problem
 from shadowprice.execution.copies.simulation import run_copies
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.copies import CopyRules, total_steps
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.speeds.conditions import Conditions, Locality
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.copies import CopyRules, total_steps
+from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.hadar import copies_work as hadare_work
@@ -414,11 +415,11 @@ def test_instances_it_cannot_run_are_refused() -> None:
     costly = Instance(cluster, half, Overheads(restart_s=3.0))
     with pytest.raises(InputError, match="both say what a beginning costs"):
         in_copies(costly)
-    conditions = Conditions(locality=Locality(np.array([0.5])))
+    locality = Locality(np.array([0.5]))
     with pytest.raises(
         InputError, match="slowdowns of spread gangs and jobs that run as several copies"
     ):
-        in_copies(Instance(cluster, slow, conditions=conditions))
+        in_copies(Instance(cluster, slow, locality=locality))
     pairs = Throughputs(("v100",), {}, {})
     with pytest.raises(
         InputError, match="rates of jobs that share GPUs and jobs that run as several copies"

@@ -19,8 +19,9 @@ from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.proofs.lower_bounds import completion_windows as lb_windows
 from shadowprice.proofs.lower_bounds.completion_windows import tree_bound
 from shadowprice.solvers.offline.bounds import RelaxedJobs, fluid_ticks

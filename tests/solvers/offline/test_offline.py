@@ -20,11 +20,12 @@ from shadowprice.errors import InputError, SolverError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.models import time_indexed
 from shadowprice.models.slotted import Slotted
@@ -496,8 +497,8 @@ def test_jobs_that_can_share_have_no_exact_optimum() -> None:
 
 def test_conditions_have_no_exact_optimum() -> None:
     workload = Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[100, 100])
-    conditions = Conditions(elasticity=Elasticity(np.array([2, 2]), np.array([0.9, 0.9])))
-    instance = Instance(Cluster.parse("1x2"), workload, conditions=conditions)
+    elasticity = Elasticity(np.array([2, 2]), np.array([0.9, 0.9]))
+    instance = Instance(Cluster.parse("1x2"), workload, elasticity=elasticity)
     for solve in (optimum, slotted_preemptive_optimum):
         with pytest.raises(InputError, match="has jobs that may grow, not known to the exact"):
             solve(instance)

@@ -16,9 +16,10 @@ from shadowprice.analysis.bounds import bounds_of
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import priced_plans as lb_plan
 from shadowprice.proofs.lower_bounds import wide_gangs as lb_wide

@@ -14,7 +14,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline.typed_bound import (
@@ -177,8 +177,8 @@ def test_jobs_that_grow(instance: Instance, efficiency: float, data: st.DataObje
     jobs, cluster = instance.workload, instance.cluster
     n = len(jobs)
     widest = np.maximum(jobs.gpus, 2)
-    grown = Conditions(elasticity=Elasticity(widest, np.full(n, efficiency)))
-    wide = Instance(cluster, jobs, conditions=grown)
+    grown = Elasticity(widest, np.full(n, efficiency))
+    wide = Instance(cluster, jobs, elasticity=grown)
     mine = TypedJobs.of(wide)
     speed = grown.best(jobs)
     fastest = instance.plain_processing_s.min(axis=1)

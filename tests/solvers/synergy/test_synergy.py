@@ -20,9 +20,9 @@ from shadowprice.execution.presets.synergy.packing import PublishedPacking
 from shadowprice.execution.presets.synergy.rounds import PublishedJob
 from shadowprice.execution.presets.synergy.tuned import published_jobs
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
+from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.synergy import floor as synergy_floor
@@ -415,8 +415,8 @@ def conditioned(
     arrival, gpus, work = zip(*jobs, strict=True)
     workload = Workload.from_columns(arrival_s=arrival, gpus=gpus, work=work)
     of = np.array([int(name) for name in workload.id])
-    conditions = Conditions(Sensitivity(tuple(profiles), of))
-    return Instance(cluster, workload, overheads or Overheads(), conditions=conditions)
+    sensitivity = Sensitivity(tuple(profiles), of)
+    return Instance(cluster, workload, overheads or Overheads(), sensitivity=sensitivity)
 
 
 @st.composite
@@ -446,8 +446,7 @@ def test_every_run_ends_and_passes_the_verifier(
     verify(instance, first)
     assert first.to_frame().equals(second.to_frame())
     if "greedy" not in name:
-        assert instance.conditions is not None
-        sensitivity = instance.conditions.sensitivity
+        sensitivity = instance.sensitivity
         assert sensitivity is not None
         assert first.cpus is not None
         assert first.memory_gb is not None
@@ -590,8 +589,8 @@ def test_profiles_on_several_gpu_types_are_refused() -> None:
     workload = Workload.from_columns(
         arrival_s=[0], gpus=[1], work=[10], throughput=[[2.0, 1.0]], gpu_types=("v100", "k80")
     )
-    conditions = Conditions(Sensitivity((SLOW,), np.zeros(1, dtype=np.int64)))
-    instance = Instance(Cluster(types), workload, conditions=conditions)
+    sensitivity = Sensitivity((SLOW,), np.zeros(1, dtype=np.int64))
+    instance = Instance(Cluster(types), workload, sensitivity=sensitivity)
     with pytest.raises(PolicyError, match="GPUs are of types"):
         run(instance, policy("synergy-tune"))
 
@@ -622,7 +621,7 @@ def published_run(file: str, name: str) -> tuple[Instance, np.ndarray]:
     cluster = Cluster((Node(8, cpus=24.0, memory_gb=500.0),) * nodes)
     sensitivity = Sensitivity(profiles, np.array([models.index(m) for m in workload.model]))
     recipe = preset("synergy").recipe(name, workload, cluster=cluster, sensitivity=sensitivity)
-    instance = Instance(cluster, recipe.workload, recipe.overheads, conditions=recipe.conditions)
+    instance = Instance(cluster, recipe.workload, recipe.overheads, sensitivity=recipe.sensitivity)
     schedule = run(
         instance, recipe.policy, placement=recipe.placement, rounds=recipe.rounds
     ).schedule

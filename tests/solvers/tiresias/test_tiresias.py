@@ -15,16 +15,16 @@ from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import tiresias as testbed
-from shadowprice.instances.instance import Instance, Overheads
-from shadowprice.instances.speeds.conditions import Conditions
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.model_skew import (
     SHARE_AND_MB,
     ModelSkew,
     ModelSkews,
-    locality_of,
     published_skews,
 )
 from shadowprice.instances.strategies import instances
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.spread import locality_of
 from shadowprice.instances.workload import Workload
 from shadowprice.models import tiresias
 from shadowprice.proofs.certificate import verify
@@ -226,7 +226,7 @@ def test_what_is_learned_is_measured_service():
         Cluster.parse("2x2,1x4"),
         workload,
         Overheads(start_s=5.0),
-        conditions=Conditions(locality=locality_of(workload)),
+        locality=locality_of(workload),
     )
     noted = []
 
@@ -322,7 +322,7 @@ def test_placement_by_skew_loses_no_speed_of_skewed_models():
     """On the paper's mix, skewed models are spread less than by count, and total run time is shorter."""
     workload = testbed.generate(seed=1)
     locality = locality_of(workload)
-    instance = Instance(Cluster.parse("15x4"), workload, conditions=Conditions(locality=locality))
+    instance = Instance(Cluster.parse("15x4"), workload, locality=locality)
     run_time = {}
     for name in ("count", "skew"):
         done = run(instance, policy("las2d:thresholds_gpu_s=3200"), placement=placement(name))

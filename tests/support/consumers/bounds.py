@@ -27,8 +27,8 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
-from shadowprice.instances.speeds.conditions import Elasticity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.utility import over_duration
 from shadowprice.models import round_jobs, slotted
 from shadowprice.proofs.classic import hesrpt
@@ -118,11 +118,9 @@ def alone(*features: Feature) -> Instance:
 def rigid(*features: Feature) -> Instance:
     """Jobs of which none may grow and no two may share GPUs."""
     instance = alone(*features)
-    parts, jobs = instance.conditions, instance.workload
+    jobs = instance.workload
     if Feature.WIDTHS in instance.features:
-        assert parts is not None
-        none = Elasticity(jobs.gpus, np.ones(len(jobs)))
-        instance = replace(instance, conditions=replace(parts, elasticity=none))
+        instance = replace(instance, elasticity=Elasticity(jobs.gpus, np.ones(len(jobs))))
     return instance
 
 

@@ -30,7 +30,6 @@ from shadowprice.instances.documents import written_instance
 from shadowprice.instances.features import Feature, unknown
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.proofs import certificate
 from shadowprice.proofs.verification import compiled_pass, segments
@@ -52,9 +51,7 @@ def with_profiles(instance: Instance) -> Instance:
     if not may_meet({*instance.features, Feature.PROFILES}):
         return instance
     profiles = Sensitivity((HUNGRY,), np.zeros(len(instance.workload), dtype=np.int64))
-    if instance.conditions is None:
-        return replace(instance, conditions=Conditions(profiles))
-    return replace(instance, conditions=replace(instance.conditions, sensitivity=profiles))
+    return replace(instance, sensitivity=profiles)
 
 
 def scheduled(instance: Instance) -> tuple[Instance, Schedule]:

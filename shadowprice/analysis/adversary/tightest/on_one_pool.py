@@ -20,7 +20,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.tight_instances import Rows
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.asrpt import conversion, early, prediction, ratio, robust, sharper
@@ -177,7 +177,7 @@ def of_hesrpt(rows: Rows) -> Attainment:
     plain = gangs("1x4", tuple((0, *row) for row in rows))
     count = len(rows)
     elastic = Elasticity(np.full(count, 4), np.full(count, 0.75))
-    instance = replace(plain, conditions=Conditions(elasticity=elastic))
+    instance = replace(plain, elasticity=elastic)
     total = cost_of(instance, "hesrpt", Objective.COMPLETION)
     return Attainment(hesrpt.bound(instance), total)
 
@@ -187,7 +187,7 @@ def of_least_parallelisable(rows: Rows) -> Attainment:
     ordered = sorted(rows, key=lambda row: row[0])
     plain = gangs("1x4", tuple(row[:2] for row in ordered))
     elastic = Elasticity(np.array([row[2] for row in ordered]), np.ones(len(ordered)))
-    instance = replace(plain, conditions=Conditions(elasticity=elastic))
+    instance = replace(plain, elasticity=elastic)
     last = cost_of(instance, "lpf", Objective.MAKESPAN)
     return Attainment(last / least_parallelisable.least_makespan(instance), Fraction(2))
 

@@ -18,8 +18,8 @@ from shadowprice.analysis.adversary.tightest.comparisons import (
 )
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.tight_instances import Rows
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.lower_bounds import amounts, nodes, pairs, priced_machine, span
@@ -73,7 +73,7 @@ def of_amount(rows: Rows) -> Attainment:
     )
     count = len(rows)
     elastic = Elasticity(np.full(count, 2), np.full(count, 0.75))
-    instance = Instance(Cluster.parse("1x4"), plain, conditions=Conditions(elasticity=elastic))
+    instance = Instance(Cluster.parse("1x4"), plain, elasticity=elastic)
     prices = best_prices(_some(amount_modes(instance)))
     least = Fraction(sum(a + 2 * p for a, p in rows))
     return Attainment(least / amounts.bound(instance, prices))

@@ -29,7 +29,6 @@ from shadowprice.execution.presets.synergy.rounds import (
 )
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import to_grid
-from shadowprice.instances.speeds.conditions import Conditions
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity, proportional_share
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Decision, Knowledge, State
@@ -79,10 +78,10 @@ def profiled_recipe(name: str, inputs: RecipeInputs) -> RunSetup:
     work = to_grid(counted - EARLY_S * last_speed)
     rounded = replace(workload, work=work, throughput=None, gpu_types=())
     profiles = tuple(_two_speeds(job, share) for job in jobs)
-    conditions = Conditions(Sensitivity(profiles, np.arange(len(jobs))))
+    sensitivity = Sensitivity(profiles, np.arange(len(jobs)))
     policy = Repeat(done.rounds, name=name)
     rounds = Rounds(ROUND_S, first_s)
-    return RunSetup(rounded, policy, inputs.placement, rounds, conditions=conditions)
+    return RunSetup(rounded, policy, inputs.placement, rounds, sensitivity=sensitivity)
 
 
 @dataclass

@@ -58,8 +58,7 @@ def amount_modes(instance: Instance) -> JobModes | None:
         If the instance has features that are not in ``KNOWS``.
     """
     require(instance, KNOWS, "modes by width, CPUs and memory")
-    parts = instance.conditions
-    if parts is None or (parts.sensitivity is None and parts.elasticity is None):
+    if instance.sensitivity is None and instance.elasticity is None:
         return None
     if SharingGain.of(instance) is not None:
         return None
@@ -105,25 +104,23 @@ def _in_all(amounts: Iterable[float]) -> Fraction:
 
 def _key(instance: Instance, job: int) -> tuple[float, ...]:
     """Gang, profile and widths of a job, on which its points depend."""
-    parts = instance.conditions
-    assert parts is not None
-    profile = -1 if parts.sensitivity is None else int(parts.sensitivity.of[job])
-    grown = parts.elasticity
+    known, grown = instance.sensitivity, instance.elasticity
+    profile = -1 if known is None else int(known.of[job])
     widths = () if grown is None else (float(grown.widest[job]), float(grown.efficiency[job]))
     return float(instance.workload.gpus[job]), float(profile), *widths
 
 
 def _points(instance: Instance, job: int) -> list[Point]:
-    """Speeds and uses of a job, all that its conditions allow."""
-    parts, gang = instance.conditions, int(instance.workload.gpus[job])
-    assert parts is not None
+    """Speeds and uses of a job, by all widths and all amounts that it may have."""
+    known, grown = instance.sensitivity, instance.elasticity
+    gang = int(instance.workload.gpus[job])
     widths, gains = np.array([gang]), np.ones(1)
-    if parts.elasticity is not None:
-        widths = np.arange(gang, int(parts.elasticity.widest[job]) + 1)
-        gains = parts.elasticity.speed(np.full(len(widths), job), np.array([gang]), widths)
+    if grown is not None:
+        widths = np.arange(gang, int(grown.widest[job]) + 1)
+        gains = grown.speed(np.full(len(widths), job), np.array([gang]), widths)
     each: list[tuple[float, float, float]] = [(1.0, 0.0, 0.0)]
-    if parts.sensitivity is not None:
-        profile = parts.sensitivity.profile_of(job)
+    if known is not None:
+        profile = known.profile_of(job)
         each = [
             (float(profile.speed[a, b]), float(cpus), float(memory))
             for (a, cpus), (b, memory) in product(

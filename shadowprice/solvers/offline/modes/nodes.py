@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.clusters.node_sizes import fits_a_node
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICK_S, to_ticks, up_to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.instances.speeds.conditions import fits_a_node
 from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
 from shadowprice.solvers.programs.linear_program import LinearProgram
 
@@ -93,8 +93,8 @@ def node_modes(instance: Instance, *, consolidated: bool) -> JobModes | None:
         If the instance has features that are not in ``KNOWS``.
     """
     require(instance, KNOWS, "modes of nodes")
-    parts, jobs = instance.conditions, instance.workload
-    slower = instance.graphs is not None or (parts is not None and parts.locality is not None)
+    jobs = instance.workload
+    slower = instance.graphs is not None or instance.locality is not None
     gangs = jobs.gpus
     within = (gangs > 1) & fits_a_node(instance.cluster, jobs)
     if not (slower or consolidated) or not within.any() or SharingGain.of(instance) is not None:
@@ -155,18 +155,17 @@ def _spread_ticks(
     consolidated: bool,
 ) -> NDArray[np.int64]:
     """Least run times across nodes [ticks], 0 where there are none; shape (n, pools)."""
-    jobs, parts = instance.workload, instance.conditions
+    jobs, best = instance.workload, instance.best_speed[:, None]
     times = alone
     if consolidated:
         times = np.where(within[:, None], np.inf, alone)
     elif instance.graphs is not None:
         slow = instance.graphs.shortest_spread_s(jobs)[:, None]
-        if parts is not None:
-            slow = np.maximum(up_to_grid(slow / parts.best(jobs)[:, None]), TICK_S)
+        slow = np.maximum(up_to_grid(slow / best), TICK_S)
         times = np.where(within[:, None], slow, alone)
-    elif parts is not None and parts.locality is not None:
+    elif instance.locality is not None:
         plain = instance.plain_processing_s[:, : alone.shape[1]]
-        speed = (parts.best(jobs) * parts.locality.of(jobs))[:, None]
+        speed = best * instance.locality.of(jobs)[:, None]
         times = np.where(within[:, None], np.maximum(up_to_grid(plain / speed), alone), alone)
     return to_ticks(np.where(np.isfinite(times), times, 0.0))
 

@@ -14,10 +14,11 @@ from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.instance import Instance, Overheads
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions, Elasticity
 from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.lower_bounds import amounts as lb_amount
 from shadowprice.solvers.offline.modes.amounts import MOST_POINTS, amount_modes
@@ -50,9 +51,9 @@ def test_never_above_a_restless_policy(data: st.DataObject, seed: int) -> None:
     jobs = Workload.from_columns(**draw)
     grown = Elasticity(np.maximum(jobs.gpus, 4), np.full(n, 0.8))
     of = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
-    conditions = Conditions(Sensitivity((PROFILE, FLAT), of), None, grown)
+    conditions = {"sensitivity": Sensitivity((PROFILE, FLAT), of), "elasticity": grown}
     charges = Overheads(start_s=1.0, restart_s=2.0, migration_s=1.0)
-    instance = Instance(CLUSTER, jobs, charges, conditions=conditions)
+    instance = Instance(CLUSTER, jobs, charges, **conditions)
     schedule = run(instance, Restless(seed)).schedule
     ends = np.zeros(n)
     np.maximum.at(ends, schedule.job, schedule.end_s)
@@ -66,8 +67,8 @@ def test_jobs_that_all_want_the_same_cpus() -> None:
     """Four jobs of 10 s that need both CPUs of their share: three CPUs make them wait, GPUs would not."""
     jobs = Workload.from_columns(arrival_s=[0] * 4, gpus=[1] * 4, work=[10] * 4)
     cluster = Cluster((Node(4, cpus=4.0, memory_gb=20.0),))
-    conditions = Conditions(Sensitivity((HUNGRY,), np.zeros(4, dtype=int)))
-    instance = Instance(cluster, jobs, conditions=conditions)
+    sensitivity = Sensitivity((HUNGRY,), np.zeros(4, dtype=int))
+    instance = Instance(cluster, jobs, sensitivity=sensitivity)
     found = {
         bound.kind: bound.value_s
         for bound in bounds_of(instance, Objective.MAKESPAN, BoundEffort(0))
@@ -81,8 +82,8 @@ def test_jobs_that_all_want_the_same_cpus() -> None:
 def test_width_has_its_price() -> None:
     """Four jobs on four GPUs that grow to 4 at 2 e = 1.2 a doubling: together as they are, 10 s, is best."""
     jobs = Workload.from_columns(arrival_s=[0] * 4, gpus=[1] * 4, work=[10] * 4)
-    grown = Conditions(elasticity=Elasticity(np.full(4, 4), np.full(4, 0.6)))
-    instance = Instance(Cluster.parse("1x4"), jobs, conditions=grown)
+    grown = Elasticity(np.full(4, 4), np.full(4, 0.6))
+    instance = Instance(Cluster.parse("1x4"), jobs, elasticity=grown)
     found = {
         bound.kind: bound.value_s
         for bound in bounds_of(instance, Objective.MAKESPAN, BoundEffort(0))
@@ -92,7 +93,7 @@ def test_width_has_its_price() -> None:
     one = Instance(
         Cluster.parse("1x4"),
         jobs.select(np.array([True, False, False, False])),
-        conditions=Conditions(elasticity=Elasticity(np.array([4]), np.array([0.6]))),
+        elasticity=Elasticity(np.array([4]), np.array([0.6])),
     )
     modes = amount_modes(one)
     assert modes is not None
@@ -105,7 +106,7 @@ def test_many_points_become_few_that_are_no_worse() -> None:
     """A job that may hold 1 to 60 GPUs has 24 modes, and each width is no better than some of them."""
     jobs = Workload.from_columns(arrival_s=[0], gpus=[1], work=[60])
     grown = Elasticity(np.array([60]), np.array([0.9]))
-    instance = Instance(Cluster.parse("1x60"), jobs, conditions=Conditions(elasticity=grown))
+    instance = Instance(Cluster.parse("1x60"), jobs, elasticity=grown)
     modes = amount_modes(instance)
     assert modes is not None
     assert modes.time.shape == (1, MOST_POINTS)

@@ -24,8 +24,8 @@ from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.speeds.conditions import Conditions, Locality
 from shadowprice.instances.strategies import job_graphs, mappings, networks
+from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.modes.nodes import dual_feasible, most_weight, node_modes
 from support.mode_bounds import never_above
@@ -136,12 +136,12 @@ def test_a_gang_in_between_takes_what_is_left_of_two_nodes() -> None:
     The third is slower since spread gangs are, or because its ring takes a second more across nodes.
     """
     jobs, cluster = gangs(2, 2, 2), Cluster.parse("2x3")
-    slower = Conditions(locality=Locality(np.full(3, 0.5)))
+    slower = Locality(np.full(3, 0.5))
     ring = JobGraph("ring", (Stage("s", 2, 0.5, 0.5, 1e9),), ())
     network = Network(1e18, 1e9, 3)
     graphs = JobGraphs((ring,), np.zeros(3, dtype=int), network)
     for instance in (
-        Instance(cluster, jobs, conditions=slower),
+        Instance(cluster, jobs, locality=slower),
         Instance(cluster, jobs, graphs=graphs),
     ):
         found = strongest_bound(instance, objective=Objective.MAKESPAN, preemptive=True, budget_s=0)

@@ -10,21 +10,21 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.terms.reading import terms_of_options, with_terms
-from shadowprice.analysis.terms.registry import TERMS
-from shadowprice.analysis.terms.written_term import WrittenRun
+from shadowprice.analysis.switches import ReadSwitches
 from shadowprice.errors import InputError
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.fault_law import FaultLaw
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.graphs.network import Network
-from shadowprice.instances.instance import Overheads
-from shadowprice.instances.speeds.conditions import Growth
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
-from shadowprice.instances.speeds.widths import ModelGrowth
-from shadowprice.instances.steady_state.job_window import JobWindow
+from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.options.reading import terms_of_options, with_terms
+from shadowprice.instances.terms.options.settings import TermContext
+from shadowprice.instances.terms.registry import SETTINGS
+from shadowprice.instances.terms.widths import Growth, ModelGrowth
+from shadowprice.instances.terms.window import JobWindow
 
 NODES = "[[nodes]]\ncount = 2\ngpus = 4\nintra_gb_per_s = 200\nnic_gb_per_s = 25\n"
 PROFILE = """{"profiles": [{"model": "a", "gpus": 1, "cpus_per_gpu": [1, 3], "memory_gb_per_gpu": [9],
@@ -32,9 +32,10 @@ PROFILE = """{"profiles": [{"model": "a", "gpus": 1, "cpus_per_gpu": [1, 3], "me
 LAW = "mtbf_s=900,repair_s=30"
 
 
-def run_with(*texts: str, cluster: str = "2x4", **given: Any) -> WrittenRun:
-    run = WrittenRun(sp.Cluster.load(cluster), Semantics(), "jobs.csv", **given)
-    return with_terms(run, terms_of_options(texts))
+def run_with(*texts: str, cluster: str = "2x4", **given: Any) -> ReadSwitches:
+    run = TermContext(sp.Cluster.load(cluster), "jobs.csv", **given)
+    read = with_terms(run, terms_of_options(texts))
+    return ReadSwitches(read.cluster, Semantics(**read.switches))
 
 
 SWITCHES: list[tuple[str, dict[str, Any]]] = [
@@ -82,7 +83,7 @@ def test_a_term_sets_its_switches_and_no_other(text: str, switches: dict[str, An
     for each in fields(Semantics):
         assert getattr(run.semantics, each.name) == switches.get(each.name, each.default)
         if each.name in switches:
-            assert each.name in TERMS[text.partition(":")[0]].sets
+            assert each.name in SETTINGS[text.partition(":")[0]].sets
 
 
 def test_files_are_read() -> None:

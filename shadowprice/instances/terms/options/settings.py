@@ -8,22 +8,23 @@ left out and has no value of its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_args, get_type_hints
 
 from msgspec import UNSET, Meta
 
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.instances.cluster import Cluster
+from shadowprice.docstrings import described_parameters
 from shadowprice.instances.documents.named_settings import joined_settings
+from shadowprice.instances.documents.plain_data import settings_in
 from shadowprice.instances.documents.schema import expectation
-from shadowprice.instances.documents.written_instance import settings_in
 from shadowprice.instances.entries import LARGEST
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.declared import DeclaredTerm
-from shadowprice.solvers.about import described_parameters
+
+if TYPE_CHECKING:
+    from shadowprice.instances.cluster import Cluster
 
 _S = {"unit": "s"}
 _GB_PER_S = {"unit": "GB/s"}
@@ -38,13 +39,12 @@ Bandwidth: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class WrittenRun:
-    """Cluster and switches of a run, as far as they were read, and where its jobs are from.
+class TermContext:
+    """Cluster of a run and the switches that terms set, as far as they were read, and where its jobs are from.
 
     Parameters
     ----------
     cluster : Cluster
-    semantics : Semantics
     jobs : str
         Trace or generator, for messages.
     origin_s : float or None
@@ -53,21 +53,23 @@ class WrittenRun:
         Whether jobs come without end.
     seed : int
         Seed of draws that say no other.
+    switches : mapping
+        Values of switches of :class:`~shadowprice.analysis.semantics.Semantics`, by name.
     """
 
     cluster: Cluster
-    semantics: Semantics
     jobs: str
     origin_s: float | None = None
     endless: bool = False
     seed: int = 0
+    switches: Mapping[str, Any] = field(default_factory=dict)
 
-    def switched(self, **switches: Any) -> WrittenRun:
+    def switched(self, **switches: Any) -> TermContext:
         """The same run with other values of some of its switches."""
-        return replace(self, semantics=replace(self.semantics, **switches))
+        return replace(self, switches={**self.switches, **switches})
 
 
-class WrittenTerm(ABC):
+class TermSettings(ABC):
     """Settings of a term: a frozen dataclass.
 
     Attributes
@@ -85,7 +87,7 @@ class WrittenTerm(ABC):
     example: ClassVar[str]
 
     @abstractmethod
-    def on(self, run: WrittenRun) -> WrittenRun:
+    def on(self, run: TermContext) -> TermContext:
         """The run with the term, files read.
 
         Raises
@@ -110,7 +112,7 @@ class WrittenTerm(ABC):
         given = self.settings
         return {name: given[name] for name in given if _extra(type(self), name).get("file")}
 
-    def within(self, folder: Path) -> WrittenTerm:
+    def within(self, folder: Path) -> TermSettings:
         """The same term, whose paths are relative to a folder, with absolute ones."""
         found = {
             name: str((folder / Path(path).expanduser()).absolute())
@@ -147,11 +149,11 @@ class TermSetting:
 
 
 @cache
-def settings_of(term: type[WrittenTerm | DeclaredTerm]) -> tuple[TermSetting, ...]:
-    """All settings of a term, in order."""
+def settings_of(term: Any) -> tuple[TermSetting, ...]:
+    """All settings of a term that is written by the fields of a record, in order."""
     told = described_parameters(term.__doc__)
     found = []
-    for each in fields(term):  # type: ignore[arg-type]
+    for each in fields(term):
         default = None if each.default in (MISSING, UNSET) else each.default
         found.append(
             TermSetting(
@@ -167,13 +169,13 @@ def settings_of(term: type[WrittenTerm | DeclaredTerm]) -> tuple[TermSetting, ..
 
 
 @cache
-def kinds_of(term: type[WrittenTerm | DeclaredTerm]) -> dict[str, Any]:
+def kinds_of(term: Any) -> dict[str, Any]:
     """Annotations of the settings of a term, by name."""
     hints = get_type_hints(term, include_extras=True)
-    return {each.name: hints[each.name] for each in fields(term)}  # type: ignore[arg-type]
+    return {each.name: hints[each.name] for each in fields(term)}
 
 
-def _extra(term: type[WrittenTerm | DeclaredTerm], setting: str) -> dict[str, Any]:
+def _extra(term: Any, setting: str) -> dict[str, Any]:
     """Notes of the annotation of a setting beside what is expected: its unit, whether it is a file."""
     kind = kinds_of(term)[setting]
     for each in (kind, *get_args(kind)):

@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.analysis.semantics import OF_THE_ENGINE, Semantics
-from shadowprice.analysis.terms.charges import ChargesSettings
-from shadowprice.analysis.terms.reading import terms_of_mapping, terms_of_options
-from shadowprice.analysis.terms.registry import OTHERWISE, TERMS, WRITTEN, term_of_switch
-from shadowprice.analysis.terms.spread import SpreadSettings
-from shadowprice.analysis.terms.written_term import settings_of
 from shadowprice.cli.options import OPTION_OF, RunOptions
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.registry import DECLARED
+from shadowprice.instances.terms.charges import ChargesSettings
+from shadowprice.instances.terms.options.reading import terms_of_mapping, terms_of_options
+from shadowprice.instances.terms.options.settings import settings_of
+from shadowprice.instances.terms.registry import DECLARED, ORIGINS, SETTINGS, TERMS, term_of_switch
+from shadowprice.instances.terms.spread import SpreadSettings
 
 SECONDS = st.integers(1, 2**40).map(lambda ticks: ticks / 2**20)
 NUMBERS = st.floats(1e-30, 1e30)
@@ -39,7 +38,7 @@ def window(first: int, more: int, latest: dict[str, float]) -> dict[str, Any]:
     return {"first": first, "last": first + more, **latest}
 
 
-SETTINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+DRAWN: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "charges": of({}, {"start_s": SECONDS, "restart_s": SECONDS, "migration_s": SECONDS}),
     "sharing": of({}, {"file": NAMES}),
     "graphs": of(
@@ -68,12 +67,12 @@ SETTINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
 """Settings of every term that are as expected."""
 
 
-@pytest.mark.parametrize("name", TERMS)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_a_term_that_is_printed_and_read_again_is_itself(name: str) -> None:
-    @given(SETTINGS[name])
+    @given(DRAWN[name])
     def read(settings: dict[str, Any]) -> None:
         (term,) = terms_of_mapping({name: settings}, "file")
-        assert type(term) is TERMS[name]
+        assert type(term) is SETTINGS[name]
         assert terms_of_options([str(term)]) == (term,)
         assert terms_of_mapping({name: term.settings}, "file") == (term,)
         # What YAML has of the same: text.
@@ -82,12 +81,12 @@ def test_a_term_that_is_printed_and_read_again_is_itself(name: str) -> None:
     read()
 
 
-@given(st.permutations(list(TERMS)))
+@given(st.permutations(list(SETTINGS)))
 def test_the_order_in_which_terms_are_written_does_not_matter(names: list[str]) -> None:
     words = {"quotas": "quotas:file=f", "window": "window:last=1", "widths": "widths:widest=2"}
     words["failures"] = "failures:mtbf_s=9,repair_s=1"
     found = terms_of_options([words.get(name, name) for name in names])
-    assert [term.feature for term in found] == list(TERMS)
+    assert [term.feature for term in found] == list(SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -143,12 +142,14 @@ def test_a_value_with_a_comma_is_written_as_it_is_in_files_and_doubled_in_option
 
 
 def test_every_feature_is_brought_by_something() -> None:
-    assert {*TERMS, *DECLARED, *OTHERWISE} == set(Feature)
-    assert len(TERMS) == len(WRITTEN)
+    assert {*SETTINGS, *DECLARED, *ORIGINS} == set(Feature)
+    assert [term.feature for term in TERMS] == [
+        each for each in Feature if each not in DECLARED and each is not Feature.OWN
+    ]
 
 
 def test_a_switch_is_set_by_one_term_or_one_option() -> None:
-    switches = [name for term in WRITTEN for name in term.sets]
+    switches = [name for term in SETTINGS.values() for name in term.sets]
     assert len(set(switches)) == len(switches)
     assert {each.name for each in fields(Semantics)} > set(switches)
     assert not OPTION_OF.keys() & set(switches)
@@ -159,10 +160,10 @@ def test_a_switch_is_set_by_one_term_or_one_option() -> None:
 
 def test_options_of_runs_know_no_term_by_name() -> None:
     names = {each.name for each in fields(RunOptions)}
-    assert not names & {*TERMS, *(name for term in WRITTEN for name in term.sets)}
+    assert not names & {*SETTINGS, *(name for term in SETTINGS.values() for name in term.sets)}
 
 
-@pytest.mark.parametrize("term", WRITTEN)
+@pytest.mark.parametrize("term", SETTINGS.values())
 def test_every_setting_says_what_it_is(term: type[ChargesSettings]) -> None:
     for each in settings_of(term):
         assert each.says

@@ -1,28 +1,33 @@
-"""Nodes that fail, and checkpoints, as they are written."""
+"""Nodes that fail, and checkpoints: nodes are down at times, and jobs lose what they have not saved by then."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Protocol
 
+import msgspec
+import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from shadowprice.analysis.terms.written_term import (
-    PositiveSeconds,
-    Seconds,
-    WrittenRun,
-    WrittenTerm,
-)
 from shadowprice.errors import InputError
-from shadowprice.instances.documents.schema import FileName
+from shadowprice.instances.documents.plain_data import or_endless, or_null
+from shadowprice.instances.documents.schema import Amount, FileName, Line, Number, Whole
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.failures import NONE, Failures, FaultSource, SeededFaults
 from shadowprice.instances.failures.fault_file import FaultTable, load
 from shadowprice.instances.failures.fault_law import FaultLaw
+from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.features import Feature
+from shadowprice.instances.terms.options.settings import (
+    PositiveSeconds,
+    Seconds,
+    TermContext,
+    TermSettings,
+)
+from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
 
 _Shape = Annotated[float, Meta(ge=0.05, le=100, description="a number from 0.05 to 100")]
 _Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number from 0")]
@@ -50,7 +55,7 @@ _OF_ALL = ("interval_s", "cost_s")
 
 
 @dataclass(frozen=True)
-class FailuresSettings(WrittenTerm):
+class FailuresSettings(TermSettings):
     """Times at which nodes go down and come up, by a law or from a file; and what jobs save of their work.
 
     Parameters
@@ -106,7 +111,7 @@ class FailuresSettings(WrittenTerm):
         else:
             self._expect_only(_OF_FILES, "a file of faults")
 
-    def on(self, run: WrittenRun) -> WrittenRun:
+    def on(self, run: TermContext) -> TermContext:
         """The run on nodes that fail."""
         return run.switched(failures=Failures(self._faults(run.seed), self._checkpoints()))
 
@@ -147,3 +152,71 @@ class FailuresSettings(WrittenTerm):
         other = [name for name in self.settings if name not in taken]
         if other:
             raise InputError(f"{other[0]} says nothing of {what}, expected {', '.join(taken)}")
+
+
+class WrittenFailures(msgspec.Struct, frozen=True):
+    """Faults as rows of node, beginning and end [s], and checkpoints; null stands for infinity."""
+
+    source: Line
+    known_until_s: Amount | None
+    checkpoint_interval_s: Amount | None
+    checkpoint_cost_s: Amount
+    faults: list[tuple[Whole, Number, Number | None]]
+
+    @classmethod
+    def of(cls, failures: NodeFailures) -> WrittenFailures:
+        """Failures without their law, which may know more."""
+        columns = (failures.node.tolist(), failures.down_s.tolist(), failures.up_s.tolist())
+        rule = failures.checkpoints
+        return cls(
+            failures.source,
+            or_null(failures.known_until_s),
+            or_null(rule.interval_s),
+            rule.cost_s,
+            [(node, down, or_null(up)) for node, down, up in zip(*columns, strict=True)],
+        )
+
+    def failures(self) -> NodeFailures:
+        """Inverse of :meth:`of`."""
+        return NodeFailures(
+            np.array([node for node, _, _ in self.faults], dtype=np.int64),
+            np.array([down for _, down, _ in self.faults], dtype=np.float64),
+            np.array([or_endless(up) for _, _, up in self.faults], dtype=np.float64),
+            or_endless(self.known_until_s),
+            Checkpointing(or_endless(self.checkpoint_interval_s), self.checkpoint_cost_s),
+            self.source,
+        )
+
+
+class HasFailures(NodesAndJobs, Protocol):
+    """Instance whose nodes may fail."""
+
+    @property
+    def failures(self) -> NodeFailures | None:
+        """Downtimes of nodes."""
+
+
+class FailuresTerm(Term[HasFailures]):
+    """Times in which nodes are down, and what runs save."""
+
+    feature: ClassVar[Feature] = Feature.FAILURES
+    entry: ClassVar[str] = "failures"
+    record: ClassVar[Any] = WrittenFailures
+    settings: ClassVar[type[TermSettings] | None] = FailuresSettings
+
+    def present(self, instance: HasFailures) -> bool:
+        """True if it is said when nodes are down."""
+        return instance.failures is not None
+
+    def check(self, instance: HasFailures) -> None:
+        """Refuse faults of nodes that there are not."""
+        if instance.failures is not None:
+            instance.failures.check(instance.cluster)
+
+    def written(self, instance: HasFailures) -> Any:
+        """Faults as a table, and checkpoints."""
+        return None if instance.failures is None else WrittenFailures.of(instance.failures)
+
+    def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
+        """Faults and checkpoints."""
+        return {**so_far, "failures": record.failures()}

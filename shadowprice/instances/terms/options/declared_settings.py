@@ -6,16 +6,16 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm
 from shadowprice.errors import InputError
-from shadowprice.instances.documents.written_instance import settings_in
+from shadowprice.instances.documents.plain_data import settings_in
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.declared import DeclaredTerm
+from shadowprice.instances.terms.options.settings import TermContext, TermSettings
 from shadowprice.user_code import load
 
 
 @dataclass(frozen=True)
-class DeclaredSettings(WrittenTerm):
+class DeclaredSettings(TermSettings):
     """A declared term, and the name by which it was written.
 
     Parameters
@@ -30,9 +30,9 @@ class DeclaredSettings(WrittenTerm):
     feature: ClassVar[Feature] = Feature.OWN
     sets: ClassVar[tuple[str, ...]] = ("declared",)
 
-    def on(self, run: WrittenRun) -> WrittenRun:
+    def on(self, run: TermContext) -> TermContext:
         """The run with the term."""
-        return run.switched(declared=(*run.semantics.declared, self.term))
+        return run.switched(declared=(*run.switches.get("declared", ()), self.term))
 
     @property
     def label(self) -> str:

@@ -8,6 +8,7 @@ nothing else: rows of its schedules say which copy did how many steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,13 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import MAX_NODES
 from shadowprice.instances.entries import shown
+from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.workload import Workload
+from shadowprice.instances.terms.term import NodesAndJobs, Term
+
+if TYPE_CHECKING:
+    from shadowprice.instances.failures.node_failures import NodeFailures
+    from shadowprice.instances.workload import Workload
 
 _LONGEST_S = 2.0**31
 
@@ -92,3 +98,35 @@ def total_steps(workload: Workload) -> NDArray[np.int64]:
             "a whole number of iterations, which its copies can share"
         )
     return steps
+
+
+class HasCopies(NodesAndJobs, Protocol):
+    """Instance whose jobs may run as copies."""
+
+    @property
+    def copies(self) -> CopyRules | None:
+        """Rules of copies."""
+
+    @property
+    def failures(self) -> NodeFailures | None:
+        """Downtimes of nodes."""
+
+
+class CopiesTerm(Term[HasCopies]):
+    """Rules of copies; schedulers with a loop of their own run them, the engine does not."""
+
+    feature: ClassVar[Feature] = Feature.COPIES
+    entry: ClassVar[str] = "copies"
+    record: ClassVar[Any] = CopyRules
+    origin: ClassVar[str] = "--policy hadare"
+
+    def present(self, instance: HasCopies) -> bool:
+        """True if jobs run as copies."""
+        return instance.copies is not None
+
+    def check(self, instance: HasCopies) -> None:
+        """Refuse steps that are not whole, and checkpoints."""
+        total_steps(instance.workload)
+        if instance.failures is not None:
+            who = f"{instance.workload.source}: jobs run as copies"
+            instance.failures.checkpoints.expect_none(who, "what was averaged is saved")

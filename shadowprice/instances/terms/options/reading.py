@@ -7,21 +7,20 @@ from typing import Any
 
 import msgspec
 
-from shadowprice.analysis.terms.declared import DeclaredSettings, own_term
-from shadowprice.analysis.terms.registry import OTHERWISE, TERMS
-from shadowprice.analysis.terms.written_term import WrittenRun, WrittenTerm, kinds_of
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.named_settings import split_settings
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.entries import expected_name, known_keys, shown
 from shadowprice.instances.terms.declared import DeclaredTerm
-from shadowprice.instances.terms.registry import DECLARED
+from shadowprice.instances.terms.options.declared_settings import DeclaredSettings, own_term
+from shadowprice.instances.terms.options.settings import TermContext, TermSettings, kinds_of
+from shadowprice.instances.terms.registry import DECLARED, ORIGINS, SETTINGS
 from shadowprice.user_code import names_a_file, split_parameters
 
 OPTION = "--with"
 
 
-def term_type(name: str, where: str) -> type[WrittenTerm | DeclaredTerm]:
+def term_type(name: str, where: str) -> type[TermSettings | DeclaredTerm]:
     """The record of settings of a term.
 
     Raises
@@ -33,18 +32,18 @@ def term_type(name: str, where: str) -> type[WrittenTerm | DeclaredTerm]:
         return own_term(name, where)
     if name in DECLARED:
         return DECLARED[name]
-    otherwise = {feature.value: brought for feature, brought in OTHERWISE.items()}
-    if name not in TERMS and name in otherwise:
+    otherwise = {feature.value: brought for feature, brought in ORIGINS.items()}
+    if name not in SETTINGS and name in otherwise:
         raise InputError(
             f"{where} {name}: is no term that is written, but given by {otherwise[name]}"
         )
-    if name not in TERMS:
-        known = expected_name(name, (*TERMS, *DECLARED))
+    if name not in SETTINGS:
+        known = expected_name(name, (*SETTINGS, *DECLARED))
         raise InputError(f"{where} {shown(name)[1:-1]}: no such term, {known}")
-    return TERMS[name]
+    return SETTINGS[name]
 
 
-def term_of(name: str, settings: object, where: str) -> WrittenTerm:
+def term_of(name: str, settings: object, where: str) -> TermSettings:
     """A term of its name and settings, which may be text, or numbers where these are expected.
 
     Parameters
@@ -95,7 +94,7 @@ def _mapping(settings: object, where: str) -> dict[str, Any]:
     return dict(settings)
 
 
-def terms_of_options(texts: Iterable[str], option: str = OPTION) -> tuple[WrittenTerm, ...]:
+def terms_of_options(texts: Iterable[str], option: str = OPTION) -> tuple[TermSettings, ...]:
     """Terms as a repeated option has them, ``NAME[:key=value,...]`` each.
 
     Raises
@@ -108,7 +107,7 @@ def terms_of_options(texts: Iterable[str], option: str = OPTION) -> tuple[Writte
     >>> [str(term) for term in terms_of_options(["restart", "charges:start_s=5"])]
     ['charges:start_s=5.0', 'restart']
     """
-    found: dict[str, WrittenTerm] = {}
+    found: dict[str, TermSettings] = {}
     for text in texts:
         name, settings = _split(text, option)
         if name in found:
@@ -127,7 +126,7 @@ def _split(text: str, option: str) -> tuple[str, dict[str, str]]:
     return name, split_settings(f"own:{rest}", option)[1] if rest else {}
 
 
-def terms_of_mapping(given: Mapping[str, object], where: str) -> tuple[WrittenTerm, ...]:
+def terms_of_mapping(given: Mapping[str, object], where: str) -> tuple[TermSettings, ...]:
     """Terms as files have them: settings by name.
 
     Raises
@@ -138,25 +137,25 @@ def terms_of_mapping(given: Mapping[str, object], where: str) -> tuple[WrittenTe
     return in_order({name: term_of(name, each, f"{where}:") for name, each in given.items()})
 
 
-def in_order(terms: Mapping[str, WrittenTerm]) -> tuple[WrittenTerm, ...]:
+def in_order(terms: Mapping[str, TermSettings]) -> tuple[TermSettings, ...]:
     """Terms in the order in which they are read."""
     return tuple(terms[name] for name in names_in_order(terms))
 
 
 def names_in_order(names: Iterable[str]) -> tuple[str, ...]:
     """Names of terms in the order in which they are read: those of the package first, then one's own."""
-    given, order = list(names), [*TERMS, *DECLARED]
+    given, order = list(names), [*SETTINGS, *DECLARED]
     own = (name for name in given if name not in order)
     return (*(name for name in order if name in given), *own)
 
 
-def with_terms(run: WrittenRun, terms: Iterable[WrittenTerm]) -> WrittenRun:
+def with_terms(run: TermContext, terms: Iterable[TermSettings]) -> TermContext:
     """A run with all of these terms, their files read.
 
     Raises
     ------
     InputError
-        As of :meth:`WrittenTerm.on`, naming the term.
+        As of :meth:`TermSettings.on`, naming the term.
     """
     for term in terms:
         run = term.on(run)

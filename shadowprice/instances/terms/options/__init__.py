@@ -1,0 +1,1 @@
+"""Terms in options and files: their settings, and how these are read."""
