@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.speeds.throughputs import Throughputs
-    from shadowprice.instances.terms.options.settings import TermSettings
+    from shadowprice.instances.terms.settings import TermSettings
 
 
 class ReadSwitches(NamedTuple):
@@ -79,7 +79,7 @@ class WrittenSwitches:
         from shadowprice.instances.cluster import Cluster
         from shadowprice.instances.samples import load_samples
         from shadowprice.instances.terms.options.reading import with_terms
-        from shadowprice.instances.terms.options.settings import TermContext
+        from shadowprice.instances.terms.settings import TermContext
         from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
         samples = None

@@ -28,7 +28,7 @@ from shadowprice.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
-    from shadowprice.instances.terms.options.settings import TermSettings
+    from shadowprice.instances.terms.settings import TermSettings
 
 
 def certify_command(

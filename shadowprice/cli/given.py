@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.steady_state.endless import EndlessWorkload
-    from shadowprice.instances.terms.options.settings import TermSettings
+    from shadowprice.instances.terms.settings import TermSettings
     from shadowprice.instances.workload import Workload
 
 

@@ -316,8 +316,8 @@ def _list_terms(as_json: bool) -> None:
 def _term_record(feature: Feature) -> dict[str, Any]:
     """All that there is to say of a term."""
     from shadowprice.instances.terms.options.declared_settings import DeclaredSettings
-    from shadowprice.instances.terms.options.settings import settings_of
     from shadowprice.instances.terms.registry import DECLARED, ORIGINS, SETTINGS
+    from shadowprice.instances.terms.settings import settings_of
 
     term = SETTINGS.get(feature) or DECLARED.get(feature)
     sets = (SETTINGS.get(feature) or DeclaredSettings).sets

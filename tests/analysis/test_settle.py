@@ -302,3 +302,22 @@ def test_an_instance_of_a_run_is_built_in_one_place() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Instance"
     ]
     assert built == ["settle.py"]
+
+
+def test_a_term_holds_under_a_preset_or_is_refused() -> None:
+    """What an instance says is not the published simulator's to drop."""
+    jobs = sp.Workload.from_columns(
+        arrival_s=[0.0, 0.0], gpus=[2, 2], work=[10.0, 10.0], model=["VGG19", "VGG19"]
+    )
+    tiresias = Semantics(preset="tiresias", skews=published_skews(), growth=Growth(4, 0.75))
+    instance = settle(jobs, CLUSTER, "dlas-gpu", tiresias).instance
+    assert instance.locality is not None
+    assert (
+        instance.locality.spread_speed.tolist() == [published_skews().of("VGG19").spread_speed] * 2
+    )
+    assert instance.elasticity is not None
+    assert instance.elasticity.widest.tolist() == [4, 4]
+    with pytest.raises(InputError, match="policy 'dlas-gpu' gives out no CPUs and memory"):
+        settle(
+            jobs, CLUSTER, "dlas-gpu", Semantics(preset="tiresias", profiles=Profiles.synthetic())
+        )

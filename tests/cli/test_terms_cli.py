@@ -20,9 +20,9 @@ from shadowprice.cli import app
 from shadowprice.errors import InputError
 from shadowprice.instances.features import APART, Feature
 from shadowprice.instances.terms.options.reading import terms_of_options
-from shadowprice.instances.terms.options.settings import TermSettings
 from shadowprice.instances.terms.quotas import QuotasSettings
 from shadowprice.instances.terms.registry import DECLARED, SETTINGS
+from shadowprice.instances.terms.settings import TermSettings
 from shadowprice.instances.traces import load_trace
 
 WIDE = {"COLUMNS": "200", "TERM": "dumb"}

@@ -21,7 +21,7 @@ from shadowprice.instances.terms.options.reading import (
     term_of,
     term_type,
 )
-from shadowprice.instances.terms.options.settings import kinds_of
+from shadowprice.instances.terms.settings import kinds_of
 
 PREFIX = "with"
 ABSENT = "absent"

@@ -10,7 +10,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_data import settings_in
 from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import check_seconds
-from shadowprice.instances.terms.options.settings import Seconds, TermContext, TermSettings
+from shadowprice.instances.terms.settings import Seconds, TermContext, TermSettings
 from shadowprice.instances.terms.term import NodesAndJobs, Term
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from shadowprice.instances.failures.fault_file import FaultTable, load
 from shadowprice.instances.failures.fault_law import FaultLaw
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.options.settings import (
+from shadowprice.instances.terms.settings import (
     PositiveSeconds,
     Seconds,
     TermContext,

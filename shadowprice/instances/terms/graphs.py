@@ -19,7 +19,7 @@ from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs, in_order, one_run_s, shape_of
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, Rate, RecordedRun
-from shadowprice.instances.terms.options.settings import Bandwidth, TermContext, TermSettings
+from shadowprice.instances.terms.settings import Bandwidth, TermContext, TermSettings
 from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
 
 if TYPE_CHECKING:

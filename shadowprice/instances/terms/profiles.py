@@ -16,7 +16,7 @@ from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.features import Feature
 from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity, shared_out
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, RecordedRun, SpeedFactor
-from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term, expect_of_jobs
 
 

@@ -21,7 +21,7 @@ from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.entries import shown
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.copies import HasCopies
-from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.instances.terms.term import InstanceFields, Term
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Throughputs of jobs: work counts iterations, and a run takes work over throughput."""
+"""Throughputs of jobs: a run takes work, in iterations, over throughput; by GPU type where there are several."""
 
 from __future__ import annotations
 
@@ -19,3 +19,16 @@ class RatesTerm(Term[NodesAndJobs]):
     def present(self, instance: NodesAndJobs) -> bool:
         """True if jobs have throughputs."""
         return instance.workload.throughput is not None
+
+
+class TypesTerm(Term[NodesAndJobs]):
+    """Columns ``throughput`` of several types, and nodes of several types."""
+
+    feature: ClassVar[Feature] = Feature.TYPES
+    origin: ClassVar[str] = (
+        "nodes of several GPU types in --cluster, and --throughputs or allowed_types of jobs"
+    )
+
+    def present(self, instance: NodesAndJobs) -> bool:
+        """True if there are nodes of several types, and throughputs by type."""
+        return instance.workload.throughput is not None and len(instance.cluster.gpu_types) > 1

@@ -19,15 +19,14 @@ from shadowprice.instances.terms.copies import CopiesTerm
 from shadowprice.instances.terms.cores import CoresTerm
 from shadowprice.instances.terms.declared import DeclaredTerm
 from shadowprice.instances.terms.failures import FailuresTerm
-from shadowprice.instances.terms.gpu_types import TypesTerm
 from shadowprice.instances.terms.graphs import GraphsTerm
-from shadowprice.instances.terms.options.settings import TermSettings
 from shadowprice.instances.terms.parts import PartsTerm
 from shadowprice.instances.terms.profiles import ProfilesTerm
 from shadowprice.instances.terms.quotas import QuotasTerm
 from shadowprice.instances.terms.racks import Racks
-from shadowprice.instances.terms.rates import RatesTerm
+from shadowprice.instances.terms.rates import RatesTerm, TypesTerm
 from shadowprice.instances.terms.restart import RestartTerm
+from shadowprice.instances.terms.settings import TermSettings
 from shadowprice.instances.terms.sharing import SharingTerm
 from shadowprice.instances.terms.spread import SpreadTerm
 from shadowprice.instances.terms.stopped import StoppedTerm

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from shadowprice.instances.terms.effect import (
     SpeedFactor,
     filled,
 )
-from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
 
 if TYPE_CHECKING:

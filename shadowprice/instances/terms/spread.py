@@ -17,7 +17,7 @@ from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.features import Feature
 from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, SpeedFactor
-from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term, expect_of_jobs
 
 if TYPE_CHECKING:

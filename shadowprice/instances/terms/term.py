@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.effect import Effect
-from shadowprice.instances.terms.options.settings import TermSettings
+from shadowprice.instances.terms.settings import TermSettings
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster

@@ -24,7 +24,7 @@ from shadowprice.instances.documents.schema import FileName, decode
 from shadowprice.instances.features import Feature
 from shadowprice.instances.speeds.by_model import ByModel, read_table
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, SpeedFactor
-from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term, expect_of_jobs
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from shadowprice.instances.documents.schema import Line
 from shadowprice.instances.entries import MAX_WHOLE
 from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import MAX_TIME_S
-from shadowprice.instances.terms.options.settings import PositiveSeconds, TermContext, TermSettings
+from shadowprice.instances.terms.settings import PositiveSeconds, TermContext, TermSettings
 from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
 
 EXPECTED = "FIRST:LAST or FIRST:LAST:LATEST_S with 0 <= FIRST < LAST, such as 4000:5000"

@@ -21,8 +21,8 @@ from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.terms.options.reading import terms_of_options, with_terms
-from shadowprice.instances.terms.options.settings import TermContext
 from shadowprice.instances.terms.registry import SETTINGS
+from shadowprice.instances.terms.settings import TermContext
 from shadowprice.instances.terms.widths import Growth, ModelGrowth
 from shadowprice.instances.terms.window import JobWindow
 

@@ -15,8 +15,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.charges import ChargesSettings
 from shadowprice.instances.terms.options.reading import terms_of_mapping, terms_of_options
-from shadowprice.instances.terms.options.settings import settings_of
 from shadowprice.instances.terms.registry import DECLARED, ORIGINS, SETTINGS, TERMS, term_of_switch
+from shadowprice.instances.terms.settings import settings_of
 from shadowprice.instances.terms.spread import SpreadSettings
 
 SECONDS = st.integers(1, 2**40).map(lambda ticks: ticks / 2**20)

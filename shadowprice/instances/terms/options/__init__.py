@@ -1,1 +1,1 @@
-"""Terms in options and files: their settings, and how these are read."""
+"""Terms in options and files: how they are read, and what old options are now."""

@@ -10,7 +10,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_data import settings_in
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.declared import DeclaredTerm
-from shadowprice.instances.terms.options.settings import TermContext, TermSettings
+from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.user_code import load
 
 

@@ -13,8 +13,8 @@ from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.entries import expected_name, known_keys, shown
 from shadowprice.instances.terms.declared import DeclaredTerm
 from shadowprice.instances.terms.options.declared_settings import DeclaredSettings, own_term
-from shadowprice.instances.terms.options.settings import TermContext, TermSettings, kinds_of
 from shadowprice.instances.terms.registry import DECLARED, ORIGINS, SETTINGS
+from shadowprice.instances.terms.settings import TermContext, TermSettings, kinds_of
 from shadowprice.user_code import names_a_file, split_parameters
 
 OPTION = "--with"
