@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from shadowprice.analysis.semantics import OF_THE_ENGINE, OF_THE_POLICY
+from shadowprice.analysis.semantics import OF_THE_ENGINE
 from shadowprice.cli.options import OPTION_OF, JsonOption, PresetOption
 from shadowprice.cli.show import console, stderr
 from shadowprice.docstrings import described_parameters
@@ -38,14 +38,17 @@ def policies_command(
         ),
     ] = None,
     preset: PresetOption = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All of them, not only those that one should know first.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List policies: what they know, whether they preempt, what is proven of them, and where they are from.
+    """List policies, a line each: what they know, whether they preempt, and what they do.
 
-    Policies and models of installed packages are among them, and are imported; one that is broken is a line
-    on stderr. A policy in a file of your own needs no list: it is FILE.py:NAME.
+    With a name all that there is to say of one: what is proven of it, its source, its parameters and switches. With
+    --all or --json policies of installed packages are among them, and are imported; one that is broken is a line on
+    stderr. A policy in a file of your own needs no list: it is FILE.py:NAME.
     """
-    from shadowprice.execution.kernel.run import ENGINE, RULE
     from shadowprice.execution.presets.registry import preset as find_preset
 
     if name is not None:
@@ -59,26 +62,39 @@ def policies_command(
         console.print("policies: " + ", ".join(found.policies))
         console.print("placements: " + ", ".join(found.placements))
         return
-    rows = _policies()
+    rows = _policies() if every or as_json else _first_policies()
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table("policy", "knows", "preempts", "what it does; guarantee; source", show_lines=True)
-    table.columns[0].no_wrap = True
+    table = Table("policy", "knows", "preempts", "what it does", box=None, pad_edge=False)
+    for column in table.columns[:3]:
+        column.no_wrap = True
     for row in rows:
         preempts = "yes" if row["preempts"] else "no"
-        told = (row["does"], row["guarantee"], row["source"])
-        clauses = [*filter(None, map(_clause, told)), *_switch_lines(row)]
-        if row["loop"] != ENGINE:
-            clauses.append(f"index: {row['loop']}")
-        if row["use"]:
-            clauses.append(f"use {row['use']}")
-        if row["from"] != OURS:
-            clauses.append(f"from {row['from']}")
-        table.add_row(str(row["policy"]), str(row["knows"]), preempts, "\n".join(clauses))
+        origin = "" if row["from"] == OURS else f" (from {row['from']})"
+        does = Text(_clause(row["does"]) + origin)
+        table.add_row(Text(str(row["policy"])), str(row["knows"]), preempts, does)
     console.print(table)
-    _print_other_names()
-    console.print(RULE, highlight=False)
+    for line in (
+        "`shadowprice policies NAME`: what is proven of one, its source, parameters and switches",
+        *_other_names(every),
+    ):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+FIRST_POLICIES = (
+    "fifo",
+    "easy",
+    "srtf",
+    "las2d",
+    "hadar",
+    "hadare",
+    "asrpt",
+    "synergy-tune",
+    "gandiva",
+    "gavel",
+)
+"""Those that one should know first: three classics, and one of each published system."""
 
 
 def _describe(name: str, as_json: bool) -> None:
@@ -109,6 +125,8 @@ def _describe(name: str, as_json: bool) -> None:
         console.print("no parameters")
         return
     table = Table("parameter", "value", "type", "what it is")
+    for column in table.columns:
+        column.overflow = "fold"
     for each in record["parameters"]:
         table.add_row(*(Text(each[key]) for key in ("name", "value", "kind", "says")))
     console.print(table)
@@ -117,27 +135,30 @@ def _describe(name: str, as_json: bool) -> None:
     )
 
 
-def _print_other_names() -> None:
+def _other_names(every: bool) -> Iterator[str]:
+    """Lines on what else there is by name."""
+    from shadowprice.execution.own_loop import schedulers
     from shadowprice.execution.presets.registry import presets
-    from shadowprice.instances.generators import generators
-    from shadowprice.solvers.registry import allocations
+    from shadowprice.solvers.registry import allocations, policies
 
-    console.print(
-        f"The engine's switches go with every policy that does not refuse them here: "
-        f"{', '.join(_named(OF_THE_ENGINE))}. Others only with those that take them here: "
-        f"{', '.join(_named(OF_THE_POLICY))}.",
-        highlight=False,
-    )
-    console.print("allocation policies: " + ", ".join(sorted(allocations())))
+    if not every:
+        others = {**policies(), **schedulers()}.keys() - {*FIRST_POLICIES}
+        yield f"--all: {len(others)} others, and those of installed packages"
+        return
+    yield f"allocation policies of gavel: {', '.join(sorted(allocations()))}"
     models = [f"{offer.name} (from {offer.distribution})" for offer in offers(MODELS)]
     if models:
-        console.print("models of installed packages: " + ", ".join(models))
-    console.print(
-        "generators: "
-        + ", ".join(sorted(generators()))
-        + "; presets: "
-        + ", ".join(sorted(presets()))
-    )
+        yield f"models of installed packages: {', '.join(models)}"
+    yield f"--preset NAME: the policies of a published simulator, {', '.join(sorted(presets()))}"
+
+
+def _first_policies() -> list[dict[str, Any]]:
+    """One record each of those that one should know first."""
+    from shadowprice.execution.own_loop import schedulers
+    from shadowprice.solvers.registry import policies
+
+    known: dict[str, Policy | RunsItself] = {**policies(), **schedulers()}
+    return [_record(name, known[name], OURS) for name in FIRST_POLICIES]
 
 
 def _policies() -> list[dict[str, Any]]:

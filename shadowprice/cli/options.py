@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 RUNS_IT = "or FILE.py:NAME, which runs that file with all your rights"
 """Part of the help of every option that runs code of the user's own."""
@@ -25,7 +28,8 @@ ClusterOption = Annotated[
     str,
     typer.Option(
         "--cluster",
-        help="NODESxGPUS[:TYPE][+CPUScpu][+MEMORYgb],... or a .toml file, or a list of nodes (.csv).",
+        help="NODESxGPUS,... such as 4x8, each with :TYPE, +Ncpu and +Ngb where these matter: "
+        "4x8:v100+24cpu+500gb,2x4:k80; or a .toml file, or a list of nodes (.csv).",
     ),
 ]
 FormatOption = Annotated[
@@ -58,10 +62,12 @@ UTILITY = "utility"
 ObjectiveOption = Annotated[
     str, typer.Option("--objective", help="flow, completion, makespan or utility.")
 ]
+UTILITY_PANEL = "Total utility"
 UtilityOption = Annotated[
     str | None,
     typer.Option(
         "--utility",
+        rich_help_panel=UTILITY_PANEL,
         help="effective_throughput (default), completion_time, fairness or deadline, "
         "with --objective utility; in rounds of --round, or 360 s.",
     ),
@@ -97,12 +103,19 @@ OPTION_OF = {
 # A command with a parameter ``options: RunOptions`` gets an option for each field of it in its place, by
 # :func:`with_options`, so that a new switch of a run is one line here.
 
+JOBS_PANEL = "Jobs"
+POLICIES_PANEL = "Some policies, and published simulators"
+OUTPUTS_PANEL = "Further outputs"
+_PANEL = "panel"
+_ON_JOBS: Mapping[str, str] = MappingProxyType({_PANEL: JOBS_PANEL})
+_ON_POLICIES: Mapping[str, str] = MappingProxyType({_PANEL: POLICIES_PANEL})
+
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options about the jobs and the switches of a run, as they were written."""
+    """Options about the jobs and the switches of a run, as they were written; those that few runs need have panels."""
 
-    preset: PresetOption = None
+    terms: TermsOption = None
     placement: Annotated[
         str | None,
         typer.Option(
@@ -114,24 +127,24 @@ class RunOptions:
     round_s: Annotated[
         float | None, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
     ] = None
+    seed: SeedOption = 0
+    trace_format: FormatOption = field(default=None, metadata=_ON_JOBS)
+    throughputs: ThroughputsOption = field(default=None, metadata=_ON_JOBS)
+    drop_infeasible: DropOption = field(default=False, metadata=_ON_JOBS)
+    preset: PresetOption = field(default=None, metadata=_ON_POLICIES)
     first_round_s: Annotated[
         float | None, typer.Option("--first-round", help="Time of the first round, in seconds.")
-    ] = None
+    ] = field(default=None, metadata=_ON_POLICIES)
     samples: Annotated[
         Path | None, typer.Option("--service-samples", help="Sample of services, in GPU-seconds.")
-    ] = None
-    seed: SeedOption = 0
-    throughputs: ThroughputsOption = None
+    ] = field(default=None, metadata=_ON_POLICIES)
     predictor: Annotated[
         str | None,
         typer.Option(
             "--predictor",
             help=f"forest, median, last, oracle, noisy:MU, ... for policies that predict; {RUNS_IT}.",
         ),
-    ] = None
-    terms: TermsOption = None
-    trace_format: FormatOption = None
-    drop_infeasible: DropOption = False
+    ] = field(default=None, metadata=_ON_POLICIES)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -140,7 +153,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     >>> def run(trace: str, *, options: RunOptions) -> None:
     ...     print(trace, options.seed)
     >>> list(signature(with_options(run)).parameters)[:3]
-    ['trace', 'preset', 'placement']
+    ['trace', 'terms', 'placement']
     >>> with_options(run)("jobs.csv", seed=3)
     jobs.csv 3
     """
@@ -176,7 +189,18 @@ def _options(record: Any) -> list[Parameter]:
             each.name,
             Parameter.KEYWORD_ONLY,
             default=Parameter.empty if each.default is MISSING else each.default,
-            annotation=hints[each.name],
+            annotation=_in_panel(hints[each.name], each),
         )
         for each in fields(record)
     ]
+
+
+def _in_panel(hint: Any, of: Field[Any]) -> Any:
+    """The annotation of an option that is shown in the panel of its field, if that has one."""
+    if _PANEL not in of.metadata:
+        return hint
+    kind, option = get_args(hint)
+    assert isinstance(option, OptionInfo)
+    shown = copy(option)
+    shown.rich_help_panel = of.metadata[_PANEL]
+    return Annotated[kind, shown]

@@ -18,9 +18,13 @@ from shadowprice.cli.given import (
     split_names,
 )
 from shadowprice.cli.options import (
+    JOBS_PANEL,
+    OUTPUTS_PANEL,
+    POLICIES_PANEL,
     POLICY_HELP,
     RUNS_IT,
     UTILITY,
+    UTILITY_PANEL,
     ClusterOption,
     JsonOption,
     ObjectiveOption,
@@ -74,23 +78,40 @@ def simulate_command(
             "--endless",
             metavar="GENERATOR[:parameter=value,...]",
             help="Instead of a trace, jobs that never stop to arrive, with a window: gavel-published.",
+            rich_help_panel=JOBS_PANEL,
         ),
     ] = None,
     local_sgd: Annotated[
         bool,
         typer.Option(
-            "--local-sgd", help="With hadare: train a small model a job as its copies do."
+            "--local-sgd",
+            help="With hadare: train a small model a job as its copies do.",
+            rich_help_panel=POLICIES_PANEL,
         ),
     ] = False,
     jobs_out: Annotated[
-        Path | None, typer.Option("--jobs-out", help="Write one row a job (.parquet, .csv).")
+        Path | None,
+        typer.Option(
+            "--jobs-out",
+            help="Write one row a job (.parquet, .csv).",
+            rich_help_panel=OUTPUTS_PANEL,
+        ),
     ] = None,
     prices_out: Annotated[
         Path | None,
-        typer.Option("--prices-out", help="Write prices over time (.parquet, .csv)."),
+        typer.Option(
+            "--prices-out",
+            help="Write prices over time (.parquet, .csv).",
+            rich_help_panel=OUTPUTS_PANEL,
+        ),
     ] = None,
     prices_plot: Annotated[
-        Path | None, typer.Option("--prices-plot", help="Draw prices over time (PNG, PDF, SVG).")
+        Path | None,
+        typer.Option(
+            "--prices-plot",
+            help="Draw prices over time (PNG, PDF, SVG).",
+            rich_help_panel=OUTPUTS_PANEL,
+        ),
     ] = None,
     run_directory: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write a run directory.")
@@ -198,6 +219,7 @@ def compare_command(
         str | None,
         typer.Option(
             "--model",
+            rich_help_panel=UTILITY_PANEL,
             metavar="MODEL",
             help="Hadar's offline programme edited, with --objective utility: a name that an installed "
             f"package offers, {RUNS_IT}.",

@@ -256,7 +256,7 @@ def _expect_policy(found: Any, where: str) -> Policy:
 
 def _expected(name: str, known: Mapping[str, Any], group: str | None) -> str:
     installed = [] if group is None else [offer.name for offer in entry_points.offers(group)]
-    told = expected_name(name, {*known, *installed}, "shadowprice policies")
+    told = expected_name(name, {*known, *installed}, "shadowprice policies --all")
     return f"{told}, or FILE.py:NAME"
 
 

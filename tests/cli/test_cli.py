@@ -164,7 +164,7 @@ def test_compare_and_its_picture(shadowprice: CommandLine, trace: Path, tmp_path
 
 
 def test_policies_and_generate(shadowprice: CommandLine, tmp_path: Path) -> None:
-    listed = shadowprice("policies").stdout
+    listed = shadowprice("policies", "--all").stdout
     for name in ("fifo", "fifo-skip", "easy", "sjf", "srtf", "srsf", "las", "las2d", "gittins2d"):
         assert name in listed
     assert "dlas-gpu" in shadowprice("policies", "--preset", "tiresias").stdout
@@ -176,7 +176,7 @@ def test_policies_and_generate(shadowprice: CommandLine, tmp_path: Path) -> None
     ("words", "message"),
     [
         (("--cluster", "4y4", "--policy", "srtf"), "NODESxGPUS"),
-        (("--cluster", "4x4", "--policy", "magic"), "that `shadowprice policies` lists"),
+        (("--cluster", "4x4", "--policy", "magic"), "that `shadowprice policies --all` lists"),
         (
             ("--cluster", "4x4", "--policy", "fifo", "--preset", "borg"),
             "expected one of gavel, helios",

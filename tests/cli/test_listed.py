@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from shadowprice.cli import app
-from shadowprice.cli.listed import GENERATORS
+from shadowprice.cli.listed import FIRST_POLICIES, GENERATORS
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.generators import generators
@@ -78,3 +78,25 @@ def test_a_generator_is_shown_with_its_parameters(name: str) -> None:
 def test_every_parameter_of_a_generator_says_what_it_is(name: str) -> None:
     record = json.loads(said("generators", name, "--json"))
     assert [each["name"] for each in record["parameters"] if not each["says"]] == []
+
+
+def test_policies_are_a_line_each_the_ten_that_one_should_know_first() -> None:
+    def listed(*words: str) -> list[str]:
+        """Names at the beginnings of lines; what goes on in the next line is indented."""
+        _, *lines = said("policies", *words).splitlines()
+        return [line.split()[0] for line in lines if line[:1].isalpha()]
+
+    assert listed()[: len(FIRST_POLICIES)] == list(FIRST_POLICIES)
+    every = [row["policy"] for row in json.loads(said("policies", "--json"))]
+    assert every == sorted({*policies(), *schedulers()})
+    assert listed("--all")[: len(every)] == every
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_what_most_runs_need_fits_on_one_screen(command: str) -> None:
+    """Options of most runs in the first 40 lines at 100 columns, and no word of the help is cut at 80."""
+    done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100", "TERM": "dumb"})
+    screen = "\n".join(done.stdout.splitlines()[:40])
+    assert all(f"{option} " in screen for option in ("--cluster", "--with", "--round", "--help"))
+    done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80", "TERM": "dumb"})
+    assert "…" not in done.stdout

@@ -283,7 +283,7 @@ MISTAKES: list[tuple[str, type[ShadowpriceError], str]] = [
     (
         "widest",
         InputError,
-        r"policy 'widest': .*that `shadowprice policies` lists, or FILE\.py:NAME",
+        r"policy 'widest': .*that `shadowprice policies --all` lists, or FILE\.py:NAME",
     ),
 ]
 

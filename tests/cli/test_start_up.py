@@ -206,7 +206,7 @@ def test_texts_say_what_the_files_offer(package: ModuleType, constant: str) -> N
 def test_unknown_names() -> None:
     with pytest.raises(
         InputError,
-        match=r"^policy 'fif': did you mean 'fifo'.* that `shadowprice policies` lists, or FILE",
+        match=r"^policy 'fif': did you mean 'fifo'.* that `shadowprice policies --all` lists, or FILE",
     ):
         policy("fif")
     assert "" not in Offers(shadowprice.solvers, "POLICIES")

@@ -57,7 +57,7 @@ def _first_notes(state: State, policy: str) -> _GandivaNotes:
 
 @dataclass(frozen=True)
 class Gandiva:
-    """Gandiva's scheduler.
+    """Time slices, GPUs shared by pairs that gain, growth and migration, each kept only if it pays.
 
     Parameters
     ----------

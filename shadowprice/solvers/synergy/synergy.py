@@ -186,7 +186,7 @@ def _guarantee(mechanism: Mechanism) -> str:
 
 @dataclass(frozen=True)
 class Synergy:
-    """A mechanism under an order.
+    """CPUs and memory of every round by a mechanism, for the gangs that an order puts first.
 
     Parameters
     ----------
