@@ -186,7 +186,7 @@ def test_limits_that_were_submitted_to_slurm(
 def test_parts_of_a_gpu_are_kept_when_asked(
     tmp_path_factory: pytest.TempPathFactory, milli: list[int]
 ) -> None:
-    head = ",".join(openb.COLUMNS)
+    head = openb.HEADER
     rows = [f"p{k},1,1,1,{each},A|B,LS,Running,{k},90,{k}" for k, each in enumerate(milli)]
     imported = read(tmp_path_factory.mktemp("pods"), "\n".join([head, *rows]), ":fractions=keep")
     jobs = imported.workload
@@ -531,7 +531,7 @@ def test_formats_that_record_no_runs(tmp_path: Path) -> None:
     path.write_text("id,gpus,submit,duration\n1,1,0,10\n")
     with pytest.raises(InputError, match="its format is no log: it does not say when jobs started"):
         load_trace(path, recorded=True)
-    path.write_text(f"{','.join(spot.COLUMNS)}\na,o,A10,8,1,2,0,8,HP\n")
+    path.write_text(f"{spot.HEADER}\na,o,A10,8,1,2,0,8,HP\n")
     with pytest.raises(InputError, match="its format, spot2026, does not say when jobs started"):
         load_trace(path, recorded=True)
 

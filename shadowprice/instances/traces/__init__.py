@@ -176,7 +176,7 @@ def installed_importer(offer: Offer) -> Importer:
 def load_trace(
     path: str | Path,
     *,
-    format: str | None = None,
+    format: str | Importer | None = None,
     throughputs: Throughputs | None = None,
     recorded: bool = False,
 ) -> Imported:
@@ -184,10 +184,10 @@ def load_trace(
 
     Parameters
     ----------
-    format : str, optional
-        Name of the importer; by default the one that recognises the first line. Those of installed
-        packages are asked after our own, and before those that are general. LogReading follow a colon:
-        ``helios:keep=completed``, or ``:keep=completed`` for the importer that recognises the file.
+    format : str or Importer, optional
+        The importer or its name; by default the one that recognises the first line. Those of installed
+        packages are asked after our own, and before those that are general. Choices (:class:`LogReading`)
+        follow a colon: ``helios:keep=completed``, or ``:keep=completed`` for the importer that recognises the file.
     throughputs : Throughputs, optional
         Table for traces that count work in steps.
     recorded : bool
@@ -204,6 +204,8 @@ def load_trace(
         If an importer of an installed package could not be asked.
     """
     path = Path(path)
+    if format is not None and not isinstance(format, str):
+        return _load(format, path, throughputs, LogReading(recorded=recorded))
     name, _, given = (format or "").partition(":")
     choices = replace(LogReading.read(given), recorded=recorded)
     if name:

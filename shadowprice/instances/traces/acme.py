@@ -8,7 +8,7 @@ The user becomes the tenant, the type of the job (Pretrain, Eval, ...) its class
 
 from __future__ import annotations
 
-from shadowprice.instances.traces.clocks import DateClock
+from shadowprice.instances.traces.clocks import LogClock
 from shadowprice.instances.traces.log_format import (
     SLURM_ENDS,
     EndStates,
@@ -18,30 +18,19 @@ from shadowprice.instances.traces.log_format import (
     above_zero,
 )
 
-COLUMNS = (
-    "job_id",
-    "user",
-    "gpu_num",
-    "type",
-    "state",
-    "submit_time",
-    "start_time",
-    "end_time",
-    "node_num",
-    "cpu_num",
-    "duration",
-    "queue",
-    "gpu_time",
+HEADER = (
+    "job_id,user,gpu_num,type,state,submit_time,start_time,end_time,node_num,cpu_num,"
+    "duration,queue,gpu_time"
 )
 
 FORMAT = LogFormat(
     name="acme",
     about=__doc__,
-    table=HeaderTable(COLUMNS, recognised_by=COLUMNS),
+    table=HeaderTable(HEADER, among=HEADER),
     gpus="gpu_num",
     cores="cpu_num",
     states=EndStates("state", completed=("COMPLETED",), ends=SLURM_ENDS),
-    clock=DateClock(),
+    clock=LogClock(),
     submit="submit_time",
     start="start_time",
     end="end_time",

@@ -1,13 +1,9 @@
-"""Clocks of logs: seconds, or dates with or without a zone.
-
-A clock reads a column of times as seconds, of which differences alone count.
-"""
+"""Dates of logs, with or without a zone, as seconds."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,40 +17,9 @@ _ANY_OFFSET = re.compile(r"[T ].*([+-]\d\d(:?\d\d)?|Z)\s*$")
 _OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):([0-5][0-9])")
 
 
-class LogClock(Protocol):
-    """Meaning of the times of a format."""
-
-    @property
-    def dated(self) -> bool:
-        """True if time 0 of a workload is known by it, in seconds since 1970."""
-
-    @property
-    def zone_is_chosen(self) -> bool:
-        """True if whoever reads a log may say of which zone its dates are."""
-
-    def seconds(self, values: NDArray[np.object_], zone: str | None) -> Seconds:
-        """Seconds of a column, NaN for what is no time; ``zone`` is one that was chosen."""
-
-
 @dataclass(frozen=True)
-class SecondsClock:
-    """Numbers of seconds from a time that is not known."""
-
-    dated: bool = False
-    zone_is_chosen: bool = False
-
-    def seconds(self, values: NDArray[np.object_], zone: str | None) -> Seconds:
-        """The numbers of a column."""
-        return ColumnChecks.floats(values)
-
-
-SECONDS = SecondsClock()
-"""The clock of formats that count seconds."""
-
-
-@dataclass(frozen=True)
-class DateClock:
-    """Dates as a site or a log's authors wrote them.
+class LogClock:
+    """Meaning of the dates of a log.
 
     Parameters
     ----------
@@ -62,34 +27,22 @@ class DateClock:
         As of ``strptime``; ISO 8601 if absent.
     zone : str, optional
         Zone of dates that bear none, whose clocks change; without it they are taken as UTC.
-    dated : bool
-        Whether the dates are to be believed, so that time 0 of a workload is one.
+    of_site : bool
+        True for dates of a site that is not known: their zone may be chosen, or they are seconds, if the
+        first is a number.
     """
 
     form: str | None = None
     zone: str | None = None
-    dated: bool = True
-    zone_is_chosen: bool = False
+    of_site: bool = False
 
-    def seconds(self, values: NDArray[np.object_], zone: str | None) -> Seconds:
-        """Seconds since 1970 of a column of dates."""
-        return dates_s(values, self.form, self.zone)
-
-
-@dataclass(frozen=True)
-class SiteClock:
-    """Dates of a site that is not known, whose zone may be chosen; or seconds, where the first time is a number."""
-
-    dated: bool = False
-    zone_is_chosen: bool = True
-
-    def seconds(self, values: NDArray[np.object_], zone: str | None) -> Seconds:
-        """Seconds, or dates; NaN for Unknown and None."""
+    def seconds(self, values: NDArray[np.object_], zone: str | None = None) -> Seconds:
+        """Seconds since 1970, NaN for what is no time; ``zone`` is one that was chosen."""
         absent = ("", "Unknown", "None")
         first = next((each for each in values.tolist() if each not in absent), "")
-        if np.isnan(ColumnChecks.floats(np.array([first], dtype=object))[0]):
-            return dates_s(values, zone=zone)
-        return ColumnChecks.floats(values)
+        if self.of_site and not np.isnan(ColumnChecks.floats(np.array([first], dtype=object))[0]):
+            return ColumnChecks.floats(values)
+        return dates_s(values, self.form, zone or self.zone)
 
 
 def dates_s(

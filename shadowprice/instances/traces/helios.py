@@ -7,7 +7,7 @@ virtual cluster becomes the tenant, the user the name. Run time is end - start.
 
 from __future__ import annotations
 
-from shadowprice.instances.traces.clocks import DateClock
+from shadowprice.instances.traces.clocks import LogClock
 from shadowprice.instances.traces.log_format import (
     SLURM_ENDS,
     EndStates,
@@ -17,29 +17,18 @@ from shadowprice.instances.traces.log_format import (
     above_zero,
 )
 
-COLUMNS = (
-    "job_id",
-    "user",
-    "vc",
-    "gpu_num",
-    "cpu_num",
-    "node_num",
-    "state",
-    "submit_time",
-    "start_time",
-    "end_time",
-    "duration",
-    "queue",
+HEADER = (
+    "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
 )
 
 FORMAT = LogFormat(
     name="helios",
     about=__doc__,
-    table=HeaderTable(COLUMNS),
+    table=HeaderTable(HEADER),
     gpus="gpu_num",
     cores="cpu_num",
     states=EndStates("state", completed=("COMPLETED",), ends=SLURM_ENDS),
-    clock=DateClock(),
+    clock=LogClock(),
     submit="submit_time",
     start="start_time",
     end="end_time",

@@ -69,7 +69,7 @@ class JobLog:
     path: Path
     tables: Tables
     choices: LogReading
-    clock: LogClock
+    clock: LogClock | None
     report: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     rows: NDArray[np.int64] = field(init=False)
@@ -95,6 +95,8 @@ class JobLog:
 
     def times(self, name: str) -> Seconds:
         """Times of a column by the clock of the log [s], NaN for what is none."""
+        if self.clock is None:
+            return self.numbers(name)
         return self.clock.seconds(self.text(name), self.choices.zone)
 
     def computed(self, name: str) -> NDArray[Any]:

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import CORES
+from shadowprice.instances.files import read_text
 from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.clocks import SECONDS, LogClock, Seconds
+from shadowprice.instances.traces.clocks import LogClock, Seconds
 from shadowprice.instances.traces.job_log import JobLog, Mask, Tables
 from shadowprice.instances.traces.log_reading import Keep, LogReading
 from shadowprice.instances.traces.recorded_runs import RecordedRuns, tuples
@@ -75,25 +76,24 @@ class HeaderTable:
 
     Parameters
     ----------
-    columns : tuple of str
-        Columns that there must be.
-    optional : tuple of str
+    header : str
+        Columns that there must be, as ``a,b``; a header is recognised if these are all, in this order.
+    optional : str
         Columns that are read where they are there.
-    recognised_by : tuple of str, optional
-        Columns by which a header is recognised, among any others; by default it must be ``columns``,
-        in their order.
+    among : str
+        Columns by which a header is recognised, among any others, instead.
     """
 
-    columns: tuple[str, ...]
-    optional: tuple[str, ...] = ()
-    recognised_by: tuple[str, ...] | None = None
+    header: str
+    optional: str = ""
+    among: str = ""
 
     def recognises(self, first_line: str, path: Path) -> bool:
         """True if a header is one of the format."""
         names = split_header(first_line)
-        if self.recognised_by is None:
-            return tuple(names) == self.columns
-        return set(self.recognised_by) <= set(names)
+        if self.among:
+            return set(self.among.split(",")) <= set(names)
+        return names == self.header.split(",")
 
     def read(self, path: Path) -> Tables:
         """Columns of a file as text.
@@ -104,12 +104,13 @@ class HeaderTable:
             If one is missing.
         """
         columns = read_table(path)
-        missing = [name for name in self.columns if name not in columns]
+        needed = self.header.split(",")
+        missing = [name for name in needed if name not in columns]
         if missing:
             raise InputError(
                 f"{path}: column {missing[0]!r} is missing, found {', '.join(columns)}"
             )
-        unused = [name for name in columns if name not in self.columns + self.optional]
+        unused = [name for name in columns if name not in needed + self.optional.split(",")]
         return Tables(columns, unused=tuple(unused))
 
 
@@ -127,6 +128,45 @@ class OtherText:
 
     recognises: Callable[[str, Path], bool]
     read: Callable[[Path], Tables]
+
+
+def lines_of_fields(
+    path: Path,
+    names: list[str],
+    delimiter: str | None = None,
+    *,
+    comment: str = "",
+    more: bool = False,
+) -> dict[str, NDArray[np.object_]]:
+    """Columns of a text without a header, blank lines left out.
+
+    Parameters
+    ----------
+    delimiter : str, optional
+        Any white space if absent.
+    comment : str
+        Beginning of lines that are none of the table.
+    more : bool
+        Whether lines may have further fields, which are left out.
+
+    Raises
+    ------
+    InputError
+        If a line has another number of fields, or there is none.
+    """
+    lines = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if not line.strip() or (comment and line.lstrip().startswith(comment)):
+            continue
+        fields = line.split(delimiter)
+        if len(fields) < len(names) or (len(fields) > len(names) and not more):
+            raise InputError(
+                f"{path}: line {number}: {len(fields)} fields, expected {len(names)}: {', '.join(names)}"
+            )
+        lines.append(fields[: len(names)])
+    if not lines:
+        raise InputError(f"{path}: has no jobs")
+    return dict(zip(names, np.array(lines, dtype=object).T, strict=True))
 
 
 @dataclass(frozen=True)
@@ -251,7 +291,8 @@ class LogFormat:
     submit, start, end : str or Computed
         Times: a column, read by ``clock``, or computed seconds. A job runs from ``start`` to ``end``; without
         ``start`` the column ``end`` is how long it ran.
-    clock : LogClock
+    clock : LogClock, optional
+        Meaning of times that are dates; others are seconds.
     stated_s : str, optional
         Column with the time between start and end [s]: where it is not, that is reported.
     states : EndStates, optional
@@ -274,7 +315,7 @@ class LogFormat:
     columns: Mapping[str, Values]
     start: Values = Computed("", zeros)
     cores: Values | None = None
-    clock: LogClock = SECONDS
+    clock: LogClock | None = None
     stated_s: str | None = None
     states: EndStates | None = None
     remarks: tuple[Remark, ...] = ()
@@ -312,7 +353,7 @@ class LogFormat:
 
     def _expect_able(self, path: Path, choices: LogReading) -> None:
         """Refuse choices that the format has no columns for."""
-        if choices.zone is not None and not self.clock.zone_is_chosen:
+        if choices.zone is not None and not (self.clock and self.clock.of_site):
             raise InputError(
                 f"{path}: the zone of its times is known, or it has none; zone cannot be chosen"
             )
@@ -360,7 +401,8 @@ class LogFormat:
             rows=rows,
             names={name: _column(each) for name, each in self.columns.items()},
         )
-        if self.clock.dated:
+        dated = self.clock is not None and not self.clock.of_site
+        if dated:
             date = np.datetime_as_string(np.datetime64(int(first_s), "s"))
             log.notes.append(
                 f"time 0 is {str(date).replace('T', ' ')} by the clock that dates are taken by"
@@ -368,7 +410,7 @@ class LogFormat:
         recorded = None
         if self.recorded is not None and log.choices.recorded:
             recorded = self.recorded.read(log, further["id"], float(first_s))
-        origin_s = float(first_s) if self.clock.dated else None
+        origin_s = float(first_s) if dated else None
         notes = tuple(log.notes)
         return Imported(workload, tuple(log.report), log.rows_read, notes, origin_s, recorded)
 

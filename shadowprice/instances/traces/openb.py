@@ -12,18 +12,9 @@ from shadowprice.instances.traces.clocks import Seconds
 from shadowprice.instances.traces.job_log import JobLog
 from shadowprice.instances.traces.log_format import Computed, HeaderTable, LogFormat, Recording
 
-COLUMNS = (
-    "name",
-    "cpu_milli",
-    "memory_mib",
-    "num_gpu",
-    "gpu_milli",
-    "gpu_spec",
-    "qos",
-    "pod_phase",
-    "creation_time",
-    "deletion_time",
-    "scheduled_time",
+HEADER = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+    "deletion_time,scheduled_time"
 )
 
 
@@ -38,7 +29,7 @@ def _cores(log: JobLog) -> Seconds:
 FORMAT = LogFormat(
     name="openb2023",
     about=__doc__,
-    table=HeaderTable(COLUMNS),
+    table=HeaderTable(HEADER),
     gpus=Computed("num_gpu", _gpus),
     cores=Computed("cpu_milli", _cores),
     submit="creation_time",

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.instances.files import read_text
 from shadowprice.instances.traces.job_log import JobLog, Mask, Tables
 from shadowprice.instances.traces.log_format import (
     Computed,
@@ -24,33 +23,23 @@ from shadowprice.instances.traces.log_format import (
     OtherText,
     Recording,
     Remark,
+    lines_of_fields,
 )
 from shadowprice.instances.traces.log_reading import Fractions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-JOBS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
-TASKS = (
-    "job_name",
-    "task_name",
-    "inst_num",
-    "status",
-    "start_time",
-    "end_time",
-    "plan_cpu",
-    "plan_mem",
-    "plan_gpu",
-    "gpu_type",
-)
-TAGS = ("inst_id", "user", "gpu_type_spec", "group", "workload")
+JOBS = "job_name,inst_id,user,status,start_time,end_time"
+TASKS = "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type"
+TAGS = "inst_id,user,gpu_type_spec,group,workload"
 STATES = ("Terminated", "Failed", "Running", "Waiting")
 
 
 def _recognises(first_line: str, path: Path) -> bool:
     """True for a row of the job table: six fields, the fourth a status."""
     fields = first_line.strip().split(",")
-    return len(fields) == len(JOBS) and fields[3] in STATES
+    return len(fields) == len(JOBS.split(",")) and fields[3] in STATES
 
 
 def _read(path: Path) -> Tables:
@@ -87,7 +76,7 @@ def _read(path: Path) -> Tables:
         name: jobs["inst_id"].map(tags[name]).fillna("").to_numpy(dtype=object)
         for name in ("group", "workload", "gpu_type_spec")
     }
-    return Tables({name: jobs[name].to_numpy(dtype=object) for name in JOBS}, computed)
+    return Tables({name: jobs[name].to_numpy(dtype=object) for name in JOBS.split(",")}, computed)
 
 
 def _beside(path: Path, stem: str) -> Path:
@@ -97,21 +86,10 @@ def _beside(path: Path, stem: str) -> Path:
     return found[0]
 
 
-def _table(path: Path, names: tuple[str, ...]) -> pd.DataFrame:
+def _table(path: Path, header: str) -> pd.DataFrame:
     import pandas as pd
 
-    rows = []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        if line.strip():
-            fields = line.split(",")
-            if len(fields) != len(names):
-                raise InputError(
-                    f"{path}: line {number}: {len(fields)} fields, expected {', '.join(names)}"
-                )
-            rows.append(fields)
-    if not rows:
-        raise InputError(f"{path}: is empty")
-    return pd.DataFrame(rows, columns=list(names), dtype=object)
+    return pd.DataFrame(lines_of_fields(path, header.split(","), ","), dtype=object)
 
 
 def _number(values: pd.Series[str]) -> pd.Series[float]:

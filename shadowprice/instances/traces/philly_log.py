@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
-from shadowprice.instances.traces.clocks import DateClock, Seconds
+from shadowprice.instances.traces.clocks import LogClock, Seconds
 from shadowprice.instances.traces.job_log import JobLog, Mask, Tables
 from shadowprice.instances.traces.log_format import (
     Computed,
@@ -33,7 +33,7 @@ from shadowprice.instances.traces.recorded_runs import tuples
 
 FIELDS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
 _MISSING = (None, "None", "")
-_CLOCK = DateClock("%Y-%m-%d %H:%M:%S", zone="America/Los_Angeles")
+_CLOCK = LogClock("%Y-%m-%d %H:%M:%S", zone="America/Los_Angeles")
 
 
 def _recognises(first_line: str, path: Path) -> bool:
@@ -109,7 +109,7 @@ def _times_s(attempts: list[list[dict[str, Any]]], name: str) -> Seconds:
     text = [one[name] for each in attempts for one in each]
     text = [None if each in _MISSING else str(each) for each in text]
     # Filled from the right, so that the last attempt of every job is in the last column.
-    times[np.arange(most) >= most - count[:, None]] = _CLOCK.seconds(np.array(text, object), None)
+    times[np.arange(most) >= most - count[:, None]] = _CLOCK.seconds(np.array(text, object))
     return times
 
 

@@ -22,7 +22,7 @@ from shadowprice.instances.traces.log_format import Computed, HeaderTable, LogFo
 from shadowprice.instances.workload import MAX_GANG
 from shadowprice.instances.workload_files import read_table
 
-COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
+HEADER = "name,time,application,num_replicas,batch_size"
 APPLICATIONS = "applications.csv"
 _DURATION = ("application", "num_replicas", "batch_size", "duration_s")
 
@@ -73,7 +73,7 @@ def _durations(path: Path) -> dict[tuple[str, float, str], float]:
 FORMAT = LogFormat(
     name="pollux",
     about=__doc__,
-    table=HeaderTable(COLUMNS, recognised_by=COLUMNS),
+    table=HeaderTable(HEADER, among=HEADER),
     gpus="num_replicas",
     submit="time",
     end=Computed("duration_s", _run_s),

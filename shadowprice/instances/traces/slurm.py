@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.instances.traces.clocks import Seconds, SiteClock
+from shadowprice.instances.traces.clocks import LogClock, Seconds
 from shadowprice.instances.traces.job_log import JobLog, Mask
 from shadowprice.instances.traces.log_format import (
     SLURM_ENDS,
@@ -153,15 +153,15 @@ FORMAT = LogFormat(
     name="slurm",
     about=__doc__,
     table=HeaderTable(
-        ("JobID", "User", "Account", "Partition", "State", "Submit", "Start", "End", "AllocTRES"),
-        optional=("TimelimitRaw", "Timelimit", "AllocNodes"),
-        recognised_by=("JobID", "Submit", "AllocTRES"),
+        "JobID,User,Account,Partition,State,Submit,Start,End,AllocTRES",
+        optional="TimelimitRaw,Timelimit,AllocNodes",
+        among="JobID,Submit,AllocTRES",
     ),
     remarks=(Remark("dropped", "is a step of a job", _is_step),),
     gpus=_resources(_gpus),
     cores=_resources(_cores),
     states=EndStates(Computed("State", _states), completed=("COMPLETED",), ends=SLURM_ENDS),
-    clock=SiteClock(),
+    clock=LogClock(of_site=True),
     submit="Submit",
     start="Start",
     end="End",

@@ -12,16 +12,9 @@ from shadowprice.instances.traces.clocks import Seconds
 from shadowprice.instances.traces.job_log import JobLog
 from shadowprice.instances.traces.log_format import Computed, HeaderTable, LogFormat
 
-COLUMNS = (
-    "job_name",
-    "organization",
-    "gpu_model",
-    "cpu_request",
-    "gpu_request",
-    "worker_num",
-    "submit_time",
-    "duration",
-    "job_type",
+HEADER = (
+    "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,"
+    "duration,job_type"
 )
 
 
@@ -36,7 +29,7 @@ def _cores(log: JobLog) -> Seconds:
 FORMAT = LogFormat(
     name="spot2026",
     about=__doc__,
-    table=HeaderTable(COLUMNS),
+    table=HeaderTable(HEADER),
     gpus=Computed("gpu_request", _gpus),
     cores=Computed("cpu_request", _cores),
     submit="submit_time",

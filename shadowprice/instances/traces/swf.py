@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.errors import InputError
-from shadowprice.instances.files import read_text
 from shadowprice.instances.traces.clocks import Seconds
 from shadowprice.instances.traces.job_log import JobLog, Mask, Tables
 from shadowprice.instances.traces.log_format import (
@@ -26,27 +24,12 @@ from shadowprice.instances.traces.log_format import (
     Recording,
     Remark,
     above_zero,
+    lines_of_fields,
 )
 
 FIELDS = (
-    "job",
-    "submit",
-    "wait",
-    "run",
-    "allocated",
-    "cpu_time",
-    "used_memory",
-    "requested",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding_job",
-    "think_time",
+    "job submit wait run allocated cpu_time used_memory requested requested_time requested_memory status "
+    "user group executable queue partition preceding_job think_time"
 )
 
 
@@ -55,7 +38,7 @@ def _recognises(first_line: str, path: Path) -> bool:
     if first_line.startswith(";"):
         return True
     fields = first_line.split()
-    return len(fields) >= len(FIELDS) and all(_is_number(each) for each in fields)
+    return len(fields) >= len(FIELDS.split()) and all(_is_number(each) for each in fields)
 
 
 def _is_number(text: str) -> bool:
@@ -67,24 +50,7 @@ def _is_number(text: str) -> bool:
 
 
 def _read(path: Path) -> Tables:
-    """Fields by name.
-
-    Raises
-    ------
-    InputError
-        If a line has fewer than 18, or there is none.
-    """
-    lines = []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith(";"):
-            continue
-        fields = line.split()
-        if len(fields) < len(FIELDS):
-            raise InputError(f"{path}: line {number}: {len(fields)} fields, expected {len(FIELDS)}")
-        lines.append(fields[: len(FIELDS)])
-    if not lines:
-        raise InputError(f"{path}: has no jobs")
-    return Tables(dict(zip(FIELDS, np.array(lines, dtype=object).T, strict=True)))
+    return Tables(lines_of_fields(path, FIELDS.split(), comment=";", more=True))
 
 
 def _is_partial(log: JobLog) -> Mask:
