@@ -25,7 +25,7 @@ from shadowprice.brief import Brief
 from shadowprice.entry_points import TRACES, Offer, offered, offers
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import expected_name, on_one_line
-from shadowprice.instances.files import read_bytes
+from shadowprice.instances.files import expect_no_utf16, read_bytes
 from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.traces.recorded_runs import RecordedRuns
 from shadowprice.user_code import sentence
@@ -213,6 +213,7 @@ def load_trace(
     head = read_bytes(path)[:65536]
     if not head.strip():
         raise InputError(f"{path}: is empty")
+    expect_no_utf16(head, path)
     text = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
     first_line = re.split(r"[\r\n]", text, maxsplit=1)[0]
     known = importers()
