@@ -312,8 +312,8 @@ class SeenJobs:
         return column
 
 
-@dataclass(frozen=True)
-class IndexOrder:
+@dataclass(frozen=True, repr=False)
+class IndexOrder(Brief):
     """An index, and whether it is told how long jobs run."""
 
     index: JobIndex
