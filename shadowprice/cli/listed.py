@@ -263,12 +263,12 @@ def traces_command(as_json: JsonOption = False) -> None:
 
     Importers of installed packages are among them, and are imported; one that is broken is a line on stderr.
     """
-    from shadowprice.instances.traces import importers, installed_importer
+    from shadowprice.instances.traces import about, importers, installed_importer
 
     known = importers()
     rows = [
-        {"format": name, "is": _first_line(module.__doc__), "from": OURS}
-        for name, module in sorted(known.items())
+        {"format": name, "is": _first_line(about(importer)), "from": OURS}
+        for name, importer in sorted(known.items())
     ]
     for offer in offers(TRACES):
         try:
@@ -278,8 +278,8 @@ def traces_command(as_json: JsonOption = False) -> None:
         except InputError as error:
             _report(error)
         else:
-            told = _first_line(importer.__doc__)
-            rows.append({"format": offer.name, "is": told, "from": offer.distribution})
+            contents = _first_line(about(importer))
+            rows.append({"format": offer.name, "is": contents, "from": offer.distribution})
     if as_json:
         print(json.dumps(rows))
         return

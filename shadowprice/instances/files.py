@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -87,6 +88,7 @@ def read_text(path: str | Path, *, keep_line_ends: bool = False) -> str:
         Also if the file is empty or not text.
     """
     data = read_bytes(path)
+    expect_no_utf16(data, path)
     if b"\x00" in data:
         raise InputError(f"{path}: is not text")
     try:
@@ -98,6 +100,18 @@ def read_text(path: str | Path, *, keep_line_ends: bool = False) -> str:
     if not text.strip():
         raise InputError(f"{path}: is empty")
     return text if keep_line_ends else text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def expect_no_utf16(data: bytes, path: str | Path) -> None:
+    """Refuse text in UTF-16, as spreadsheets save "Unicode text".
+
+    Raises
+    ------
+    InputError
+        Naming the encoding.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{path}: is UTF-16 text, expected UTF-8: save it as UTF-8")
 
 
 def read_json(path: str | Path) -> Any:

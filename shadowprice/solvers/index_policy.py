@@ -1,8 +1,9 @@
 """Index policies: the order of jobs is a number for each of them, and a rule says how GPUs follow that order.
 
 A policy need only say its index, see :class:`IndexPolicy`: its ``decide`` follows, and the compiled loop of
-:mod:`shadowprice.execution.kernel` runs it to the same schedule row by row. One whose order is not always an
-index, or is computed otherwise for many jobs at once, has a ``decide`` of its own beside it.
+:mod:`shadowprice.execution.kernel` runs it to the same schedule row by row. Two rules look at no key: EASY's, whose
+backfilling reserves, and A-SRPT's, whose order is that of a machine which runs beside the cluster. Their policies
+have a ``decide`` of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from shadowprice.brief import Brief
 from shadowprice.errors import PolicyError
 from shadowprice.instances.grid import TICK_S, up_to_grid
-from shadowprice.solvers.list_scheduling import serve_in_order, widest_of_prefix_first
+from shadowprice.solvers.list_scheduling import run_exactly, serve_in_order, widest_of_prefix_first
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
 
 
@@ -148,7 +149,8 @@ class JobIndex(Brief):
         With the rule ``RELEASES``, and with no other.
     elementwise : bool
         Whether ``key``, ``level`` and ``next_step_s`` may be handed columns of all jobs in place of numbers of one:
-        arithmetic without division may, branches may not. The numbers are the same.
+        arithmetic, comparisons and functions of NumPy that do not divide by zero may, branches may not. The numbers
+        are the same.
     """
 
     rule: ServiceRule
@@ -233,13 +235,19 @@ class IndexPolicy:
         def knows(self) -> frozenset[Knowledge]:
             """Knowledge of the policy beyond the past."""
 
+        @property
+        def preemptive(self) -> bool:
+            """True with a rule that stops jobs."""
+
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
         """The index of this policy."""
         raise NotImplementedError
 
     def decide(self, state: State) -> Decision:
         """Serve jobs by their index; O(L log L) for L live jobs, and a call of ``key`` for each, or for all."""
-        order = state.notes(_IndexOrder, lambda: self._order_in(state))
+        if self.preemptive and (state.everything_fits or not state.waiting):
+            return Decision(state).start_all()
+        order = self.order_in(state)
         rule = order.index.rule
         if rule is ServiceRule.PREEMPTS:
             return _serve_live(state, order)
@@ -253,62 +261,131 @@ class IndexPolicy:
                 break
         return decision
 
-    def _order_in(self, state: State) -> _IndexOrder:
+    def order_in(self, state: State) -> IndexOrder:
+        """The order of jobs in this run, made once."""
+        return state.notes(IndexOrder, lambda: self._order_in(state))
+
+    def index_in(self, state: State) -> JobIndex | None:
+        """The index in this run: of policies that learn one while they run, not that of :meth:`job_index`."""
         told = Knowledge.DISTRIBUTION in self.knows
-        index = self.job_index(state.service_gpu_s() if told else None)
+        return self.job_index(state.service_gpu_s() if told else None)
+
+    def _order_in(self, state: State) -> IndexOrder:
+        index = self.index_in(state)
         if index is None or index.rule in (ServiceRule.BACKFILLS, ServiceRule.RELEASES):
             found = "no index" if index is None else f"an index with the rule {index.rule}"
             raise PolicyError(f"job_index returned {found}, expected one with another rule")
-        return _IndexOrder(index, Knowledge.DURATION in self.knows)
+        return IndexOrder(index, Knowledge.DURATION in self.knows)
 
 
-@dataclass(frozen=True)
-class _IndexOrder:
+class SeenJobs:
+    """Columns of jobs as an index sees them, each read once.
+
+    Parameters
+    ----------
+    jobs : JobColumns or SeenJobs
+    rows : ndarray of bool, optional
+        Mask of the jobs that are seen, all by default.
+    attained_s : ndarray, optional
+        Time that each has run as the index is to see it, in place of its attained time [s].
+    """
+
+    jobs: NDArray[np.int64]
+    attained_s: NDArray[np.float64]
+    first_start_s: NDArray[np.float64]
+
+    def __init__(
+        self,
+        jobs: JobColumns | SeenJobs,
+        rows: NDArray[np.bool_] | None = None,
+        attained_s: NDArray[np.float64] | None = None,
+    ) -> None:
+        self._source, self._rows = jobs, rows
+        if attained_s is not None:
+            self.attained_s = attained_s
+
+    def __getattr__(self, name: str) -> Any:
+        """A column, kept from then on."""
+        column = getattr(self._source, name)
+        column = column if self._rows is None else column[self._rows]
+        setattr(self, name, column)
+        return column
+
+
+@dataclass(frozen=True, repr=False)
+class IndexOrder(Brief):
     """An index, and whether it is told how long jobs run."""
 
     index: JobIndex
     told: bool
 
-    def positions(self, jobs: JobColumns) -> NDArray[np.int64]:
+    def positions(self, jobs: SeenJobs) -> NDArray[np.int64]:
         """Positions in the columns, first in order first; live jobs come in order of arrival."""
         index = self.index
         key = self.measured(jobs, index.key)
-        if index.level is None and index.ties is Ties.ARRIVAL and index.rule in PREEMPTIVE_RULES:
-            return np.argsort(key, kind="stable")
-        first = [jobs.first_start_s] if index.ties is Ties.FIRST_START else []
-        level = [] if index.level is None else [self.measured(jobs, index.level)]
-        return np.lexsort((jobs.jobs, *first, key, *level))
+        if index.level is not None:
+            level = self.measured(jobs, index.level)
+            self._expect_numbers(jobs, index.key, float(key.sum()))
+            order = np.lexsort((jobs.jobs, *self._ties(jobs), key, level))
+            self._expect_numbers(jobs, index.level, level[order[-1]])
+            return order
+        if index.ties is Ties.ARRIVAL and index.rule in PREEMPTIVE_RULES:
+            order = np.argsort(key, kind="stable")
+        else:
+            order = np.lexsort((jobs.jobs, *self._ties(jobs), key))
+        # What is no number comes last.
+        self._expect_numbers(jobs, index.key, key[order[-1]])
+        return order
+
+    def _ties(self, jobs: SeenJobs) -> tuple[NDArray[np.float64], ...]:
+        return (jobs.first_start_s,) if self.index.ties is Ties.FIRST_START else ()
+
+    def next_step_in_s(self, running: SeenJobs) -> float:
+        """Time until the first of some running jobs steps, at least a tick, infinity if none does [s]."""
+        if self.index.next_step_s is None:
+            return math.inf
+        gap_s = up_to_grid(self.measured(running, self.index.next_step_s) - running.attained_s)
+        least_s = float(gap_s.min(initial=math.inf))
+        self._expect_numbers(running, self.index.next_step_s, least_s)
+        return max(least_s, TICK_S)
 
     def waiting(self, state: State) -> Iterable[int]:
         """Waiting jobs, first in order first; those of arrival as they are."""
         index = self.index
-        if index.key is same_key and index.level is None and index.ties is Ties.ARRIVAL:
+        by_arrival = index.key is same_key and index.level is None and index.ties is Ties.ARRIVAL
+        if len(state.waiting) == 1:
             return state.waiting
-        jobs = state.columns(state.waiting)
-        found: list[int] = jobs.jobs[self.positions(jobs)].tolist()
-        return found
+        # Jobs that were stopped wait behind later ones.
+        waiting = sorted(state.waiting) if index.rule in PREEMPTIVE_RULES else state.waiting
+        if by_arrival:
+            return waiting
+        jobs = SeenJobs(state.columns(waiting))
+        ordered: list[int] = jobs.jobs[self.positions(jobs)].tolist()
+        return ordered
 
-    def measured(self, jobs: JobColumns, measure: Measure) -> NDArray[np.float64]:
-        """A measure of each job; refuses one that is no number."""
+    def measured(self, jobs: SeenJobs, measure: Measure) -> NDArray[np.float64]:
+        """A measure of each job."""
         if self.index.elementwise:
             # Columns have the names that a job has.
-            found: NDArray[np.float64] = measure(jobs, self.index.table)  # type: ignore[arg-type, assignment]
-        else:
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                found = self._each(jobs, measure)
-        if np.isnan(found).any():
-            name = str(jobs.id[int(np.isnan(found).argmax())])
-            raise PolicyError(not_a_number(measure, name))
-        return found
+            return measure(jobs, self.index.table)  # type: ignore[arg-type, return-value]
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            return self._each(jobs, measure)
 
-    def _each(self, jobs: JobColumns, measure: Measure) -> NDArray[np.float64]:
+    def _expect_numbers(self, jobs: SeenJobs, measure: Measure, sign: float) -> None:
+        """Refuse a measure that is no number of some job; then ``sign`` is none."""
+        if sign != sign:
+            unknown = np.isnan(self.measured(jobs, measure))
+            if unknown.any():
+                raise PolicyError(not_a_number(measure, str(jobs.id[int(unknown.argmax())])))
+
+    def _each(self, jobs: SeenJobs, measure: Measure) -> NDArray[np.float64]:
         # Numbers of NumPy, by which division by zero gives infinity as it does in compiled code.
         rows = zip(*self._columns(jobs), strict=True)
         each = [measure(IndexedJob(*numbers), self.index.table) for numbers in rows]
         return np.array(each, dtype=np.float64)
 
-    def _columns(self, jobs: JobColumns) -> tuple[NDArray[np.float64], ...]:
-        unknown = np.full(len(jobs), np.nan)
+    def _columns(self, jobs: SeenJobs) -> tuple[NDArray[np.float64], ...]:
+        unknown = np.full(len(jobs.jobs), np.nan)
         return (
             jobs.gpus.astype(np.float64),
             jobs.arrival_s,
@@ -320,22 +397,43 @@ class _IndexOrder:
         )
 
 
-def _serve_live(state: State, order: _IndexOrder) -> Decision:
-    # Before GPUs are reserved for those who start.
-    by_count, index = state.fits_by_count, order.index
-    decision = serve_in_order(state, order.positions)
+def _serve_live(state: State, order: IndexOrder) -> Decision:
+    if state.fits_by_count:
+        return _start_waiting(state, order)
+    live = state.live()
+    seen = SeenJobs(live)
+    decision = run_exactly(state, live, order.positions(seen))
     if len(state.waiting) + len(decision.stops) > len(decision.starts):
-        decision.wake_at(state.now_s + index.quantum_s)
-        if index.next_step_s is not None and not by_count:
-            runs = [*(state.running.keys() - set(decision.stops)), *decision.starts]
-            live = state.columns(sorted(runs))
-            gap_s = up_to_grid(order.measured(live, index.next_step_s) - live.attained_s)
-            decision.wake_at(state.now_s + max(float(gap_s.min(initial=math.inf)), TICK_S))
+        decision.wake_at(state.now_s + order.index.quantum_s)
+        if order.index.next_step_s is not None:
+            running = SeenJobs(seen, runs_after(live, decision))
+            decision.wake_at(state.now_s + order.next_step_in_s(running))
     return decision
 
 
-def _filling(order: _IndexOrder, total_gpus: int, live: JobColumns) -> NDArray[np.int64]:
-    return widest_of_prefix_first(order.positions(live), live.gpus, total_gpus)
+def _start_waiting(state: State, order: IndexOrder) -> Decision:
+    """Start the waiting jobs that can be placed, in order; nobody has to make room.
+
+    Who steps where does not matter before somebody has to: no decision is due then.
+    """
+    decision = Decision(state)
+    for job in order.waiting(state):
+        decision.start(job)
+    if len(decision.starts) < len(state.waiting):
+        decision.wake_at(state.now_s + order.index.quantum_s)
+    return decision
+
+
+def runs_after(live: JobColumns, decision: Decision) -> NDArray[np.bool_]:
+    """Mask of the live jobs that run after a decision."""
+    runs = live.running  # A copy; the columns are in order of the jobs.
+    runs[np.searchsorted(live.jobs, decision.stops)] = False
+    runs[np.searchsorted(live.jobs, list(decision.starts))] = True
+    return runs
+
+
+def _filling(order: IndexOrder, total_gpus: int, live: JobColumns) -> NDArray[np.int64]:
+    return widest_of_prefix_first(order.positions(SeenJobs(live)), live.gpus, total_gpus)
 
 
 def not_a_number(measure: Measure, job: str) -> str:

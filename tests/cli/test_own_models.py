@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from shadowprice.analysis.simulate import simulate
 from shadowprice.cli import app
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.gavel.gavel import Gavel
 from shadowprice.solvers.gavel.policies.max_min_fairness import MaxMinFairness
@@ -178,3 +178,48 @@ def test_the_page_on_formulations_does_what_it_says(
     Path("jobs.csv").write_text("id,gpus,submit,duration\n0,1,0,600\n")
     result = CliRunner().invoke(app, run)
     assert result.exit_code == 0, result.output
+
+
+WRONG = """
+import pyomo.environ as pyo
+
+from shadowprice.models import gavel
+
+
+def raises(shape):
+    raise KeyError("speed")
+
+
+def nothing(shape):
+    return None
+
+
+def number(shape):
+    return 3
+
+
+def binaries(shape):
+    m = gavel.max_min(shape)
+    m.pick = pyo.Var(m.M, domain=pyo.Binary)
+    m.picked = pyo.Constraint(m.M, rule=lambda m, i: m.pick[i] <= m.x[i, 0])
+    return m
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("raises", "model raises: .*wrong.py, line 8: KeyError: 'speed'"),
+        ("nothing", "model nothing: returned nothing, expected a ConcreteModel of Pyomo"),
+        ("number", "model number: returned int, expected a ConcreteModel of Pyomo"),
+        ("binaries", "constraint 'fair' has no price, .* with integer or binary variables"),
+    ],
+)
+def test_a_wrong_model_is_one_line(tmp_path: Path, problem: Path, name: str, message: str) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    asked = ["allocate", "max_min_fairness", str(problem), "--model", f"{path}:{name}"]
+    result = CliRunner().invoke(app, asked)
+    assert isinstance(result.exception, (InputError, SolverError))
+    assert re.search(message, str(result.exception))
+    assert "\n" not in str(result.exception)

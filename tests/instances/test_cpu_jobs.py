@@ -44,9 +44,9 @@ LOGS = {
     f"c,u,v,0,0,1,COMPLETED,{TIMES}\n",
     "acme": f"{ACME}\na,u,1,0,12,Debug,COMPLETED,{TIMES},0\nb,u,1,2,16,Debug,COMPLETED,{TIMES},0\n"
     f"c,u,1,0,0,Debug,COMPLETED,{TIMES},0\n",
-    "openb2023": f"{','.join(openb.COLUMNS)}\na,11500,1,0,0,,LS,Running,0,18,10\n"
+    "openb2023": f"{openb.HEADER}\na,11500,1,0,0,,LS,Running,0,18,10\n"
     "b,16000,1,2,1000,,LS,Running,0,18,10\nc,0,1,0,0,,LS,Running,0,18,10\n",
-    "spot2026": f"{','.join(spot.COLUMNS)}\na,o,A10,6,0,2,0,8,HP\nb,o,A10,8,1,2,0,8,HP\nc,o,A10,0,0,2,0,8,HP\n",
+    "spot2026": f"{spot.HEADER}\na,o,A10,6,0,2,0,8,HP\nb,o,A10,8,1,2,0,8,HP\nc,o,A10,0,0,2,0,8,HP\n",
     "slurm": f"{SLURM}\na|u|l|p|COMPLETED|0|10|18|billing=9,cpu=12,mem=4G,node=1\n"
     "b|u|l|p|COMPLETED|0|10|18|cpu=16,gres/gpu=2\nc|u|l|p|COMPLETED|0|10|18|node=1\n",
     "pai2020": "a,i1,u,Terminated,0,18\nb,i2,u,Terminated,0,18\nc,i3,u,Terminated,0,18\n",

@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.instances.traces import Imported, load_trace, openb
-from shadowprice.instances.traces.cleaning import dates_s
+from shadowprice.instances.traces import Imported, load_trace, openb, slurm, spot
+from shadowprice.instances.traces.clocks import dates_s
 from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.instances.traces.recorded_runs import RecordedRuns
 from shadowprice.solvers.predictors.predictor import Features
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "trace_samples"
@@ -185,7 +186,7 @@ def test_limits_that_were_submitted_to_slurm(
 def test_parts_of_a_gpu_are_kept_when_asked(
     tmp_path_factory: pytest.TempPathFactory, milli: list[int]
 ) -> None:
-    head = ",".join(openb.COLUMNS)
+    head = openb.HEADER
     rows = [f"p{k},1,1,1,{each},A|B,LS,Running,{k},90,{k}" for k, each in enumerate(milli)]
     imported = read(tmp_path_factory.mktemp("pods"), "\n".join([head, *rows]), ":fractions=keep")
     jobs = imported.workload
@@ -335,7 +336,7 @@ def test_a_choice_that_is_none(choices: str, message: str) -> None:
 
 
 def test_a_table_has_no_choices_of_logs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="keep, attempts, fractions and cpu-jobs are for logs"):
+    with pytest.raises(InputError, match="fractions, cpu-jobs and zone are for logs"):
         read(tmp_path, "id,gpus,submit,duration\n1,1,0,10\n", "csv:keep=completed")
 
 
@@ -436,6 +437,122 @@ def test_an_import_leaves_the_collector_as_it_was(
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if was else gc.disable)()
+
+
+def recorded(tmp_path: Path, text: str, name: str, format: str | None = None) -> RecordedRuns:
+    path = tmp_path / name
+    path.write_text(text)
+    assert load_trace(path, format=format).recorded is None
+    runs = load_trace(path, format=format, recorded=True).recorded
+    assert runs is not None
+    return runs
+
+
+def test_recorded_runs_of_slurm(tmp_path: Path) -> None:
+    head = "JobID|User|Account|Partition|State|Submit|Start|End|AllocTRES|NodeList"
+    rows = (
+        "1|u|lab|p|COMPLETED|100|130|190|gres/gpu=2|gpu[01-02,7],login",
+        "2|u|lab|p|PENDING|105|Unknown|Unknown||None assigned",
+        "3|u|lab|p|COMPLETED|40|45|50|gres/gpu=1|gpu01",
+    )
+    runs = recorded(tmp_path, "\n".join([head, *rows]), "sacct.txt")
+    assert runs.id.tolist() == ["1", "3"]
+    assert runs.row.tolist() == [1, 3]
+    assert runs.start_s.tolist() == [90.0, 5.0]
+    assert runs.end_s.tolist() == [150.0, 10.0]
+    assert runs.nodes is not None
+    assert runs.nodes.tolist() == [("gpu01", "gpu02", "gpu7", "login"), ("gpu01",)]
+    assert runs.node_gpus is None
+    path = tmp_path / "sacct.txt"
+    assert "columns that are not used: NodeList" in load_trace(path).notes
+    assert "NodeList" not in " ".join(load_trace(path, recorded=True).notes)
+    late = load_trace(path, format=":window=10-100", recorded=True)
+    assert late.recorded is not None
+    assert late.recorded.id.tolist() == late.workload.id.tolist() == ["1"]
+    assert late.recorded.start_s.tolist() == [30.0]
+    without = "\n".join(row.rpartition("|")[0] for row in (head, *rows))
+    assert recorded(tmp_path, without, "sacct.txt").nodes is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a", ["a"]),
+        ("a,b1", ["a", "b1"]),
+        ("a[08-11]", ["a08", "a09", "a10", "a11"]),
+        ("r[1-2]n[3,5].x,y", ["r1n3.x", "r1n5.x", "r2n3.x", "r2n5.x", "y"]),
+        ("a,a", ["a"]),
+        ("None assigned", []),
+        ("", []),
+        ("a[", []),
+        ("a[1-]", []),
+        ("a[x]", []),
+        ("a[5-3]", []),
+        ("a[0-999999999]", []),
+        ("a[0-999][0-999]", []),
+    ],
+)
+def test_lists_of_nodes_as_slurm_writes_them(text: str, names: list[str]) -> None:
+    assert list(slurm.node_names(text)) == names
+
+
+def test_recorded_attempts_of_philly(tmp_path: Path) -> None:
+    again = philly(attempt("2017-10-07 00:30:00", "None", 1), jobid="b")
+    detail = [{"ip": "m1", "gpus": ["gpu0"]}, {"ip": "m2", "gpus": ["gpu0", "gpu1"]}]
+    other = {"start_time": "2017-10-07 02:00:00", "end_time": "2017-10-07 02:01:00"}
+    wide = philly({**other, "detail": detail}, jobid="c", submitted_time="2017-10-07 01:30:00")
+    runs = recorded(tmp_path, json.dumps([TWO, again, wide]), "log.json")
+    assert runs.id.tolist() == ["a", "a", "c"]
+    assert runs.row.tolist() == [1, 1, 3]
+    assert runs.start_s.tolist() == [0.0, 300.0, 3600.0]
+    assert runs.end_s.tolist() == [60.0, 420.0, 3660.0]
+    assert runs.nodes is not None
+    assert runs.node_gpus is not None
+    assert runs.nodes.tolist() == [("m1",), ("m1",), ("m1", "m2")]
+    assert runs.node_gpus.tolist() == [(8,), (4,), (1, 2)]
+
+
+def test_recorded_runs_of_other_logs(tmp_path: Path) -> None:
+    helios = f"{HELIOS}\nj,u,v,1,4,1,COMPLETED,{at(5)},{at(7)},{at(9)},2,2\n"
+    runs = recorded(tmp_path, helios, "log.csv")
+    assert (runs.start_s.tolist(), runs.end_s.tolist(), runs.nodes) == ([2.0], [4.0], None)
+    lines = "\n".join([swf(), swf(job=2, submit=10, wait=-1)])
+    runs = recorded(tmp_path, lines, "log.swf")
+    assert np.array_equal(runs.start_s, [5.0, np.nan], equal_nan=True)
+    assert np.array_equal(runs.end_s, [65.0, np.nan], equal_nan=True)
+    runs_of_pai = load_trace(pai(tmp_path), format=":fractions=keep", recorded=True).recorded
+    assert runs_of_pai is not None
+    assert runs_of_pai.start_s.tolist() == [20.0, 110.0]
+    assert runs_of_pai.end_s.tolist() == [300.0, 800.0]
+
+
+def test_formats_that_record_no_runs(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("id,gpus,submit,duration\n1,1,0,10\n")
+    with pytest.raises(InputError, match="its format is no log: it does not say when jobs started"):
+        load_trace(path, recorded=True)
+    path.write_text(f"{spot.HEADER}\na,o,A10,8,1,2,0,8,HP\n")
+    with pytest.raises(InputError, match="its format, spot2026, does not say when jobs started"):
+        load_trace(path, recorded=True)
+
+
+@pytest.mark.parametrize("cell", ["-1", "0000-01-01", "-2020-01-01", " -1"])
+def test_a_date_that_pandas_raises_at(tmp_path: Path, cell: str) -> None:
+    rows = [
+        f"{k},u,v,1,4,1,COMPLETED,{at(5)},{at(7)},{end},2,2" for k, end in enumerate((at(9), cell))
+    ]
+    assert read(tmp_path, "\n".join([HELIOS, *rows])).workload.id.tolist() == ["0"]
+    table = f"id,gpus,submit,duration\n1,1,{at(0)},10\n2,1,{at(0)},1\n3,1,{cell},10\n"
+    with pytest.raises(InputError, match=r"row 3, column 'submit': got .*expected a date"):
+        read(tmp_path, table)
+
+
+def test_a_chosen_zone_is_of_dates_without_one(tmp_path: Path) -> None:
+    head = "JobID|User|Account|Partition|State|Submit|Start|End|AllocTRES"
+    times = "2026-06-01T12:00:00|2026-06-01T10:30:00+00:00|2026-06-01T11:00:00Z"
+    text = f"{head}\n1|u|lab|gpu|COMPLETED|{times}|gres/gpu=1\n"
+    runs = recorded(tmp_path, text, "sacct.txt", ":zone=Europe/Paris")
+    assert (runs.start_s.tolist(), runs.end_s.tolist()) == ([1800.0], [3600.0])
 
 
 def test_workloads_of_pollux(tmp_path: Path) -> None:

@@ -144,6 +144,13 @@ def test_bytes_that_are_no_trace(tmp_path: Path, content: bytes, format: str | N
     refused(written(tmp_path, content), "jobs.csv", format=format, throughputs=TABLE)
 
 
+@pytest.mark.parametrize("format", [None, "csv", "swf"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(tmp_path: Path, encoding: str, format: str | None) -> None:
+    path = written(tmp_path, ("\ufeff" + GOOD).encode(encoding))
+    refused(path, "is UTF-16 text, expected UTF-8: save it as UTF-8", format=format)
+
+
 @pytest.mark.parametrize("format", [None, *sorted(importers())])
 def test_folders_and_missing_files(tmp_path: Path, format: str | None) -> None:
     refused(tmp_path, "is a directory", format=format, throughputs=TABLE)

@@ -274,6 +274,26 @@ def load(path, throughputs=None):
         sys.modules.pop("shadowprice.instances.traces.secret_format", None)
 
 
+def test_a_format_is_one_more_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = """
+from shadowprice.instances.traces.log_format import HeaderTable, LogFormat
+FORMAT = LogFormat(
+    name="ours", about="Ours.", table=HeaderTable("job,cards,asked,took"),
+    gpus="cards", submit="asked", end="took", columns={"id": "job"},
+)
+"""
+    written(tmp_path, module, "our_format.py")
+    monkeypatch.setattr(traces, "__path__", [*traces.__path__, str(tmp_path)])
+    log = written(tmp_path, "job,cards,asked,took\na,2,5,7\nb,0,6,8\n", "ours.csv")
+    try:
+        assert "ours" in importers()
+        imported = load_trace(log)
+        assert (imported.workload.gpus.tolist(), imported.rows_read) == ([2], 2)
+        assert load_trace(log, format=importers()["ours"]).workload == imported.workload
+    finally:
+        sys.modules.pop("shadowprice.instances.traces.our_format", None)
+
+
 def test_samples(tmp_path: Path) -> None:
     assert load_samples(written(tmp_path, '{"samples": [3, 1, 2]}')).tolist() == [1, 2, 3]
     assert load_samples(written(tmp_path, "3\n1\n")).tolist() == [1, 3]

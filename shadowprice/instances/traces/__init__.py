@@ -1,11 +1,11 @@
 """Importers of traces: one file each, found by name or by the first line of the file.
 
-An importer is a module with ``NAME``, ``sniff(first_line, path) -> bool`` and
-``load(path, throughputs) -> Imported``; adding one is adding its file. One of a log that can be read in
-several ways has ``load_log(path, choices)`` instead (:mod:`.log_reading`). One that also has
-``GENERAL = True`` is asked only where no other importer recognises the file; one with ``ZONED = True``
-may be told the zone of its dates. Installed packages offer
-modules or objects with the same members under names of their own (:mod:`shadowprice.entry_points`).
+A log's format is a declaration, :class:`~shadowprice.instances.traces.log_format.LogFormat`, which its module has as
+``FORMAT``; adding one is adding its file. Formats that are no logs are modules with ``NAME``,
+``sniff(first_line, path) -> bool`` and ``load(path, throughputs) -> Imported``. One that also has
+``GENERAL = True`` is asked only where no other importer recognises the file. Installed packages offer
+declarations, or modules or objects with the same members, under names of their own
+(:mod:`shadowprice.entry_points`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from shadowprice.brief import Brief
 from shadowprice.entry_points import TRACES, Offer, offered, offers
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import expected_name, on_one_line
-from shadowprice.instances.files import read_bytes
+from shadowprice.instances.files import expect_no_utf16, read_bytes
 from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.instances.traces.recorded_runs import RecordedRuns
 from shadowprice.user_code import sentence
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ class Imported(Brief):
         What was taken to be so.
     origin_s : float, optional
         Time 0 of the workload by the clock of the log, in seconds since 1970; None where it is not known.
+    recorded : RecordedRuns, optional
+        When and where the jobs ran, if that was asked for.
     """
 
     workload: Workload
@@ -88,6 +90,7 @@ class Imported(Brief):
     rows_read: int | None = None
     notes: tuple[str, ...] = ()
     origin_s: float | None = None
+    recorded: RecordedRuns | None = None
 
     def counts(self) -> dict[str, int]:
         """Rows by what was done with them: read, kept, and each of :data:`ACTIONS`."""
@@ -138,11 +141,17 @@ class LogImporter(Protocol):
         """Jobs of a log as chosen, and what was left out."""
 
 
-def importers() -> dict[str, ModuleType]:
-    """All importers by name."""
+def importers() -> dict[str, Importer]:
+    """All importers by name: declarations, and modules."""
     names = (f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__))
-    modules = (importlib.import_module(name) for name in names)
-    return {module.NAME: module for module in modules if hasattr(module, "NAME")}
+    modules = [importlib.import_module(name) for name in names]
+    logs = {module.FORMAT.name: module.FORMAT for module in modules if hasattr(module, "FORMAT")}
+    return logs | {module.NAME: module for module in modules if hasattr(module, "NAME")}
+
+
+def about(importer: Importer) -> str:
+    """Description of a format by its importer."""
+    return str(getattr(importer, "about", importer.__doc__) or "")
 
 
 def installed_importer(offer: Offer) -> Importer:
@@ -165,18 +174,24 @@ def installed_importer(offer: Offer) -> Importer:
 
 
 def load_trace(
-    path: str | Path, *, format: str | None = None, throughputs: Throughputs | None = None
+    path: str | Path,
+    *,
+    format: str | Importer | None = None,
+    throughputs: Throughputs | None = None,
+    recorded: bool = False,
 ) -> Imported:
     """Read a trace; gzip and xz are unpacked.
 
     Parameters
     ----------
-    format : str, optional
-        Name of the importer; by default the one that recognises the first line. Those of installed
-        packages are asked after our own, and before those that are general. LogReading follow a colon:
-        ``helios:keep=completed``, or ``:keep=completed`` for the importer that recognises the file.
+    format : str or Importer, optional
+        The importer or its name; by default the one that recognises the first line. Those of installed
+        packages are asked after our own, and before those that are general. Choices (:class:`LogReading`)
+        follow a colon: ``helios:keep=completed``, or ``:keep=completed`` for the importer that recognises the file.
     throughputs : Throughputs, optional
         Table for traces that count work in steps.
+    recorded : bool
+        Read when and where each job ran as well, into :attr:`Imported.recorded`.
 
     Raises
     ------
@@ -189,13 +204,16 @@ def load_trace(
         If an importer of an installed package could not be asked.
     """
     path = Path(path)
+    if format is not None and not isinstance(format, str):
+        return _load(format, path, throughputs, LogReading(recorded=recorded))
     name, _, given = (format or "").partition(":")
-    choices = LogReading.read(given)
+    choices = replace(LogReading.read(given), recorded=recorded)
     if name:
         return _load(_named(name), path, throughputs, choices)
     head = read_bytes(path)[:65536]
     if not head.strip():
         raise InputError(f"{path}: is empty")
+    expect_no_utf16(head, path)
     text = head.decode("utf-8-sig", errors="replace").lstrip("\r\n")
     first_line = re.split(r"[\r\n]", text, maxsplit=1)[0]
     known = importers()
@@ -248,16 +266,14 @@ def _installed_able(first_line: str, path: Path) -> dict[str, Importer]:
 def _load(
     importer: Importer, path: Path, throughputs: Throughputs | None, choices: LogReading
 ) -> Imported:
-    if choices.zone is not None and not getattr(importer, "ZONED", False):
-        raise InputError(
-            f"{path}: the zone of its times is known, or it has none; zone cannot be chosen"
-        )
     if isinstance(importer, LogImporter):
         with _collection_paused():
             imported = importer.load_log(path, choices)
+    elif choices.recorded:
+        raise InputError(f"{path}: its format is no log: it does not say when jobs started")
     elif choices.of_log:
         raise InputError(
-            f"{path}: its format has one reading only; keep, attempts, fractions and cpu-jobs are for logs"
+            f"{path}: its format has one reading only; keep, attempts, fractions, cpu-jobs and zone are for logs"
         )
     else:
         with _collection_paused():
@@ -292,6 +308,7 @@ def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
     from shadowprice.instances.grid import to_grid
 
     report, jobs, origin_s = list(imported.report), imported.workload, imported.origin_s
+    recorded = imported.recorded
     if choices.window_s is not None:
         start_s, end_s = choices.window_s
         outside = (jobs.arrival_s < start_s) | (jobs.arrival_s >= end_s)
@@ -301,8 +318,10 @@ def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
             first = str(jobs.id[outside.argmax()])
             report.append(Finding("dropped", int(outside.sum()), "outside the window", first))
             jobs = jobs.select(np.flatnonzero(~outside))
-            origin_s = None if origin_s is None else origin_s + float(jobs.arrival_s[0])
-            jobs = replace(jobs, arrival_s=jobs.arrival_s - jobs.arrival_s[0])
+            first_s = float(jobs.arrival_s[0])
+            origin_s = None if origin_s is None else origin_s + first_s
+            recorded = None if recorded is None else recorded.of_jobs(jobs.id, first_s)
+            jobs = replace(jobs, arrival_s=jobs.arrival_s - first_s)
     if choices.longest_s is not None:
         if jobs.throughput is not None:
             raise InputError(f"{path}: its work is iterations, not time; longest_s cannot cut it")
@@ -313,4 +332,6 @@ def _cut(imported: Imported, choices: LogReading, path: Path) -> Imported:
                 Finding("repaired", int(long.sum()), f"cut to {choices.longest_s:g} s", first)
             )
             jobs = replace(jobs, work=to_grid(np.minimum(jobs.work, choices.longest_s)))
-    return replace(imported, workload=jobs, report=tuple(report), origin_s=origin_s)
+    return replace(
+        imported, workload=jobs, report=tuple(report), origin_s=origin_s, recorded=recorded
+    )

@@ -69,6 +69,8 @@ class LogReading:
         Longer work is cut to it [s]; for workloads whose work is time.
     zone : str, optional
         Zone of dates without one (``Europe/Paris``), for logs whose site is not known.
+    recorded : bool
+        Read when and where each job ran as well; no choice of a text.
     """
 
     keep: Keep = Keep.ALL
@@ -78,6 +80,7 @@ class LogReading:
     window_s: tuple[float, float] | None = None
     longest_s: float | None = None
     zone: str | None = None
+    recorded: bool = False
 
     def __post_init__(self) -> None:
         if self.window_s is not None and not 0 <= self.window_s[0] < self.window_s[1]:

@@ -8,55 +8,33 @@ with GPUs ask for a part of one (``gpu_milli`` below 1,000). The quality of serv
 
 from __future__ import annotations
 
-from pathlib import Path
+from shadowprice.instances.traces.clocks import Seconds
+from shadowprice.instances.traces.job_log import JobLog
+from shadowprice.instances.traces.log_format import Computed, HeaderTable, LogFormat, Recording
 
-from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import JobLog, replayed
-from shadowprice.instances.traces.log_reading import LogReading
-from shadowprice.instances.workload_files import read_table, split_header
-
-NAME = "openb2023"
-COLUMNS = (
-    "name",
-    "cpu_milli",
-    "memory_mib",
-    "num_gpu",
-    "gpu_milli",
-    "gpu_spec",
-    "qos",
-    "pod_phase",
-    "creation_time",
-    "deletion_time",
-    "scheduled_time",
+HEADER = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+    "deletion_time,scheduled_time"
 )
 
 
-def sniff(first_line: str, path: Path) -> bool:
-    """True if the header is that of the pods."""
-    return tuple(split_header(first_line)) == COLUMNS
+def _gpus(log: JobLog) -> Seconds:
+    return log.numbers("num_gpu") * log.numbers("gpu_milli") / 1000.0
 
 
-def load_log(path: Path, choices: LogReading) -> Imported:
-    """Read the pods.
+def _cores(log: JobLog) -> Seconds:
+    return log.numbers("cpu_milli") / 1000.0
 
-    Raises
-    ------
-    InputError
-        If a column is missing, no pod is left, or pods ask for parts of a GPU and no choice is made.
-    """
-    log = JobLog.of(path, read_table(path), COLUMNS)
-    log.without_states(choices)
-    gpus = log.numbers("num_gpu") * log.numbers("gpu_milli") / 1000.0
-    gpus = log.gangs(gpus, choices, "num_gpu", lambda: log.numbers("cpu_milli") / 1000.0)
-    return replayed(
-        log,
-        gpus=gpus,
-        submit_s=log.numbers("creation_time"),
-        start_s=log.numbers("scheduled_time"),
-        end_s=log.numbers("deletion_time"),
-        columns={
-            "id": log.text("name"),
-            "job_class": log.text("qos"),
-            "allowed_types": log.text("gpu_spec"),
-        },
-    )
+
+FORMAT = LogFormat(
+    name="openb2023",
+    about=__doc__,
+    table=HeaderTable(HEADER),
+    gpus=Computed("num_gpu", _gpus),
+    cores=Computed("cpu_milli", _cores),
+    submit="creation_time",
+    start="scheduled_time",
+    end="deletion_time",
+    columns={"id": "name", "job_class": "qos", "allowed_types": "gpu_spec"},
+    recorded=Recording(start="scheduled_time", end="deletion_time"),
+)

@@ -9,6 +9,7 @@ the authors' notebook takes the span, Synergy's simulator the sum. The virtual c
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,63 +18,54 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.files import read_text
-from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import JobLog, dates_s, replayed
+from shadowprice.instances.traces.clocks import LogClock, Seconds
+from shadowprice.instances.traces.job_log import JobLog, Mask, Tables
+from shadowprice.instances.traces.log_format import (
+    Computed,
+    EndStates,
+    LogFormat,
+    OtherText,
+    Recording,
+    Remark,
+)
 from shadowprice.instances.traces.log_reading import Attempts, LogReading
+from shadowprice.instances.traces.recorded_runs import tuples
 
-NAME = "philly-log"
 FIELDS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
-_FORM, _ZONE = "%Y-%m-%d %H:%M:%S", "America/Los_Angeles"
-_ENDS = {"Pass": "completed", "Killed": "cancelled", "Failed": "failed"}
 _MISSING = (None, "None", "")
+_CLOCK = LogClock("%Y-%m-%d %H:%M:%S", zone="America/Los_Angeles")
 
 
-def sniff(first_line: str, path: Path) -> bool:
+def _recognises(first_line: str, path: Path) -> bool:
     """True if the text begins as an array of jobs."""
     begin = first_line.lstrip()
     return begin.startswith("[") and (begin == "[" or '"attempts"' in begin or '"jobid"' in begin)
 
 
-def load_log(path: Path, choices: LogReading) -> Imported:
-    """Read the log; jobs are numbered from 1 in messages.
+def _read(path: Path) -> Tables:
+    """Fields of the jobs, and their attempts.
 
     Raises
     ------
     InputError
-        If the text is no such array, a job lacks a field, or none is left.
+        If the text is no such array, or a job lacks a field.
     """
     jobs = _jobs(path)
     columns = {
         name: np.array([str(job[name]) for job in jobs], dtype=object)
         for name in ("jobid", "vc", "user", "status", "submitted_time")
     }
-    log = JobLog(path, columns)
-    gangs = np.array([_gang(job["attempts"]) for job in jobs], dtype=np.float64)
-    log.drop(gangs == 0, "has no attempt with GPUs, so that its gang is not known")
-    log.keep_ended(log.text("status"), "Pass", choices)
-    first, last, sums = _attempts(jobs, log.rows)
-    if choices.attempts is Attempts.SPAN:
-        start_s, end_s = first, last
-    else:
-        spent = sums.sum(axis=1) if choices.attempts is Attempts.SUM else sums[:, -1]
-        # Attempts as one run that begins with the first of them.
-        start_s, end_s = first, first + spent
-    log.notes.append("times are taken as Pacific, whose clocks change, and told in UTC")
-    log.notes.append(f"run time is the {choices.attempts} of attempts")
-    return replayed(
-        log,
-        gpus=gangs[log.rows],
-        submit_s=dates_s(log.text("submitted_time"), _FORM, _ZONE),
-        dated=True,
-        start_s=start_s,
-        end_s=end_s,
-        columns={
-            "id": log.text("jobid"),
-            "tenant": log.text("vc"),
-            "name": log.text("user"),
-            "outcome": log.outcomes(log.text("status"), _ENDS),
-        },
-    )
+    attempts: list[list[dict[str, Any]]] = [job["attempts"] for job in jobs]
+    gangs = [sum(len(one["gpus"]) for one in each[0]["detail"]) if each else 0 for each in attempts]
+    start, end = (_times_s(attempts, name) for name in ("start_time", "end_time"))
+    computed: dict[str, NDArray[Any]] = {
+        "gpus": np.array(gangs, dtype=np.float64),
+        "start": start,
+        "end": end,
+    }
+    computed["count"] = np.array(list(map(len, attempts)))
+    computed["attempts"] = tuples([tuple(each) for each in attempts])
+    return Tables(columns, computed)
 
 
 def _jobs(path: Path) -> list[dict[str, Any]]:
@@ -109,28 +101,111 @@ def _well_formed(attempts: Any) -> bool:
     )
 
 
-def _gang(attempts: list[dict[str, Any]]) -> int:
-    """GPUs of the first attempt; 0 if there is none."""
-    return sum(len(one["gpus"]) for one in attempts[0]["detail"]) if attempts else 0
-
-
-def _attempts(
-    jobs: list[dict[str, Any]], rows: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """First start and last end [s], shape (n,), and attempts [s], shape (n, most), last ones last."""
-    chosen = [jobs[row]["attempts"] for row in rows.tolist()]
-    count = np.array([len(each) for each in chosen])
-    at = np.repeat(np.arange(len(chosen)), count)
+def _times_s(attempts: list[list[dict[str, Any]]], name: str) -> Seconds:
+    """Times of attempts [s], shape (n, most), last ones last, NaN where a job has no more."""
+    count = np.array(list(map(len, attempts)))
+    most = max(int(count.max()), 1)
+    times = np.full((len(attempts), most), np.nan)
+    text = [one[name] for each in attempts for one in each]
+    text = [None if each in _MISSING else str(each) for each in text]
     # Filled from the right, so that the last attempt of every job is in the last column.
-    place = np.concatenate([np.arange(-k, 0) for k in count]) + count.max()
-    flat = [one for each in chosen for one in each]
-    times = [np.full((len(chosen), count.max()), np.nan) for _ in range(2)]
-    for table, name in zip(times, ("start_time", "end_time"), strict=True):
-        text = np.array([None if one[name] in _MISSING else str(one[name]) for one in flat], object)
-        table[at, place] = dates_s(text, _FORM, _ZONE)
-    start, end = times
-    there = np.zeros(start.shape, dtype=np.bool_)
-    there[at, place] = True
-    spent = np.where(there, end - start, 0.0)
-    first = start[np.arange(len(chosen)), count.max() - count]
-    return first, end[:, -1], spent
+    times[np.arange(most) >= most - count[:, None]] = _CLOCK.seconds(np.array(text, object))
+    return times
+
+
+def _without_attempts(log: JobLog) -> Mask:
+    return np.asarray(log.computed("gpus") == 0)
+
+
+def _first_s(log: JobLog) -> Seconds:
+    start = log.computed("start")
+    return np.asarray(
+        start[np.arange(len(start)), start.shape[1] - log.computed("count")], dtype=np.float64
+    )
+
+
+def _last_s(log: JobLog) -> Seconds:
+    """End of each job [s]: its attempts are taken as one run that begins with the first of them."""
+    start, end, count = (log.computed(name) for name in ("start", "end", "count"))
+    chosen = log.choices.attempts
+    if chosen is Attempts.SPAN:
+        return np.asarray(end[:, -1])
+    if chosen is Attempts.LAST:
+        return np.asarray(_first_s(log) + (end - start)[:, -1])
+    most = start.shape[1]
+    spent = np.where(np.arange(most) >= most - count[:, None], end - start, 0.0)
+    return np.asarray(_first_s(log) + spent.sum(axis=1))
+
+
+def _each_attempt(name: str) -> Computed:
+    """Times of every attempt of the jobs that are left [s], one below the other."""
+
+    def values(log: JobLog) -> Seconds:
+        times, count = log.computed(name), log.computed("count")
+        most = times.shape[1]
+        return np.asarray(times[np.arange(most) >= most - count[:, None]])
+
+    return Computed(name, values)
+
+
+def _job_of_attempt(log: JobLog) -> NDArray[np.int64]:
+    return np.repeat(np.arange(len(log.rows)), log.computed("count"))
+
+
+def _placements(log: JobLog) -> list[dict[str, int]]:
+    """GPUs by node of every attempt of the jobs that are left."""
+    placements = []
+    for attempt in (one for each in log.computed("attempts") for one in each):
+        held: Counter[str] = Counter()
+        for node in attempt["detail"]:
+            held[str(node.get("ip", ""))] += len(node["gpus"])
+        placements.append(dict(held))
+    return placements
+
+
+def _nodes(log: JobLog) -> NDArray[np.object_]:
+    return tuples([tuple(each) for each in _placements(log)])
+
+
+def _node_gpus(log: JobLog) -> NDArray[np.object_]:
+    return tuples([tuple(each.values()) for each in _placements(log)])
+
+
+def _attempts_note(choices: LogReading) -> str:
+    return f"run time is the {choices.attempts} of attempts"
+
+
+FORMAT = LogFormat(
+    name="philly-log",
+    about=__doc__,
+    table=OtherText(_recognises, _read),
+    remarks=(
+        Remark(
+            "dropped",
+            "has no attempt with GPUs, so that its gang is not known",
+            _without_attempts,
+        ),
+    ),
+    gpus=Computed("attempts", lambda log: log.computed("gpus")),
+    states=EndStates(
+        "status",
+        completed=("Pass",),
+        ends={"Pass": "completed", "Killed": "cancelled", "Failed": "failed"},
+    ),
+    clock=_CLOCK,
+    submit="submitted_time",
+    start=Computed("start_time", _first_s),
+    end=Computed("end_time", _last_s),
+    columns={"id": "jobid", "tenant": "vc", "name": "user"},
+    notes=(
+        "times are taken as Pacific, whose clocks change, and told in UTC",
+        _attempts_note,
+    ),
+    recorded=Recording(
+        start=_each_attempt("start"),
+        end=_each_attempt("end"),
+        nodes=Computed("ip", _nodes),
+        node_gpus=Computed("gpus", _node_gpus),
+        job=Computed("attempts", _job_of_attempt),
+    ),
+)

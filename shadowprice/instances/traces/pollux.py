@@ -16,56 +16,40 @@ import numpy as np
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.grid import MAX_TIME_S
-from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import JobLog, replayed
-from shadowprice.instances.traces.log_reading import LogReading
+from shadowprice.instances.traces.clocks import Seconds
+from shadowprice.instances.traces.job_log import JobLog
+from shadowprice.instances.traces.log_format import Computed, HeaderTable, LogFormat
 from shadowprice.instances.workload import MAX_GANG
-from shadowprice.instances.workload_files import read_table, split_header
+from shadowprice.instances.workload_files import read_table
 
-NAME = "pollux"
-COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
+HEADER = "name,time,application,num_replicas,batch_size"
 APPLICATIONS = "applications.csv"
 _DURATION = ("application", "num_replicas", "batch_size", "duration_s")
 
 
-def sniff(first_line: str, path: Path) -> bool:
-    """True if the header has the columns of a workload."""
-    return set(COLUMNS) <= set(split_header(first_line))
-
-
-def load_log(path: Path, choices: LogReading) -> Imported:
-    """Read a workload, and run times from the table beside it.
+def _run_s(log: JobLog) -> Seconds:
+    """Run times from the table beside a workload [s].
 
     Raises
     ------
     InputError
-        If a column or the table is missing, a combination is not in the table, or no job is left.
+        If the table is missing, or a combination is not in it.
     """
-    log = JobLog.of(path, read_table(path), COLUMNS)
-    log.without_states(choices)
-    gpus = log.gangs(log.numbers("num_replicas"), choices, "num_replicas")
-    known = _durations(path.parent / APPLICATIONS)
-    rows = zip(*(log.text(name).tolist() for name in COLUMNS[2:]), gpus.tolist(), strict=True)
+    path = log.path.parent / APPLICATIONS
+    known = _durations(path)
+    combinations = (log.text(name).tolist() for name in ("application", "batch_size"))
     run_s = []
-    for number, (application, _, batch, gang) in zip(log.rows.tolist(), rows, strict=True):
-        found = known.get((application, gang, batch), known.get((application, gang, "")))
-        if found is None:
+    for row, application, batch, gang in zip(
+        log.rows.tolist(), *combinations, log.gangs[log.rows].tolist(), strict=True
+    ):
+        duration_s = known.get((application, gang, batch), known.get((application, gang, "")))
+        if duration_s is None:
             raise InputError(
-                f"{path}: row {number + 1}: {path.parent / APPLICATIONS} has no duration of {application!r} on "
+                f"{log.path}: row {row + 1}: {path} has no duration of {application!r} on "
                 f"{gang:g} replicas with batch size {batch or 'any'}"
             )
-        run_s.append(found)
-    log.notes.append(
-        f"run times are those of {APPLICATIONS}; replicas and batch sizes do not adapt"
-    )
-    return replayed(
-        log,
-        gpus=gpus,
-        submit_s=log.numbers("time"),
-        start_s=np.zeros(len(run_s)),
-        end_s=np.array(run_s),
-        columns={"id": log.text("name"), "model": log.text("application")},
-    )
+        run_s.append(duration_s)
+    return np.array(run_s)
 
 
 def _durations(path: Path) -> dict[tuple[str, float, str], float]:
@@ -84,3 +68,15 @@ def _durations(path: Path) -> dict[tuple[str, float, str], float]:
     duration_s = check.positive("duration_s", table["duration_s"], MAX_TIME_S)
     names = table["application"].tolist(), replicas.tolist(), table["batch_size"].tolist()
     return dict(zip(zip(*names, strict=True), duration_s.tolist(), strict=True))
+
+
+FORMAT = LogFormat(
+    name="pollux",
+    about=__doc__,
+    table=HeaderTable(HEADER, among=HEADER),
+    gpus="num_replicas",
+    submit="time",
+    end=Computed("duration_s", _run_s),
+    columns={"id": "name", "model": "application"},
+    notes=(f"run times are those of {APPLICATIONS}; replicas and batch sizes do not adapt",),
+)

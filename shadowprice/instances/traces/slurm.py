@@ -6,130 +6,178 @@ sum of ``gres/gpu:TYPE=N`` where a site keeps no total, cores ``cpu=N``. Steps (
 are left out. Times are the site's, without a zone; ``SLURM_TIME_FORMAT=%s`` gives seconds, which are read as well. The
 account becomes the tenant, the user the name, the partition the class; ``TimelimitRaw`` (minutes) or ``Timelimit``
 (days-hours:minutes:seconds) the limit that was submitted, ``AllocNodes`` the nodes.
+``NodeList`` (``gpu[01-03,7]``) has where jobs ran.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
+from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.instances.columns import ColumnChecks
-from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import (
+from shadowprice.instances.traces.clocks import LogClock, Seconds
+from shadowprice.instances.traces.job_log import JobLog, Mask
+from shadowprice.instances.traces.log_format import (
     SLURM_ENDS,
-    JobLog,
-    Seconds,
-    dates_s,
+    Computed,
+    EndStates,
+    HeaderTable,
+    LogFormat,
+    Recording,
+    Remark,
     known_or,
-    replayed,
+    zeros,
 )
 from shadowprice.instances.traces.log_reading import LogReading
-from shadowprice.instances.workload_files import read_table
-
-NAME = "slurm"
-ZONED = True
-NEEDED = ("JobID", "User", "Account", "Partition", "State", "Submit", "Start", "End", "AllocTRES")
-BESIDE = ("TimelimitRaw", "Timelimit", "AllocNodes")
+from shadowprice.instances.traces.recorded_runs import tuples
 
 _LIMIT = re.compile(r"(?:(\d+)-)?(\d+):(\d+):(\d+)")
 _TOTAL = re.compile(r"(?:^|,)gres/gpu=(\d+)(?:,|$)")
 _CORES = re.compile(r"(?:^|,)cpu=(\d+)(?:,|$)")
 _OF_TYPE = re.compile(r"(?:^|,)gres/gpu:[^=,]+=(\d+)(?=,|$)")
+_RANGES = r"\[[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*\]"
+_NAME = rf"(?:[^][, ]|{_RANGES})+"
+_LIST = re.compile(rf"{_NAME}(?:,{_NAME})*")
+_PART = re.compile(_NAME)
+_BRACKETS = re.compile(r"\[([^]]*)\]")
 
+MOST_NODES = 100_000
+"""Most nodes that a list of a log is read to name."""
 
-def sniff(first_line: str, path: Path) -> bool:
-    """True if the header has a job, its submission and what it held, between bars."""
-    return {"JobID", "Submit", "AllocTRES"} <= set(first_line.strip().split("|"))
-
-
-def load_log(path: Path, choices: LogReading) -> Imported:
-    """Read the accounts.
-
-    Raises
-    ------
-    InputError
-        If a field is missing or no job is left.
-    """
-    log = JobLog.of(path, read_table(path), NEEDED, BESIDE)
-    steps = np.array(["." in each for each in log.text("JobID").tolist()], dtype=np.bool_)
-    log.drop(steps, "is a step of a job")
-    gpus = np.array([_gpus(each) for each in log.text("AllocTRES").tolist()], dtype=np.float64)
-    gpus = log.gangs(gpus, choices, "AllocTRES", lambda: _all_cores(log.text("AllocTRES")))
-    # 'CANCELLED by 1001' is one state.
-    state = np.array([each.split(" ")[0] for each in log.text("State").tolist()], dtype=object)
-    kept = log.keep_ended(state, "COMPLETED", choices)
-    gpus, state = gpus[kept], state[kept]
-    told = "the site's, without a zone: a change of its clocks is not seen (choose zone=...)"
-    log.notes.append(f"dates are {told if choices.zone is None else f'of {choices.zone}'}")
-    return replayed(
-        log,
-        gpus=gpus,
-        submit_s=_times_s(log.text("Submit"), choices.zone),
-        start_s=_times_s(log.text("Start"), choices.zone),
-        end_s=_times_s(log.text("End"), choices.zone),
-        columns={
-            "id": log.text("JobID"),
-            "tenant": log.text("Account"),
-            "name": log.text("User"),
-            "job_class": log.text("Partition"),
-            "outcome": log.outcomes(state, SLURM_ENDS),
-            "limit_s": _limits_s(log),
-            "nodes": _nodes(log),
-        },
-    )
+T = TypeVar("T")
 
 
 @lru_cache(maxsize=4096)
-def _gpus(resources: str) -> int:
+def _gpus(resources: str) -> float:
     total = _TOTAL.search(resources)
     if total:
-        return int(total.group(1))
-    return sum(int(each) for each in _OF_TYPE.findall(resources))
-
-
-def _all_cores(resources: NDArray[np.object_]) -> Seconds:
-    return np.array([_cores(each) for each in resources.tolist()], dtype=np.float64)
+        return float(total.group(1))
+    return float(sum(int(each) for each in _OF_TYPE.findall(resources)))
 
 
 @lru_cache(maxsize=4096)
-def _cores(resources: str) -> int:
-    found = _CORES.search(resources)
-    return int(found.group(1)) if found else 0
-
-
-def _limits_s(log: JobLog) -> Seconds:
-    """Limits of run time that were submitted [s]; infinity where there is none, or none is told."""
-    if "TimelimitRaw" in log.columns:
-        return known_or(log.numbers("TimelimitRaw") * 60.0, np.inf)
-    if "Timelimit" in log.columns:
-        limits = [_limit_s(each) for each in log.text("Timelimit").tolist()]
-        return known_or(np.array(limits, dtype=np.float64), np.inf)
-    return np.full(len(log.rows), np.inf)
+def _cores(resources: str) -> float:
+    cores = _CORES.search(resources)
+    return float(cores.group(1)) if cores else 0.0
 
 
 @lru_cache(maxsize=4096)
 def _limit_s(text: str) -> float:
     """Seconds of a limit as Slurm writes it; NaN for UNLIMITED and what is none."""
-    found = _LIMIT.fullmatch(text)
-    if found is None:
+    parts = _LIMIT.fullmatch(text)
+    if parts is None:
         return np.nan
-    days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
+    days, hours, minutes, seconds = (int(each or 0) for each in parts.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
+@lru_cache(maxsize=4096)
+def node_names(text: str) -> tuple[str, ...]:
+    """Nodes of a list as Slurm writes it: ``gpu[01-03,7],login1`` is gpu01, gpu02, gpu03, gpu7, login1.
+
+    Nothing for what is no such list, as ``None assigned``.
+    """
+    if not _LIST.fullmatch(text):
+        return ()
+    names: list[str] = []
+    for part in _PART.findall(text):
+        # Texts between brackets are at odd places.
+        choices = [
+            _expanded(each) if k % 2 else [each] for k, each in enumerate(_BRACKETS.split(part))
+        ]
+        if math.prod(map(len, choices)) > MOST_NODES:
+            return ()
+        names += map("".join, itertools.product(*choices))
+    return tuple(dict.fromkeys(names))
+
+
+def _expanded(ranges: str) -> list[str]:
+    """Numbers of ``01-03,7``, with their zeros; none for more than there are nodes."""
+    numbers: list[str] = []
+    for each in ranges.split(","):
+        first, _, last = each.partition("-")
+        last = last or first
+        if int(last) - int(first) >= MOST_NODES:
+            return []
+        numbers += [str(k).zfill(len(first)) for k in range(int(first), int(last) + 1)]
+    return numbers
+
+
+def _each(column: str, read: Callable[[str], T], log: JobLog) -> list[T]:
+    return [read(text) for text in log.text(column).tolist()]
+
+
+def _is_step(log: JobLog) -> Mask:
+    return np.array(_each("JobID", lambda text: "." in text, log), dtype=np.bool_)
+
+
+def _resources(read: Callable[[str], float]) -> Computed:
+    return Computed("AllocTRES", lambda log: np.array(_each("AllocTRES", read, log)))
+
+
+def _states(log: JobLog) -> NDArray[np.object_]:
+    """The first word: 'CANCELLED by 1001' is one state."""
+    return np.array(_each("State", lambda text: text.split(" ")[0], log), dtype=object)
+
+
+def _limits_s(log: JobLog) -> Seconds:
+    """Limits of run time that were submitted [s]; infinity where there is none, or the log has none."""
+    limits = zeros(log)
+    if "TimelimitRaw" in log:
+        limits = log.numbers("TimelimitRaw") * 60.0
+    elif "Timelimit" in log:
+        limits = np.array(_each("Timelimit", _limit_s, log))
+    return known_or(limits, np.inf)
+
+
 def _nodes(log: JobLog) -> Seconds:
-    if "AllocNodes" in log.columns:
-        return known_or(log.numbers("AllocNodes"), 0)
-    return np.zeros(len(log.rows))
+    return known_or(log.numbers("AllocNodes"), 0) if "AllocNodes" in log else zeros(log)
 
 
-def _times_s(values: NDArray[np.object_], zone: str | None) -> Seconds:
-    """Seconds, or dates; NaN for Unknown and None."""
-    told = next((each for each in values.tolist() if each not in ("", "Unknown", "None")), "")
-    if np.isnan(ColumnChecks.floats(np.array([told], dtype=object))[0]):
-        return dates_s(values, zone=zone)
-    return ColumnChecks.floats(values)
+def _node_names(log: JobLog) -> NDArray[np.object_]:
+    return tuples(_each("NodeList", node_names, log))
+
+
+def _zone_note(choices: LogReading) -> str:
+    site = "the site's, without a zone: a change of its clocks is not seen (choose zone=...)"
+    return f"dates are {site if choices.zone is None else f'of {choices.zone}'}"
+
+
+FORMAT = LogFormat(
+    name="slurm",
+    about=__doc__,
+    table=HeaderTable(
+        "JobID,User,Account,Partition,State,Submit,Start,End,AllocTRES",
+        optional="TimelimitRaw,Timelimit,AllocNodes",
+        among="JobID,Submit,AllocTRES",
+    ),
+    remarks=(Remark("dropped", "is a step of a job", _is_step),),
+    gpus=_resources(_gpus),
+    cores=_resources(_cores),
+    states=EndStates(Computed("State", _states), completed=("COMPLETED",), ends=SLURM_ENDS),
+    clock=LogClock(of_site=True),
+    submit="Submit",
+    start="Start",
+    end="End",
+    columns={
+        "id": "JobID",
+        "tenant": "Account",
+        "name": "User",
+        "job_class": "Partition",
+        "limit_s": Computed("Timelimit", _limits_s),
+        "nodes": Computed("AllocNodes", _nodes),
+    },
+    notes=(_zone_note,),
+    recorded=Recording(
+        start="Start",
+        end="End",
+        nodes=Computed("NodeList", _node_names),
+        optional=("NodeList",),
+    ),
+)

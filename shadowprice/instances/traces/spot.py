@@ -8,60 +8,36 @@ GPU model the type that is allowed, and the priority (HP or Spot) the class.
 
 from __future__ import annotations
 
-from pathlib import Path
+from shadowprice.instances.traces.clocks import Seconds
+from shadowprice.instances.traces.job_log import JobLog
+from shadowprice.instances.traces.log_format import Computed, HeaderTable, LogFormat
 
-import numpy as np
-
-from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import JobLog, replayed
-from shadowprice.instances.traces.log_reading import LogReading
-from shadowprice.instances.workload_files import read_table, split_header
-
-NAME = "spot2026"
-COLUMNS = (
-    "job_name",
-    "organization",
-    "gpu_model",
-    "cpu_request",
-    "gpu_request",
-    "worker_num",
-    "submit_time",
-    "duration",
-    "job_type",
+HEADER = (
+    "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,"
+    "duration,job_type"
 )
 
 
-def sniff(first_line: str, path: Path) -> bool:
-    """True if the header is that of the jobs."""
-    return tuple(split_header(first_line)) == COLUMNS
+def _gpus(log: JobLog) -> Seconds:
+    return log.numbers("gpu_request") * log.numbers("worker_num")
 
 
-def load_log(path: Path, choices: LogReading) -> Imported:
-    """Read the jobs; the log has no states, so that all ran.
+def _cores(log: JobLog) -> Seconds:
+    return log.numbers("cpu_request") * log.numbers("worker_num")
 
-    Raises
-    ------
-    InputError
-        If a column is missing, no job is left, or jobs ask for parts of a GPU and no choice is made.
-    """
-    log = JobLog.of(path, read_table(path), COLUMNS)
-    log.without_states(choices)
-    gpus = log.gangs(
-        log.numbers("gpu_request") * log.numbers("worker_num"),
-        choices,
-        "gpu_request",
-        lambda: log.numbers("cpu_request") * log.numbers("worker_num"),
-    )
-    return replayed(
-        log,
-        gpus=gpus,
-        submit_s=log.numbers("submit_time"),
-        start_s=np.zeros(len(gpus)),
-        end_s=log.numbers("duration"),
-        columns={
-            "id": log.text("job_name"),
-            "tenant": log.text("organization"),
-            "job_class": log.text("job_type"),
-            "allowed_types": log.text("gpu_model"),
-        },
-    )
+
+FORMAT = LogFormat(
+    name="spot2026",
+    about=__doc__,
+    table=HeaderTable(HEADER),
+    gpus=Computed("gpu_request", _gpus),
+    cores=Computed("cpu_request", _cores),
+    submit="submit_time",
+    end="duration",
+    columns={
+        "id": "job_name",
+        "tenant": "organization",
+        "job_class": "job_type",
+        "allowed_types": "gpu_model",
+    },
+)

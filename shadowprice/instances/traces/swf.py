@@ -12,44 +12,33 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shadowprice.errors import InputError
-from shadowprice.instances.files import read_text
-from shadowprice.instances.traces import Imported
-from shadowprice.instances.traces.cleaning import JobLog, known_or, replayed
-from shadowprice.instances.traces.log_reading import LogReading
-
-NAME = "swf"
-FIELDS = (
-    "job",
-    "submit",
-    "wait",
-    "run",
-    "allocated",
-    "cpu_time",
-    "used_memory",
-    "requested",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding_job",
-    "think_time",
+from shadowprice.instances.traces.clocks import Seconds
+from shadowprice.instances.traces.job_log import JobLog, Mask, Tables
+from shadowprice.instances.traces.log_format import (
+    Computed,
+    EndStates,
+    LogFormat,
+    OtherText,
+    Recording,
+    Remark,
+    above_zero,
+    lines_of_fields,
 )
 
-_ENDS = {"1": "completed", "0": "failed", "5": "cancelled", "-1": ""}
+FIELDS = (
+    "job submit wait run allocated cpu_time used_memory requested requested_time requested_memory status "
+    "user group executable queue partition preceding_job think_time"
+)
 
 
-def sniff(first_line: str, path: Path) -> bool:
+def _recognises(first_line: str, path: Path) -> bool:
     """True for a comment of the format's header, or a line of 18 or more numbers."""
     if first_line.startswith(";"):
         return True
     fields = first_line.split()
-    return len(fields) >= len(FIELDS) and all(_is_number(each) for each in fields)
+    return len(fields) >= len(FIELDS.split()) and all(_is_number(each) for each in fields)
 
 
 def _is_number(text: str) -> bool:
@@ -60,54 +49,71 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def load_log(path: Path, choices: LogReading) -> Imported:
-    """Read the log; jobs without a status are taken to have ended well.
-
-    Raises
-    ------
-    InputError
-        If a line has fewer than 18 fields, or no job is left.
-    """
-    lines = []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith(";"):
-            continue
-        fields = line.split()
-        if len(fields) < len(FIELDS):
-            raise InputError(f"{path}: line {number}: {len(fields)} fields, expected {len(FIELDS)}")
-        lines.append(fields[: len(FIELDS)])
-    if not lines:
-        raise InputError(f"{path}: has no jobs")
-    columns = dict(zip(FIELDS, np.array(lines, dtype=object).T, strict=True))
-    log = JobLog(path, columns)
-    status = log.text("status")
-    log.drop(np.isin(status, ["2", "3", "4"]), "is part of an execution (status 2, 3 or 4)")
-    status = np.where(log.text("status") == "-1", "1", log.text("status"))
-    log.keep_ended(status, "1", choices)
-    allocated, requested = log.numbers("allocated"), log.numbers("requested")
-    gpus = np.where(allocated > 0, allocated, requested)
-    log.say("derived", (allocated <= 0) & (requested > 0), "processors are those asked for")
-    gpus = log.gangs(gpus, choices, "allocated")
-    run = log.numbers("run")
-    log.notes.append("processors are taken as GPUs")
-    return replayed(
-        log,
-        gpus=gpus,
-        submit_s=log.numbers("submit"),
-        start_s=np.where(run < 0, np.nan, 0.0),
-        end_s=run,
-        columns={
-            "id": log.text("job"),
-            "tenant": _known(log, "group"),
-            "name": _known(log, "user"),
-            "group": _known(log, "executable"),
-            "job_class": _known(log, "queue"),
-            "outcome": log.outcomes(log.text("status"), _ENDS),
-            "limit_s": known_or(log.numbers("requested_time"), np.inf),
-        },
-    )
+def _read(path: Path) -> Tables:
+    return Tables(lines_of_fields(path, FIELDS.split(), comment=";", more=True))
 
 
-def _known(log: JobLog, name: str) -> np.ndarray:
-    values = log.text(name)
-    return np.where(values == "-1", "", values)
+def _is_partial(log: JobLog) -> Mask:
+    return np.isin(log.text("status"), ["2", "3", "4"])
+
+
+def _is_as_requested(log: JobLog) -> Mask:
+    return np.asarray((log.numbers("allocated") <= 0) & (log.numbers("requested") > 0))
+
+
+def _processors(log: JobLog) -> Seconds:
+    allocated = log.numbers("allocated")
+    return np.where(allocated > 0, allocated, log.numbers("requested"))
+
+
+def _began(log: JobLog) -> Seconds:
+    """Zero for jobs that ran, of which the log has the run time."""
+    return np.where(log.numbers("run") < 0, np.nan, 0.0)
+
+
+def _start_s(log: JobLog) -> Seconds:
+    wait = log.numbers("wait")
+    return log.numbers("submit") + np.where(wait < 0, np.nan, wait)
+
+
+def _end_s(log: JobLog) -> Seconds:
+    return _start_s(log) + log.numbers("run")
+
+
+def _known(name: str) -> Computed:
+    """Values of a column, nothing for what is not known."""
+
+    def values(log: JobLog) -> NDArray[np.object_]:
+        return np.where(log.text(name) == "-1", "", log.text(name))
+
+    return Computed(name, values)
+
+
+FORMAT = LogFormat(
+    name="swf",
+    about=__doc__,
+    table=OtherText(_recognises, _read),
+    remarks=(
+        Remark("dropped", "is part of an execution (status 2, 3 or 4)", _is_partial),
+        Remark("derived", "processors are those asked for", _is_as_requested),
+    ),
+    gpus=Computed("allocated", _processors),
+    states=EndStates(
+        "status",
+        completed=("1", "-1"),
+        ends={"1": "completed", "0": "failed", "5": "cancelled", "-1": ""},
+    ),
+    submit="submit",
+    start=Computed("run", _began),
+    end="run",
+    columns={
+        "id": "job",
+        "tenant": _known("group"),
+        "name": _known("user"),
+        "group": _known("executable"),
+        "job_class": _known("queue"),
+        "limit_s": above_zero("requested_time", np.inf),
+    },
+    notes=("processors are taken as GPUs",),
+    recorded=Recording(start=Computed("wait", _start_s), end=Computed("run", _end_s)),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from shadowprice.instances.traces import Finding
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_BEFORE_1 = re.compile(r"\s*(-|0000)")
 
 
 def seconds(
@@ -58,11 +61,18 @@ def read_dates(values: NDArray[np.object_]) -> pd.Series[Any]:
 
     Numbers of a data frame are read as their text is: they count no nanoseconds since 1970.
     """
+    texts = [str(each) if isinstance(each, Real) else each for each in values.tolist()]
+    return iso_dates(texts)
+
+
+def iso_dates(texts: list[Any]) -> pd.Series[Any]:
+    """ISO dates of texts, those without a zone in UTC; NaT for what is none, and for years before 1."""
     import pandas as pd
 
-    text = [str(each) if isinstance(each, Real) else each for each in values.tolist()]
-    given = pd.Series(text, dtype=object)
-    return pd.to_datetime(given, errors="coerce", format="ISO8601", utc=True)
+    # pandas raises at years that Python does not know, of which '-1' is one, and coerces all else.
+    able = [None if isinstance(each, str) and _BEFORE_1.match(each) else each for each in texts]
+    dates = pd.Series(able, dtype=object)
+    return pd.to_datetime(dates, errors="coerce", format="ISO8601", utc=True)
 
 
 def since(dates: pd.Series[Any], first: pd.Timestamp) -> NDArray[np.float64]:

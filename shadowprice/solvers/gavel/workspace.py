@@ -13,7 +13,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from shadowprice.errors import InputError, SolverError
+from shadowprice.errors import InputError, ShadowpriceError, SolverError
 from shadowprice.models.gavel import Shape
 from shadowprice.solvers.gavel.rates import FloatArray
 from shadowprice.solvers.programs.compile import (
@@ -26,6 +26,7 @@ from shadowprice.solvers.programs.compile import (
 )
 from shadowprice.solvers.programs.reads import values_read
 from shadowprice.solvers.programs.translation.model_data import stored
+from shadowprice.user_code import sentence
 
 Build: TypeAlias = Callable[[Shape], pyo.ConcreteModel]
 """A model of :mod:`shadowprice.models.gavel`, or one of your own: from sizes and index sets."""
@@ -139,10 +140,10 @@ class Workspace:
         )
         self.solver_s += time.process_time() - began
         self.solves += 1
-        for sentence in compiled.stood_down(solution):
-            if sentence not in self.notes:
-                self.notes[sentence] = None
-                warnings.warn(sentence, SolverWarning, stacklevel=2)
+        for note in compiled.stood_down(solution):
+            if note not in self.notes:
+                self.notes[note] = None
+                warnings.warn(note, SolverWarning, stacklevel=2)
         self._doubted = solution.status is Status.FOUND
         self.uncertified += self._doubted - replaced
         # A point of a mixed programme is worth having without its optimum; of others, answers are optima.
@@ -167,7 +168,7 @@ class Workspace:
         key = (build, shape, read, frozenset(data))
         kept = None if read is None else self._kept.get(key)
         if kept is None or kept.users not in (None, shape.users.numbers):
-            model = build(shape)
+            model = _built(build, shape)
             given = asked(model, data)
             compiled = compile_model(model, given)
             users = shape.users.numbers if shape.users.read else None
@@ -184,6 +185,21 @@ class Workspace:
         while total > MOST_ENTRIES and len(self._kept) > 1:
             _, oldest = self._kept.popitem(last=False)
             total -= len(oldest.compiled.program.value)
+
+
+def _built(build: Build, shape: Shape) -> pyo.ConcreteModel:
+    """A model of somebody's own as well, whose mistakes are told in a sentence."""
+    name = getattr(build, "__name__", repr(build))
+    try:
+        model = build(shape)
+    except ShadowpriceError:
+        raise
+    except Exception as error:
+        raise InputError(f"model {name}: {sentence(error)}") from error
+    if not isinstance(model, pyo.ConcreteModel):
+        kind = "nothing" if model is None else type(model).__name__
+        raise InputError(f"model {name}: returned {kind}, expected a ConcreteModel of Pyomo")
+    return model
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,11 @@ class CompiledModel:
 
     def dual(self, solution: Solution, constraint: Any) -> NDArray[np.float64]:
         """Duals of a Constraint, in the shape of its index set; signs as in :class:`Solution`."""
+        if len(solution.duals) == 0 and self.program.integer.any():
+            raise SolverError(
+                f"constraint {constraint.name!r} has no price, which is asked for: a model with integer or binary "
+                "variables has none; expected continuous ones"
+            )
         return self._part(solution.duals, constraint)
 
     def column_of(self, variable: Any) -> NDArray[np.int64]:

@@ -34,15 +34,17 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.index_policy import IndexedJob, JobIndex, Table, WhileRunning
-from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
+from shadowprice.solvers.policy import Decision, Knowledge, State
 from shadowprice.solvers.tiresias.gittins_index import (
     LearnedDistribution,
-    QuantumIndex,
     ServiceDistribution,
 )
-from shadowprice.solvers.tiresias.las2d import Las2d
+from shadowprice.solvers.tiresias.las2d import Las2d, queue_of
 
 __all__ = ["LEARNED", "POLICIES", "READINGS", "Gittins2d", "ServiceDistribution"]
+
+LARGEST = 1e300
+"""Limit of the last queue in arithmetic, where infinity times 0 is no number."""
 
 READINGS = ("A", "B")
 LEARNED = ("workload", "sample", "online")
@@ -104,47 +106,44 @@ class Gittins2d(Las2d):
             self._distribution(state).learn((done.attained_s * done.gpus).tolist())
         return super().decide(state)
 
-    def order(
-        self,
-        state: State,
-        live: JobColumns,
-        queue: NDArray[np.int64],
-        service_s: NDArray[np.float64],
-    ) -> NDArray[np.int64]:
-        """Queue, then index (highest first), then first start and arrival; last queue without index."""
-        attained = service_s * live.gpus
-        limits = np.append(self._limits, np.inf)[queue]
-        quantum = limits if self.reading == "A" else limits - attained
-        ranked = queue < len(self._limits)
-        index = np.zeros(len(live))
-        index[ranked] = self._index_of(state).quantum_index(attained[ranked], quantum[ranked])
-        return np.lexsort((live.jobs, live.first_start_s, -index, queue))
-
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
-        """Order by queue, Gittins index and first start; none while the distribution is learned."""
-        plain = super().job_index(service_gpu_s)
-        if plain is None or self.learned == "online":
+        """Order by queue, Gittins index and first start; none with promotions, or while the distribution is learned."""
+        if self.promote_knob < np.inf or self.learned == "online":
             return None
+        return self._ranked(service_gpu_s)
+
+    def index_in(self, state: State) -> JobIndex:
+        """The same; a distribution that is learned grows while the index is used."""
+        if self.learned != "online":
+            return self._ranked(state.service_gpu_s() if self.sample is None else None)
+        plain, distribution = self._queues(), self._distribution(state)
+
+        def against_learned(job: Any, table: Table) -> Any:
+            attained = job.attained_s * job.gpus
+            until = table[1 + np.searchsorted(table[1:-1], attained, side="right")]
+            ranked = until < np.inf
+            quantum = until - attained if self.reading == "B" else until
+            key = np.zeros(len(attained))
+            key[ranked] = -distribution.quantum_index(attained[ranked], quantum[ranked])
+            return key
+
+        varies = WhileRunning.VARIES
+        return replace(plain, key=against_learned, level=queue_of, while_running=varies)
+
+    def _ranked(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         known = self.sample
         if known is None:
             assert service_gpu_s is not None
             known = ServiceDistribution(service_gpu_s)
-        counts = np.array([self.reading == "B", len(self._limits)], dtype=np.float64)
+        plain = self._queues()
+        reading = np.array([self.reading == "B"], dtype=np.float64)
         return replace(
             plain,
             key=against_index,
-            level=queue_in_table,
-            next_step_s=demoted_at_in_table_s,
-            table=np.concatenate((counts, self._limits, *_by_value(known))),
+            level=queue_of,
+            table=np.concatenate((plain.table, reading, *_by_value(known))),
             while_running=WhileRunning.VARIES,
         )
-
-    def _index_of(self, state: State) -> QuantumIndex:
-        if self.learned == "online":
-            return self._distribution(state)
-        if self.sample is not None:
-            return self.sample
-        return state.notes(ServiceDistribution, lambda: ServiceDistribution(state.service_gpu_s()))
 
     def _distribution(self, state: State) -> LearnedDistribution:
         """Distribution of service learned in this run."""
@@ -159,27 +158,8 @@ def _by_value(known: ServiceDistribution) -> tuple[NDArray[np.float64], ...]:
     return values, upto.astype(np.float64), known.prefix[upto]
 
 
-# The table of the index: 1.0 for reading B, the number of limits, the limits, m different samples, m + 1 numbers of
-# samples up to them, m + 1 prefix sums. Fewer numbers stay in the cache than of all samples.
-
-
-def queue_in_table(job: IndexedJob, table: Table) -> float:
-    """Queue of a job by its service; the first is 0."""
-    service = job.attained_s * job.gpus
-    queue = 0.0
-    for k in range(2, 2 + int(table[1])):
-        if table[k] <= service:
-            queue += 1.0
-    return queue
-
-
-def demoted_at_in_table_s(job: IndexedJob, table: Table) -> float:
-    """Executed time at which a job leaves its queue [s], infinity in the last."""
-    service = job.attained_s * job.gpus
-    for k in range(2, 2 + int(table[1])):
-        if table[k] > service:
-            return float(table[k] / job.gpus)
-    return np.inf
+# The table of the index: that of 2D-LAS, 1.0 for reading B, m different samples, m + 1 numbers of samples up to
+# them, m + 1 prefix sums. Fewer numbers stay in the cache than of all samples.
 
 
 def against_index(job: IndexedJob, table: Table) -> float:
@@ -187,34 +167,23 @@ def against_index(job: IndexedJob, table: Table) -> float:
 
     As :meth:`.ServiceDistribution.quantum_index`, operation by operation.
     """
-    limits = int(table[1])
-    attained, queue = job.attained_s * job.gpus, 2
-    while queue < 2 + limits and table[queue] <= attained:
-        queue += 1
-    if queue == 2 + limits:
-        return 0.0
-    quantum = table[queue] - attained if table[0] else table[queue]
-    values = (len(table) - 4 - limits) // 3
-    upto, prefix = 2 + limits + values, 3 + limits + 2 * values
-    samples = table[2 + limits : upto]
-    # As np.searchsorted on the right, without branches: which way it goes nobody can foresee.
-    first, left = 0, values
-    while left > 0:
-        half = (left + 1) // 2
-        first += half * (samples[first + half - 1] <= attained)
-        left -= half
-    if first == values:
-        return 0.0
-    until = attained + quantum
-    within, left = first, values - first
-    while left > 0:
-        half = (left + 1) // 2
-        within += half * (samples[within + half - 1] <= until)
-        left -= half
-    ending = table[upto + within] - table[upto + first]
-    served = table[prefix + within] - table[prefix + first] - ending * attained
-    served += (table[upto + values] - table[upto + within]) * quantum
-    return float(-(ending / served))
+    limits = int(table[0])
+    values = (len(table) - 5 - limits) // 3
+    samples = table[3 + limits : 3 + limits + values]
+    upto = table[3 + limits + values : 4 + limits + 2 * values]
+    prefix = table[4 + limits + 2 * values :]
+    attained = job.attained_s * job.gpus
+    queue = np.searchsorted(table[1 : 1 + limits], attained, side="right")
+    # 0 in the last queue, whose limit is infinite.
+    ranked = queue < limits
+    quantum = (np.minimum(table[1 + queue], LARGEST) - table[2 + limits] * attained) * ranked
+    first = np.searchsorted(samples, attained, side="right")
+    within = np.searchsorted(samples, attained + quantum, side="right")
+    ending = upto[within] - upto[first]
+    served = prefix[within] - prefix[first] - ending * attained
+    served = served + (upto[-1] - upto[within]) * quantum
+    # Where nobody ends, nobody may be served either.
+    return -(ending / (served + (ending == 0.0)))  # type: ignore[no-any-return]
 
 
 POLICIES = (Gittins2d(),)

@@ -30,11 +30,14 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICK_S, up_to_grid
 from shadowprice.solvers.index_policy import (
     IndexedJob,
+    IndexPolicy,
     JobIndex,
+    SeenJobs,
     ServiceRule,
     Table,
     Ties,
     WhileRunning,
+    runs_after,
 )
 from shadowprice.solvers.list_scheduling import run_exactly
 from shadowprice.solvers.policy import Decision, JobColumns, Knowledge, State
@@ -48,7 +51,7 @@ class _Promotions:
 
 
 @dataclass(frozen=True)
-class Las2d:
+class Las2d(IndexPolicy):
     """Discretised least attained service in GPU-seconds.
 
     Parameters
@@ -65,7 +68,6 @@ class Las2d:
     thresholds_gpu_s: tuple[float, ...] = (3600.0,)
     promote_knob: float = np.inf
     preemptive: ClassVar[bool] = True
-    _limits: NDArray[np.float64] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         limits = np.array(self.thresholds_gpu_s, dtype=np.float64)
@@ -77,7 +79,6 @@ class Las2d:
             raise InputError(
                 f"{self.name}: promote_knob is {self.promote_knob!r}, expected a number > 0"
             )
-        object.__setattr__(self, "_limits", limits)
 
     @property
     def knows(self) -> frozenset[Knowledge]:
@@ -86,50 +87,27 @@ class Las2d:
 
     def decide(self, state: State) -> Decision:
         """Promote, then serve the queues; wake at the next demotion or promotion that matters."""
+        if self.promote_knob == np.inf:
+            return super().decide(state)
         if state.everything_fits:
             return Decision(state).start_all()
         if not state.waiting:
             return Decision(state)
-        if self.promote_knob == np.inf and state.fits_by_count:
-            return self._start_waiting(state)
-        live = state.live()
-        service_s = self.service_s(state, live)
-        queue = np.searchsorted(self._limits, service_s * live.gpus, side="right")
-        decision = run_exactly(state, live, self.order(state, live, queue, service_s))
-        self._wake(state, live, queue, service_s, decision)
+        live, order = state.live(), self.order_in(state)
+        ran_s = self._since_return_s(state, live)
+        seen = SeenJobs(live, attained_s=ran_s)
+        decision = run_exactly(state, live, order.positions(seen))
+        runs = runs_after(live, decision)
+        if not runs.all():
+            decision.wake_at(state.now_s + order.next_step_in_s(SeenJobs(seen, runs)))
+            starving = ~runs & (ran_s > 0)
+            gap_s = up_to_grid(self.promote_knob * ran_s[starving] - live.waited_s[starving])
+            decision.wake_at(state.now_s + max(float(gap_s.min(initial=np.inf)), TICK_S))
         return decision
 
-    def _start_waiting(self, state: State) -> Decision:
-        """Start the waiting jobs that can be placed, in order; nobody has to make room.
-
-        Whom a demotion puts where does not matter before somebody has to: no wake-up.
-        """
-        decision = Decision(state)
-        live = state.columns(state.waiting)
-        rows = [0]
-        if len(live) > 1:
-            service_s = live.attained_s
-            queue = np.searchsorted(self._limits, service_s * live.gpus, side="right")
-            rows = self.order(state, live, queue, service_s).tolist()
-        for job in live.jobs[rows].tolist():
-            decision.start(job)
-        return decision
-
-    def order(
-        self,
-        state: State,
-        live: JobColumns,
-        queue: NDArray[np.int64],
-        service_s: NDArray[np.float64],
-    ) -> NDArray[np.int64]:
-        """Queue, then first start, then arrival."""
-        return np.lexsort((live.jobs, live.first_start_s, queue))
-
-    def service_s(self, state: State, live: JobColumns) -> NDArray[np.float64]:
-        """Executed time since the job last entered the first queue, after promotions [s]."""
+    def _since_return_s(self, state: State, live: JobColumns) -> NDArray[np.float64]:
+        """Executed time since each job last entered the first queue, after promotions [s]."""
         attained = live.attained_s
-        if self.promote_knob == np.inf:
-            return attained
         reset = state.notes(_Promotions).service_s
         for job in state.finished:
             reset.pop(job, None)
@@ -141,62 +119,42 @@ class Las2d:
         reset.update(zip(live.jobs[starving].tolist(), attained[starving].tolist(), strict=True))
         return np.where(starving, 0.0, service)
 
-    def _wake(
-        self,
-        state: State,
-        live: JobColumns,
-        queue: NDArray[np.int64],
-        service_s: NDArray[np.float64],
-        decision: Decision,
-    ) -> None:
-        runs = live.running  # A copy; the columns are in order of the jobs.
-        runs[np.searchsorted(live.jobs, decision.stops)] = False
-        runs[np.searchsorted(live.jobs, list(decision.starts))] = True
-        if runs.all():
-            return
-        below = runs & (queue < len(self._limits))
-        if below.any():
-            gap_s = up_to_grid(self._limits[queue[below]] / live.gpus[below] - service_s[below])
-            decision.wake_at(state.now_s + max(float(gap_s.min()), TICK_S))
-        if self.promote_knob < np.inf:
-            starving = ~runs & (service_s > 0)
-            if starving.any():
-                gap_s = up_to_grid(
-                    self.promote_knob * service_s[starving] - live.waited_s[starving]
-                )
-                decision.wake_at(state.now_s + max(float(gap_s.min()), TICK_S))
-
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex | None:
         """Order by queue, then first start; none with promotions, which depend on time waited."""
-        if self.promote_knob < np.inf:
-            return None
+        return self._queues() if self.promote_knob == np.inf else None
+
+    def index_in(self, state: State) -> JobIndex:
+        """The same; with promotions of the time since a job last returned."""
+        return self._queues()
+
+    def _queues(self) -> JobIndex:
         return JobIndex(
             ServiceRule.PREEMPTS,
             queue_of,
             ties=Ties.FIRST_START,
-            table=self._limits,
+            table=self._limits_in_table(),
             while_running=WhileRunning.STEPS,
             next_step_s=demoted_at_s,
+            elementwise=True,
         )
 
+    def _limits_in_table(self) -> NDArray[np.float64]:
+        """Number of thresholds, thresholds, and infinity for the last queue."""
+        limits = self.thresholds_gpu_s
+        return np.array([len(limits), *limits, np.inf], dtype=np.float64)
 
-def queue_of(job: IndexedJob, limits: Table) -> float:
+
+def queue_of(job: IndexedJob, table: Table) -> float:
     """Queue of a job by its service; the first is 0."""
-    service = job.attained_s * job.gpus
-    queue = 0.0
-    for limit in limits:
-        if limit <= service:
-            queue += 1.0
-    return queue
+    limits = table[1 : 1 + int(table[0])]
+    return np.searchsorted(limits, job.attained_s * job.gpus, side="right")  # type: ignore[return-value]
 
 
-def demoted_at_s(job: IndexedJob, limits: Table) -> float:
+def demoted_at_s(job: IndexedJob, table: Table) -> float:
     """Executed time at which a job leaves its queue [s], infinity in the last."""
-    service = job.attained_s * job.gpus
-    for limit in limits:
-        if limit > service:
-            return float(limit / job.gpus)
-    return np.inf
+    limits = table[1 : 1 + int(table[0])]
+    queue = np.searchsorted(limits, job.attained_s * job.gpus, side="right")
+    return table[1 + queue] / job.gpus  # type: ignore[no-any-return]
 
 
 POLICIES = (Las2d(),)
