@@ -123,7 +123,7 @@ def test_listing_has_all_that_work_and_a_line_for_each_that_does_not(site: Path)
         "tiny-none",
     ]
     assert "hidden by ours of that name" in lines[0]
-    table = call("policies").stdout
+    table = call("policies", "--all").stdout
     assert "from tiny 1.0" in table
     assert "models of installed packages: tiny-capped (from tiny 1.0)" in " ".join(table.split())
 

@@ -216,7 +216,7 @@ class Instance:
         """CPUs and memory of nodes and jobs, by default with profiles; None if nobody asks, or copies hold nodes."""
         if self.copies is not None or not self.workload.asking.any():
             return None
-        if self.sensitivity is not None:
+        if Feature.PROFILES in self.features:
             return FixedAmounts.by_default(self.cluster, self.workload)
         shared = self.pair_throughputs is not None
         return FixedAmounts.of(self.cluster, self.workload, shared=shared)

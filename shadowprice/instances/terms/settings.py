@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_args,
 
 from msgspec import UNSET, Meta
 
+from shadowprice.brief import Brief
 from shadowprice.docstrings import described_parameters
 from shadowprice.instances.documents.named_settings import joined_settings
 from shadowprice.instances.documents.plain_data import settings_in
@@ -38,8 +39,8 @@ Bandwidth: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class TermContext:
+@dataclass(frozen=True, repr=False)
+class TermContext(Brief):
     """Cluster of a run and the switches that terms set, as far as they were read, and where its jobs are from.
 
     Parameters

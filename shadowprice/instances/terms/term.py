@@ -73,6 +73,9 @@ class Term(ABC, Generic[SeenInstance]):
     origin: ClassVar[str] = ""
     varies: ClassVar[bool] = False
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     @abstractmethod
     def present(self, instance: SeenInstance) -> bool:
         """True if an instance says it; O(jobs + nodes)."""
