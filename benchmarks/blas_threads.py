@@ -18,7 +18,7 @@ from gavel_problems import columns, kinds
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocate import allocate
 
-POLICIES = ("max_min_fairness_perf", "finish_time_fairness_perf")
+POLICIES = ("max_min_fairness:aware=true", "finish_time_fairness:aware=true")
 SIZES = (512, 2_048, 8_192, 32_768)
 MOST = 1.1
 """Times the CPU time with one thread."""

@@ -43,8 +43,8 @@ from shadowprice.solvers.programs.compile import SolverOptions
 from shadowprice.solvers.registry import allocation
 
 Numbers = NDArray[np.float64]
-LEVEL, FAIR = "max_min_fairness_perf", "finish_time_fairness_perf"
-FILLING, PACKED = "max_min_fairness_water_filling_perf", "max_min_fairness_packed"
+LEVEL, FAIR = "max_min_fairness:aware=true", "finish_time_fairness:aware=true"
+FILLING, PACKED = "water_filling:aware=true", "max_min_fairness:aware=true,packed=true"
 
 
 def max_min(table: Table, path: Path | None, cvxpy: bool, quick: bool) -> None:

@@ -59,9 +59,9 @@ KINDS = (
 PARTS = ("solver", "folding", "gate", "front end", "rounds", "engine")
 POLICIES = (
     "hadar",
-    "gavel:max_min_fairness_perf",
-    "gavel:finish_time_fairness_perf",
-    "gavel:max_sum_throughput_perf",
+    "gavel:max_min_fairness:aware=true",
+    "gavel:finish_time_fairness:aware=true",
+    "gavel:max_sum_throughput:aware=true",
 )
 FUNCTIONS: tuple[tuple[str, Any, str], ...] = (
     ("set-up", Engine, "__init__"),

@@ -196,9 +196,9 @@ PARAMETERS = {
     ),
     "rounds": ("gittins2d:learned=online",),
     "typed": (
-        "gavel:finish_time_fairness_perf",
-        "gavel:max_min_fairness_packed",
-        "gavel:min_total_duration_perf,round_s=360",
+        "gavel:finish_time_fairness:aware=true",
+        "gavel:max_min_fairness:aware=true,packed=true",
+        "gavel:min_total_duration:aware=true,round_s=360",
     ),
     "profiles": ("synergy-tune:srtf", "synergy-opt:las", "synergy-proportional:fifo"),
 }
@@ -548,7 +548,11 @@ def shares() -> None:
     problem = sp.AllocationProblem.from_columns(
         gpu_types=["v100", "k80"], capacity=[1, 1], throughput=[[40, 10], [12, 4], [100, 50]]
     )
-    for policy in ("max_min_fairness_perf", "finish_time_fairness_perf", "min_total_duration_perf"):
+    for policy in (
+        "max_min_fairness:aware=true",
+        "finish_time_fairness:aware=true",
+        "min_total_duration:aware=true",
+    ):
         found = sp.allocate(problem, policy)
         print(policy, found.alone.tolist(), found.objective, found.bound)
         print(found.prices)

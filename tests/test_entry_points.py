@@ -164,13 +164,13 @@ def test_a_model_is_found_by_its_name(site: Path) -> None:
     problem = AllocationProblem.from_columns(
         gpu_types=["a", "b"], capacity=[2, 2], throughput=[[4.0, 1.0], [4.0, 2.0]]
     )
-    free = allocate(problem, "max_min_fairness_perf")
-    capped = allocate(problem, "max_min_fairness_perf", model="tiny-capped")
+    free = allocate(problem, "max_min_fairness:aware=true")
+    capped = allocate(problem, "max_min_fairness:aware=true", model="tiny-capped")
     assert free.alone[:, 0].max() > 0.5
     assert capped.alone[:, 0].max() <= 0.25 + 1e-6
     assert Gavel(model="tiny-capped").policy() != Gavel().policy()
     with pytest.raises(InputError, match=r"model 'none': expected FILE\.py:NAME or one of tiny-c"):
-        allocate(problem, "max_min_fairness_perf", model="none")
+        allocate(problem, "max_min_fairness:aware=true", model="none")
 
 
 def test_two_distributions_that_offer_one_name(

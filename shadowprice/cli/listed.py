@@ -139,13 +139,15 @@ def _other_names(every: bool) -> Iterator[str]:
     """Lines on what else there is by name."""
     from shadowprice.execution.own_loop import schedulers
     from shadowprice.execution.presets.registry import presets
-    from shadowprice.solvers.registry import allocations, policies
+    from shadowprice.solvers.registry import allocations, policies, written_parameters
 
     if not every:
         others = {**policies(), **schedulers()}.keys() - {*FIRST_POLICIES}
         yield f"--all: {len(others)} others, and those of installed packages"
         return
-    yield f"allocation policies of gavel: {', '.join(sorted(allocations()))}"
+    shares = {name: ", ".join(written_parameters(each)) for name, each in allocations().items()}
+    listed = (f"{name} ({takes})" if takes else name for name, takes in sorted(shares.items()))
+    yield f"allocation policies of gavel, with what they take as NAME:PARAMETER=VALUE: {', '.join(listed)}"
     models = [f"{offer.name} (from {offer.distribution})" for offer in offers(MODELS)]
     if models:
         yield f"models of installed packages: {', '.join(models)}"

@@ -143,7 +143,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "allocate": (
         Example(
-            "allocate max_min_fairness_perf problem.json --explain",
+            "allocate max_min_fairness:aware=true problem.json --explain",
             "Shares of GPU types, and what bounds each job.",
         ),
     ),

@@ -57,7 +57,7 @@ def allocations() -> Mapping[str, AllocationPolicy]:
 
 
 def allocation(name: str) -> AllocationPolicy:
-    """An allocation policy by name, with parameters after a colon: ``pop:parts=8``.
+    """An allocation policy by name, with parameters after a colon: ``pop:parts=8``. They are then in its name.
 
     Raises
     ------
@@ -65,15 +65,21 @@ def allocation(name: str) -> AllocationPolicy:
         If the name, a parameter or its value is unknown; the message lists what there is. Also if a
         file that is named cannot be run, or has no allocation policy.
     """
-    found: AllocationPolicy = resolve("allocation policy", name, allocations())
-    return _with(found, "allocation policy", name, "name", "needs_steps", "packed", "allocate")
+    from shadowprice.solvers.gavel.earlier_names import WRITTEN_NOW
+
+    known, base = allocations(), name.partition(":")[0]
+    if base in WRITTEN_NOW:
+        raise InputError(f"allocation policy {base!r}: is written {WRITTEN_NOW[base]} now")
+    found: Any = resolve("allocation policy", name, known)
+    named: AllocationPolicy = replace(found, name=name) if base in known else found
+    return _with(named, "allocation policy", name, "name", "needs_steps", "packed", "allocate")
 
 
 def policy(name: str) -> Policy:
     """A policy by name, with parameters after a colon: ``las2d:thresholds_gpu_s=3250/7200``.
 
-    The first parameter may be given by its value alone where it is a name:
-    ``gavel:max_min_fairness_perf,round_s=600``.
+    The first parameter may be given by its value alone where it is a name. Behind a value with parameters
+    what the policy does not have goes on with these: ``gavel:min_cost:aware=true,slos=true,round_s=600``.
 
     Raises
     ------
@@ -125,6 +131,7 @@ def name_with_parameters(policy: Policy | str) -> str:
         and each.name not in untold
         and getattr(policy, each.name) != (getattr(usual, each.name) if usual else _default(each))
     ]
+    told.sort(key=lambda setting: ":" in setting)  # Behind a value's own parameters come no others.
     return f"{policy.name}:{','.join(told)}" if told else policy.name
 
 
@@ -287,24 +294,56 @@ def _configured(item: Any, settings: str, where: str, fixed: frozenset[str] = fr
         return item
     if not is_dataclass(item) or isinstance(item, type):
         raise InputError(f"{where} takes no parameters: it is no dataclass")
-    written = (str, bool, int, float, tuple)
-    parameters = [
-        f.name
-        for f in fields(item)
-        if f.init and f.name not in {"name", *fixed} and isinstance(getattr(item, f.name), written)
-    ]
+    parameters = [each for each in written_parameters(item) if each not in fixed]
     values: dict[str, Any] = {}
+    inner = ""
     for k, setting in enumerate(settings.split(",")):
         key, equals, text = setting.partition("=")
-        if k == 0 and not equals and parameters and isinstance(getattr(item, parameters[0]), str):
+        alone = not equals or ":" in key
+        if k == 0 and alone and parameters and isinstance(getattr(item, parameters[0]), str):
             key, equals, text = parameters[0], "=", setting
+        if inner and equals and key not in parameters:
+            values[inner] += f",{setting}"
+            continue
         if not equals or key not in parameters:
             listed = ", ".join(sorted(parameters)) or "none"
             raise InputError(
                 f"{where}: parameter {setting!r}, expected NAME=VALUE with one of {listed}"
             )
+        if inner and key in _inner_parameters(inner, values[inner]):
+            raise InputError(
+                f"{where}: {setting!r} behind {inner}={values[inner]}, which has a parameter {key} too; expected "
+                f"it before {inner}="
+            )
         values[key] = _value(getattr(item, key), text, f"{where}: parameter {key}")
+        if isinstance(getattr(item, key), str) and _has_parameters(text):
+            inner = key
     return replace(item, **values)
+
+
+def written_parameters(item: Any) -> list[str]:
+    """Parameters of a dataclass that a text can set, in its order."""
+    written = (str, bool, int, float, tuple)
+    return [
+        each.name
+        for each in fields(item)
+        if each.init and each.name != "name" and isinstance(getattr(item, each.name), written)
+    ]
+
+
+def _has_parameters(name: str) -> bool:
+    """True if a name, also of what a file defines, has parameters behind it."""
+    return bool(split_parameters(name)[1]) if names_a_file(name) else ":" in name
+
+
+def _inner_parameters(parameter: str, value: str) -> frozenset[str]:
+    """Parameters of the allocation policy or placement that a parameter names, where it is one of ours."""
+    ours: Mapping[str, Callable[[], Mapping[str, Any]]] = {
+        "allocation": allocations,
+        "placement": placements,
+    }
+    known, base = ours.get(parameter, dict)(), value.partition(":")[0]
+    return frozenset(written_parameters(known[base]) if base in known else ())
 
 
 def _default(parameter: Field[Any]) -> object:

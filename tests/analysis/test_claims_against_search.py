@@ -48,7 +48,7 @@ OWN = ("small_worlds", "small_ways", "small_costs", "small_copies", "small_searc
 def policy_of(world: World) -> str:
     """A policy, others for other seeds and features; one that lets jobs share where they may."""
     if world.pairs and world.seed % 2 == 0:
-        return "gavel:max_min_fairness_packed"
+        return "gavel:max_min_fairness:aware=true,packed=true"
     return POLICIES[(world.seed + sum(map(len, world.features))) % len(POLICIES)]
 
 

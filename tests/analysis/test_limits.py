@@ -23,7 +23,13 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.registry import policy as policy_by_name
 from support.typed_jobs import least_slotted_costs, slotted_instances, typed_instances
 
-POLICIES = ("fifo", "srtf", "las2d", "hadar", "gavel:max_min_fairness_perf,round_s=10")
+POLICIES = (
+    "fifo",
+    "srtf",
+    "las2d",
+    "hadar",
+    "gavel:max_min_fairness:aware=true,round_s=10",
+)
 
 
 def outcome_of(instance: Instance, policy: str) -> Outcome:
@@ -129,7 +135,7 @@ def test_fast_gpus_that_are_scarce_count() -> None:
         gpu_types=("k80", "v100"),
     )
     baseline = outcome_of(
-        Instance(sp.Cluster.parse("2x4:k80,1x8:v100"), jobs), "gavel:max_min_fairness_perf"
+        Instance(sp.Cluster.parse("2x4:k80,1x8:v100"), jobs), "gavel:max_min_fairness:aware=true"
     )
     found = limit(baseline, Measure.MEAN_JCT, columns=2_000)
     assert found.proven_by.kind in {"priced-mean-busy-time", "typed-interval-lp"}

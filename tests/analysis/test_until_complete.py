@@ -46,7 +46,7 @@ RUNS = {
     ),
     "fifo": (HOMOGENEOUS, "fifo", {}),
     "hadar, typed": (TYPED, "hadar:round_s=1200", {}),
-    "gavel in rounds": (TYPED, "gavel:max_min_fairness_perf,round_s=3600", {}),
+    "gavel in rounds": (TYPED, "gavel:max_min_fairness:aware=true,round_s=3600", {}),
     "copies": (HOMOGENEOUS, "hadare:round_s=600", {}),
     "gavel's simulator": (TYPED, "fifo_perf", {"preset": "gavel"}),
     "helios' simulator": (HOMOGENEOUS, "srtf", {"preset": "helios", "round_s": 60.0}),

@@ -90,11 +90,13 @@ def allocated(*arguments: str | Path) -> Any:
 
 
 def test_allocate_solves_the_model_it_is_given(mine: Path, problem: Path) -> None:
-    free = allocated("max_min_fairness_perf", problem)
+    free = allocated("max_min_fairness:aware=true", problem)
     assert max(shares[0] for _, shares in free["allocation"]) > 0.5
-    capped = allocated("max_min_fairness_perf", problem, "--model", f"{mine}:capped")
+    capped = allocated("max_min_fairness:aware=true", problem, "--model", f"{mine}:capped")
     assert max(shares[0] for _, shares in capped["allocation"]) <= 0.5 + 1e-9
-    level = allocated("max_min_fairness_perf", problem, "--model", f"{mine}:level", "--explain")
+    level = allocated(
+        "max_min_fairness:aware=true", problem, "--model", f"{mine}:level", "--explain"
+    )
     assert level["objective"] == pytest.approx(0.01)
     assert "row limit, price 1" in level["explanation"][0]
 
@@ -104,7 +106,7 @@ def test_data_of_ones_own_are_found_by_name(mine: Path, problem: Path) -> None:
     for k, job in enumerate(given["jobs"]):
         job["data"] = {"quota": 0.1 * (k + 1)}
     problem.write_text(json.dumps(given))
-    found = allocated("max_min_fairness_perf", problem, "--model", f"{mine}:hungry")
+    found = allocated("max_min_fairness:aware=true", problem, "--model", f"{mine}:hungry")
     for jobs, shares in found["allocation"]:
         assert shares[0] <= 0.1 * (jobs + 1) + 1e-9
 
@@ -127,7 +129,7 @@ def test_what_is_wrong_is_one_line(
     monkeypatch.chdir(mine.parent)
     Path("broken.py").write_text("x = 1\ndef build(:\n")
     Path("raises.py").write_text("x = 1\ny = x / 0\n")
-    arguments = ["allocate", "max_min_fairness_perf", str(problem), "--model", model]
+    arguments = ["allocate", "max_min_fairness:aware=true", str(problem), "--model", model]
     result = CliRunner().invoke(app, arguments)
     assert isinstance(result.exception, InputError)
     assert said in str(result.exception)
@@ -137,8 +139,8 @@ def test_what_is_wrong_is_one_line(
 def test_simulate_schedules_by_the_model_it_is_given(mine: Path) -> None:
     """Two jobs of two hours take turns on a GPU; a model that keeps it for the first ends that first."""
     jobs = Workload.from_columns(id=["0", "1"], arrival_s=[0, 0], gpus=[1, 1], work=[7200, 7200])
-    fair = simulate(jobs, "1x1", "gavel:max_min_fairness_perf").end_s
-    kept = simulate(jobs, "1x1", f"gavel:max_min_fairness_perf,model={mine}:first").end_s
+    fair = simulate(jobs, "1x1", "gavel:max_min_fairness:aware=true").end_s
+    kept = simulate(jobs, "1x1", f"gavel:model={mine}:first").end_s
     assert fair.min() > 1.8 * 7200
     assert kept[0] < 1.2 * 7200
     assert kept[1] == pytest.approx(2 * 7200)

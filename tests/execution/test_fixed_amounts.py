@@ -323,7 +323,7 @@ def test_a_pair_holds_what_both_ask_for(cpus: float) -> None:
         gpu_types=("a",),
     )
     shared = Semantics(pair_throughputs=together, round_s=10.0)
-    packs = "gavel:max_sum_throughput_packed"
+    packs = "gavel:max_sum_throughput:aware=true,packed=true"
     outcome = simulate(jobs, Cluster.parse("1x1:a+8cpu+8gb"), packs, shared)
     assert (outcome.schedule.partner >= 0).any() == (cpus == 4.0)
 

@@ -35,7 +35,7 @@ def test_parts_are_charged_without_those_they_call(
     assert times.cpu_s == {"inner": 9.0, "outer": 1.0}
 
 
-@pytest.mark.parametrize("name", ["hadar", "gavel:max_min_fairness_perf"])
+@pytest.mark.parametrize("name", ["hadar", "gavel:max_min_fairness:aware=true"])
 def test_every_part_of_a_decision_has_its_time(benchmark: dict[str, Any], name: str) -> None:
     instance = benchmark["steady"](20, 3, benchmark["made_up"](), benchmark["TYPED"], 0.0)
     before = [getattr(owner, name) for _, owner, name in benchmark["FUNCTIONS"]]

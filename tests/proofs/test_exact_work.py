@@ -34,7 +34,7 @@ PREEMPTIVE = (
     "las:quantum_s=0.01",
     "las2d:thresholds_gpu_s=0.3/1",
     "hadar:round_s=0.25",
-    "gavel:max_min_fairness_perf,round_s=0.5",
+    "gavel:max_min_fairness:aware=true,round_s=0.5",
     "gandiva:quantum_s=0.125",
 )
 

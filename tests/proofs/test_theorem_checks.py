@@ -182,9 +182,9 @@ def of_proportional_fairness() -> Iterator[Case]:
     """A job of one GPU and one of both, run in shares; prices, rates and ends changed one at a time."""
     check = gavel_pf.check
     instance = on("1x2", [0, 1], [1, 2], [2, 3])
-    run = run_in_shares(instance, "proportional_fairness_perf")
+    run = run_in_shares(instance, "proportional_fairness:aware=true")
     yield yes(check, "the market's shares", run)
-    yield no(check, "max-min", run_in_shares(instance, "max_min_fairness_perf"))
+    yield no(check, "max-min", run_in_shares(instance, "max_min_fairness:aware=true"))
     yield refused(InputError, check, "no prices", run_in_shares(instance, "isolated"))
     yield no(check, "an end too late", replace(run, end_s=(run.end_s[0], run.end_s[1] + TICK)))
     yield no(check, "work left", replace(run, steps=run.steps[:-1]))

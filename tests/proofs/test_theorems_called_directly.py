@@ -77,7 +77,7 @@ def _served(outcome: Outcome) -> bool:
 
 def _shared(outcome: Outcome) -> bool:
     """In shares, with the bound of a run's prices beside a schedule of whole gangs."""
-    shares = run_in_shares(outcome.instance, "proportional_fairness_perf")
+    shares = run_in_shares(outcome.instance, "proportional_fairness:aware=true")
     proven = proportional_fairness.best_least_cost(shares) <= total(outcome)
     return proven and proportional_fairness.check(shares)
 

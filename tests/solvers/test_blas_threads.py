@@ -104,9 +104,9 @@ def test_contexts_that_overlap_in_threads() -> None:
 @pytest.mark.parametrize(
     ("module", "function", "policy"),
     [
-        (newton.np.linalg, "solve", "max_min_fairness_perf"),
-        (newton.np.linalg, "solve", "max_min_fairness_water_filling_perf"),
-        (finish_time_fairness, "brentq", "finish_time_fairness_perf"),
+        (newton.np.linalg, "solve", "max_min_fairness:aware=true"),
+        (newton.np.linalg, "solve", "water_filling:aware=true"),
+        (finish_time_fairness, "brentq", "finish_time_fairness:aware=true"),
     ],
 )
 def test_kernels_have_one_thread(
@@ -140,6 +140,6 @@ def test_a_policy_of_ones_own_keeps_the_users_threads() -> None:
 def test_the_solver_keeps_the_users_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Seen(Workspace.solve)
     monkeypatch.setattr(Workspace, "solve", lambda *values, **named: seen(*values, **named))
-    allocate(problem(20), "max_sum_throughput_perf")
+    allocate(problem(20), "max_sum_throughput:aware=true")
     assert seen.numbers
     assert set.union(*seen.numbers) == {USERS}

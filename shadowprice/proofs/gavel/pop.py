@@ -38,7 +38,7 @@ _RELATIVE = 1e-6
 
 def bound(problem: AllocationProblem, parts: int) -> tuple[float, float]:
     """Least and largest level that POP can have in so many parts; solves the whole programme."""
-    whole = allocation("max_min_fairness_perf").allocate(problem, Workspace())
+    whole = allocation("max_min_fairness:aware=true").allocate(problem, Workspace())
     level = float(whole.objective or 0.0)
     return level / max(min(parts, len(problem)), 1), level
 

@@ -28,8 +28,8 @@ Nothing is stated of an instance that has more than ``KNOWS`` names.
 Status. The factor 27 is the paper's (Jaeger, Lindermayr and Megow, SODA 2025, arXiv 2408.14310; the abstract was
 read) for polytopes in general, after 128 (Im, Kulkarni and Munagala, J. ACM 65, 2018); the proof below is derived,
 as are the bound by the run's own prices and the part of epsilon. It is about fractions of time
-(:mod:`shadowprice.execution.shares`); rounds, in which ``gavel:proportional_fairness_perf`` hands them out on real
-gangs, are not covered.
+(:mod:`shadowprice.execution.shares`); rounds, in which ``gavel:proportional_fairness:aware=true`` hands them out
+on real gangs, are not covered.
 
 Proof.
 

@@ -17,7 +17,7 @@ from shadowprice.solvers.registry import allocation as find_allocation
 
 def allocate(
     problem: AllocationProblem,
-    policy: str | AllocationPolicy = "max_min_fairness_perf",
+    policy: str | AllocationPolicy = "max_min_fairness:aware=true",
     options: SolverOptions | None = None,
     model: str | Build | None = None,
 ) -> Allocation:

@@ -40,7 +40,7 @@ class Gavel:
     Parameters
     ----------
     allocation : str or AllocationPolicy
-        Allocation policy, by name: ``gavel:max_min_fairness_perf``, or one of your own.
+        Allocation policy, by name: ``gavel:max_min_fairness:aware=true``, or one of your own.
     round_s : float
         Length of a round [s]; 360 in the paper.
     reset_s : float
@@ -53,7 +53,7 @@ class Gavel:
         A model instead of the allocation policy's own, as ``FILE.py:NAME``, which runs the file.
     """
 
-    allocation: str | AllocationPolicy = "max_min_fairness_perf"
+    allocation: str | AllocationPolicy = "max_min_fairness:aware=true"
     round_s: float = 360.0
     reset_s: float = 0.0
     seed: int = 0

@@ -179,7 +179,7 @@ def require_levels(solved: Solved, policy: str) -> None:
     if why:
         raise InputError(
             f"{policy} raises levels again and again, which model {model.name!r} does not allow: "
-            f"{why}; max_min_fairness_perf solves it once"
+            f"{why}; max_min_fairness:aware=true solves it once"
         )
 
 

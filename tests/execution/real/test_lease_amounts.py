@@ -167,7 +167,7 @@ def test_what_no_node_has_is_refused(tmp_path: Path, more: dict[str, Any], said:
         run_of(tmp_path / "run", [job("a", **more)]).execute()
 
 
-PACKS = "gavel:max_sum_throughput_packed"
+PACKS = "gavel:max_sum_throughput:aware=true,packed=true"
 
 
 def pairs_of(told: list[dict[str, Any]]) -> set[frozenset[str]]:

@@ -14,7 +14,13 @@ from shadowprice.proofs.execution_log import verify_ledger
 from support.fake_run import FakeRun, events
 from support.fake_service import ALICE, BOB, FakeService
 
-POLICIES = ("fifo", "srtf", "las2d", "gavel:max_min_fairness", "gavel:max_min_fairness_packed")
+POLICIES = (
+    "fifo",
+    "srtf",
+    "las2d",
+    "gavel:max_min_fairness",
+    "gavel:max_min_fairness:aware=true,packed=true",
+)
 
 
 def entry(iterations: int, gpus: int, model: str = "") -> dict[str, Any]:

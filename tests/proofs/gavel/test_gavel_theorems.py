@@ -134,13 +134,13 @@ def shares_of(name: str, problem: AllocationProblem) -> np.ndarray:
 @few
 @given(problem=st.one_of(problems(), problems(alike=True)))
 def test_max_min_fairness_shares_as_claimed(problem: AllocationProblem) -> None:
-    assert gavel_share.check(problem, shares_of("max_min_fairness_perf", problem))
+    assert gavel_share.check(problem, shares_of("max_min_fairness:aware=true", problem))
 
 
 @few
 @given(problem=st.one_of(problems(), problems(types=1)))
 def test_water_filling_is_efficient_and_fair_on_one_type(problem: AllocationProblem) -> None:
-    found = shares_of("max_min_fairness_water_filling_perf", problem)
+    found = shares_of("water_filling:aware=true", problem)
     assert gavel_share.check_filling(problem, found)
 
 
@@ -148,7 +148,7 @@ def test_without_its_hypothesis_the_incentive_fails() -> None:
     problem, alone = gavel_share.unequal_gangs()
     assert not gavel_share.shares_alike(problem)
     # An optimum: valid, and of the level that the programme attains.
-    best = allocation("max_min_fairness_perf").allocate(problem, Workspace()).objective
+    best = allocation("max_min_fairness:aware=true").allocate(problem, Workspace()).objective
     assert gavel_share.levels(problem, alone).min() == pytest.approx(best) == 1.0
     assert (problem.gpus @ alone <= problem.capacity).all()
     assert gavel_share.check(problem, alone)
@@ -156,7 +156,7 @@ def test_without_its_hypothesis_the_incentive_fails() -> None:
     assert gavel_share.levels(problem, alone).tolist() == [1.0, 1.0]
     # Filling repairs it, and what is left over shows in the gap.
     assert gavel_share.pareto_gap(problem, alone) == pytest.approx(2.0)
-    filled = shares_of("max_min_fairness_water_filling_perf", problem)
+    filled = shares_of("water_filling:aware=true", problem)
     assert gavel_share.check_filling(problem, filled)
     assert not gavel_share.check_filling(problem, alone)
 

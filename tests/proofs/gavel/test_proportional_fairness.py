@@ -20,7 +20,7 @@ from shadowprice.solvers.gavel.market import equilibrium
 from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.workspace import Workspace
 
-PF = "proportional_fairness_perf"
+PF = "proportional_fairness:aware=true"
 SPEED = st.sampled_from([0.0, 0.5, 1.0, 3.0, 40.0])
 JOB = st.tuples(
     st.integers(0, 9),
@@ -54,7 +54,7 @@ def test_it_keeps_what_is_proven(
     assert theorem.check(run)
 
 
-@given(st.lists(JOB, min_size=1, max_size=6), st.sampled_from([PF, "max_min_fairness_perf"]))
+@given(st.lists(JOB, min_size=1, max_size=6), st.sampled_from([PF, "max_min_fairness:aware=true"]))
 @settings(max_examples=25)
 def test_no_schedule_costs_less_than_prices_prove(
     jobs: list[tuple[int, int, int, tuple[float, float], float]], allocation: str
@@ -148,8 +148,10 @@ def test_what_cannot_run_in_shares_is_said() -> None:
         run_in_shares(plain, Nothing())
     with pytest.raises(InputError, match="'allox' is told the work left"):
         run_in_shares(plain, "allox")
-    with pytest.raises(InputError, match="'max_min_fairness_packed' lets jobs share GPUs"):
-        run_in_shares(plain, "max_min_fairness_packed")
+    with pytest.raises(
+        InputError, match="'max_min_fairness:aware=true,packed=true' lets jobs share GPUs"
+    ):
+        run_in_shares(plain, "max_min_fairness:aware=true,packed=true")
     charged = sp.Instance(plain.cluster, jobs, sp.Overheads(start_s=1.0))
     with pytest.raises(InputError, match="has charges for starts"):
         run_in_shares(charged, PF)

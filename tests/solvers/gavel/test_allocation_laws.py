@@ -23,13 +23,14 @@ from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.programs.compile import SolverOptions
 from shadowprice.solvers.programs.structure import block_arrow
-from shadowprice.solvers.registry import allocation, allocations
+from shadowprice.solvers.registry import allocation
+from support.allocation_policies import EVERY_POLICY, with_settings
 
 few, some = settings(max_examples=15), settings(max_examples=30)
 
 
 def allocated(name: str, problem: AllocationProblem) -> Allocation:
-    found = allocations()[name].allocate(problem, Workspace())
+    found = allocation(name).allocate(problem, Workspace())
     if name != "proportional":
         found.verify()
     return found
@@ -143,12 +144,12 @@ def normal(problem: AllocationProblem, rates: Any = None) -> Any:
     return share / problem.gpus
 
 
-VARIANTS = ("", "_perf", "_packed", "_agnostic_packed")
+VARIANTS = ("", ":aware=true", ":aware=true,packed=true", ":packed=true")
 
 
 def seen(problem: AllocationProblem, variant: str) -> AllocationProblem:
     """The problem as an agnostic policy sees it: every type is like the one most jobs prefer."""
-    if variant in ("_perf", "_packed"):
+    if "aware" in variant:
         return problem
     best = problem.throughput.max(axis=1, keepdims=True)
     share = problem.throughput / best
@@ -174,8 +175,8 @@ def plain(problem: AllocationProblem, variant: str) -> Plain:
 @given(problems(pairs=True, gangs=(1,)))
 def test_every_policy_gives_a_valid_allocation(problem: AllocationProblem) -> None:
     workspace = Workspace()
-    for name, policy in allocations().items():
-        found = policy.allocate(problem, workspace)
+    for name in EVERY_POLICY:
+        found = allocation(name).allocate(problem, workspace)
         assert found.policy == name
         assert found.alone.shape == problem.throughput.shape
         assert (found.effective_throughput >= -1e-9).all()
@@ -202,7 +203,7 @@ def test_max_min_is_the_plain_optimum(variant: str, placement: bool) -> None:
         best = plain(view, variant).level(need)
         assert found.objective == pytest.approx(best, rel=1e-6)
         assert found.objective <= found.bound * (1 + 1e-6)
-        if variant in ("_perf", "_packed"):
+        if "aware" in variant:
             assert (found.effective_throughput / need).min() >= best * (1 - 1e-6)
 
     law()
@@ -211,10 +212,10 @@ def test_max_min_is_the_plain_optimum(variant: str, placement: bool) -> None:
 @some
 @given(problems())
 def test_prices_prove_the_bound(problem: AllocationProblem) -> None:
-    found = allocated("max_min_fairness_packed", problem)
+    found = allocated("max_min_fairness:aware=true,packed=true", problem)
     need, prices = problem.weight * normal(problem), found.prices
     assert prices is not None
-    worth, limits = prices.job, plain(problem, "_packed")
+    worth, limits = prices.job, plain(problem, ":packed=true")
     paid = np.concatenate((prices.time, prices.worker[0]))
     assert (paid >= -1e-9).all()
     scale = (worth @ limits.throughput).max()
@@ -236,22 +237,23 @@ def test_the_makespan_is_the_plain_optimum(variant: str) -> None:
     law()
 
 
-@pytest.mark.parametrize("name", ["", "_normalized_by_cost"])
-@pytest.mark.parametrize("variant", ["", "_perf", "_packed"])
-def test_total_throughput_is_the_plain_optimum(name: str, variant: str) -> None:
+@pytest.mark.parametrize("per_price", [False, True])
+@pytest.mark.parametrize("variant", VARIANTS[:3])
+def test_total_throughput_is_the_plain_optimum(per_price: bool, variant: str) -> None:
     @few
     @given(problems())
     def law(problem: AllocationProblem) -> None:
-        found = allocated(f"max_sum_throughput{name}{variant}", problem)
+        name = with_settings(f"max_sum_throughput{variant}", *["per_price=true"] * per_price)
+        found = allocated(name, problem)
         limits = plain(seen(problem, variant), variant)
         price = np.tile(problem.price, limits.throughput.shape[1] // len(problem.price))
-        value = limits.throughput.sum(axis=0) / (price if name else 1.0)
+        value = limits.throughput.sum(axis=0) / (price if per_price else 1.0)
         assert found.objective == pytest.approx(limits.best(value), rel=1e-6)
 
     law()
 
 
-@pytest.mark.parametrize("variant", ["", "_perf", "_packed"])
+@pytest.mark.parametrize("variant", VARIANTS[:3])
 def test_steps_per_dollar_are_the_plain_optimum(variant: str) -> None:
     @few
     @given(problems())
@@ -282,11 +284,11 @@ ROOT_AT_THE_TOP = AllocationProblem.from_columns(
 def test_steps_per_dollar_with_slos_are_the_plain_optimum(
     problem: AllocationProblem, tight: float
 ) -> None:
-    limits = plain(problem, "_packed")
+    limits = plain(problem, ":packed=true")
     best = limits.level(problem.throughput.max(axis=1))
     least = tight * best * problem.throughput.max(axis=1)
     problem = replace(problem, slo_s=problem.steps / least)
-    found = allocated("min_cost_packed_SLOs", problem)
+    found = allocated("min_cost:aware=true,packed=true,slos=true", problem)
     assert not found.notes
     value = limits.throughput.sum(axis=0)
     price = np.tile(problem.price, len(value) // len(problem.price)) / 3600
@@ -318,9 +320,9 @@ def test_slos_are_kept_or_named(problem: AllocationProblem, tight: list[float]) 
     fastest = problem.throughput.max(axis=1)
     slo = problem.steps / fastest / np.array(tight)[: len(problem)]
     problem = replace(problem, slo_s=slo)
-    found = allocated("max_sum_throughput_normalized_by_cost_perf_SLOs", problem)
+    found = allocated("max_sum_throughput:aware=true,per_price=true,slos=true", problem)
     least = problem.steps / slo
-    limits = plain(problem, "_perf")
+    limits = plain(problem, ":aware=true")
     given_up = {int(note.split("'")[1]) for note in found.notes}
     kept = np.array([m not in given_up for m in range(len(problem))])
     got = found.effective_throughput
@@ -357,13 +359,12 @@ def least_rho(problem: AllocationProblem, variant: str, *, weighted: bool) -> fl
     return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-12))
 
 
-@pytest.mark.parametrize("weighted", [None, False, True])
+@pytest.mark.parametrize("counts", [False, True])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_finish_time_fairness_is_the_plain_optimum(variant: str, weighted: bool | None) -> None:
-    """Under its name as in Gavel, whose packed programme alone has weights, and with either switch."""
-    name = f"finish_time_fairness{variant}"
-    counts = "packed" in variant if weighted is None else weighted
-    policy = allocation(name if weighted is None else f"{name}:weighted={str(weighted).lower()}")
+def test_finish_time_fairness_is_the_plain_optimum(variant: str, counts: bool) -> None:
+    """With weights and without."""
+    weighted = f"weighted={str(counts).lower()}"
+    policy = allocation(with_settings(f"finish_time_fairness{variant}", weighted))
 
     @few
     @given(problems(zeros=False, weights=EXTREME), st.booleans())
@@ -375,7 +376,7 @@ def test_finish_time_fairness_is_the_plain_optimum(variant: str, weighted: bool 
         assert found.objective == pytest.approx(best, rel=2e-6)
         assert found.bound <= best * (1 + 1e-6)
         assert bool(found.notes) == (not counts and (problem.weight != 1).any())
-        if not problem.elapsed_s.any() and variant == "_perf" and not counts:
+        if not problem.elapsed_s.any() and variant == ":aware=true" and not counts:
             assert found.objective <= 1 + 1e-6  # Sharing incentive.
 
     law()
@@ -389,10 +390,10 @@ def test_weights_of_packed_finish_time_fairness_by_hand() -> None:
     problem = AllocationProblem.from_columns(
         gpu_types=["a"], capacity=[1], throughput=[[1.0], [1.0]], weight=[1.0, 3.0]
     )
-    found = allocated("finish_time_fairness_packed", problem)
+    found = allocated("finish_time_fairness:aware=true,packed=true,weighted=true", problem)
     assert found.objective == pytest.approx(2.0)
     assert found.alone[:, 0].tolist() == pytest.approx([0.25, 0.75])
-    ignoring = allocated("finish_time_fairness_perf", problem)
+    ignoring = allocated("finish_time_fairness:aware=true", problem)
     assert ignoring.alone[:, 0].tolist() == pytest.approx([0.5, 0.5])
 
 
@@ -416,13 +417,13 @@ def lexicographic(limits: Plain, norm: Any, weight: Any) -> Any:
     return levels
 
 
-@pytest.mark.parametrize("variant", ["_perf", "_packed", ""])
+@pytest.mark.parametrize("variant", VARIANTS[:3])
 def test_water_filling_is_the_naive_lexicographic_optimum(variant: str) -> None:
     @few
     @given(problems(jobs=(1, 5)))
     def law(problem: AllocationProblem) -> None:
         view = seen(problem, variant)
-        found = allocated(f"max_min_fairness_water_filling{variant}", problem)
+        found = allocated(f"water_filling{variant}", problem)
         norm = normal(view)
         expected = lexicographic(plain(view, variant), norm, problem.weight)
         assert found.prices is not None
@@ -495,7 +496,7 @@ def test_hierarchies_fill_step_by_step(
         ([m for m, e in enumerate(entity) if e == name], weights[name], inside[name])
         for name in "AB"
     ]
-    expected = hierarchical(plain(problem, "_perf"), norm, groups, problem.weight)
+    expected = hierarchical(plain(problem, ":aware=true"), norm, groups, problem.weight)
     got = found.effective_throughput / norm
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5 * expected.max())
 
@@ -548,8 +549,8 @@ def test_large_problems_take_the_structured_method_and_agree(n: int) -> None:
         gpus=random.choice([1, 2, 4, 8], n),
         weight=random.choice([1e-3, 1.0, 1e3], n),
     )
-    quick = allocated("max_min_fairness_perf", problem)
-    policy = allocations()["max_min_fairness_perf"]
+    quick = allocated("max_min_fairness:aware=true", problem)
+    policy = allocation("max_min_fairness:aware=true")
     slow = policy.allocate(problem, Workspace(SolverOptions(method="highs-simplex")))
     assert quick.objective == pytest.approx(slow.objective, rel=1e-6)
     rates = Rates.of(problem)
@@ -562,13 +563,13 @@ def test_large_problems_take_the_structured_method_and_agree(n: int) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "max_min_fairness_perf",
-        "max_min_fairness_packed",
-        "min_total_duration_perf",
-        "finish_time_fairness_perf",
-        "max_sum_throughput_perf",
-        "max_min_fairness_water_filling_perf",
-        "max_min_fairness_water_filling_packed",
+        "max_min_fairness:aware=true",
+        "max_min_fairness:aware=true,packed=true",
+        "min_total_duration:aware=true",
+        "finish_time_fairness:aware=true",
+        "max_sum_throughput:aware=true",
+        "water_filling:aware=true",
+        "water_filling:aware=true,packed=true",
     ],
 )
 def test_folding_equal_jobs_changes_nothing(name: str) -> None:
@@ -595,7 +596,7 @@ def test_folding_equal_jobs_changes_nothing(name: str) -> None:
         )
         folded = allocated(name, problem)
         forced = Workspace(SolverOptions(method="highs-simplex"))
-        apart = allocations()[name].allocate(problem, forced)
+        apart = allocation(name).allocate(problem, forced)
         assert folded.objective == pytest.approx(apart.objective, rel=1e-6)
         if "water" in name:
             np.testing.assert_allclose(folded.prices.level, apart.prices.level, rtol=1e-5)
@@ -614,7 +615,7 @@ FAIR = ("max_min_fairness", "finish_time_fairness", "min_total_duration")
 def test_on_equal_types_awareness_changes_nothing(family: str, problem: AllocationProblem) -> None:
     flat = np.repeat(problem.throughput[:, :1], len(problem.gpu_types), axis=1)
     problem = replace(problem, throughput=flat)
-    aware, agnostic = allocated(f"{family}_perf", problem), allocated(family, problem)
+    aware, agnostic = allocated(f"{family}:aware=true", problem), allocated(family, problem)
     assert aware.objective == pytest.approx(agnostic.objective, rel=1e-6)
 
 
@@ -623,7 +624,7 @@ def test_on_equal_types_awareness_changes_nothing(family: str, problem: Allocati
 def test_sharing_is_an_incentive(problem: AllocationProblem) -> None:
     alone = (problem.throughput * isolated_shares(problem)).sum(axis=1)
     need = problem.weight * normal(problem)
-    found = allocated("max_min_fairness_perf", problem)
+    found = allocated("max_min_fairness:aware=true", problem)
     assert found.objective >= (alone / need).min() * (1 - 1e-6)
 
 
@@ -642,7 +643,10 @@ def test_another_gpu_never_hurts(problem: AllocationProblem, where: int) -> None
             for p in (problem, bigger)
         )
         assert after >= before * (1 - 1e-6)
-    makespans = [allocated("min_total_duration_packed", p).objective for p in (bigger, problem)]
+    makespans = [
+        allocated("min_total_duration:aware=true,packed=true", p).objective
+        for p in (bigger, problem)
+    ]
     assert makespans[0] <= makespans[1] * (1 + 1e-6)
 
 
@@ -650,10 +654,8 @@ def test_another_gpu_never_hurts(problem: AllocationProblem, where: int) -> None
 @few
 @given(problem=problems(pairs=True, zeros=False))
 def test_colocation_never_hurts(family: str, problem: AllocationProblem) -> None:
-    # Gavel's finish-time fairness has weights only where jobs share: with the same ones in both.
-    alike = ":weighted=true" if family == "finish_time_fairness" else ""
-    apart = allocation(f"{family}_perf{alike}").allocate(problem, Workspace())
-    packed = allocation(f"{family}_packed{alike}").allocate(problem, Workspace())
+    apart = allocated(f"{family}:aware=true", problem)
+    packed = allocated(f"{family}:aware=true,packed=true", problem)
     sign = -1 if family in FAIR[1:] else 1
     assert sign * packed.objective >= sign * apart.objective - 1e-6 * abs(apart.objective)
 
@@ -668,20 +670,20 @@ WORTH_MORE_TO_ANOTHER = AllocationProblem.from_columns(
 )
 
 
-@pytest.mark.parametrize("variant", ["_perf", "_packed"])
+@pytest.mark.parametrize("variant", VARIANTS[1:3])
 @few
 @given(problem=problems(jobs=(1, 6)))
 @example(problem=WORTH_MORE_TO_ANOTHER)
 def test_water_filling_is_efficient(variant: str, problem: AllocationProblem) -> None:
-    found = allocated(f"max_min_fairness_water_filling{variant}", problem)
+    found = allocated(f"water_filling{variant}", problem)
     got, limits = found.effective_throughput, plain(problem, variant)
     for m in range(len(problem)):
         held = got * (1 - 1e-10)
         assert limits.best(limits.throughput[m] / got[m], held) <= 1 + 1e-5
 
 
-@pytest.mark.parametrize("family", [*FAIR, "max_min_fairness_water_filling"])
-@pytest.mark.parametrize("variant", ["_perf", "_packed"])
+@pytest.mark.parametrize("family", [*FAIR, "water_filling"])
+@pytest.mark.parametrize("variant", VARIANTS[1:3])
 @few
 @given(problem=problems(), factor=st.sampled_from([1e-3, 0.3, 7.0, 1e3]), job=st.integers(0, 5))
 def test_the_unit_of_a_jobs_steps_does_not_matter(
@@ -704,7 +706,7 @@ def test_the_unit_of_a_jobs_steps_does_not_matter(
     assert one.objective == pytest.approx(two.objective, rel=1e-6)
 
 
-OBJECTIVES = [name for name in allocations() if name not in ("pop",) and "SLO" not in name]
+OBJECTIVES = [name for name in EVERY_POLICY if name != "pop" and "slos" not in name]
 
 
 @few
@@ -739,7 +741,7 @@ def test_names_and_orders_do_not_matter(problem: AllocationProblem, random: Any)
     votes = sorted(zip((view == 1).sum(axis=0), view.sum(axis=0), strict=True))
     assume(types == 1 or votes[-1] != votes[-2])  # No tie for the reference type.
     for name in OBJECTIVES:
-        if "fifo" in name or "sjf" in name:
+        if name.startswith(("fifo", "queue_order")):
             continue
         first, second = allocated(name, problem), allocated(name, other)
         if first.objective is not None:
@@ -759,7 +761,7 @@ def small(**columns: Any) -> AllocationProblem:
     return AllocationProblem.from_columns(**(given_ | columns))
 
 
-@pytest.mark.parametrize("name", sorted(allocations()))
+@pytest.mark.parametrize("name", EVERY_POLICY)
 def test_no_jobs_is_an_empty_allocation(name: str) -> None:
     found = allocated(name, small(throughput=np.zeros((0, 2)), steps=[]))
     assert found.alone.shape == (0, 2)
@@ -768,9 +770,17 @@ def test_no_jobs_is_an_empty_allocation(name: str) -> None:
 
 PROGRAMMES = [
     name
-    for name in sorted(allocations())
+    for name in EVERY_POLICY
     if name
-    not in ("isolated", "proportional", "gandiva", "fifo", "fifo_perf", "fifo_packed", "allox")
+    not in (
+        "isolated",
+        "proportional",
+        "gandiva",
+        "fifo",
+        "fifo:aware=true",
+        "fifo:aware=true,packed=true",
+        "allox",
+    )
 ]
 
 
@@ -778,10 +788,10 @@ PROGRAMMES = [
 def test_a_job_without_any_throughput_is_named(name: str) -> None:
     problem = small(throughput=[[4.0, 1.0], [0.0, 0.0]], id=["fine", "stuck"])
     with pytest.raises(InputError, match="'stuck' has no throughput on any of a, b"):
-        allocations()[name].allocate(problem, Workspace())
+        allocation(name).allocate(problem, Workspace())
 
 
-@pytest.mark.parametrize("name", sorted(allocations()))
+@pytest.mark.parametrize("name", EVERY_POLICY)
 @pytest.mark.parametrize(
     "change",
     [
@@ -805,13 +815,13 @@ def test_odd_but_valid_problems_are_allocated(name: str, change: dict[str, Any])
         assert np.isfinite(found.objective)
 
 
-@pytest.mark.parametrize("name", sorted(set(allocations()) - {"allox"}))
+@pytest.mark.parametrize("name", sorted(set(EVERY_POLICY) - {"allox"}))
 def test_gangs_above_the_capacity_get_fractions(name: str) -> None:
     # A fluid programme: the gang runs 2 / 8 of the time. Whether it can be placed is another matter.
     problem = small(gpus=[8, 1])
     found = allocated(name, problem)
     assert not problem.placeable[0].any()
-    if name == "max_min_fairness_perf":
+    if name == "max_min_fairness:aware=true":
         assert found.objective is not None
         assert found.objective > 0
 
@@ -828,25 +838,29 @@ UNRUNNABLE = [
 ]
 
 
-@pytest.mark.parametrize("name", sorted(allocations()))
+@pytest.mark.parametrize("name", EVERY_POLICY)
 @pytest.mark.parametrize("change", UNRUNNABLE, ids=str)
 def test_a_job_without_a_gpu_to_run_on_is_refused_or_gets_nothing(
     name: str, change: dict[str, Any]
 ) -> None:
     problem = small(**change)
     try:
-        found = allocations()[name].allocate(problem, Workspace())
+        found = allocation(name).allocate(problem, Workspace())
     except InputError:
         return
     found.verify()
     assert found.objective is None or np.isfinite(found.objective)
     # Nothing that is fair to every job can be fair to one that never runs.
-    assert not name.startswith(FAIR) or found.effective_throughput.all() or not aware(name)
+    assert (
+        not name.startswith((*FAIR, "water_filling"))
+        or found.effective_throughput.all()
+        or not aware(name)
+    )
 
 
 def aware(name: str) -> bool:
     """Whether a policy sees the throughputs of each type."""
-    return name.endswith(("_perf", "_packed")) and "agnostic" not in name
+    return "aware=true" in name
 
 
 @pytest.mark.parametrize("seed", [7, 9, 51, 52])
@@ -865,10 +879,10 @@ def test_makespans_of_widely_different_steps_are_exact(seed: int) -> None:
         steps=steps,
         pairs=Pairs(first, second, *both),
     )
-    apart = allocated("min_total_duration_perf", problem)
-    packed = allocated("min_total_duration_packed", problem)
+    apart = allocated("min_total_duration:aware=true", problem)
+    packed = allocated("min_total_duration:aware=true,packed=true", problem)
     assert packed.objective <= apart.objective * (1 + 1e-6)
-    best = plain(problem, "_packed").level(problem.steps)
+    best = plain(problem, ":packed=true").level(problem.steps)
     assert packed.objective == pytest.approx(1 / best, rel=1e-6)
 
 
@@ -887,7 +901,12 @@ def test_the_next_in_a_queue_rises_when_the_one_before_is_held_back() -> None:
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 @pytest.mark.parametrize(
-    "name", ["max_sum_throughput_packed", "min_cost_packed", "max_min_fairness_packed"]
+    "name",
+    [
+        "max_sum_throughput:aware=true,packed=true",
+        "min_cost:aware=true,packed=true",
+        "max_min_fairness:aware=true,packed=true",
+    ],
 )
 def test_the_unit_of_all_steps_does_not_matter(name: str, factor: float) -> None:
     @few
@@ -907,7 +926,7 @@ def test_the_unit_of_all_steps_does_not_matter(name: str, factor: float) -> None
 
 
 def test_equal_jobs_get_equal_levels() -> None:
-    for name in ("max_min_fairness_perf", "max_min_fairness_water_filling_perf"):
+    for name in ("max_min_fairness:aware=true", "water_filling:aware=true"):
         found = allocated(name, small(throughput=[[4.0, 1.0]] * 9))
         rates = found.effective_throughput
         np.testing.assert_allclose(rates, rates[0], rtol=1e-6)
@@ -918,11 +937,11 @@ def test_pop_is_never_better_than_the_whole() -> None:
     @given(problems(jobs=(2, 6), pairs=False))
     def law(problem: AllocationProblem) -> None:
         for parts in (1, 2, 3):
-            found = allocation(f"pop:parts={parts},inner=min_total_duration_perf").allocate(
+            found = allocation(f"pop:parts={parts},inner=min_total_duration").allocate(
                 problem, Workspace()
             )
             found.verify()
-            whole = allocated("min_total_duration_perf", problem).objective
+            whole = allocated("min_total_duration:aware=true", problem).objective
             assert found.objective >= whole * (1 - 1e-6)
             if parts == 1:
                 assert found.objective == pytest.approx(whole, rel=1e-6)
@@ -936,8 +955,12 @@ def test_a_workspace_used_before_changes_nothing() -> None:
     def law(several: list[AllocationProblem]) -> None:
         used = Workspace()
         for problem in several:
-            for name in ("max_min_fairness_packed", "max_sum_throughput_perf", "min_cost_packed"):
-                policy = allocations()[name]
+            for name in (
+                "max_min_fairness:aware=true,packed=true",
+                "max_sum_throughput:aware=true",
+                "min_cost:aware=true,packed=true",
+            ):
+                policy = allocation(name)
                 mine, fresh = policy.allocate(problem, used), policy.allocate(problem, Workspace())
                 mine.verify()
                 assert mine.objective == pytest.approx(fresh.objective, rel=1e-7), name

@@ -28,7 +28,7 @@ from shadowprice.solvers.gavel.programme import Programme, data_of
 from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.workspace import Workspace, asked
 from shadowprice.solvers.programs.compile import SolverOptions, SolverWarning
-from shadowprice.solvers.registry import allocations
+from shadowprice.solvers.registry import allocation
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::shadowprice.solvers.programs.compile.SolverWarning"
@@ -209,24 +209,24 @@ def data_for(name: str, problem: AllocationProblem) -> tuple[Rates, dict[str, np
     """What the policy of a programme gives it, made here by hand."""
     rates = Rates.of(problem)
     further: dict[str, np.ndarray] = {
-        "max_min_fairness_perf": {"r": problem.weight * rates.proportional / problem.gpus},
-        "min_total_duration_perf": {"r": problem.steps},
-        "max_sum_throughput_perf": {"v": rates.alone, "f": np.zeros(len(problem))},
+        "max_min_fairness:aware=true": {"r": problem.weight * rates.proportional / problem.gpus},
+        "min_total_duration:aware=true": {"r": problem.steps},
+        "max_sum_throughput:aware=true": {"v": rates.alone, "f": np.zeros(len(problem))},
     }[name]
     return rates, {**data_of(problem), **rates.data(), **further}
 
 
 BASES = {
-    "max_min_fairness_perf": gavel.max_min,
-    "min_total_duration_perf": gavel.max_min,
-    "max_sum_throughput_perf": gavel.max_total,
+    "max_min_fairness:aware=true": gavel.max_min,
+    "min_total_duration:aware=true": gavel.max_min,
+    "max_sum_throughput:aware=true": gavel.max_total,
 }
 
 
 def holds(name: str, problem: AllocationProblem, build: Build) -> None:
     rates, data = data_for(name, problem)
     expected = Written.of(build, rates.shape(), data).value
-    policy = replace(allocations()[name], model=build)
+    policy = replace(allocation(name), model=build)
     if expected is None:
         with pytest.raises(SolverError, match="infeasible"):
             policy.allocate(problem, Workspace())
@@ -234,7 +234,7 @@ def holds(name: str, problem: AllocationProblem, build: Build) -> None:
     found = policy.allocate(problem, Workspace())
     found.verify()
     value, bound = found.objective, found.bound
-    if name == "min_total_duration_perf":
+    if name == "min_total_duration:aware=true":
         value = 1.0 / value
         bound = None if bound is None else 1.0 / bound
     assert value == pytest.approx(expected, rel=1e-5, abs=1e-9)
@@ -274,7 +274,7 @@ SIZED = [
 def test_an_edit_takes_effect_at_every_size(edit: Edit, kinds: int, jobs: int) -> None:
     """With 100 and 1,000 jobs structured methods would have answered the model as it was."""
     problem = problem_of(jobs + kinds, jobs, kinds=kinds)
-    holds("max_min_fairness_perf", problem, edited(gavel.max_min, edit, 0.37))
+    holds("max_min_fairness:aware=true", problem, edited(gavel.max_min, edit, 0.37))
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__)
@@ -286,7 +286,7 @@ def test_an_edit_takes_effect_with_space_sharing(edit: Edit) -> None:
     data = {**data_of(problem), **rates.data()}
     data["r"] = problem.weight * rates.proportional / problem.gpus
     expected = Written.of(build, rates.shape(), data).value
-    policy = replace(allocations()["max_min_fairness_packed"], model=build)
+    policy = replace(allocation("max_min_fairness:aware=true,packed=true"), model=build)
     found = policy.allocate(problem, Workspace())
     assert found.objective == pytest.approx(expected, rel=1e-5)
 
@@ -341,7 +341,7 @@ def test_a_workspace_knows_other_users() -> None:
         problem = AllocationProblem.from_columns(
             gpu_types=["a"], capacity=[3], throughput=[[1.0]] * 3, entity=users
         )
-        policy = replace(allocations()["max_sum_throughput_perf"], model=_total_by_user)
+        policy = replace(allocation("max_sum_throughput:aware=true"), model=_total_by_user)
         found = policy.allocate(problem, workspace)
         for user in set(users):
             mine = np.array(users) == user
@@ -370,7 +370,7 @@ def _reads_a_list(shape: Shape) -> pyo.ConcreteModel:
 
 def test_a_model_that_reads_what_changes_is_built_again() -> None:
     workspace = Workspace()
-    policy = replace(allocations()["max_min_fairness_perf"], model=_reads_a_list)
+    policy = replace(allocation("max_min_fairness:aware=true"), model=_reads_a_list)
     problem = problem_of(0, 6)
     try:
         for cap in (0.02, 0.01):
@@ -403,9 +403,9 @@ def test_steps_are_for_policies_that_need_them() -> None:
         return m
 
     problem = problem_of(0, 5)
-    allocate(problem, "min_total_duration_perf", model=build)
+    allocate(problem, "min_total_duration:aware=true", model=build)
     with pytest.raises(InputError, match="'steps' has no values"):
-        allocate(problem, "max_min_fairness_perf", model=build)
+        allocate(problem, "max_min_fairness:aware=true", model=build)
 
 
 def test_data_of_a_wrong_shape_are_named() -> None:
@@ -420,11 +420,11 @@ def test_data_of_a_wrong_shape_are_named() -> None:
         allocate(problem_of(0, 5), model=build)
 
 
-@pytest.mark.parametrize(
-    "name", ["max_min_fairness_water_filling_perf", "finish_time_fairness_perf"]
-)
+@pytest.mark.parametrize("name", ["water_filling:aware=true", "finish_time_fairness:aware=true"])
 def test_policies_that_move_needs_refuse_a_level_that_is_more(name: str) -> None:
-    with pytest.raises(InputError, match=r"t is in limit as well; max_min_fairness_perf solves it"):
+    with pytest.raises(
+        InputError, match=r"t is in limit as well; max_min_fairness:aware=true solves it"
+    ):
         allocate(problem_of(0, 5), name, model=level_at_most(0.01))
 
 
@@ -437,7 +437,7 @@ def test_water_filling_raises_levels_of_an_edited_model() -> None:
         m.cap = pyo.Constraint(expr=m.x[0, 0] <= 0.5)
         return m
 
-    found = allocate(problem, "max_min_fairness_water_filling_perf", model=build)
+    found = allocate(problem, "water_filling:aware=true", model=build)
     np.testing.assert_allclose(found.alone[:, 0], [0.5, 1.0], rtol=1e-6)
     assert "row cap, price" in explain(found)[0]
 

@@ -20,7 +20,8 @@ from shadowprice.instances.traces import load_trace
 from shadowprice.solvers.gavel.allocate import allocate
 from shadowprice.solvers.gavel.explain import explain
 from shadowprice.solvers.gavel.workspace import Workspace
-from shadowprice.solvers.registry import allocations
+from shadowprice.solvers.registry import allocation
+from support.allocation_policies import EVERY_POLICY
 from support.command_line import CommandLine
 from support.ideal_execution import run_fluid
 from support.paths import SHARED
@@ -29,7 +30,7 @@ needs_shared = pytest.mark.skipif(
     not (SHARED / "golden" / "gavel").is_dir(), reason="reference data are not here"
 )
 TYPES = ("fast", "slow")
-ONLINE = sorted(set(allocations()) - {"allox", "pop"})
+ONLINE = sorted(set(EVERY_POLICY) - {"allox", "pop"})
 
 
 def table(slowdown: float = 0.6) -> sp.Throughputs:
@@ -104,14 +105,14 @@ def test_nobody_waits_beside_gpus_it_fits_on(rows: list[Any]) -> None:
 
 def test_two_equal_jobs_take_turns() -> None:
     two = workload([(0.0, 1, "a", 40_000.0), (0.0, 1, "a", 40_000.0)])
-    outcome = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness_perf,round_s=100")
+    outcome = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness:aware=true,round_s=100")
     # 10,000 s each, one GPU: both end within a round of the other, at the end.
     assert sorted(outcome.end_s) == [pytest.approx(19_900, abs=1), 20_000]
 
 
 def test_weights_divide_the_time() -> None:
     two = workload([(0.0, 1, "a", 40_000.0), (0.0, 1, "a", 40_000.0)], weight=[3.0, 1.0])
-    outcome = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness_perf,round_s=10")
+    outcome = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness:aware=true,round_s=10")
     # Three quarters of the time until the first has its 10,000 s.
     assert outcome.end_s[0] == pytest.approx(10_000 / 0.75, abs=40)
 
@@ -119,7 +120,7 @@ def test_weights_divide_the_time() -> None:
 def test_types_go_to_those_whom_they_suit() -> None:
     # b is six times slower on the slow type, a only twice: b belongs on the fast one.
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "b", 3_000.0)])
-    aware = sp.simulate(two, "1x1:fast,1x1:slow", "gavel:max_sum_throughput_perf")
+    aware = sp.simulate(two, "1x1:fast,1x1:slow", "gavel:max_sum_throughput:aware=true")
     kind = aware.schedule.node[aware.schedule.job == 1]
     assert set(kind.tolist()) == {0}
 
@@ -127,8 +128,10 @@ def test_types_go_to_those_whom_they_suit() -> None:
 def test_sharing_pays_where_two_together_are_faster() -> None:
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
     semantics = sp.Semantics(pair_throughputs=RATES)
-    alone = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness_perf", semantics)
-    shared = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness_packed", semantics)
+    alone = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness:aware=true", semantics)
+    shared = sp.simulate(
+        two, "1x1:fast", "gavel:max_min_fairness:aware=true,packed=true", semantics
+    )
     # 1,000 s each alone; together 1,000 / 0.6.
     assert alone.end_s.max() == 2_000
     assert shared.end_s.tolist() == pytest.approx([1_000 / 0.6] * 2)
@@ -138,7 +141,7 @@ def test_sharing_pays_where_two_together_are_faster() -> None:
 
 def test_policies_without_rates_of_pairs_do_not_share() -> None:
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
-    outcome = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness_packed")
+    outcome = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness:aware=true,packed=true")
     assert (outcome.schedule.partner < 0).all()
 
 
@@ -146,7 +149,7 @@ def test_bounds_know_that_jobs_may_share() -> None:
     """Both jobs at 0.6 of their rate: GPUs do 1.2 times the work of one job alone."""
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
     semantics = sp.Semantics(pair_throughputs=RATES)
-    names = ["gavel:max_min_fairness_packed", "srtf"]
+    names = ["gavel:max_min_fairness:aware=true,packed=true", "srtf"]
     packed, srtf = sp.compare(two, "1x1:fast", names, semantics=semantics).rows
     assert packed.holds_for.sharing
     assert packed.bound <= packed.cost == pytest.approx(2 * 1_000 / 0.6, abs=1e-5)
@@ -181,7 +184,7 @@ def test_ideal_execution_by_hand() -> None:
     # Alone until 100 s, then half the GPU each, until the first has its 200 s of work at 300 s.
     two = workload([(0.0, 1, "a", 800.0), (100.0, 1, "a", 800.0)])
     instance = sp.Instance(sp.Cluster.parse("1x1:fast"), two)
-    run = run_fluid(instance, "max_min_fairness_perf")
+    run = run_fluid(instance, "max_min_fairness:aware=true")
     assert run.end_s.tolist() == pytest.approx([300.0, 400.0])
     assert [period.throughput.tolist() for period in run.periods] == [
         pytest.approx(rates) for rates in ([4.0], [2.0, 2.0], [4.0])
@@ -193,10 +196,10 @@ def test_ideal_execution_goes_by_the_prices_of_the_cluster(price: float, end_s: 
     # Twice as fast: worth one and a half times the price of the slow GPU, not three times.
     nodes = (sp.Node(1, "fast", price_per_hour=price), sp.Node(1, "slow", price_per_hour=1.0))
     instance = sp.Instance(sp.Cluster(nodes), workload([(0.0, 1, "a", 800.0)]))
-    assert run_fluid(instance, "min_cost_perf").end_s.tolist() == pytest.approx([end_s])
+    assert run_fluid(instance, "min_cost:aware=true").end_s.tolist() == pytest.approx([end_s])
 
 
-@given(rows=jobs, name=st.sampled_from(["max_min_fairness_water_filling_perf", "isolated"]))
+@given(rows=jobs, name=st.sampled_from(["water_filling:aware=true", "isolated"]))
 def test_ideal_execution_does_all_the_work(rows: list[Any], name: str) -> None:
     instance = sp.Instance(sp.Cluster.parse("1x2:fast,1x2:slow"), workload(rows))
     run = run_fluid(instance, name)
@@ -211,7 +214,7 @@ def test_short_rounds_approach_ideal_execution() -> None:
     rng = np.random.default_rng(0)
     rows = [(0.0, 1, str(rng.choice(["a", "b"])), 20_000.0) for _ in range(8)]
     instance = sp.Instance(sp.Cluster.parse("1x2:fast,1x2:slow"), workload(rows))
-    name = "max_min_fairness_water_filling_perf"
+    name = "water_filling:aware=true"
     ideal = run_fluid(instance, name).jct_s.mean()
     gaps = [
         abs(
@@ -296,7 +299,7 @@ def problem_file(tmp_path: Path) -> Path:
 def test_allocate_prints_what_it_promises(command: CommandLine, problem_file: Path) -> None:
     done = command(
         "allocate",
-        "max_min_fairness_perf",
+        "max_min_fairness:aware=true",
         str(problem_file),
         "--json",
         "--explain",
@@ -331,7 +334,7 @@ def test_rates_are_of_the_types_that_the_file_says(rates: Any) -> None:
     assert problem.gpu_types == ("v100", "k80")
     assert problem.capacity.tolist() == [1.0, 2.0]
     assert problem.throughput.tolist() == [[40.0, 10.0]]
-    found = allocate(problem, "max_min_fairness_perf")
+    found = allocate(problem, "max_min_fairness:aware=true")
     assert found.effective_throughput.tolist() == pytest.approx([40.0])
 
 
@@ -372,19 +375,19 @@ def test_every_policy_explains_itself() -> None:
         steps=[100.0] * 8,
     )
     said = {
-        name: explain(each.allocate(problem, Workspace()))
-        for name, each in allocations().items()
+        name: explain(allocation(name).allocate(problem, Workspace()))
+        for name in EVERY_POLICY
         if name != "allox"
     }
     assert {len(sentences) for sentences in said.values()} == {len(problem)}
     assert any("all types' capacity, price" in each for each in said["max_min_fairness"])
-    assert not any("all types'" in each for each in said["max_min_fairness_perf"])
+    assert not any("all types'" in each for each in said["max_min_fairness:aware=true"])
 
 
 def test_allocate_shares_listed_pairs(command: CommandLine, problem_file: Path) -> None:
     alone, packed = (
         json.loads(command("allocate", name, str(problem_file), "--json").stdout)
-        for name in ("max_min_fairness_perf", "max_min_fairness_packed")
+        for name in ("max_min_fairness:aware=true", "max_min_fairness:aware=true,packed=true")
     )
     assert packed["objective"] > alone["objective"]
     assert [0, 1] in [row[0] for row in packed["allocation"]]
@@ -413,7 +416,7 @@ def test_allocate_names_what_is_wrong(
     command: CommandLine, problem_file: Path, change: dict[str, Any], message: str
 ) -> None:
     problem_file.write_text(json.dumps(json.loads(problem_file.read_text()) | change))
-    done = command("allocate", "max_min_fairness_perf", str(problem_file))
+    done = command("allocate", "max_min_fairness:aware=true", str(problem_file))
     assert done.returncode == 2
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
@@ -428,7 +431,10 @@ def test_allocate_says_which_slos_and_gangs_cannot_be(
     data["pairs"] = None
     problem_file.write_text(json.dumps(data))
     done = command(
-        "allocate", "max_sum_throughput_normalized_by_cost_perf_SLOs", str(problem_file), "--json"
+        "allocate",
+        "max_sum_throughput:aware=true,per_price=true,slos=true",
+        str(problem_file),
+        "--json",
     )
     notes = json.loads(done.stdout)["notes"]
     assert "'late': its SLO needs 100 steps/s and cannot be kept" in notes[0]

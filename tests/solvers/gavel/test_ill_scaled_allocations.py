@@ -25,6 +25,7 @@ from shadowprice.solvers.gavel.allocation import Allocation
 from shadowprice.solvers.gavel.explain import explain
 from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.reached import CLOSE
+from support.allocation_policies import with_settings
 from support.command_line import CommandLine
 from support.exact_allocations import ExactProblem, Row, dot
 from support.paths import ROOT
@@ -143,32 +144,36 @@ class Case:
 def _cases() -> list[Case]:
     sees = {
         "": (False, False),
-        "_perf": (True, False),
-        "_packed": (True, True),
-        "_agnostic_packed": (False, True),
+        "aware=true": (True, False),
+        "aware=true,packed=true": (True, True),
+        "packed=true": (False, True),
     }
     found = []
-    for suffix, (aware, packed) in sees.items():
+    for flags, (aware, packed) in sees.items():
         both: list[tuple[str, Callable[..., Verdict]]] = [
             ("max_min_fairness", max_min),
-            ("max_min_fairness_water_filling", max_min),
+            ("water_filling", max_min),
             ("min_total_duration", makespan),
-            ("finish_time_fairness", lambda e, f, g, p=packed: finish_time(e, f, g, weighted=p)),
+            ("finish_time_fairness", lambda e, f, g: finish_time(e, f, g, weighted=False)),
+            (
+                "finish_time_fairness:weighted=true",
+                lambda e, f, g: finish_time(e, f, g, weighted=True),
+            ),
         ]
-        if suffix != "_agnostic_packed":
+        if flags != "packed=true":
             both += [
                 ("max_sum_throughput", lambda e, f, g: sum_of_steps(e, f, g, per_price=False)),
                 (
-                    "max_sum_throughput_normalized_by_cost",
+                    "max_sum_throughput:per_price=true",
                     lambda e, f, g: sum_of_steps(e, f, g, per_price=True),
                 ),
                 ("min_cost", per_dollar),
-                ("fifo_programme", lambda e, f, g: queue(e, f, g, shortest=False)),
-                ("sjf_programme", lambda e, f, g: queue(e, f, g, shortest=True)),
+                ("queue_order", lambda e, f, g: queue(e, f, g, shortest=False)),
+                ("queue_order:order=shortest", lambda e, f, g: queue(e, f, g, shortest=True)),
             ]
         if not packed:
             both.append(("proportional_fairness", proportional))
-        found += [Case(name + suffix, judge, aware, packed) for name, judge in both]
+        found += [Case(with_settings(name, flags), judge, aware, packed) for name, judge in both]
     return found
 
 
@@ -249,11 +254,11 @@ def test_weights_of_any_size_are_answered(case: Case, seed: int) -> None:
 @pytest.mark.parametrize(
     ("name", "wide", "seed"),
     [
-        ("max_min_fairness_perf", "weights", 2),
-        ("max_min_fairness_packed", "weights", 3),
+        ("max_min_fairness:aware=true", "weights", 2),
+        ("max_min_fairness:aware=true,packed=true", "weights", 3),
         ("max_min_fairness", "weights", 2),
-        ("min_total_duration_perf", "throughputs", 2),
-        ("min_cost_perf", "prices", 1),
+        ("min_total_duration:aware=true", "throughputs", 2),
+        ("min_cost:aware=true", "prices", 1),
     ],
 )
 def test_shares_too_small_for_a_solver_have_units_of_their_own(
@@ -271,10 +276,10 @@ def test_numbers_within_a_few_decades_are_answered(case: Case, seed: int, wide: 
 
 
 SLOS = {
-    "max_sum_throughput_normalized_by_cost_perf_SLOs": False,
-    "max_sum_throughput_normalized_by_cost_packed_SLOs": True,
-    "min_cost_perf_SLOs": False,
-    "min_cost_packed_SLOs": True,
+    "max_sum_throughput:aware=true,per_price=true,slos=true": False,
+    "max_sum_throughput:aware=true,packed=true,per_price=true,slos=true": True,
+    "min_cost:aware=true,slos=true": False,
+    "min_cost:aware=true,packed=true,slos=true": True,
 }
 
 
@@ -336,7 +341,7 @@ def _two_jobs(weight: float) -> AllocationProblem:
 @pytest.mark.parametrize("weight", [1e7, 1e9, 1e12, 1e15])
 def test_a_gpu_is_not_left_idle_for_weights_that_are_far_apart(weight: float) -> None:
     """Nobody got it, at an objective of 0 that was called optimal."""
-    found = allocate(_two_jobs(weight), "max_min_fairness_perf")
+    found = allocate(_two_jobs(weight), "max_min_fairness:aware=true")
     assert found.proven
     assert found.objective == pytest.approx(1 / (1 + weight), rel=1e-5)
     light, heavy = found.effective_throughput
@@ -351,7 +356,7 @@ def test_one_job_of_any_weight_has_the_gpu() -> None:
         one = AllocationProblem.from_columns(
             gpu_types=["k80"], capacity=[1], throughput=[[3.0]], weight=[weight]
         )
-        found = allocate(one, "max_min_fairness_perf")
+        found = allocate(one, "max_min_fairness:aware=true")
         assert found.proven
         assert found.alone.tolist() == [[pytest.approx(1.0)]]
 
@@ -368,7 +373,7 @@ def test_what_misses_its_bound_is_not_proven(
     path = tmp_path / "problem.json"
     path.write_text('{"cluster": {"k80": 1}, "jobs": [{"tput": [3]}, {"tput": [4]}]}')
     command = CommandLine(capfd)
-    done = command("allocate", "max_min_fairness_perf", path, "--json", "--explain")
+    done = command("allocate", "max_min_fairness:aware=true", path, "--json", "--explain")
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert report["status"] == "not proven"
@@ -380,7 +385,7 @@ def test_what_misses_its_bound_is_not_proven(
         "job 0: 0.75 steps/s; the allocation is not proven, so no price says why",
         "job 1: 1 steps/s; the allocation is not proven, so no price says why",
     ]
-    told = command("allocate", "max_min_fairness_perf", path)
+    told = command("allocate", "max_min_fairness:aware=true", path)
     assert told.returncode == 1
     assert note in " ".join(told.stderr.split())
 
@@ -395,7 +400,7 @@ def test_what_nothing_bounds_is_not_called_optimal(
     )
     for policy, status in (
         ("pop:parts=2", "found"),
-        ("max_min_fairness_water_filling_perf", "optimal"),
+        ("water_filling:aware=true", "optimal"),
         ("isolated", "rule"),
     ):
         done = CommandLine(capfd)("allocate", policy, path, "--json")

@@ -70,7 +70,13 @@ def test_flow_times_are_completions_less_arrivals() -> None:
         assert ticks <= 2 * (2 + 2) * TICKS_PER_S
 
 
-POLICIES = ("fifo", "srtf", "las2d", "hadar", "gavel:max_min_fairness_perf,round_s=10")
+POLICIES = (
+    "fifo",
+    "srtf",
+    "las2d",
+    "hadar",
+    "gavel:max_min_fairness:aware=true,round_s=10",
+)
 
 
 def drawn_prices(data: st.DataObject, pools: int, least: int = 1) -> tuple[int, ...]:

@@ -28,7 +28,13 @@ from shadowprice.solvers.registry import policies
 from shadowprice.solvers.registry import policy as policy_by_name
 from support.typed_jobs import TYPES, least_slotted_costs, slotted_instances, typed_instances
 
-POLICIES = ("fifo", "srtf", "las2d", "hadar", "gavel:max_min_fairness_perf,round_s=10")
+POLICIES = (
+    "fifo",
+    "srtf",
+    "las2d",
+    "hadar",
+    "gavel:max_min_fairness:aware=true,round_s=10",
+)
 
 
 def ends_s(instance: Instance, schedule: object) -> np.ndarray:

@@ -80,7 +80,7 @@ def test_every_solver_gives_the_same_allocation(method: str) -> None:
     problem = AllocationProblem.from_columns(
         gpu_types=["a", "b"], capacity=[3, 4], throughput=random.uniform(0.1, 9, (12, 2))
     )
-    for policy in ("max_min_fairness_perf", "max_min_fairness_water_filling_perf"):
+    for policy in ("max_min_fairness:aware=true", "water_filling:aware=true"):
         expected = allocate(problem, policy)
         found = allocate(problem, policy, SolverOptions(method=method))
         assert found.objective == pytest.approx(expected.objective, rel=1e-5)

@@ -91,7 +91,7 @@ def _copies(instance: Instance) -> object:
 
 def _in_shares(instance: Instance) -> object:
     """Prices of the run of plain jobs, said to be of the instance."""
-    plain = run_in_shares(instance_with(), "proportional_fairness_perf")
+    plain = run_in_shares(instance_with(), "proportional_fairness:aware=true")
     run = replace(plain, instance=instance)
     return proportional_fairness.check(run), proportional_fairness.best_least_cost(run)
 

@@ -78,7 +78,7 @@ def _two_types(rows: Rows) -> AllocationProblem:
 def of_share(rows: Rows) -> Attainment:
     """The least level of max-min fairness, not below the bound of statement 1."""
     problem = _two_types(rows)
-    found = allocation("max_min_fairness_perf").allocate(problem, Workspace())
+    found = allocation("max_min_fairness:aware=true").allocate(problem, Workspace())
     level = float(share.levels(problem, found.alone).min())
     return Attainment(as_solved(share.bound(problem)), as_solved(level))
 
@@ -102,7 +102,7 @@ def of_parts(rows: Rows) -> Attainment | None:
 def of_proportional_fairness(rows: Rows) -> Attainment:
     """Total completion time in shares of two GPUs over that of a schedule one could have made."""
     instance = gangs("1x2", rows)
-    total = run_in_shares(instance, "proportional_fairness_perf").total_completion_s
+    total = run_in_shares(instance, "proportional_fairness:aware=true").total_completion_s
     ratio = as_solved(float(total / least_known(instance)))
     return Attainment(ratio, Fraction(proportional_fairness.FACTOR))
 

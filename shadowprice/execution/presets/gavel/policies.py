@@ -362,18 +362,21 @@ def _summed_gain(problem: AllocationProblem) -> NDArray[np.float64]:
 
 
 _OURS: Mapping[str, tuple[str, ThroughputView]] = {
-    "max_min_fairness": ("max_min_fairness_perf", all_alike),
-    "max_min_fairness_perf": ("max_min_fairness_perf", as_measured),
-    "max_min_fairness_packed": ("max_min_fairness_packed", as_measured),
-    "max_min_fairness_water_filling": ("max_min_fairness_water_filling_perf", all_alike),
-    "max_min_fairness_water_filling_perf": ("max_min_fairness_water_filling_perf", as_measured),
-    "finish_time_fairness": ("finish_time_fairness_perf", as_on_reference),
-    "finish_time_fairness_perf": ("finish_time_fairness_perf", as_measured),
-    "finish_time_fairness_packed": ("finish_time_fairness_packed", as_measured),
-    "min_total_duration": ("min_total_duration_perf", as_on_reference),
-    "min_total_duration_perf": ("min_total_duration_perf", as_measured),
-    "min_total_duration_packed": ("min_total_duration_packed", as_measured),
-    "max_sum_throughput_perf": ("max_sum_throughput_perf", as_measured),
+    "max_min_fairness": ("max_min_fairness:aware=true", all_alike),
+    "max_min_fairness_perf": ("max_min_fairness:aware=true", as_measured),
+    "max_min_fairness_packed": ("max_min_fairness:aware=true,packed=true", as_measured),
+    "max_min_fairness_water_filling": ("water_filling:aware=true", all_alike),
+    "max_min_fairness_water_filling_perf": ("water_filling:aware=true", as_measured),
+    "finish_time_fairness": ("finish_time_fairness:aware=true", as_on_reference),
+    "finish_time_fairness_perf": ("finish_time_fairness:aware=true", as_measured),
+    "finish_time_fairness_packed": (
+        "finish_time_fairness:aware=true,packed=true,weighted=true",
+        as_measured,
+    ),
+    "min_total_duration": ("min_total_duration:aware=true", as_on_reference),
+    "min_total_duration_perf": ("min_total_duration:aware=true", as_measured),
+    "min_total_duration_packed": ("min_total_duration:aware=true,packed=true", as_measured),
+    "max_sum_throughput_perf": ("max_sum_throughput:aware=true", as_measured),
 }
 """The original's name, our policy, and the throughputs that it sees."""
 

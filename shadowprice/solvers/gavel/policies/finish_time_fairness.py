@@ -13,9 +13,9 @@ usually four to six steps; the result has a lower bound beside it (derived).
 
 u_m is 1 in the paper's formula. Gavel's code (read) has no weights either without space sharing (a
 TODO), and divides throughputs, but not those of the isolated share, by the weight with it:
-u_m = w_m. So do the programmes of these names, and a note says where weights are left aside;
-``weighted`` brings them in or out of any. With u_m other than 1 rho_m is a priority, no longer a
-ratio of two finish times, and a job of much weight has a large one in every allocation.
+u_m = w_m. Here ``weighted`` says which, and a note where weights are left aside. With u_m other than 1
+rho_m is a priority, no longer a ratio of two finish times, and a job of much weight has a large one in
+every allocation.
 """
 
 from __future__ import annotations
@@ -109,8 +109,7 @@ class FinishTimeFairness:
         if self.weighted or (problem.weight == 1.0).all():
             return ()
         return (
-            "weights are left aside, as in Gavel's code without space sharing; "
-            f"{self.name}:weighted=true counts them",
+            "weights are left aside, as in Gavel's code without space sharing; weighted=true counts them",
         )
 
 
@@ -142,11 +141,4 @@ def _cut(
     return float(brentq(excess, ratio, high, xtol=1e-300, rtol=4 * np.finfo(float).eps))
 
 
-ALLOCATIONS = (
-    FinishTimeFairness("finish_time_fairness", aware=False),
-    FinishTimeFairness("finish_time_fairness_perf"),
-    FinishTimeFairness("finish_time_fairness_packed", packed=True, weighted=True),
-    FinishTimeFairness(
-        "finish_time_fairness_agnostic_packed", aware=False, packed=True, weighted=True
-    ),
-)
+ALLOCATIONS = (FinishTimeFairness("finish_time_fairness", aware=False),)

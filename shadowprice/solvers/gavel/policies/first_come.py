@@ -97,8 +97,4 @@ def _together(problem: AllocationProblem, pair: int, gpu_type: int) -> float:
     return sum(float(b / a) for b, a in zip(both, alone.tolist(), strict=True) if a > 0)
 
 
-ALLOCATIONS = (
-    FirstCome("fifo", aware=False),
-    FirstCome("fifo_perf"),
-    FirstCome("fifo_packed", packed=True),
-)
+ALLOCATIONS = (FirstCome("fifo", aware=False),)

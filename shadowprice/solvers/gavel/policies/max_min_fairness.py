@@ -79,9 +79,4 @@ def prices(level: PricedLevel) -> Prices:
     )
 
 
-ALLOCATIONS = (
-    MaxMinFairness("max_min_fairness", aware=False),
-    MaxMinFairness("max_min_fairness_perf"),
-    MaxMinFairness("max_min_fairness_packed", packed=True),
-    MaxMinFairness("max_min_fairness_agnostic_packed", aware=False, packed=True),
-)
+ALLOCATIONS = (MaxMinFairness("max_min_fairness", aware=False),)

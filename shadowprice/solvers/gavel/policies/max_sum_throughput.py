@@ -172,18 +172,5 @@ def _allocated(
 
 ALLOCATIONS = (
     MaxSumThroughput("max_sum_throughput", aware=False),
-    MaxSumThroughput("max_sum_throughput_perf"),
-    MaxSumThroughput("max_sum_throughput_packed", packed=True),
-    MaxSumThroughput("max_sum_throughput_normalized_by_cost", per_price=True, aware=False),
-    MaxSumThroughput("max_sum_throughput_normalized_by_cost_perf", per_price=True),
-    MaxSumThroughput("max_sum_throughput_normalized_by_cost_packed", per_price=True, packed=True),
-    MaxSumThroughput("max_sum_throughput_normalized_by_cost_perf_SLOs", per_price=True, slos=True),
-    MaxSumThroughput(
-        "max_sum_throughput_normalized_by_cost_packed_SLOs", per_price=True, slos=True, packed=True
-    ),
     LeastCost("min_cost", aware=False),
-    LeastCost("min_cost_perf"),
-    LeastCost("min_cost_packed", packed=True),
-    LeastCost("min_cost_perf_SLOs", slos=True),
-    LeastCost("min_cost_packed_SLOs", slos=True, packed=True),
 )

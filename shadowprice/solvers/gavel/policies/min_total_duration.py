@@ -51,9 +51,4 @@ class MinTotalDuration:
         )
 
 
-ALLOCATIONS = (
-    MinTotalDuration("min_total_duration", aware=False),
-    MinTotalDuration("min_total_duration_perf"),
-    MinTotalDuration("min_total_duration_packed", packed=True),
-    MinTotalDuration("min_total_duration_agnostic_packed", aware=False, packed=True),
-)
+ALLOCATIONS = (MinTotalDuration("min_total_duration", aware=False),)

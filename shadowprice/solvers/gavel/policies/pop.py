@@ -6,7 +6,9 @@ reported: the objective is the worst part's, and never better than the whole pro
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,15 +19,9 @@ from shadowprice.solvers.gavel.policies.max_min_fairness import MaxMinFairness
 from shadowprice.solvers.gavel.policies.min_total_duration import MinTotalDuration
 from shadowprice.solvers.gavel.workspace import Workspace
 
-_INNER = {
-    inner.name: (inner, worst)
-    for inner, worst in (
-        (MaxMinFairness("max_min_fairness_perf"), min),
-        (MaxMinFairness("max_min_fairness_packed", packed=True), min),
-        (MinTotalDuration("min_total_duration_perf"), max),
-        (MinTotalDuration("min_total_duration_packed", packed=True), max),
-    )
-}
+_INNER: Mapping[
+    str, tuple[type[MaxMinFairness | MinTotalDuration], Callable[[list[float]], float]]
+] = {"max_min_fairness": (MaxMinFairness, min), "min_total_duration": (MinTotalDuration, max)}
 
 
 @dataclass(frozen=True)
@@ -37,15 +33,20 @@ class Pop:
     parts : int
         k.
     inner : str
-        Programme of each part.
+        Programme of each part: ``max_min_fairness`` or ``min_total_duration``.
+    packed : bool
+        Whether jobs of a part may share GPUs.
     seed : int
         Of the order in which jobs are dealt.
     """
 
     name: str = "pop"
     parts: int = 4
-    inner: str = "max_min_fairness_perf"
+    inner: str = "max_min_fairness"
+    packed: bool = False
     seed: int = 0
+
+    aware: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.parts < 1:
@@ -58,21 +59,12 @@ class Pop:
         """As the programme of each part."""
         return _INNER[self.inner][0].needs_steps
 
-    @property
-    def packed(self) -> bool:
-        """As the programme of each part."""
-        return _INNER[self.inner][0].packed
-
-    @property
-    def aware(self) -> bool:
-        """As the programme of each part."""
-        return _INNER[self.inner][0].aware
-
     def allocate(self, problem: AllocationProblem, workspace: Workspace) -> Allocation:
         """One programme of n / k jobs for each part."""
         if not len(problem):
             return nothing(self.name, problem)
-        policy, worst = _INNER[self.inner]
+        kind, worst = _INNER[self.inner]
+        policy = kind(self.inner, packed=self.packed)
         parts = min(self.parts, len(problem))
         dealt = np.random.default_rng(self.seed).permutation(len(problem)) % parts
         alone = np.zeros_like(problem.throughput)

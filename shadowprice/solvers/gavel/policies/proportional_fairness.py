@@ -69,7 +69,4 @@ class ProportionalFairness:
         )
 
 
-ALLOCATIONS = (
-    ProportionalFairness("proportional_fairness", aware=False),
-    ProportionalFairness("proportional_fairness_perf"),
-)
+ALLOCATIONS = (ProportionalFairness("proportional_fairness", aware=False),)

@@ -66,11 +66,4 @@ class QueueOrder:
         return Allocation(self.name, problem, alone, shared, total.objective, total.bound)
 
 
-ALLOCATIONS = (
-    QueueOrder("fifo_programme", "arrival", aware=False, packed=False),
-    QueueOrder("fifo_programme_perf", "arrival", aware=True, packed=False),
-    QueueOrder("fifo_programme_packed", "arrival", aware=True, packed=True),
-    QueueOrder("sjf_programme", "shortest", aware=False, packed=False),
-    QueueOrder("sjf_programme_perf", "shortest", aware=True, packed=False),
-    QueueOrder("sjf_programme_packed", "shortest", aware=True, packed=True),
-)
+ALLOCATIONS = (QueueOrder("queue_order", "arrival", aware=False),)

@@ -399,9 +399,4 @@ def _prices(filled: Filled) -> Prices:
     return Prices(worker, job, time, filled.levels, filled.stage, spare, further)
 
 
-ALLOCATIONS = (
-    WaterFilling("max_min_fairness_water_filling", aware=False),
-    WaterFilling("max_min_fairness_water_filling_perf"),
-    WaterFilling("max_min_fairness_water_filling_packed", packed=True),
-    WaterFilling("max_min_fairness_water_filling_agnostic_packed", aware=False, packed=True),
-)
+ALLOCATIONS = (WaterFilling("water_filling", aware=False),)

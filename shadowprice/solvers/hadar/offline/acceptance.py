@@ -41,14 +41,14 @@ class Acceptance:
     Parameters
     ----------
     given : GivenModel
-        One that has all columns of the programme.
+        One that keeps the programme that the pricing knows.
     linking : LinkingRows
     """
 
     def __init__(self, given: GivenModel, linking: LinkingRows) -> None:
         self.given = given
         self.linking = linking
-        known = given.known
+        known = linking.known
         self._least = Least.of(given.program)
         # Rows of y and z alone are evaluated first; they need no GPUs.
         w = np.zeros(known.columns, dtype=bool)
@@ -78,7 +78,7 @@ class Acceptance:
         """Point of the model with these schedules, shape (columns of the model,); None if there is none."""
         if self.shortfall(schedules) > 0:
             return None
-        known, program = self.given.known, self.given.program
+        known, program = self.linking.known, self.given.program
         x = self._y_and_z(schedules)
         try:
             x[known.w] = gpus_of(known.jobs, schedules)
@@ -91,14 +91,14 @@ class Acceptance:
         return self._solved(x) if self.given.edits else None
 
     def _y_and_z(self, schedules: Mapping[int, Speeds]) -> NDArray[np.float64]:
-        x = np.zeros(self.given.known.columns)
+        x = np.zeros(self.linking.known.columns)
         for job, speeds in schedules.items():
             x[self.linking.columns_of(job, len(speeds) - 1, speeds)] = 1.0
         return x
 
     def _solved(self, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Point with y and z as they are, if HiGHS finds one."""
-        known, column = self.given.known, self.given.column
+        known, column = self.linking.known, self.given.column
         fixed = self.given.program.copy()
         which = np.concatenate((known.y[known.y >= 0], known.z.ravel()))
         fixed.lower[column[which]] = fixed.upper[column[which]] = x[which]
@@ -119,9 +119,9 @@ def gpus_in(given: GivenModel, point: NDArray[np.float64]) -> NDArray[np.int64]:
     SolverError
         If the model does not say so in whole numbers, or gives more than there are.
     """
-    jobs, name = given.known.jobs, given.model.name
+    jobs, name = given.jobs, given.model.name
     w = given.model.find_component("w")
-    shape = given.known.w.shape
+    shape = (jobs.jobs, jobs.types, jobs.rounds)
     inside = [tuple(index) for index in np.ndindex(*shape)]
     if w is None or list(w.index_set()) != inside:
         raise SolverError(

@@ -367,7 +367,7 @@ class Search:
     def __init__(self, acceptance: Acceptance, time_limit_s: float) -> None:
         self.start = time.process_time()
         self.end = self.start + time_limit_s
-        jobs = acceptance.given.known.jobs
+        jobs = acceptance.given.jobs
         self.jobs = jobs
         self.allowed = acceptance.linking.allowed
         self.master = Master(jobs, acceptance.linking)

@@ -5,7 +5,7 @@ those of capacity (:class:`CapacityRows`), one a job, those that a model has bes
 programme (:class:`.LinkingRows`), and the cuts of :mod:`.cuts` on completions and on a round. A job that is
 left out has the schedule that never runs, so every job has exactly one. Columns, the schedules found so
 far, are only ever added, and allowed or forbidden by their upper bounds, so every solve starts from
-the last basis. ``models/hadar.py`` has the same programme in Pyomo; :mod:`.programme` compares the two.
+the last basis. ``models/hadar.py`` has the same programme in Pyomo.
 
 Nothing rests on the solver's word: its prices are evaluated by the pricing (weak duality holds for
 any prices), and its shares only propose plans, which are checked.

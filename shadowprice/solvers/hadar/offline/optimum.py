@@ -1,8 +1,8 @@
 r"""Hadar's offline optimum: the best plan of the model as it stands.
 
 Source: Hadar's offline problem (IPDPS'24, recalled), as ``models/hadar.py`` states it or as a model
-states it that is given; who solves it is derived. The model is compiled and compared with what column
-generation knows (:mod:`.programme`):
+states it that is given; who solves it is derived. The model is compiled, and compared with the published one,
+which is what column generation knows (:mod:`.programme`):
 
 1. It is the published programme, or has more rows that can be priced: branch and price
    (:mod:`.branch_and_price`) solves it. The plan is accepted if the compiled rows of the model hold.
@@ -34,7 +34,12 @@ from shadowprice.solvers.hadar.offline.acceptance import Acceptance, gpus_in
 from shadowprice.solvers.hadar.offline.branch_and_price import Search, Searched
 from shadowprice.solvers.hadar.offline.feasibility import plan_on_nodes, utility_of
 from shadowprice.solvers.hadar.offline.linking import LinkingRows
-from shadowprice.solvers.hadar.offline.programme import GivenModel, ModelBuilder, read_model
+from shadowprice.solvers.hadar.offline.programme import (
+    GivenModel,
+    ModelBuilder,
+    TimeIndexed,
+    read_model,
+)
 from shadowprice.solvers.programs.compile import SolverWarning
 from shadowprice.solvers.programs.solution import Solution, SolverOptions, Status
 
@@ -136,12 +141,16 @@ def optimum(
     require(instance, KNOWS, "plans of rounds")
     start = time.process_time()
     given = read_model(model, RoundJobs.of(instance, utility))
-    solve = _by_columns if given.keeps else _by_rows
-    found = solve(instance, given, time_limit_s)
+    if given.known is None:
+        found = _by_rows(instance, given, time_limit_s)
+    else:
+        found = _by_columns(instance, given, given.known, time_limit_s)
     return replace(found, cpu_s=time.process_time() - start, edits=given.said)
 
 
-def _by_columns(instance: Instance, given: GivenModel, time_limit_s: float) -> OfflineOptimum:
+def _by_columns(
+    instance: Instance, given: GivenModel, known: TimeIndexed, time_limit_s: float
+) -> OfflineOptimum:
     """Branch and price; before it the compiled rows, if it does not know them all."""
     by_rows = None
     if given.unpriced:
@@ -149,7 +158,7 @@ def _by_columns(instance: Instance, given: GivenModel, time_limit_s: float) -> O
         if by_rows.status is Status.OPTIMAL:
             return _of_rows(instance, given, by_rows)
         time_limit_s *= 1.0 - PROGRAMME_SHARE
-    acceptance = Acceptance(given, LinkingRows(given.known, given.more))
+    acceptance = Acceptance(given, LinkingRows(known, given.more))
     found = Search(acceptance, time_limit_s).run()
     if by_rows is not None:
         return _better(instance, acceptance, found, by_rows)
@@ -184,7 +193,7 @@ def _of_rows(instance: Instance, given: GivenModel, solution: Solution) -> Offli
             f"model {given.model.name!r}: no plan was found within the time limit; "
             f"no plan has an objective better than {solution.bound:g}"
         )
-    jobs, gpus = given.known.jobs, gpus_in(given, solution.primal)
+    jobs, gpus = given.jobs, gpus_in(given, solution.primal)
     return OfflineOptimum(
         solution.objective,
         utility_of(jobs, gpus),
@@ -216,7 +225,7 @@ def _of_search(
     gpus = gpus_in(given, point)
     return OfflineOptimum(
         found.value,
-        utility_of(given.known.jobs, gpus),
+        utility_of(given.jobs, gpus),
         found.bound,
         found.proven,
         plan_on_nodes(instance, gpus),

@@ -1,7 +1,8 @@
-r"""The programme that the pricing knows, as arrays, and how a model that is given differs from it.
+r"""The programme that the pricing knows, compiled, and how a model that is given differs from it.
 
-Source: ``models/hadar.py``, whose time-indexed form is written here a second time, without Pyomo. The
-model is the programme: what was edited in it is found by comparing its compiled rows with these, by
+Source: ``models/hadar.py``, whose time-indexed form, compiled, is what column generation knows: of the file
+as published (:mod:`shadowprice.solvers.programs.published`). If the file itself was edited nothing is known,
+and the compiled rows are all there is. Any other model is compared with the published one row by row, by
 the columns and coefficients that they have, whatever their order and names.
 
 A model *keeps* the programme if every point of it is one of the programme, of the same value: it has
@@ -14,13 +15,14 @@ earlier: as :math:`a x \le b` it has no negative coefficient of y and w, and no 
 z = 1 from the completion on: if a plan does not, changing it so keeps all rows and loses no utility. Those
 schedules are the ones that the pricing knows, so column generation over them is exact for the model.
 
-Complexity: linear in the entries of the rows, vectorised if nothing was edited.
+Complexity: linear in the entries of the rows; nothing is compared if the model is the published one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -30,10 +32,12 @@ from scipy.sparse import csr_array, vstack
 
 from shadowprice.entry_points import MODELS, named_object
 from shadowprice.errors import InputError
+from shadowprice.models.hadar import time_indexed
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.models.tracing import traced
 from shadowprice.solvers.programs.compile import CompiledModel, compile_model
 from shadowprice.solvers.programs.linear_program import LinearProgram
+from shadowprice.solvers.programs.published import is_published
 from shadowprice.user_code import sentence
 
 ModelBuilder = Callable[[RoundJobs], pyo.ConcreteModel]
@@ -60,6 +64,20 @@ class LinearRows:
     lower: FloatArray
     upper: FloatArray
 
+    @classmethod
+    def none(cls, columns: int) -> LinearRows:
+        """No rows over some columns."""
+        return cls(csr_array((0, columns)), np.zeros(0), np.zeros(0))
+
+    @classmethod
+    def of(cls, program: LinearProgram, position: IntArray) -> LinearRows:
+        """All rows of a programme, with the new position of each of its columns."""
+        by_row = (program.value.copy(), position[program.index], program.start.copy())
+        matrix = csr_array(by_row, shape=(program.rows, program.columns))
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        return cls(matrix, program.row_lower, program.row_upper)
+
     def __len__(self) -> int:
         return len(self.lower)
 
@@ -78,167 +96,60 @@ class LinearRows:
 
 @dataclass(frozen=True, eq=False)
 class TimeIndexed:
-    """Columns and rows of the time-indexed form, with a pool for every type.
+    """Columns and rows of the published time-indexed form, with a pool for every type.
 
     Parameters
     ----------
     jobs : RoundJobs
+    model : ConcreteModel
+    compiled : CompiledModel
+        A maximisation, all columns of which are whole.
     y : ndarray of int, shape (jobs, speeds, rounds)
         Columns; -1 where a job does not have the speed.
     z : ndarray of int, shape (jobs, rounds)
     w : ndarray of int, shape (jobs, pools, rounds)
-    cost, lower, upper : ndarray, shape (columns,)
-        Of a maximisation; all columns are whole.
-    rows : LinearRows
-    labels : tuple of (str, IntArray)
-        Names of the constraints and the indices of their rows, in the order of the rows.
     """
 
     jobs: RoundJobs
+    model: Any
+    compiled: CompiledModel
     y: IntArray
     z: IntArray
     w: IntArray
-    cost: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    rows: LinearRows
-    labels: tuple[tuple[str, IntArray], ...]
 
     @classmethod
     def of(cls, jobs: RoundJobs) -> TimeIndexed:
         """The programme of some jobs; O(entries)."""
-        n, rounds, pools = jobs.jobs, jobs.rounds, jobs.types
+        model = time_indexed(jobs)
+        compiled = compile_model(model)
         count = np.array([len(speeds) for speeds in jobs.speeds], dtype=np.int64)
-        widest = int(count.max(initial=0))
-        has = np.arange(widest)[None, :] < count[:, None]
-        y = np.full((n, widest, rounds), -1, dtype=np.int64)
-        y[has] = np.arange(has.sum() * rounds).reshape(-1, rounds)
-        first = int(has.sum()) * rounds
-        z = first + np.arange(n * rounds).reshape(n, rounds)
-        w = first + n * rounds + np.arange(n * pools * rounds).reshape(n, pools, rounds)
-        columns = first + n * rounds * (1 + pools)
-        cost, lower, upper = np.zeros(columns), np.zeros(columns), np.full(columns, _INFINITE)
-        cost[z] = jobs.utility.values[:, :-1] - jobs.utility.values[:, 1:]
-        upper[z] = 1.0
-        arrived = np.arange(rounds)[None, :] >= jobs.first[:, None]
-        upper[y[has]] = np.repeat(arrived, count, axis=0)
-        blocks = _Blocks(columns)
-        for name, block in _constraints(jobs, y, z, w, has):
-            blocks.add(name, **block)
-        return cls(jobs, y, z, w, cost, lower, upper, blocks.rows(), tuple(blocks.labels))
+        has = np.arange(count.max(initial=0)) < count[:, None]
+        y = np.full((*has.shape, jobs.rounds), -1, dtype=np.int64)
+        y[has] = compiled.column_of(model.y).reshape(-1, jobs.rounds)
+        return cls(jobs, model, compiled, y, *map(compiled.column_of, (model.z, model.w)))
+
+    @property
+    def program(self) -> LinearProgram:
+        """The compiled rows."""
+        return self.compiled.program
 
     @property
     def columns(self) -> int:
         """Number of columns."""
-        return len(self.cost)
+        return self.program.columns
 
-    def row_name(self, row: int) -> str:
-        """Name of a row as the model has it."""
-        for name, index in self.labels:
-            if row < len(index):
-                return f"{name}[{','.join(map(str, index[row].tolist()))}]"
-            row -= len(index)
-        raise IndexError(row)
-
-    def no_rows(self) -> LinearRows:
-        """No rows over these columns."""
-        return self.rows.where(np.zeros(0, dtype=np.int64))
+    @cached_property
+    def rows(self) -> LinearRows:
+        """All rows."""
+        return LinearRows.of(self.program, np.arange(self.columns))
 
     def joins(self, rounds: NDArray[np.bool_]) -> LinearRows:
         """Rows that say which GPUs jobs hold in some rounds: room, gang and speed."""
-        chosen = [
-            np.isin(name, ("room", "gang", "speed")) & rounds[index[:, -1]]
-            for name, index in self.labels
-        ]
-        return self.rows.where(np.flatnonzero(np.concatenate(chosen)))
-
-
-class _Blocks:
-    """Rows of constraints, one constraint after the other."""
-
-    def __init__(self, columns: int) -> None:
-        self._columns = columns
-        self.labels: list[tuple[str, IntArray]] = []
-        self._parts: list[tuple[IntArray, IntArray, FloatArray]] = []
-        self._lower: list[FloatArray] = []
-        self._upper: list[FloatArray] = []
-        self._rows = 0
-
-    def add(
-        self,
-        name: str,
-        index: IntArray,
-        terms: list[tuple[IntArray, IntArray, FloatArray]],
-        upper: FloatArray,
-        lower: FloatArray | None = None,
-    ) -> None:
-        """Add a constraint: indices of its rows, and terms as rows, columns and coefficients."""
-        for row, column, value in terms:
-            shape = np.broadcast_shapes(row.shape, column.shape, np.shape(value))
-            rows = np.broadcast_to(row, shape).ravel()
-            columns = np.broadcast_to(column, shape).ravel()
-            there = columns >= 0
-            values = np.broadcast_to(value, shape).ravel()[there]
-            self._parts.append((self._rows + rows[there], columns[there], values))
-        self.labels.append((name, index))
-        self._upper.append(upper)
-        self._lower.append(np.full(len(index), -_INFINITE) if lower is None else lower)
-        self._rows += len(index)
-
-    def rows(self) -> LinearRows:
-        """All rows."""
-        row, column, value = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        matrix = csr_array((value, (row, column)), shape=(self._rows, self._columns))
-        return LinearRows(
-            _canonical(matrix), np.concatenate(self._lower), np.concatenate(self._upper)
+        by_round = (
+            self.compiled.place(constraint).reshape(-1, self.jobs.rounds)
+            for constraint in (self.model.room, self.model.gang, self.model.speed)
         )
-
-
-def _constraints(
-    jobs: RoundJobs, y: IntArray, z: IntArray, w: IntArray, has: NDArray[np.bool_]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Constraints in the order of the model: indices of rows, terms and sides."""
-    (n, widest), rounds, pools = has.shape, jobs.rounds, jobs.types
-    share = np.zeros((n, widest))
-    fast = np.zeros((n, widest, pools))
-    for j, speeds in enumerate(jobs.speeds):
-        for k, speed in enumerate(speeds):
-            share[j, k] = jobs.utility.round_s / speed.seconds
-            fast[j, k, list(speed.types)] = 1.0
-    one = np.ones(1)
-    terms: list[tuple[IntArray, IntArray, FloatArray]]
-    jt = np.arange(n * rounds).reshape(n, rounds)
-    indices = np.indices((n, rounds)).reshape(2, -1).T
-    until = np.tri(rounds, dtype=bool)
-    before = np.where(until[None, None], y[:, :, None, :], -1)
-    done = (jt[:, None, :, None], before, -share[:, :, None, None])
-    yield "work", {"index": indices, "terms": [(jt, z, one), done], "upper": np.zeros(n * rounds)}
-    later = np.arange(n * (rounds - 1)).reshape(n, -1)
-    terms = [(later, z[:, :-1], one), (later, z[:, 1:], -one)]
-    index = indices[indices[:, 1] > 0]
-    yield "stays", {"index": index, "terms": terms, "upper": np.zeros(len(index))}
-    ht = np.arange(pools * rounds).reshape(pools, rounds)
-    index = np.indices((pools, rounds)).reshape(2, -1).T
-    upper = np.repeat(jobs.capacity.astype(np.float64), rounds)
-    yield "room", {"index": index, "terms": [(ht[None], w, one)], "upper": upper}
-    asked = (jt[:, None], y, -jobs.gang.astype(np.float64)[:, None, None])
-    terms, zero = [(jt[:, None], w, one), asked], np.zeros(n * rounds)
-    yield "gang", {"index": indices, "terms": terms, "upper": zero, "lower": zero}
-    yield "once", {"index": indices, "terms": [(jt[:, None], y, one)], "upper": np.ones(n * rounds)}
-    most = np.minimum(jobs.gang[:, None], jobs.capacity[None, :])
-    jht = np.arange(n * pools * rounds).reshape(n, pools, rounds)
-    value = -(fast * most[:, None, :])[:, :, :, None]
-    terms = [(jht, w, one), (jht[:, None], y[:, :, None, :], value)]
-    index = np.indices((n, pools, rounds)).reshape(3, -1).T
-    yield "speed", {"index": index, "terms": terms, "upper": np.zeros(len(index))}
-
-
-def _canonical(matrix: Any) -> Any:
-    """The matrix with every entry once, none of them 0, in the order of the columns."""
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return matrix
+        return self.rows.where(np.concatenate([row[:, rounds].ravel() for row in by_round]))
 
 
 # A model that is given
@@ -246,33 +157,47 @@ def _canonical(matrix: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class GivenModel:
-    """A compiled model beside the programme that the pricing knows.
+    """A compiled model, and the programme that the pricing knows if the model keeps that.
 
     Parameters
     ----------
+    jobs : RoundJobs
     model : ConcreteModel
     compiled : CompiledModel
-    known : TimeIndexed
-    column : ndarray of int, shape (known.columns,)
-        Position in the model of each column of the programme; empty if it does not have them all.
-    keeps : bool
-        Whether every point of the model is one of the programme, of the same value.
-    more : LinearRows
-        If it keeps the programme: rows beside it, over its columns, that can be priced.
     edits : tuple of str
-        How it differs, a clause each; empty if it is the programme.
+        How it differs from the published model, a clause each; empty if it is that.
     unpriced : tuple of str
         Those of the edits that the pricing cannot take account of.
+    known : TimeIndexed or None
+        The programme, if every point of the model is one of it, of the same value.
+    column : ndarray of int, shape (known.columns,)
+        Position in the model of each column of the programme.
+    more : LinearRows
+        Rows beside the programme, over its columns, that can be priced.
     """
 
+    jobs: RoundJobs
     model: Any
     compiled: CompiledModel
-    known: TimeIndexed
-    column: IntArray
-    keeps: bool
-    more: LinearRows
     edits: tuple[str, ...]
     unpriced: tuple[str, ...]
+    known: TimeIndexed | None
+    column: IntArray
+    more: LinearRows
+
+    @classmethod
+    def published(cls, known: TimeIndexed) -> GivenModel:
+        """The published model itself."""
+        column, more = np.arange(known.columns), LinearRows.none(known.columns)
+        return cls(known.jobs, known.model, known.compiled, (), (), known, column, more)
+
+    @classmethod
+    def unknown(
+        cls, jobs: RoundJobs, model: Any, compiled: CompiledModel, edits: tuple[str, ...]
+    ) -> GivenModel:
+        """A model of which the pricing knows nothing."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(jobs, model, compiled, edits, edits, None, none, LinearRows.none(0))
 
     @property
     def program(self) -> LinearProgram:
@@ -300,18 +225,20 @@ def read_model(build: ModelBuilder | str, jobs: RoundJobs) -> GivenModel:
     SolverError
         If it is not linear.
     """
+    published = is_published(time_indexed)
+    if published and build is time_indexed:
+        return GivenModel.published(TimeIndexed.of(jobs))
     with traced():
         model = _own_model(build, jobs) if isinstance(build, str) else build(jobs)
     if not isinstance(model, pyo.ConcreteModel):
         raise InputError(f"model: got {type(model).__name__}, expected a Pyomo ConcreteModel")
     compiled = compile_model(model)
+    if not published:
+        return GivenModel.unknown(jobs, model, compiled, ("the file models/hadar.py was edited",))
     known = TimeIndexed.of(jobs)
     column = _columns(model, compiled, known)
     if isinstance(column, str):
-        none = np.zeros(0, dtype=np.int64)
-        return GivenModel(
-            model, compiled, known, none, False, known.no_rows(), (column,), (column,)
-        )
+        return GivenModel.unknown(jobs, model, compiled, (column,))
     return _Comparison(model, compiled, known, column).result()
 
 
@@ -359,8 +286,7 @@ class _Comparison:
         position = np.empty(p.columns, dtype=np.int64)
         position[column] = np.arange(known.columns)
         position[self.new] = known.columns + np.arange(len(self.new))
-        matrix = csr_array((p.value, position[p.index], p.start), shape=(p.rows, p.columns))
-        self.rows = LinearRows(_canonical(matrix.copy()), p.row_lower, p.row_upper)
+        self.rows = LinearRows.of(p, position)
 
     def result(self) -> GivenModel:
         """The comparison."""
@@ -368,14 +294,14 @@ class _Comparison:
         more = [self._bounds(), *self._different_rows()]
         if len(self.new):
             self.narrower.append((f"it has new variables, {self._variable(self.new[0])}", False))
-        keeps = not self.looser
         edits = (*self.looser, *(clause for clause, _ in self.narrower))
-        unpriced = (*self.looser, *(clause for clause, priced in self.narrower if not priced))
-        rows = self.known.no_rows()
-        for each in more if keeps else ():
-            rows = rows.and_(each)
+        jobs = self.known.jobs
+        if self.looser:
+            return GivenModel.unknown(jobs, self.model, self.compiled, edits)
+        unpriced = tuple(clause for clause, priced in self.narrower if not priced)
+        rows = reduce(LinearRows.and_, more)
         return GivenModel(
-            self.model, self.compiled, self.known, self.column, keeps, rows, edits, unpriced
+            jobs, self.model, self.compiled, edits, unpriced, self.known, self.column, rows
         )
 
     def _variable(self, column: int) -> str:
@@ -385,18 +311,18 @@ class _Comparison:
     def _objective(self) -> None:
         p, known = self.compiled.program, self.known
         same = p.maximise and p.offset == 0.0 and not p.cost[self.new].any()
-        if not (same and np.array_equal(p.cost[self.column], known.cost)):
+        if not (same and np.array_equal(p.cost[self.column], known.program.cost)):
             self.looser.append("its objective is another")
 
     def _bounds(self) -> LinearRows:
         """Bounds of columns that are narrower than the programme's, as rows."""
         p, known, column = self.compiled.program, self.known, self.column
         lower, upper = p.lower[column], p.upper[column]
-        wider = (lower < known.lower) | (upper > known.upper) | ~p.integer[column]
+        wider = (lower < known.program.lower) | (upper > known.program.upper) | ~p.integer[column]
         if wider.any():
             name = self.compiled.column_name(int(column[np.argmax(wider)]))
             self.looser.append(f"its variable {name} has other bounds, or need not be whole")
-        above, below = lower > known.lower, upper < known.upper
+        above, below = lower > known.program.lower, upper < known.program.upper
         changed = np.flatnonzero(above | below)
         unit = csr_array(
             (np.ones(len(changed)), (np.arange(len(changed)), changed)),
@@ -436,7 +362,7 @@ class _Comparison:
             if row.lower > lower or row.upper < upper:
                 missing.append(row.number)
         if missing:
-            names = [self.known.row_name(k) for k in missing[:_NAMES]]
+            names = [self.known.compiled.row_name(k) for k in missing[:_NAMES]]
             self.looser.append(f"it has no constraints {_listed(names, len(missing))} as they were")
         if more:
             yield self._priced(np.array(more))

@@ -6,7 +6,11 @@ tracing: no compiled rows, no column generation, no gate.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -270,7 +274,7 @@ def test_rows_that_can_be_priced_do_not_need_the_compiled_rows_solved(edit):
     instance = make(3, 3, 4, "1x3:a,1x2:b")
     jobs = RoundJobs.of(instance, effective_throughput(instance, ROUND_S, 4))
     read = read_model(builder([edit(0, 3)]), jobs)
-    assert read.keeps
+    assert read.known is not None
     assert read.edits
     assert not read.unpriced
 
@@ -297,16 +301,18 @@ def test_what_cannot_be_priced_is_solved_as_rows_with_a_warning_that_says_why(ed
 
 def test_the_model_in_the_file_is_what_column_generation_knows():
     for seed, cluster in enumerate(("1x2:a,1x1:b", "1x3:a,1x2:b,2x2:c", "2x2:a")):
-        instance = make(seed, 4, 5, cluster)
-        for utility in (effective_throughput, minus_completion):
-            read = read_model(time_indexed, RoundJobs.of(instance, utility(instance, ROUND_S, 5)))
+        jobs = RoundJobs.of(
+            instance := make(seed, 4, 5, cluster), effective_throughput(instance, ROUND_S, 5)
+        )
+        for build in (time_indexed, lambda jobs: time_indexed(jobs)):
+            read = read_model(build, jobs)
             assert read.edits == ()
-            assert read.keeps
+            assert read.known is not None
             assert read.compiled.traced
 
 
-def test_an_edit_of_the_file_takes_effect(tmp_path):
-    """As a researcher would: another line in the file, no other call."""
+def test_an_edited_copy_of_the_file_takes_effect(tmp_path):
+    """Another line in a copy of the file, which is given as the model."""
     source = Path(hadar_model.__file__).read_text(encoding="utf-8")
     line = "            return sum(m.w[j, h, t] for j in m.J) <= m.c[h]\n"
     assert line in source
@@ -326,6 +332,56 @@ def test_an_edit_of_the_file_takes_effect(tmp_path):
     found = optimum(instance, table, model=namespace["time_indexed"])
     assert found.value == 3 + 2
     assert found.proven
+
+
+SCRIPT = """
+import shadowprice as sp
+from shadowprice.instances.utility import minus_completion
+from shadowprice.solvers.hadar.offline.optimum import optimum
+
+jobs = sp.Workload.from_columns(arrival_s=[0.0] * 4, gpus=[1] * 4, work=[128.0] * 4)
+instance = sp.Instance(sp.Cluster.parse("1x2"), jobs)
+found = optimum(instance, minus_completion(instance, 64.0, 3))
+print(found.value, round(found.bound, 6), found.edits, sep=";")
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "edited", "printed"),
+    [
+        ("# no edit", "# no edit", "4.0;4.0;"),
+        (
+            "for j in m.J) <= m.c[h]",
+            "for j in m.J) <= 1",
+            "2.0;2.0;the file models/hadar.py was edited",
+        ),
+        (
+            "m.z[j, t] <= done",
+            "m.z[j, t] <= 2 * done",
+            "10.0;10.0;the file models/hadar.py was edited",
+        ),
+    ],
+    ids=["published", "narrower", "wider"],
+)
+def test_an_edit_of_the_file_itself_takes_effect(tmp_path, line, edited, printed):
+    """As a researcher would: another line in the file, no other call; also one that allows more."""
+    copy = tmp_path / "shadowprice"
+    home = Path(hadar_model.__file__).parents[1]
+    shutil.copytree(home, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    file = copy / "models" / "hadar.py"
+    source = file.read_text(encoding="utf-8") + "# no edit\n"
+    assert line in source
+    file.write_text(source.replace(line, edited), encoding="utf-8")
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == printed
+    assert ("column generation stands down" in run.stderr) == ("edited" in printed)
 
 
 def test_the_plan_of_an_edited_model_is_a_plan_and_holds_the_edit():
@@ -446,6 +502,7 @@ def test_prices_of_the_rows_bound_the_optimum_whatever_they_are(tmp_path_factory
     with mock.patch("shadowprice.models.hadar.traced", nullcontext):
         best = by_lp_file(builder(edits)(jobs), tmp_path_factory.mktemp("lp"))
     read = read_model(builder(edits), jobs)
+    assert read.known is not None
     linking = LinkingRows(read.known, read.more)
     master = Master(jobs, linking)
     pricing = Pricing(master, [states_of(jobs, job) for job in range(jobs.jobs)])

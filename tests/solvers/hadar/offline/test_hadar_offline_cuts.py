@@ -16,7 +16,7 @@ from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
 from shadowprice.solvers.hadar.offline.linking import LinkingRows
 from shadowprice.solvers.hadar.offline.master import CapacityRows, Master
 from shadowprice.solvers.hadar.offline.pricing import states_of
-from shadowprice.solvers.hadar.offline.programme import TimeIndexed
+from shadowprice.solvers.hadar.offline.programme import LinearRows, TimeIndexed
 from support.hadar_plans import ROUND_S, brute_force, check, make
 
 CLUSTERS = ("1x3:a,1x2:b", "1x3:a,1x1:b,1x2:c", "1x4:a")
@@ -109,7 +109,7 @@ def test_a_gang_beside_single_jobs_is_cut_off():
 def test_packing_cuts_tighten_the_relaxation_and_keep_every_plan(seed):
     instance, table, jobs = jobs_of(seed, 4, 3, "1x2:a,1x1:b")
     known = TimeIndexed.of(jobs)
-    linking = LinkingRows(known, known.no_rows())
+    linking = LinkingRows(known, LinearRows.none(known.columns))
     master, node = Master(jobs, linking), SearchNode.root(linking.allowed)
     pricing = Pricing(master, [states_of(jobs, job) for job in range(jobs.jobs)])
     packing, bounds = PackingCuts(jobs), []
