@@ -31,7 +31,6 @@ from shadowprice.analysis.certify import certify
 from shadowprice.analysis.study.page import study_page
 from shadowprice.analysis.study.plan import PlannedRun, StudyPlan, described_axes, plan_study
 from shadowprice.analysis.study.results import POINTS, STUDY, TABLES, StudyResults, read_results
-from shadowprice.analysis.study.run_task import carried_out
 from shadowprice.analysis.study.statements import headline
 from shadowprice.analysis.study.study_file import StudyFile, read_study
 from shadowprice.errors import InputError, VerificationError
@@ -191,7 +190,7 @@ def _certificates(
     rows = []
     for number, run in enumerate(_chosen(plan, choices.certificates), start=1):
         progress(f"certifying {described_axes(run)}")
-        outcome = carried_out(run.task)
+        outcome = run.task.outcome()
         for goal in goals:
             _expect_same(results, run, goal, outcome)
             try:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator
 
 from shadowprice.analysis.study.plan import PlannedRun
-from shadowprice.analysis.study.run_task import read_run
 from shadowprice.errors import ShadowpriceError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.speeds.equal_types import types_taken_as_equal
@@ -16,16 +15,16 @@ def equal_types(runs: Iterable[PlannedRun]) -> Iterator[str]:
     """A sentence for each workload without throughputs and cluster of several GPU types."""
     seen: set[tuple[str, str]] = set()
     for run in runs:
-        labels, settings = (run.workload, run.cluster), json.loads(run.task.settings)
+        labels = run.workload, run.cluster
         if labels in seen:
             continue
         seen.add(labels)
         try:
-            if len(Cluster.load(settings["cluster"]).gpu_types) == 1:
+            if len(Cluster.load(json.loads(run.task.settings)["cluster"]).gpu_types) == 1:
                 continue
-            given = read_run(settings)
+            read = run.task.arguments()
         except ShadowpriceError:  # The run itself says what is wrong.
             continue
-        sentence = types_taken_as_equal(given.workload, given.cluster)
+        sentence = types_taken_as_equal(read.workload, read.cluster)
         if sentence is not None:
             yield f"workload {run.workload!r}, cluster {run.cluster!r}: {sentence}"

@@ -14,15 +14,14 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from shadowprice.analysis.figures.page import Page
 from shadowprice.analysis.pages.page import Sheet
 from shadowprice.analysis.study.comparisons import settings_of
 from shadowprice.analysis.study.page import classes_of, policies_sheet, statistics_sheet
 from shadowprice.analysis.study.pictures import (
-    STYLES,
-    PaperStyle,
+    VENUES,
     Picture,
     pictures,
-    write_picture,
 )
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.statements import findings, rules
@@ -47,21 +46,21 @@ _LIGATURE = re.compile(r"(?<=-)(?=-)|(?<=')(?=')|(?<=[`?!])(?=`)")
 _NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[0-9])")
 
 
-def style_named(name: str) -> PaperStyle:
-    """Style of a venue.
+def style_named(name: str) -> Page:
+    """Column of a venue's paper.
 
     Raises
     ------
     InputError
         If there is none of this name.
     """
-    if name not in STYLES:
-        raise InputError(f"style {name!r}: expected one of {', '.join(STYLES)}")
-    return STYLES[name]
+    if name not in VENUES:
+        raise InputError(f"style {name!r}: expected one of {', '.join(VENUES)}")
+    return VENUES[name]
 
 
 def paper_files(
-    results: StudyResults, style: PaperStyle, made_by: str
+    results: StudyResults, page: Page, made_by: str
 ) -> dict[str, Callable[[Path], None]]:
     """All tables and pictures: the name of each file, and what writes it at a path.
 
@@ -75,9 +74,11 @@ def paper_files(
         path.write_text(tables_tex(results, made_by), encoding="utf-8")
 
     def picture(draw: Picture, path: Path) -> None:
-        write_picture(draw(), path, style, made_by)
+        drawn = draw()
+        page.finish(drawn, path.stem)
+        page.write(drawn, path, "pdf", made_by=made_by)
 
-    drawn = pictures(results, style).items()
+    drawn = pictures(results, page).items()
     return {TABLES: tables, **{f"{name}.pdf": partial(picture, draw) for name, draw in drawn}}
 
 

@@ -20,6 +20,7 @@ import msgspec
 
 from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
 from shadowprice.analysis.study.job_table import COLUMNS
+from shadowprice.analysis.study.run_task import RunTask
 from shadowprice.analysis.study.study_file import (
     SETTING,
     ConditionEntry,
@@ -50,28 +51,6 @@ Swept: TypeAlias = tuple[tuple[str, AxisLabel], ...]
 """Entries of the axes over terms, by the columns of results."""
 
 _CODE = re.compile(r"[^\s:=,]+\.py(?=:)")
-
-
-@dataclass(frozen=True, repr=False)
-class RunTask(Brief):
-    """A run, or the bounds of an instance, as it is sent to whatever process carries it out.
-
-    Parameters
-    ----------
-    settings : str
-        All that it depends on, as JSON; files by their paths.
-    files : tuple of (str, str)
-        Paths, and the digests of what was in them.
-    code : str
-        Digest of the package.
-    key : str
-        ``settings`` with the files' names and digests for their paths.
-    """
-
-    settings: str
-    files: tuple[tuple[str, str], ...]
-    code: str
-    key: str
 
 
 @dataclass(frozen=True, repr=False)

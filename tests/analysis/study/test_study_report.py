@@ -23,7 +23,7 @@ from shadowprice.analysis.study.comparisons import policy_rows, rankings, settin
 from shadowprice.analysis.study.difference import difference
 from shadowprice.analysis.study.page import study_page
 from shadowprice.analysis.study.paper import latex, paper_files, style_named, tables_tex
-from shadowprice.analysis.study.pictures import STYLES, pictures
+from shadowprice.analysis.study.pictures import VENUES, pictures
 from shadowprice.analysis.study.results import StudyResults, read_results
 from shadowprice.analysis.study.run_study import study
 from shadowprice.errors import InputError, VerificationError
@@ -78,7 +78,7 @@ def test_tables_of_a_paper_are_latex_that_prints_every_letter(found: StudyResult
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.parametrize("name", VENUES)
 def test_pictures_of_a_paper_fit_the_column(found: StudyResults, tmp_path: Path, name: str) -> None:
     style = style_named(name)
     plain = with_names(found, "srtf")
