@@ -15,7 +15,7 @@ def equal_types(runs: Iterable[PlannedRun]) -> Iterator[str]:
     """A sentence for each workload without throughputs and cluster of several GPU types."""
     seen: set[tuple[str, str]] = set()
     for run in runs:
-        labels = run.workload, run.cluster
+        labels = run.axes["workload"], run.axes["cluster"]
         if labels in seen:
             continue
         seen.add(labels)
@@ -27,4 +27,4 @@ def equal_types(runs: Iterable[PlannedRun]) -> Iterator[str]:
             continue
         sentence = types_taken_as_equal(read.workload, read.cluster)
         if sentence is not None:
-            yield f"workload {run.workload!r}, cluster {run.cluster!r}: {sentence}"
+            yield f"workload {labels[0]!r}, cluster {labels[1]!r}: {sentence}"

@@ -20,7 +20,7 @@ from shadowprice.analysis.study.comparisons import settings_of
 from shadowprice.analysis.study.page import classes_of, policies_sheet, statistics_sheet
 from shadowprice.analysis.study.pictures import (
     VENUES,
-    Picture,
+    StudyPicture,
     pictures,
 )
 from shadowprice.analysis.study.results import StudyResults
@@ -73,13 +73,13 @@ def paper_files(
     def tables(path: Path) -> None:
         path.write_text(tables_tex(results, made_by), encoding="utf-8")
 
-    def picture(draw: Picture, path: Path) -> None:
-        drawn = draw()
+    def write(picture: StudyPicture, path: Path) -> None:
+        drawn = picture.draw()
         page.finish(drawn, path.stem)
         page.write(drawn, path, "pdf", made_by=made_by)
 
     drawn = pictures(results, page).items()
-    return {TABLES: tables, **{f"{name}.pdf": partial(picture, draw) for name, draw in drawn}}
+    return {TABLES: tables, **{f"{name}.pdf": partial(write, picture) for name, picture in drawn}}
 
 
 def tables_tex(results: StudyResults, made_by: str) -> str:
@@ -107,10 +107,10 @@ def _tables(results: StudyResults) -> Iterator[dict[str, object]]:
     for place, setting in enumerate(settings_of(results), start=1):
         name = f"study-{place:02d}"
         caption = f"{setting}: mean JCT over seeds with intervals of 95\u202f%"
-        yield _table(policies_sheet(results, setting), caption, name)
+        yield _table(policies_sheet(setting), caption, name)
         more = f"{setting}: percentiles of JCT, mean slowdown, queueing and finish-time fairness"
-        yield _table(statistics_sheet(results, setting), more, f"{name}-statistics")
-        for classes in classes_of(results, setting):
+        yield _table(statistics_sheet(setting), more, f"{name}-statistics")
+        for classes in classes_of(setting):
             by = str(classes.sheet.heads[0])
             yield _table(classes.sheet, f"{setting}: mean JCT by {by}", f"{name}-{by}")
 

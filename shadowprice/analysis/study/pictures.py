@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,12 +19,13 @@ from shadowprice.analysis.study.comparisons import (
     StudySetting,
     maybe_estimate,
     policies_of,
+    rows_of,
     settings_of,
     without,
 )
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
-from shadowprice.analysis.study.term_axes import TermAxis
+from shadowprice.instances.objective import Objective
 
 DASHES = ("-", "--", "-.", ":")
 MOST_SETTINGS = 12
@@ -43,22 +45,45 @@ VENUES: Mapping[str, Page] = {
 SCREEN = Page(6.0, fonts="sans-serif")
 """Column of the HTML page."""
 
-Picture = Callable[[], Figure]
+
+@dataclass(frozen=True)
+class StudyPicture:
+    """A picture of a study.
+
+    Parameters
+    ----------
+    title, note : str
+        Words above it.
+    draw : callable
+    """
+
+    title: str
+    note: str
+    draw: Callable[[], Figure]
 
 
-def pictures(results: StudyResults, page: Page) -> dict[str, Picture]:
-    """All pictures that a study has something for, by name; each is drawn when it is called."""
-    found: dict[str, Picture] = {}
+def pictures(results: StudyResults, page: Page) -> dict[str, StudyPicture]:
+    """All pictures that a study has something for, by name; those of settings begin with ``jct``."""
+    drawn: dict[str, StudyPicture] = {}
     for place, setting in enumerate(settings_of(results)[:MOST_SETTINGS], start=1):
-        found[f"jct-{place:02d}"] = partial(plot_distributions, results, setting, page)
-    if results.runs["load"].nunique() > 1:
-        found["loads"] = partial(plot_loads, results, page)
-    for axis in drawn_axes(results):
-        found[picture_name(axis)] = partial(plot_axis, results, axis, page)
-    for name in results.runs.columns:
-        if name.startswith("ratio_") and results.runs[name].notna().any():
-            found[name.replace("_", "-")] = partial(plot_ratios, results, name, page)
-    return found
+        draw = partial(plot_distributions, setting, page)
+        drawn[f"jct-{place:02d}"] = StudyPicture(str(setting), "", draw)
+    numbers = {axis.name: axis.title for axis in results.study.axes}
+    for column, title in {"load": "load", **numbers}.items():
+        values = results.runs[column]
+        if is_numeric_dtype(values) and values.nunique() > 1:
+            drawn["loads" if column == "load" else column.replace(".", "-")] = StudyPicture(
+                f"Mean JCT against {title}",
+                "Mean over seeds with intervals of 95 %.",
+                partial(plot_against, results, column, page),
+            )
+    for column in results.runs.columns:
+        if column.startswith("ratio_") and results.runs[column].notna().any():
+            goal = column.removeprefix("ratio_")
+            cost = goal if goal == Objective.MAKESPAN else f"total {goal} time"
+            draw = partial(plot_ratios, results, column, page)
+            drawn[f"ratio-{goal}"] = StudyPicture(f"Certified ratios, {cost}", "", draw)
+    return drawn
 
 
 def as_svg(figure: Figure) -> str:
@@ -69,12 +94,12 @@ def as_svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def plot_distributions(results: StudyResults, setting: StudySetting, page: Page = SCREEN) -> Figure:
+def plot_distributions(setting: StudySetting, page: Page = SCREEN) -> Figure:
     """Cumulative distribution of job completion times of every policy, averaged over seeds.
 
     At each share of the jobs, the mean over seeds of the time within which that share was complete.
     """
-    rows = setting.rows(results.distributions)
+    rows = rows_of(setting.results.distributions, setting.labels)
     rows = rows[rows["metric"] == "jct_s"]
     with page.style():
         figure, (axes,) = page.grid(1, 1, 0.62 * page.width_in)
@@ -96,30 +121,12 @@ def plot_distributions(results: StudyResults, setting: StudySetting, page: Page 
     return figure
 
 
-def drawn_axes(results: StudyResults) -> Iterator[TermAxis]:
-    """Axes over settings of terms that are numbers, of which there are several."""
-    for axis in results.study.axes:
-        column = results.runs[axis.name]
-        if is_numeric_dtype(column) and column.nunique() > 1:
-            yield axis
+def plot_against(results: StudyResults, column: str, page: Page = SCREEN) -> Figure:
+    """Mean JCT against load, or against what an axis over terms sweeps.
 
-
-def picture_name(axis: TermAxis) -> str:
-    """Name of the picture of an axis, and of its file."""
-    return axis.name.replace(".", "-")
-
-
-def plot_loads(results: StudyResults, page: Page = SCREEN) -> Figure:
-    """Mean JCT against load, a panel for each of the other settings, with intervals of 95 % over seeds."""
-    return _plot_against(results, "load", "offered load", page)
-
-
-def plot_axis(results: StudyResults, axis: TermAxis, page: Page = SCREEN) -> Figure:
-    """Mean JCT against what an axis over terms sweeps, drawn as :func:`plot_loads` draws loads."""
-    return _plot_against(results, axis.name, axis.title, page)
-
-
-def _plot_against(results: StudyResults, column: str, title: str, page: Page) -> Figure:
+    A panel for each of the other settings, with intervals of 95 % over seeds.
+    """
+    titles = {axis.name: axis.title for axis in results.study.axes}
     groups = results.groups[results.groups["by"] == ALL]
     panels = list(without(results.study, groups, column))[:MOST_SETTINGS]
     unit_s, unit = time_unit(float(groups[MEAN_JCT].median()))
@@ -128,7 +135,9 @@ def _plot_against(results: StudyResults, column: str, title: str, page: Page) ->
         for axes, (where, rows) in zip(every, panels, strict=True):
             in_units = rows.assign(**{MEAN_JCT: rows[MEAN_JCT] / unit_s})
             page.lines(axes, in_units, x=column, y=MEAN_JCT, by="policy", order=policies_of(rows))
-            axes.set(yscale="log", xlabel=title, ylabel=f"mean JCT [{unit}]")
+            axes.set(
+                yscale="log", xlabel=titles.get(column, "offered load"), ylabel=f"mean JCT [{unit}]"
+            )
             axes.set_xticks(sorted(set(rows[column].dropna())))
             axes.set_title(_wrapped(where, page), fontsize=POINTS)
         handles, labels = every[0].get_legend_handles_labels()
@@ -146,7 +155,7 @@ def plot_ratios(results: StudyResults, name: str, page: Page = SCREEN) -> Figure
         for place, policy in enumerate(names):
             means = []
             for row, setting in enumerate(settings):
-                runs = setting.rows(results.runs)
+                runs = setting.runs
                 ratio = maybe_estimate(runs.loc[runs["policy"] == policy, name], least=1.0)
                 if ratio is not None:
                     means.append((row + 0.8 * ((place + 0.5) / len(names) - 0.5), ratio))

@@ -55,37 +55,25 @@ _CODE = re.compile(r"[^\s:=,]+\.py(?=:)")
 
 @dataclass(frozen=True, repr=False)
 class PlannedRun(Brief):
-    """A combination of the axes' entries, by their names; what it runs, and what bounds it.
+    """A combination of the axes' entries, what it runs, and what bounds it.
 
     Parameters
     ----------
-    load : float or None
-        None where arrivals are the workload's own.
-    swept : tuple of (str, value)
-        As of :data:`Swept`.
+    axes : mapping of str to entry
+        Names of the entries, by the columns that say which run a row is of, as :attr:`StudyFile.columns` has them;
+        no load is None.
     bounds : RunTask or None
         Bounds of the instance, if the study asks for some.
     """
 
-    workload: str
-    load: float | None
-    cluster: str
-    conditions: str
-    swept: Swept
-    policy: str
-    seed: int
+    axes: Mapping[str, Any]
     task: RunTask
     bounds: RunTask | None = None
 
-    @property
-    def axes(self) -> dict[str, Any]:
-        """Values of the columns that say which run a row is of, as :attr:`StudyFile.columns` names them."""
-        return {
-            **{name: getattr(self, name) for name in SETTING},
-            **dict(self.swept),
-            "policy": self.policy,
-            "seed": self.seed,
-        }
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{name} {value}" for name, value in self.axes.items() if value is not None
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,10 +142,10 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
     for labels in itertools.product(*given.values()):
         entries = {axis: given[axis][label] for axis, label in zip(given, labels, strict=True)}
         for seed in seeds if drawn[labels[0]] else seeds[:1]:
-            run, bounds = _tasks(study, {**entries, "seed": seed}, code)
             workload, load, cluster, (conditions, swept), policy = labels
-            where = workload, load, cluster, conditions, swept
-            runs.append(PlannedRun(*where, policy, seed, run, bounds))
+            setting = dict(zip(SETTING, (workload, load, cluster, conditions), strict=True))
+            axes = {**setting, **dict(swept), "policy": policy, "seed": seed}
+            runs.append(PlannedRun(axes, *_tasks(study, {**entries, "seed": seed}, code)))
     notes = [
         f"workload {name!r} is a recorded trace, the same for every seed: one run each, without intervals over seeds; "
         "`arrivals: shuffled` or `poisson` draws others"
@@ -334,8 +322,3 @@ def _path(text: str, folder: Path) -> str:
 def _code_paths(text: str, folder: Path) -> str:
     """A name in which files of the user's own have absolute paths."""
     return _CODE.sub(lambda found: _path(found.group(), folder), text)
-
-
-def described_axes(run: PlannedRun) -> str:
-    """A run in words, for messages."""
-    return ", ".join(f"{name} {value}" for name, value in run.axes.items() if value is not None)

@@ -17,7 +17,7 @@ from shadowprice.analysis.points.runner import (
     PointTask,
     run_missing,
 )
-from shadowprice.analysis.study.plan import StudyPlan, described_axes, plan_study
+from shadowprice.analysis.study.plan import StudyPlan, plan_study
 from shadowprice.analysis.study.results import (
     POINTS,
     StudyResults,
@@ -137,5 +137,5 @@ def _reasons(plan: StudyPlan, failed: Mapping[PointTask, FailedPoint]) -> dict[s
             failure = None if task is None else failed.get(task)
             if failure is not None:
                 details = os.linesep + failure.details if failure.details else ""
-                reasons.setdefault(what + described_axes(run), failure.why + details)
+                reasons.setdefault(f"{what}{run}", failure.why + details)
     return reasons

@@ -72,7 +72,7 @@ def test_tables_of_a_paper_are_latex_that_prints_every_letter(found: StudyResult
     widths = {len(re.findall(r"(?<!\\)&", row)) for row in rows}
     assert len(widths) >= 2
     (setting, _) = settings_of(found)
-    mean = policy_rows(found, setting)[0].values["jct_s_mean"]
+    mean = policy_rows(setting)[0].values["jct_s_mean"]
     assert mean is not None
     assert latex(mean.text()) in text
 
@@ -93,8 +93,8 @@ def test_pictures_of_a_paper_fit_the_column(found: StudyResults, tmp_path: Path,
         "ratio-flow.pdf",
     ]
     assert MADE_BY in (tmp_path / "tables.tex").read_text().partition("\\begin")[0]
-    for draw in pictures(plain, style).values():
-        assert draw().get_size_inches()[0] == style.width_in
+    for picture in pictures(plain, style).values():
+        assert picture.draw().get_size_inches()[0] == style.width_in
     first = (tmp_path / "loads.pdf").read_bytes()
     assert f"/Subject ({MADE_BY})".encode() in first
     assert f"/MediaBox [ 0 0 {style.width_in * 72:g}".encode() in first

@@ -271,10 +271,10 @@ def test_a_policy_that_starves_wide_gangs_does_not_win_by_its_mean() -> None:
         }
     )
     (setting,) = settings_of(found)
-    rows = {row.policy: row.values for row in policy_rows(found, setting)}
+    rows = {row.policy: row.values for row in policy_rows(setting)}
     mean = {name: row["jct_s_mean"].mean for name, row in rows.items()}  # type: ignore[union-attr]
     assert mean["srtf"] < mean["easy"]
-    order = places(found, setting)
+    order = places(setting)
     assert order["easy"].place == 1
     assert order["srtf"].place is None
     (unserved,) = order["srtf"].unserved

@@ -86,7 +86,7 @@ def test_a_term_is_swept_whole_and_in_conditions_without_it(tmp_path: Path) -> N
     instances = {
         (run.axes[RESTART], run.axes["with.charges.start_s"]): run.task.outcome().instance
         for run in found.runs
-        if run.policy == "srtf"
+        if run.axes["policy"] == "srtf"
     }
     assert {point: each.features for point, each in instances.items()} == {
         ("absent", 0.0): set(),
@@ -255,7 +255,7 @@ def test_settings_and_rankings_name_the_entries(found: StudyResults) -> None:
         for mtbf_s in (900, 3600)
         for restart in ("restart absent", "restart")
     ]
-    assert all(len(each.rows(found.runs)) == 4 for each in settings_of(found))
+    assert all(len(each.runs) == 4 for each in settings_of(found))
     where = {(each.where, each.what) for each in rankings(found)}
     assert ("drawn, load 0.4, 2x4, c, restart absent", "values of failures.mtbf_s") in where
     assert ("drawn, load 0.4, 2x4, c, failures.mtbf_s 900", "values of restart") in where

@@ -82,7 +82,7 @@ def test_draws_are_the_seed_s_unless_another_is_written(folder: Path) -> None:
     for run in plan.runs:
         failures = run.task.outcome().instance.failures
         assert failures is not None
-        found.setdefault((run.conditions, run.seed), set()).add(failures.source)
+        found.setdefault((run.axes["conditions"], run.axes["seed"]), set()).add(failures.source)
     # Both policies meet the same faults.
     assert all(len(each) == 1 for each in found.values())
     seeds = {key: int(source.rpartition("=")[2]) for key, (source,) in found.items()}
