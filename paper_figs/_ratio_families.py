@@ -12,21 +12,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from _gavel import FAMILIES as SPEEDS
 from _gavel import TYPES
 
 import shadowprice as sp
 from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
 
-SPEEDS = (
-    (17.995, 11.675, 1.807),
-    (2.497, 1.584, 0.347),
-    (64.74, 58.17, 17.14),
-    (4.426, 2.403, 0.505),
-    (8.618, 5.092, 1.752),
-    (7.176, 5.681, 3.439),
-)
-"""Steps a second on one V100, P100 and K80: rows of the table that Gavel (OSDI'20) published."""
+MODELS = ("ResNet-18", "ResNet-50", "LM", "CycleGAN", "Transformer", "Recommendation")
+"""Models of jobs with speeds by type."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,8 @@ class Cell:
 def _with_speeds(jobs: sp.Workload, seed: int) -> sp.Workload:
     """The jobs with rates by type relative to a V100, each of a model drawn at random."""
     rng = np.random.default_rng([seed, 1])
-    table = np.array(SPEEDS) / np.array(SPEEDS)[:, :1]
+    table = np.array([SPEEDS[model] for model in MODELS])
+    table /= table[:, :1]
     return sp.Workload.from_columns(
         id=jobs.id,
         arrival_s=jobs.arrival_s,

@@ -7,8 +7,7 @@ what the bound misses. In the families 'mixed' GPUs differ in speed by type, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from itertools import product
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -25,9 +24,11 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     require_known,
+    setting,
 )
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.instances.objective import Objective, rounded_up
@@ -40,14 +41,10 @@ OBJECTIVES = (Objective.COMPLETION, Objective.FLOW)
 class Settings:
     """Instances of every family and size."""
 
-    families: tuple[str, ...] = field(
-        default=tuple(FAMILIES), metadata={"help": f"of {', '.join(FAMILIES)}"}
-    )
-    sizes: tuple[int, ...] = field(default=(30, 100), metadata={"help": "numbers of jobs"})
-    draws: int = field(default=5, metadata={"help": "instances of each family and size"})
-    columns: int = field(
-        default=20_000, metadata={"help": "size of the interval programmes behind the bounds"}
-    )
+    families: tuple[str, ...] = setting(tuple(FAMILIES), f"of {', '.join(FAMILIES)}")
+    sizes: tuple[int, ...] = setting((30, 100), "numbers of jobs")
+    draws: int = setting(5, "instances of each family and size")
+    columns: int = setting(20_000, "size of the interval programmes behind the bounds")
 
     def __post_init__(self) -> None:
         if min(*self.sizes, self.draws, self.columns) < 1:
@@ -67,8 +64,8 @@ class Point:
 def points(settings: Settings) -> Iterator[Point]:
     """All instances."""
     require_known("family", settings.families, FAMILIES)
-    for each in product(settings.families, settings.sizes, range(settings.draws)):
-        yield Point(*each, settings.columns)
+    draws = range(settings.draws)
+    return crossed(Point, settings, family=settings.families, jobs=settings.sizes, draw=draws)
 
 
 def run(point: Point) -> list[Row]:

@@ -1,18 +1,44 @@
-"""Settings of a figure as options of a command: every field of the dataclass is one."""
+"""Settings of a figure: the points that they ask for, and every field as an option of a command."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import typing
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from shadowprice.errors import InputError
+
+P = TypeVar("P")
+
+
+def setting(default: Any, words: str) -> Any:
+    """A field of settings with its default, and words on it for the help of its option."""
+    return dataclasses.field(default=default, metadata={"help": words})
+
+
+def crossed(point: type[P], settings: Any, **axes: Iterable[Any]) -> Iterator[P]:
+    """Points of all combinations of values, the last axis fastest.
+
+    Parameters
+    ----------
+    point : type
+        Dataclass of the points.
+    settings : dataclass instance
+        Has the fields of a point that are no axis.
+    **axes
+        Values of the other fields.
+    """
+    fields: Any = dataclasses.fields(point)  # type: ignore[arg-type]
+    own = {each.name: getattr(settings, each.name) for each in fields if each.name not in axes}
+    for values in product(*axes.values()):
+        yield point(**own, **dict(zip(axes, values, strict=True)))
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Any, title: str) -> None:

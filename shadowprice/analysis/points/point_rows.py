@@ -92,7 +92,7 @@ class PointStore:
 
 
 def not_written(folder: Path, error: OSError) -> InputError:
-    """What to do where a disk is full, or a folder gone."""
+    """Error where a disk is full, or a folder gone, with what to do."""
     return InputError(
         f"{folder}: cannot be written: {error.strerror or error}; what had ended before is kept: the same command "
         "goes on"

@@ -28,6 +28,7 @@ from shadowprice.analysis.study.study_file import (
     TraceArrivals,
     WorkloadEntry,
     named,
+    plain_value,
 )
 from shadowprice.analysis.study.term_axes import AxisLabel, AxisPoint, points_of, put_all
 from shadowprice.brief import Brief
@@ -261,25 +262,6 @@ def _parameters(name: str, entry: WorkloadEntry) -> dict[str, Any]:
     )
     known_keys(entry.parameters, f"workloads[{name!r}]: parameters", taken)
     return {key: plain_value(value) for key, value in entry.parameters.items()}
-
-
-def plain_value(value: Any) -> Any:
-    """A value of a YAML file with numbers for what is written as one, in keys too.
-
-    >>> plain_value({"1": "0.5", "name": "x", "often": True})
-    {1: 0.5, 'name': 'x', 'often': True}
-    """
-    if isinstance(value, dict):
-        return {plain_value(key): plain_value(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [plain_value(each) for each in value]
-    if isinstance(value, str):
-        for kind in (int, float):
-            try:
-                return kind(value)
-            except ValueError:
-                continue
-    return value
 
 
 def _every_conditions(

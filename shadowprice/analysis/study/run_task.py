@@ -20,7 +20,7 @@ from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.study.instance_digest import digest_of
 from shadowprice.analysis.study.run_rows import rows_of_run
-from shadowprice.analysis.study.study_file import TraceArrivals
+from shadowprice.analysis.study.study_file import TraceArrivals, plain_value
 from shadowprice.analysis.switches import WrittenSwitches
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
@@ -197,7 +197,7 @@ def _jobs(
     of_its_own = load is not None and "load" in takes
     if of_its_own:
         more["load"] = load
-    drawn = generate(entry["generator"], **{**more, **_with_numbers(given)})
+    drawn = generate(entry["generator"], **{**more, **plain_value(given)})
     return drawn if load is None or of_its_own else _at_load(drawn, cluster, load)
 
 
@@ -216,18 +216,7 @@ def _endless(
             f"generator {name!r}: an endless workload has a rate of its own, and load {load:g} is given"
         )
     more = {} if table is None else {"throughputs": table}
-    return endless(name, seed=seed, **more, **_with_numbers(given))
-
-
-def _with_numbers(value: Any) -> Any:
-    """Mappings with numbers for keys that are some: JSON has text there."""
-    if isinstance(value, dict):
-        return {_number(key): _with_numbers(each) for key, each in value.items()}
-    return value
-
-
-def _number(text: str) -> Any:
-    return int(text) if text.isdigit() else text
+    return endless(name, seed=seed, **more, **plain_value(given))
 
 
 def _traced(entry: dict[str, Any]) -> Workload:

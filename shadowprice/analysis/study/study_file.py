@@ -275,6 +275,25 @@ def named(given: dict[str, str] | list[str]) -> dict[str, str]:
     return {text: text for text in given}
 
 
+def plain_value(value: Any) -> Any:
+    """A value of a YAML file with numbers for what is written as one, in keys too.
+
+    >>> plain_value({"1": "0.5", "name": "x", "often": True})
+    {1: 0.5, 'name': 'x', 'often': True}
+    """
+    if isinstance(value, dict):
+        return {plain_value(key): plain_value(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plain_value(each) for each in value]
+    if isinstance(value, str):
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except ValueError:
+                continue
+    return value
+
+
 def read_study(path: str | Path) -> StudyFile:
     """Read a study file.
 
@@ -341,6 +360,7 @@ __all__ = [
     "WarmUpRule",
     "WorkloadEntry",
     "named",
+    "plain_value",
     "read_study",
     "study_of",
 ]

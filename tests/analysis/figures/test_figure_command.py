@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from shadowprice.analysis.figures import command, results
+from shadowprice.analysis.figures import command, crossed, results
 from shadowprice.analysis.figures.results import read_table
 
 FILE = """
@@ -247,6 +248,30 @@ def test_a_file_without_figure_is_an_error(
     (tmp_path / "plain.py").write_text(textwrap.dedent("X = 1\n"))
     assert made(tmp_path) == 2
     assert "needs FIGURE = Figure(name='plain'" in capsys.readouterr().err
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Settings of which a point has one as it is."""
+
+    rates: tuple[float, ...] = (0.5, 2.0)
+    jobs: int = 7
+
+
+@dataclass(frozen=True)
+class Crossed:
+    seed: int
+    jobs: int
+    rate: float
+
+
+def test_points_are_all_combinations_in_order() -> None:
+    """The last axis fastest; what is no axis is as the settings have it."""
+    points = list(crossed(Crossed, Axes(), rate=Axes.rates, seed=range(2)))
+    assert points == [Crossed(seed, 7, rate) for rate in (0.5, 2.0) for seed in (0, 1)]
+    assert list(crossed(Crossed, Axes(), rate=(), seed=range(2))) == []
+    with pytest.raises(AttributeError, match="seed"):
+        list(crossed(Crossed, Axes(), rate=(1.0,)))
 
 
 def test_several_processes_give_the_same_table(folder: Path) -> None:
