@@ -70,7 +70,7 @@ def _folder(folder: Path, arguments: Sequence[str] | None) -> int:
         if name not in files:
             raise InputError(f"figure {name!r} is not one of {', '.join(files)}")
     runs = []
-    for name in options.names or files:
+    for name in dict.fromkeys(options.names or files):
         figure = load_figure(files[name])
         size = Size(options.size) if Size(options.size) in figure.sizes else Size.DEFAULT
         settings = figure.sizes[size].settings

@@ -32,12 +32,13 @@ from shadowprice.analysis.study.study_file import (
 )
 from shadowprice.analysis.study.term_axes import AxisLabel, AxisPoint, points_of, put_all
 from shadowprice.brief import Brief
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import known_keys
 from shadowprice.instances.features import Feature
 from shadowprice.instances.generators import generators
+from shadowprice.instances.speeds.equal_types import types_taken_as_equal
 from shadowprice.instances.terms.options.reading import terms_of_mapping
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
@@ -86,7 +87,7 @@ class StudyPlan(Brief):
     study : StudyFile
     runs : tuple of PlannedRun
     notes : tuple of str
-        What the plan leaves out, and why.
+        What the plan leaves out, and why; and GPU types that jobs do not tell apart.
     code : str
         Digest of the package.
     """
@@ -153,7 +154,24 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
         for name in drawn
         if not drawn[name] and len(seeds) > 1
     ]
-    return StudyPlan(study, tuple(runs), tuple(notes), code)
+    return StudyPlan(study, tuple(runs), (*notes, *_equal_types(runs)), code)
+
+
+def _equal_types(runs: Iterable[PlannedRun]) -> Iterator[str]:
+    """A sentence for each workload without throughputs and cluster of several GPU types, which it takes as equal."""
+    first: dict[tuple[str, str], PlannedRun] = {}
+    for run in runs:
+        first.setdefault((run.axes["workload"], run.axes["cluster"]), run)
+    for (workload, cluster), run in first.items():
+        if len(Cluster.load(json.loads(run.task.settings)["cluster"]).gpu_types) == 1:
+            continue
+        try:
+            read = run.task.arguments()
+        except ShadowpriceError:  # The run itself says what is wrong.
+            continue
+        sentence = types_taken_as_equal(read.workload, read.cluster)
+        if sentence is not None:
+            yield f"workload {workload!r}, cluster {cluster!r}: {sentence}"
 
 
 def _check_names(

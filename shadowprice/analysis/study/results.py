@@ -32,7 +32,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shadowprice.analysis.points.point_rows import PointRows
-from shadowprice.analysis.study.equal_types import equal_types
 from shadowprice.analysis.study.plan import StudyPlan
 from shadowprice.analysis.study.run_rows import LEVELS
 from shadowprice.analysis.study.study_file import StudyFile, study_of
@@ -65,7 +64,7 @@ class StudyRecord(Brief, msgspec.Struct, frozen=True, kw_only=True):
     libraries, files : mapping of str to str
         Versions by name; digests by path of the files that runs read.
     notes : tuple of str
-        What the plan left out, and GPU types that jobs do not tell apart.
+        As of :class:`StudyPlan`.
     runs : int
         Runs of the plan.
     failed : mapping of str to str
@@ -213,7 +212,7 @@ def _record(plan: StudyPlan, command: str, failed: Mapping[str, str]) -> StudyRe
         python=platform.python_version(),
         libraries=dict(_versions()),
         files=plan.files,
-        notes=(*plan.notes, *equal_types(plan.runs)),
+        notes=plan.notes,
         runs=len(plan.runs),
         failed=dict(failed),
     )

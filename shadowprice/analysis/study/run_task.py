@@ -37,8 +37,8 @@ from shadowprice.instances.workload import Workload
 _TRACES_KEPT = 2
 
 
-@dataclass(frozen=True)
-class RunArguments:
+@dataclass(frozen=True, repr=False)
+class RunArguments(Brief):
     """All that one run is made of."""
 
     workload: Workload | EndlessWorkload
