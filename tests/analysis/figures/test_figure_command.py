@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +14,14 @@ import pytest
 
 from shadowprice.analysis.figures import command, crossed, results
 from shadowprice.analysis.figures.results import read_table
+from shadowprice.analysis.points.point_rows import PointStore
 
 FILE = """
 from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from shadowprice.analysis.figures import Cause, Figure, Published, Size, Sized, estimate, main
+from shadowprice.errors import InputError
 
 @dataclass(frozen=True)
 class Settings:
@@ -41,6 +45,8 @@ def run(point):
         log.write(f"{point.rate} {point.seed}\\n")
     if point.rate == 13.0:
         raise RuntimeError("no such rate")
+    if point.rate == 14.0:
+        raise InputError("rate 14: expected another")
     return [{"rate": point.rate, "seed": point.seed, "policy": "a", "jct_h": point.rate * 10 + point.seed}]
 
 def draw(table, settings, page):
@@ -224,6 +230,45 @@ def test_a_point_that_fails_takes_no_other_with_it(
     assert "toy: not drawn, point" in capsys.readouterr().err
     kept = (folder / "out" / "points" / "toy.jsonl").read_text().splitlines()
     assert [json.loads(line)["rows"][0]["rate"] for line in kept] == [1.0, 2.0]
+
+
+def test_what_a_user_made_fail_is_said_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert one(folder, "--rates", "14", "--seeds", "1") == 1
+    point = '{"rate": 14.0, "seed": 0, "trace": null}'
+    assert capsys.readouterr().err.splitlines() == [
+        f"toy {point} failed",
+        "rate 14: expected another",
+        f"toy: not drawn, point {point} failed: rate 14: expected another",
+    ]
+
+
+def test_a_figure_that_is_named_twice_is_made_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert made(folder, "toy", "toy", "--size", "quick") == 0
+    assert len(ran(folder)) == 2
+    assert capsys.readouterr().out.count("toy.pdf") == 1
+
+
+def test_where_rows_cannot_be_stored_the_same_command_goes_on(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = PointStore._append
+
+    def full(store: PointStore, path: Path, line: str) -> None:
+        if path.exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(store, path, line)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PointStore, "_append", full)
+        assert one(folder, "--size", "quick") == 2
+    assert "points: cannot be written: No space left on device" in capsys.readouterr().err
+    assert ran(folder) == ["1.0 0", "2.0 0"]
+    assert one(folder, "--size", "quick") == 0
+    assert ran(folder) == ["2.0 0"]
 
 
 def test_redraw_runs_nothing(folder: Path) -> None:
