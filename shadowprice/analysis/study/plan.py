@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
@@ -23,7 +22,6 @@ from shadowprice.analysis.study.job_table import COLUMNS
 from shadowprice.analysis.study.run_task import RunTask
 from shadowprice.analysis.study.study_file import (
     SETTING,
-    ConditionEntry,
     StudyFile,
     TraceArrivals,
     WorkloadEntry,
@@ -31,17 +29,20 @@ from shadowprice.analysis.study.study_file import (
     plain_value,
 )
 from shadowprice.analysis.study.term_axes import AxisLabel, AxisPoint, points_of, put_all
+from shadowprice.analysis.switches import WrittenSwitches
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import known_keys
 from shadowprice.instances.features import Feature
+from shadowprice.instances.files import absolute
 from shadowprice.instances.generators import generators
 from shadowprice.instances.speeds.equal_types import types_taken_as_equal
 from shadowprice.instances.terms.options.reading import terms_of_mapping
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
+from shadowprice.user_code import code_from, code_in
 
 CLUSTER_FILES = (".toml", ".csv")
 """Suffixes of files of clusters; other words are their short notation."""
@@ -51,8 +52,6 @@ ANY_POLICY = "fifo"
 
 Swept: TypeAlias = tuple[tuple[str, AxisLabel], ...]
 """Entries of the axes over terms, by the columns of results."""
-
-_CODE = re.compile(r"[^\s:=,]+\.py(?=:)")
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,7 +134,7 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
         "load": {load: load for load in study.loads or (None,)},
         "cluster": {name: _cluster(text, folder) for name, text in named(study.clusters).items()},
         "conditions": dict(_every_conditions(study, folder)),
-        "policy": {name: _code_paths(text, folder) for name, text in named(study.policies).items()},
+        "policy": {name: code_from(text, folder) for name, text in named(study.policies).items()},
     }
     _check_names(study, given["policy"].values(), given["conditions"])
     seeds = study.every_seed
@@ -252,7 +251,7 @@ def _paths(settings: dict[str, Any]) -> Iterator[str]:
     for term in terms_of_mapping(conditions.get("with", {}), "with"):
         yield from term.files.values()
     for text in (settings["policy"], *(conditions.get(n, "") for n in ("placement", "predictor"))):
-        yield from _CODE.findall(text)
+        yield from code_in(text)
 
 
 def _workload(name: str, entry: WorkloadEntry, folder: Path) -> dict[str, Any]:
@@ -261,7 +260,7 @@ def _workload(name: str, entry: WorkloadEntry, folder: Path) -> dict[str, Any]:
         found["parameters"] = _parameters(name, entry)
     for each in ("trace", "throughputs"):
         if each in found:
-            found[each] = _path(found[each], folder)
+            found[each] = absolute(found[each], folder)
     return found
 
 
@@ -292,33 +291,15 @@ def _every_conditions(
             yield (name, swept), _conditions(name, entry, point, folder)
 
 
-def _conditions(name: str, entry: ConditionEntry, point: AxisPoint, folder: Path) -> dict[str, Any]:
+def _conditions(
+    name: str, entry: WrittenSwitches, point: AxisPoint, folder: Path
+) -> dict[str, Any]:
     """Conditions of runs at a value of every axis over terms, with paths from the folder."""
-    found: dict[str, Any] = msgspec.to_builtins(entry)
-    if "samples" in found:
-        found["samples"] = _path(found["samples"], folder)
-    for each in ("placement", "predictor"):
-        if each in found:
-            found[each] = _code_paths(found[each], folder)
-    found.pop("with", None)
-    terms = terms_of_mapping(put_all(entry.with_, point), f"conditions[{name!r}]: with")
-    if terms:
-        found["with"] = {
-            each.label: each.settings for each in (term.within(folder) for term in terms)
-        }
-    return found
+    swept = msgspec.structs.replace(entry, with_=put_all(entry.with_, point))
+    return dict(msgspec.to_builtins(swept.within(folder, f"conditions[{name!r}]: with")))
 
 
 def _cluster(text: str, folder: Path) -> str:
-    found = _path(text, folder) if text.endswith(CLUSTER_FILES) else text
+    found = absolute(text, folder) if text.endswith(CLUSTER_FILES) else text
     Cluster.load(found)
     return found
-
-
-def _path(text: str, folder: Path) -> str:
-    return str((folder / Path(text).expanduser()).absolute())
-
-
-def _code_paths(text: str, folder: Path) -> str:
-    """A name in which files of the user's own have absolute paths."""
-    return _CODE.sub(lambda found: _path(found.group(), folder), text)

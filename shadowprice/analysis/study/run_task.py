@@ -25,12 +25,12 @@ from shadowprice.analysis.switches import WrittenSwitches
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.generators import endless, generate, generators
 from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.steady_state.endless import EndlessWorkload
-from shadowprice.instances.terms.options.reading import terms_of_mapping
 from shadowprice.instances.traces import Imported, load_trace
 from shadowprice.instances.workload import Workload
 
@@ -146,24 +146,24 @@ def _bounds(run: RunArguments, objectives: list[str], columns: int) -> list[dict
 
 
 def _read(settings: dict[str, Any]) -> RunArguments:
-    entry, conditions = settings["workload"], dict(settings["conditions"])
+    entry = settings["workload"]
+    switches = decode(WrittenSwitches, settings["conditions"], "conditions")
     table = None if "throughputs" not in entry else _throughputs(entry["throughputs"])
     cluster, seed = Cluster.load(settings["cluster"]), settings["seed"]
-    drop = conditions.pop("drop_infeasible", False)
-    terms = terms_of_mapping(conditions.pop("with", {}), "with")
-    if "samples" in conditions:
-        conditions["samples"] = Path(conditions["samples"])
     # Every policy meets the same draws of a seed, those of failures among them.
-    run = WrittenSwitches(**conditions, seed=seed, terms=terms).read(
+    run = switches.read(
         cluster,
         table,
+        seed=seed,
         jobs=entry.get("trace", entry.get("generator")),
         origin_s=_origin_s(entry),
         endless=entry.get("endless", False),
         drawn_by=seed,
     )
     jobs = _jobs(entry, cluster, settings["load"], seed, table)
-    return RunArguments(jobs, run.cluster, settings["policy"], run.semantics, drop)
+    return RunArguments(
+        jobs, run.cluster, settings["policy"], run.semantics, switches.drop_infeasible
+    )
 
 
 def _origin_s(entry: dict[str, Any]) -> float | None:
