@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shadowprice.analysis.figures import Evidence, Figure, Published, ReproductionVerdict
-from shadowprice.analysis.figures.command import load_figure
+from shadowprice.analysis.figures.figure import load_figure
 from shadowprice.analysis.figures.published import Compared
 from shadowprice.analysis.figures.results import read_table
 from shadowprice.analysis.figures.verdicts import (

@@ -56,7 +56,7 @@ that is largest: its integrality gap is at least that. A factor that is *attaine
 not known whether it can, and how close it was approached is said.
 
 *Typical value on our families*: the median of a theorem's factor, and the least and largest, over those instances of
-the [ratio study](../shadowprice/analysis/ratio_study/ratios.py) that meet its hypotheses; then the median ratio that
+the [ratio study](../paper_figs/ratio_study.py) that meet its hypotheses; then the median ratio that
 is certified for the stored runs of its policy on the same instances, and their number. A factor *says nothing* of an
 instance where one job after another, in any order, costs no more than it allows; that of a utility where it is no
 less than the number of jobs. Of a lower bound: for how many of the stored instances it was the largest that was

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +18,6 @@ from statistics import median
 import numpy as np
 
 from shadowprice.analysis.guarantees.any_order import any_order_ticks
-from shadowprice.analysis.ratio_study.ratios import Cell, family
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -36,6 +36,11 @@ from shadowprice.solvers.hadar.prices import (
 )
 from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.tiresias.las2d import Las2d
+
+# The families are those of a figure, and lie beside it.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "paper_figs"))
+
+from _ratio_families import Cell
 
 STORED = Path("paper_figs") / "data" / "ratio_study.csv"
 
@@ -129,7 +134,7 @@ def stored(root: Path) -> tuple[StoredRow, ...]:
 
 @cache
 def _instance(cell: Cell, seed: int) -> Instance:
-    return family(cell.family).instance(cell.jobs, cell.seed(seed))
+    return cell.instance(seed)
 
 
 @cache

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.text import Annotation
 
-from shadowprice.analysis.figures import Estimate, Row, estimate
+from shadowprice.analysis.figures import Estimate, Row, estimate, ratio_by_seed
 
 PUBLISHED_CURVES = Path(__file__).parent / "published"
 STATISTICS = ("mean", "median", "p95")
@@ -34,11 +34,8 @@ def factor(
     table: pd.DataFrame, measure: str, better: str, than: str, by: str = "system"
 ) -> Estimate | None:
     """Times that a measure of one system is another's, over seeds; None without both."""
-    part = table[table.measure == measure].pivot_table(index="seed", columns=by, values="value")
-    if better not in part or than not in part:
-        return None
-    ratios = (part[than] / part[better]).dropna()
-    return estimate(ratios) if len(ratios) else None
+    rows = table[table.measure == measure]
+    return ratio_by_seed(rows, better=better, than=than, column="value", on=by)
 
 
 def level(table: pd.DataFrame, measure: str, system: str) -> Estimate | None:

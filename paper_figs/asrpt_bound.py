@@ -8,14 +8,14 @@ bounds of the optimum, and the factor of ASRPT-pred with the instance's own rho 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 from shadowprice.proofs.asrpt.conversion import Gangs, completions
 from shadowprice.proofs.asrpt.prediction import optimum_at_least, ratio
 
@@ -32,16 +32,14 @@ USUAL = 2.0
 class Settings:
     """Two sweeps."""
 
-    off: tuple[float, ...] = field(
-        default=(1.0, 1.5, 2.0, 4.0, 8.0, 16.0),
-        metadata={"help": "factors by which predictions are off at most"},
+    off: tuple[float, ...] = setting(
+        (1.0, 1.5, 2.0, 4.0, 8.0, 16.0), "factors by which predictions are off at most"
     )
-    rho: tuple[float, ...] = field(
-        default=(1.0, 2.0, 5.0, 10.0, 30.0, 100.0),
-        metadata={"help": "largest ratios of longest to shortest run"},
+    rho: tuple[float, ...] = setting(
+        (1.0, 2.0, 5.0, 10.0, 30.0, 100.0), "largest ratios of longest to shortest run"
     )
-    jobs: int = field(default=400, metadata={"help": "jobs"})
-    seeds: int = field(default=20, metadata={"help": "number of seeds, from 0"})
+    jobs: int = setting(400, "jobs")
+    seeds: int = setting(20, "number of seeds, from 0")
 
 
 @dataclass(frozen=True)
@@ -57,12 +55,9 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """All instances of both sweeps."""
-    for off in settings.off:
-        for seed in range(settings.seeds):
-            yield Point(OFF, off, USUAL, settings.jobs, seed)
-    for rho in settings.rho:
-        for seed in range(settings.seeds):
-            yield Point(RHO, USUAL, rho, settings.jobs, seed)
+    seeds = range(settings.seeds)
+    yield from crossed(Point, settings, sweep=(OFF,), off=settings.off, rho=(USUAL,), seed=seeds)
+    yield from crossed(Point, settings, sweep=(RHO,), off=(USUAL,), rho=settings.rho, seed=seeds)
 
 
 def run(point: Point) -> list[Row]:

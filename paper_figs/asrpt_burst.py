@@ -8,7 +8,7 @@ scheduler on the same instance. The paper's own settings are not known; these ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 from _asrpt import (
@@ -33,9 +33,12 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     ratio_by_seed,
+    require_known,
+    setting,
 )
 
 BURST_LOAD = 1_000.0
@@ -45,15 +48,11 @@ BURST_LOAD = 1_000.0
 class Settings:
     """Scenarios of one burst."""
 
-    scenarios: tuple[str, ...] = field(
-        default=("fast-nic", "slow-nic"), metadata={"help": f"of {', '.join(SCENARIOS)}"}
-    )
-    load: float = field(
-        default=BURST_LOAD, metadata={"help": "share of the cluster's time that jobs ask for"}
-    )
-    jobs: int = field(default=500, metadata={"help": "jobs"})
-    gpus: int = field(default=64, metadata={"help": "GPUs, in nodes of 8"})
-    seeds: int = field(default=10, metadata={"help": "number of seeds, from 0"})
+    scenarios: tuple[str, ...] = setting(("fast-nic", "slow-nic"), f"of {', '.join(SCENARIOS)}")
+    load: float = setting(BURST_LOAD, "share of the cluster's time that jobs ask for")
+    jobs: int = setting(500, "jobs")
+    gpus: int = setting(64, "GPUs, in nodes of 8")
+    seeds: int = setting(10, "number of seeds, from 0")
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,8 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """All instances."""
-    for name in settings.scenarios:
-        scenario(name)
-        for seed in range(settings.seeds):
-            yield Point(name, settings.load, settings.jobs, settings.gpus, seed)
+    require_known("scenario", settings.scenarios, SCENARIOS)
+    return crossed(Point, settings, scenario=settings.scenarios, seed=range(settings.seeds))
 
 
 def run(point: Point) -> list[Row]:

@@ -10,7 +10,7 @@ are told the truth. The paper's own settings are not known; these are ours.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 from _asrpt import (
@@ -29,7 +29,17 @@ from _asrpt import (
 )
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
+from shadowprice.analysis.figures import (
+    Figure,
+    Page,
+    Row,
+    Size,
+    Sized,
+    crossed,
+    main,
+    require_known,
+    setting,
+)
 
 INSTANCE = ["scenario", "load", "seed"]
 
@@ -38,16 +48,13 @@ INSTANCE = ["scenario", "load", "seed"]
 class Settings:
     """Loads of every scenario."""
 
-    scenarios: tuple[str, ...] = field(
-        default=tuple(SCENARIOS), metadata={"help": f"of {', '.join(SCENARIOS)}"}
+    scenarios: tuple[str, ...] = setting(tuple(SCENARIOS), f"of {', '.join(SCENARIOS)}")
+    loads: tuple[float, ...] = setting(
+        (0.3, 0.5, 0.7, 0.8, 0.9), "shares of the cluster's time that jobs ask for"
     )
-    loads: tuple[float, ...] = field(
-        default=(0.3, 0.5, 0.7, 0.8, 0.9),
-        metadata={"help": "shares of the cluster's time that jobs ask for"},
-    )
-    jobs: int = field(default=2_000, metadata={"help": "jobs"})
-    gpus: int = field(default=64, metadata={"help": "GPUs, in nodes of 8"})
-    seeds: int = field(default=5, metadata={"help": "number of seeds, from 0"})
+    jobs: int = setting(2_000, "jobs")
+    gpus: int = setting(64, "GPUs, in nodes of 8")
+    seeds: int = setting(5, "number of seeds, from 0")
 
 
 @dataclass(frozen=True)
@@ -63,11 +70,9 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """All instances."""
-    for name in settings.scenarios:
-        scenario(name)
-        for load in settings.loads:
-            for seed in range(settings.seeds):
-                yield Point(name, load, settings.jobs, settings.gpus, seed)
+    require_known("scenario", settings.scenarios, SCENARIOS)
+    seeds = range(settings.seeds)
+    return crossed(Point, settings, scenario=settings.scenarios, load=settings.loads, seed=seeds)
 
 
 def run(point: Point) -> list[Row]:

@@ -7,7 +7,7 @@ GPUs. The job is ours; the figure's own could not be read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from _asrpt import network
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.instances.graphs.iteration_time import iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
@@ -35,12 +35,10 @@ JOB = JobGraph(
 class Settings:
     """Placements of one job."""
 
-    placements: tuple[str, ...] = field(
-        default=("heavy-edge", "first-fit", "exact"), metadata={"help": "graph placements by name"}
+    placements: tuple[str, ...] = setting(
+        ("heavy-edge", "first-fit", "exact"), "graph placements by name"
     )
-    free: tuple[int, ...] = field(
-        default=(5, 5, 6), metadata={"help": "free GPUs of each node, 16 in all at least"}
-    )
+    free: tuple[int, ...] = setting((5, 5, 6), "free GPUs of each node, 16 in all at least")
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,7 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """All placements."""
-    for name in settings.placements:
-        yield Point(name, settings.free)
+    return crossed(Point, settings, placement=settings.placements)
 
 
 def run(point: Point) -> list[Row]:

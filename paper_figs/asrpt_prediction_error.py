@@ -7,7 +7,7 @@ are not known); predictions are those made at arrival in a FIFO run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,17 @@ from _asrpt import network, outcome, trace
 from matplotlib.figure import Figure as Picture
 
 from shadowprice.analysis.calibration import Calibration
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, estimate, main
+from shadowprice.analysis.figures import (
+    Figure,
+    Page,
+    Row,
+    Size,
+    Sized,
+    crossed,
+    estimate,
+    main,
+    setting,
+)
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.solvers.predictors.predictor import Features, predict_online, predictor
 
@@ -28,12 +38,10 @@ CLOSE = 0.25
 class Settings:
     """Predictors on one trace."""
 
-    predictors: tuple[str, ...] = field(
-        default=("forest", "median", "last"), metadata={"help": "predictors by name"}
-    )
-    jobs: int = field(default=10_000, metadata={"help": "jobs"})
-    gpus: int = field(default=256, metadata={"help": "GPUs, in nodes of 8"})
-    seeds: int = field(default=10, metadata={"help": "number of seeds, from 0"})
+    predictors: tuple[str, ...] = setting(("forest", "median", "last"), "predictors by name")
+    jobs: int = setting(10_000, "jobs")
+    gpus: int = setting(256, "GPUs, in nodes of 8")
+    seeds: int = setting(10, "number of seeds, from 0")
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,7 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """One run for each seed."""
-    for seed in range(settings.seeds):
-        yield Point(settings.predictors, settings.jobs, settings.gpus, seed)
+    return crossed(Point, settings, seed=range(settings.seeds))
 
 
 def run(point: Point) -> list[Row]:

@@ -9,7 +9,7 @@ virtual machine down.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 from _asrpt import (
@@ -29,7 +29,17 @@ from _asrpt import (
 )
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main, require_known
+from shadowprice.analysis.figures import (
+    Figure,
+    Page,
+    Row,
+    Size,
+    Sized,
+    crossed,
+    main,
+    require_known,
+    setting,
+)
 
 LOAD = 0.9
 USUAL_GPUS, USUAL_NIC = 64, 12.5
@@ -47,12 +57,10 @@ INSTANCE = ["sweep", "value", "seed"]
 class Settings:
     """Parameters that are swept, one at a time."""
 
-    sweeps: tuple[str, ...] = field(
-        default=tuple(SWEEPS), metadata={"help": f"of {', '.join(SWEEPS)}"}
-    )
-    every: int = field(default=1, metadata={"help": "take every so many of a sweep's values"})
-    jobs: int = field(default=2_000, metadata={"help": "jobs"})
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    sweeps: tuple[str, ...] = setting(tuple(SWEEPS), f"of {', '.join(SWEEPS)}")
+    every: int = setting(1, "take every so many of a sweep's values")
+    jobs: int = setting(2_000, "jobs")
+    seeds: int = setting(3, "number of seeds, from 0")
 
 
 @dataclass(frozen=True)
@@ -69,9 +77,10 @@ def points(settings: Settings) -> Iterator[Point]:
     """All instances."""
     require_known("sweep", settings.sweeps, SWEEPS)
     for sweep in settings.sweeps:
-        for value in SWEEPS[sweep][1][:: settings.every]:
-            for seed in range(settings.seeds):
-                yield Point(sweep, value, settings.jobs, seed)
+        values = SWEEPS[sweep][1][:: settings.every]
+        yield from crossed(
+            Point, settings, sweep=(sweep,), value=values, seed=range(settings.seeds)
+        )
 
 
 def run(point: Point) -> list[Row]:

@@ -14,7 +14,7 @@ evenly, would have left a GPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,10 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
+    setting,
 )
 from shadowprice.analysis.plots.style import GREY, colour_of
 from shadowprice.errors import InputError
@@ -63,17 +65,15 @@ COLOUR_OF = {TO_THE_END: GREY, EARLY_FIFO: colour_of(1), EARLY: colour_of(0)}
 class Settings:
     """Search, GPUs, shares and seeds."""
 
-    configurations: int = field(default=374, metadata={"help": "number of configurations"})
-    gpus: tuple[int, ...] = field(default=(4, 16), metadata={"help": "GPUs, in nodes of 4"})
-    positions: tuple[float, ...] = field(
-        default=POSITIONS, metadata={"help": "positions of the one that qualifies"}
+    configurations: int = setting(374, "number of configurations")
+    gpus: tuple[int, ...] = setting((4, 16), "GPUs, in nodes of 4")
+    positions: tuple[float, ...] = setting(POSITIONS, "positions of the one that qualifies")
+    judged_at: tuple[float, ...] = setting(
+        (0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5),
+        "shares of the training after which a configuration is judged",
     )
-    judged_at: tuple[float, ...] = field(
-        default=(0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5),
-        metadata={"help": "shares of the training after which a configuration is judged"},
-    )
-    shown: float = field(default=0.1, metadata={"help": "the share drawn by position"})
-    seeds: int = field(default=20, metadata={"help": "number of seeds, 0..n-1"})
+    shown: float = setting(0.1, "the share drawn by position")
+    seeds: int = setting(20, "number of seeds, 0..n-1")
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,10 @@ def points(settings: Settings) -> Iterator[Point]:
     for gpus in settings.gpus:
         if gpus < 4 or gpus % 4:
             raise InputError(f"--gpus: got {gpus}, expected multiples of 4")
-        for judged_at in (*settings.judged_at, 1.0):
-            for seed in range(settings.seeds):
-                yield Point(settings.configurations, gpus, settings.positions, judged_at, seed)
+    shares = (*settings.judged_at, 1.0)
+    return crossed(
+        Point, settings, gpus=settings.gpus, judged_at=shares, seed=range(settings.seeds)
+    )
 
 
 def run(point: Point) -> list[Row]:

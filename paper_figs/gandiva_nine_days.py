@@ -11,7 +11,7 @@ Figure 16, classes those of Table 2; gangs and arrivals are ours, see the genera
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -40,6 +40,7 @@ from shadowprice.analysis.figures import (
     Size,
     Sized,
     main,
+    setting,
 )
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.plots.style import colour_of
@@ -62,16 +63,10 @@ LIMITS = {"mean": Measure.MEAN_JCT, "makespan": Measure.MAKESPAN}
 class Settings:
     """Number of jobs, arrivals and seeds."""
 
-    jobs: tuple[int, ...] = field(
-        default=(1300, 1400, 1500, 1600), metadata={"help": "numbers of jobs, not published"}
-    )
-    shown_jobs: int = field(
-        default=1500, metadata={"help": "number of jobs that all systems are compared on"}
-    )
-    hours: float = field(
-        default=8000.0 / 60.0, metadata={"help": "time within which jobs arrive [h]"}
-    )
-    seeds: int = field(default=10, metadata={"help": "number of seeds, 0..n-1"})
+    jobs: tuple[int, ...] = setting((1300, 1400, 1500, 1600), "numbers of jobs, not published")
+    shown_jobs: int = setting(1500, "number of jobs that all systems are compared on")
+    hours: float = setting(8000.0 / 60.0, "time within which jobs arrive [h]")
+    seeds: int = setting(10, "number of seeds, 0..n-1")
 
 
 @dataclass(frozen=True)

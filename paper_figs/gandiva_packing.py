@@ -12,7 +12,7 @@ their lengths not being published.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 from _gandiva import BIN_PACKING, YARN_LIKE, Run, instance, simulate
@@ -29,7 +29,9 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     main,
+    setting,
 )
 from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.plots.style import colour_of
@@ -49,15 +51,13 @@ STEP_MIN = 10
 class Settings:
     """Jobs, cluster, window of the utilisation and seeds."""
 
-    jobs: int = field(default=1000, metadata={"help": "number of jobs, within two hours"})
-    nodes: int = field(default=45, metadata={"help": "servers of 4 GPUs"})
-    window_min: tuple[float, ...] = field(
-        default=(20.0, 200.0), metadata={"help": "first and last minute of the utilisation"}
+    jobs: int = setting(1000, "number of jobs, within two hours")
+    nodes: int = setting(45, "servers of 4 GPUs")
+    window_min: tuple[float, ...] = setting(
+        (20.0, 200.0), "first and last minute of the utilisation"
     )
-    first_s: float = field(
-        default=60.0, metadata={"help": "work of 100 minibatches [s], not published"}
-    )
-    seeds: int = field(default=20, metadata={"help": "number of seeds, 0..n-1"})
+    first_s: float = setting(60.0, "work of 100 minibatches [s], not published")
+    seeds: int = setting(20, "number of seeds, 0..n-1")
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,7 @@ def points(settings: Settings) -> Iterator[Point]:
         raise InputError(
             f"--window-min: got {shown}, expected two minutes, the first before the last"
         )
-    given = settings.jobs, settings.nodes, settings.window_min, settings.first_s
-    for seed in range(settings.seeds):
-        for system in SYSTEMS:
-            yield Point(*given, seed, system)
+    return crossed(Point, settings, seed=range(settings.seeds), system=SYSTEMS)
 
 
 def run(point: Point) -> list[Row]:

@@ -7,7 +7,7 @@ Published: with turns of 60 s the six together lose less than 2 % of their throu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -26,8 +26,10 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
+    setting,
 )
 from shadowprice.analysis.plots.style import GREY, colour_of
 
@@ -39,13 +41,11 @@ SHOWN_MIN = 15
 class Settings:
     """Lengths of a turn, charges, and length of the run."""
 
-    quanta_s: tuple[float, ...] = field(
-        default=(15.0, 30.0, 60.0, 120.0, 300.0), metadata={"help": "lengths of a turn [s]"}
+    quanta_s: tuple[float, ...] = setting((15.0, 30.0, 60.0, 120.0, 300.0), "lengths of a turn [s]")
+    charges_s: tuple[float, ...] = setting(
+        (0.125, 0.5, 1.0, 4.0), "times to suspend and resume [s]"
     )
-    charges_s: tuple[float, ...] = field(
-        default=(0.125, 0.5, 1.0, 4.0), metadata={"help": "times to suspend and resume [s]"}
-    )
-    minutes: int = field(default=240, metadata={"help": "length of a run [min]"})
+    minutes: int = setting(240, "length of a run [min]")
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Every pair."""
-    for charge_s in settings.charges_s:
-        for quantum_s in settings.quanta_s:
-            yield Point(quantum_s, charge_s, settings.minutes)
+    return crossed(Point, settings, charge_s=settings.charges_s, quantum_s=settings.quanta_s)
 
 
 def six_jobs(point: Point) -> Run:

@@ -10,7 +10,7 @@ while it was there; the paper divides by a time in isolation that it recomputes 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +30,11 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
+    crossed,
     main,
     ratio_by_seed,
     require_known,
+    setting,
 )
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.analysis.run_metrics import finish_time_fairness
@@ -48,17 +50,15 @@ TEXT = {"JCT [h]": 3.0, "rho": 2.8}
 class Settings:
     """Rates and seeds; the window and the cluster are the paper's."""
 
-    rates: tuple[float, ...] = field(default=(2.6,), metadata={"help": "jobs per hour"})
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    rates: tuple[float, ...] = setting((2.6,), "jobs per hour")
+    seeds: int = setting(3, "number of seeds, from 0")
     policies: tuple[str, ...] = tuple(POLICIES)
-    first_job: int = field(default=4000, metadata={"help": "first job that is measured"})
-    last_job: int = field(default=5000, metadata={"help": "first job after those measured"})
+    first_job: int = setting(4000, "first job that is measured")
+    last_job: int = setting(5000, "first job after those measured")
     gpus_per_type: int = 36
-    give_up_h: float = field(
-        default=12000.0, metadata={"help": "time at which a run ends in any case [h]"}
-    )
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table (JSON)"})
-    made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
+    give_up_h: float = setting(12000.0, "time at which a run ends in any case [h]")
+    throughputs: Path | None = setting(None, "Gavel's table (JSON)")
+    made_up: bool = setting(False, "made-up rates if no table is given")
 
     def __post_init__(self) -> None:
         require_known("policy", self.policies, POLICIES)
@@ -82,11 +82,7 @@ class Point:
 def points(settings: Settings) -> Iterator[Point]:
     """One run for each."""
     s = settings
-    window = s.first_job, s.last_job, s.gpus_per_type, s.give_up_h, s.throughputs, s.made_up
-    for rate in s.rates:
-        for seed in range(s.seeds):
-            for policy in s.policies:
-                yield Point(rate, seed, policy, *window)
+    return crossed(Point, s, rate=s.rates, seed=range(s.seeds), policy=s.policies)
 
 
 def run(point: Point) -> list[Row]:

@@ -11,7 +11,7 @@ What differs: the notebook's water filling stops before all is given out, ours d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,11 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     require_known,
+    setting,
 )
 from shadowprice.analysis.plots.style import COLOURS
 from shadowprice.instances.allocation_problem import AllocationProblem
@@ -50,12 +52,10 @@ STEPS_A_JOB, GPUS_OF_A_TYPE = 4, 3
 class Settings:
     """Nothing is drawn at random but the notebook's jobs."""
 
-    inside: tuple[str, ...] = field(
-        default=tuple(INSIDE), metadata={"help": "policies inside entities: fairness, fifo"}
-    )
-    jobs: int = field(default=18, metadata={"help": "a multiple of 3"})
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table (JSON)"})
-    made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
+    inside: tuple[str, ...] = setting(tuple(INSIDE), "policies inside entities: fairness, fifo")
+    jobs: int = setting(18, "a multiple of 3")
+    throughputs: Path | None = setting(None, "Gavel's table (JSON)")
+    made_up: bool = setting(False, "made-up rates if no table is given")
 
     def __post_init__(self) -> None:
         require_known("policy inside entities", self.inside, INSIDE)
@@ -74,9 +74,7 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Gavel and the agnostic policy."""
-    for inside in settings.inside:
-        for policy in ("agnostic", "Gavel"):
-            yield Point(inside, policy, settings.jobs, settings.throughputs, settings.made_up)
+    return crossed(Point, settings, inside=settings.inside, policy=("agnostic", "Gavel"))
 
 
 def run(point: Point) -> list[Row]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,12 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     ratio_by_seed,
     require_known,
+    setting,
 )
 from shadowprice.analysis.limits import COLUMNS
 from shadowprice.instances.grid import TICKS_PER_S
@@ -56,22 +58,20 @@ TITLES = {"single": "One GPU a job", "multiple": "Up to 8 GPUs a job"}
 class Settings:
     """Rates, seeds and policies; the window and the cluster are the paper's."""
 
-    single_rates: tuple[float, ...] = field(
-        default=(5.6, 5.2, 4.8), metadata={"help": "jobs per hour where all are of one GPU"}
+    single_rates: tuple[float, ...] = setting(
+        (5.6, 5.2, 4.8), "jobs per hour where all are of one GPU"
     )
-    multiple_rates: tuple[float, ...] = field(
-        default=(2.6, 2.4), metadata={"help": "jobs per hour where gangs have up to 8 GPUs"}
+    multiple_rates: tuple[float, ...] = setting(
+        (2.6, 2.4), "jobs per hour where gangs have up to 8 GPUs"
     )
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    seeds: int = setting(3, "number of seeds, from 0")
     policies: tuple[str, ...] = (*POLICIES, ANY)
-    first_job: int = field(default=4000, metadata={"help": "first job that is measured"})
-    last_job: int = field(default=5000, metadata={"help": "first job after those measured"})
+    first_job: int = setting(4000, "first job that is measured")
+    last_job: int = setting(5000, "first job after those measured")
     gpus_per_type: int = 36
-    give_up_h: float = field(
-        default=12000.0, metadata={"help": "time at which a run ends in any case [h]"}
-    )
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table (JSON)"})
-    made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
+    give_up_h: float = setting(12000.0, "time at which a run ends in any case [h]")
+    throughputs: Path | None = setting(None, "Gavel's table (JSON)")
+    made_up: bool = setting(False, "made-up rates if no table is given")
 
     def __post_init__(self) -> None:
         require_known("policy", self.policies, (*POLICIES, ANY))
@@ -96,23 +96,17 @@ class Point:
 def points(settings: Settings) -> Iterator[Point]:
     """The highest rates first; AlloX has jobs of one GPU only."""
     each = {"single": settings.single_rates, "multiple": settings.multiple_rates}
-    shared = {
-        name: getattr(settings, name)
-        for name in (
-            "first_job",
-            "last_job",
-            "gpus_per_type",
-            "give_up_h",
-            "throughputs",
-            "made_up",
-        )
-    }
     for place in range(max(map(len, each.values()))):
-        for trace, found in each.items():
-            for seed in range(settings.seeds if place < len(found) else 0):
-                for policy in settings.policies:
-                    if trace == "single" or policy != "AlloX":
-                        yield Point(trace, found[place], seed, policy, **shared)
+        for trace, rates in each.items():
+            policies = [name for name in settings.policies if trace == "single" or name != "AlloX"]
+            yield from crossed(
+                Point,
+                settings,
+                trace=(trace,),
+                rate=rates[place : place + 1],
+                seed=range(settings.seeds),
+                policy=policies,
+            )
 
 
 def run(point: Point) -> list[Row]:

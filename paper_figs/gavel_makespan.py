@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -31,9 +31,11 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
+    crossed,
     main,
     ratio_by_seed,
     require_known,
+    setting,
 )
 from shadowprice.analysis.plots.style import GREY, colour_of
 from shadowprice.execution.presets.gavel.simulator import simulate_gavel
@@ -55,11 +57,11 @@ class Settings:
     """Numbers of jobs, seeds and policies."""
 
     jobs: tuple[int, ...] = (100, 300, 500, 700)
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    seeds: int = setting(3, "number of seeds, from 0")
     policies: tuple[str, ...] = tuple(POLICIES)
     gpus_per_type: int = 36
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table (JSON)"})
-    made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
+    throughputs: Path | None = setting(None, "Gavel's table (JSON)")
+    made_up: bool = setting(False, "made-up rates if no table is given")
 
     def __post_init__(self) -> None:
         require_known("policy", self.policies, POLICIES)
@@ -80,10 +82,7 @@ class Point:
 def points(settings: Settings) -> Iterator[Point]:
     """One run for each."""
     s = settings
-    for jobs in s.jobs:
-        for seed in range(s.seeds):
-            for policy in s.policies:
-                yield Point(jobs, seed, policy, s.gpus_per_type, s.throughputs, s.made_up)
+    return crossed(Point, s, jobs=s.jobs, seed=range(s.seeds), policy=s.policies)
 
 
 def run(point: Point) -> list[Row]:

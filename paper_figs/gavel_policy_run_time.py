@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,17 @@ from _gavel import TYPES, rates
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main, require_known
+from shadowprice.analysis.figures import (
+    Figure,
+    Page,
+    Row,
+    Size,
+    Sized,
+    crossed,
+    main,
+    require_known,
+    setting,
+)
 from shadowprice.instances.allocation_file import looked_up_pairs
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import AllocationPolicy
@@ -47,13 +57,13 @@ class Settings:
     """Numbers of jobs, seeds and policies."""
 
     jobs: tuple[int, ...] = (32, 128, 512, 2048)
-    sharing_jobs: tuple[int, ...] = field(
-        default=(32, 128, 512), metadata={"help": "numbers of jobs where two may share GPUs"}
+    sharing_jobs: tuple[int, ...] = setting(
+        (32, 128, 512), "numbers of jobs where two may share GPUs"
     )
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    seeds: int = setting(3, "number of seeds, from 0")
     policies: tuple[str, ...] = tuple(POLICIES)
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table (JSON)"})
-    made_up: bool = field(default=False, metadata={"help": "made-up rates if no table is given"})
+    throughputs: Path | None = setting(None, "Gavel's table (JSON)")
+    made_up: bool = setting(False, "made-up rates if no table is given")
 
     def __post_init__(self) -> None:
         require_known("policy", self.policies, POLICIES)
@@ -74,9 +84,8 @@ def points(settings: Settings) -> Iterator[Point]:
     """One allocation for each."""
     s = settings
     for policy in s.policies:
-        for jobs in s.sharing_jobs if POLICIES[policy].packed else s.jobs:
-            for seed in range(s.seeds):
-                yield Point(policy, jobs, seed, s.throughputs, s.made_up)
+        jobs = s.sharing_jobs if POLICIES[policy].packed else s.jobs
+        yield from crossed(Point, s, policy=(policy,), jobs=jobs, seed=range(s.seeds))
 
 
 def problem(table: sp.Throughputs, jobs: int, seed: int, *, pairs: bool) -> AllocationProblem:

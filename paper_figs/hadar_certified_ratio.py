@@ -16,7 +16,7 @@ such that they ask for 1.2 times the GPUs' time; utility: iterations over time i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import FixedLocator, NullLocator
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 from shadowprice.analysis.plots.style import COLOURS, GREY
 from shadowprice.errors import InputError
 from shadowprice.instances.utility import effective_throughput
@@ -45,12 +45,12 @@ PRICES = {"reserved": COLOURS[0], "published": COLOURS[1]}
 class Settings:
     """Gangs, draws, and how long an optimum is looked for."""
 
-    largest_gangs: tuple[int, ...] = field(
-        default=(1, 2, 4, 8, 16), metadata={"help": "largest gangs, powers of 2 up to 16"}
+    largest_gangs: tuple[int, ...] = setting(
+        (1, 2, 4, 8, 16), "largest gangs, powers of 2 up to 16"
     )
-    seeds: int = field(default=10, metadata={"help": "draws of the jobs"})
-    optimum_s: float = field(default=3.0, metadata={"help": "time for an optimum [s]"})
-    optimum_jobs: int = field(default=60, metadata={"help": "most jobs whose optimum is tried"})
+    seeds: int = setting(10, "draws of the jobs")
+    optimum_s: float = setting(3.0, "time for an optimum [s]")
+    optimum_jobs: int = setting(60, "most jobs whose optimum is tried")
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ def points(settings: Settings) -> Iterator[Point]:
     for gang in settings.largest_gangs:
         if gang not in (1, 2, 4, 8, NODE_GPUS):
             raise InputError(f"largest gang {gang}, expected a power of 2 up to {NODE_GPUS}")
-        for seed in range(settings.seeds):
-            yield Point(gang, seed, settings.optimum_s, settings.optimum_jobs)
+    return crossed(Point, settings, largest_gang=settings.largest_gangs, seed=range(settings.seeds))
 
 
 def instance(largest: int, seed: int) -> sp.Instance:

@@ -9,7 +9,7 @@ curve is not known; it says that 2,000 jobs take minutes (recalled). One thread.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,17 @@ from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 import shadowprice as sp
 from shadowprice.analysis.decision_time import first_decisions_s
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main, require_known
+from shadowprice.analysis.figures import (
+    Figure,
+    Page,
+    Row,
+    Size,
+    Sized,
+    crossed,
+    main,
+    require_known,
+    setting,
+)
 from shadowprice.errors import InputError
 from shadowprice.solvers.registry import policy
 
@@ -32,13 +42,11 @@ DECISIONS = 3
 class Settings:
     """Sizes of cluster and queue."""
 
-    gpus: tuple[int, ...] = field(default=(60, 1024), metadata={"help": "GPUs, in nodes of 4"})
-    jobs: tuple[int, ...] = field(
-        default=(32, 64, 128, 256, 512, 1024, 2048), metadata={"help": "queued jobs"}
-    )
-    seeds: int = field(default=3, metadata={"help": "draws of the jobs"})
+    gpus: tuple[int, ...] = setting((60, 1024), "GPUs, in nodes of 4")
+    jobs: tuple[int, ...] = setting((32, 64, 128, 256, 512, 1024, 2048), "queued jobs")
+    seeds: int = setting(3, "draws of the jobs")
     systems: tuple[str, ...] = ("Hadar", "Hadar filled", "Gavel")
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table, JSON"})
+    throughputs: Path | None = setting(None, "Gavel's table, JSON")
 
 
 @dataclass(frozen=True)
@@ -61,9 +69,8 @@ def points(settings: Settings) -> Iterator[Point]:
     for gpus in settings.gpus:
         if gpus < 24:
             raise InputError(f"gpus is {gpus}, expected at least 24: gangs have up to 8 of a type")
-        for jobs in settings.jobs:
-            for seed in range(settings.seeds):
-                yield Point(gpus, jobs, seed, settings.systems, settings.throughputs)
+    seeds = range(settings.seeds)
+    return crossed(Point, settings, gpus=settings.gpus, jobs=settings.jobs, seed=seeds)
 
 
 def distinct(jobs: int, seed: int, rates: sp.Throughputs) -> sp.Workload:

@@ -8,7 +8,7 @@ spent on either counts as busy in CRU, hence a line beside it without overheads.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -17,25 +17,32 @@ from _hadare import AGGREGATION_S, CLUSTERS, mix, system_on
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main, require_known
+from shadowprice.analysis.figures import (
+    Figure,
+    Page,
+    Row,
+    Size,
+    Sized,
+    crossed,
+    main,
+    require_known,
+    setting,
+)
 
 
 @dataclass(frozen=True)
 class Settings:
     """Lengths of a round, and the jobs."""
 
-    rounds_s: tuple[float, ...] = field(
-        default=(45.0, 90.0, 180.0, 360.0, 720.0, 1440.0, 2880.0),
-        metadata={"help": "lengths of a round [s]"},
+    rounds_s: tuple[float, ...] = setting(
+        (45.0, 90.0, 180.0, 360.0, 720.0, 1440.0, 2880.0), "lengths of a round [s]"
     )
-    seeds: int = field(default=10, metadata={"help": "draws of the jobs"})
-    cluster: str = field(default="lab", metadata={"help": "AWS or lab"})
-    jobs: int = field(default=8, metadata={"help": "n of the mix M-n"})
-    aggregation_s: float = field(
-        default=AGGREGATION_S, metadata={"help": "averaging the copies of a job, a round [s]"}
-    )
+    seeds: int = setting(10, "draws of the jobs")
+    cluster: str = setting("lab", "AWS or lab")
+    jobs: int = setting(8, "n of the mix M-n")
+    aggregation_s: float = setting(AGGREGATION_S, "averaging the copies of a job, a round [s]")
     systems: tuple[str, ...] = ("Hadar", "HadarE")
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table, JSON"})
+    throughputs: Path | None = setting(None, "Gavel's table, JSON")
 
 
 @dataclass(frozen=True)
@@ -55,17 +62,7 @@ def points(settings: Settings) -> Iterator[Point]:
     """Every draw with every length."""
     require_known("cluster", (settings.cluster,), CLUSTERS)
     require_known("system", settings.systems, {**POLICIES, **COPIES})
-    for seed in range(settings.seeds):
-        for round_s in settings.rounds_s:
-            yield Point(
-                round_s,
-                seed,
-                settings.cluster,
-                settings.jobs,
-                settings.aggregation_s,
-                settings.systems,
-                settings.throughputs,
-            )
+    return crossed(Point, settings, seed=range(settings.seeds), round_s=settings.rounds_s)
 
 
 def run(point: Point) -> list[Row]:

@@ -9,7 +9,7 @@ frequent classes of GPU-hours, an assumption of ours. What no scheduler can exce
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -43,9 +43,11 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     main,
     ratio_by_seed,
     require_known,
+    setting,
 )
 from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.wording import at_most
@@ -58,19 +60,15 @@ MADE_UP = "made up"
 class Settings:
     """Workloads, systems and sizes."""
 
-    workloads: tuple[str, ...] = field(
-        default=("philly", "classes"), metadata={"help": "jobs: philly, classes"}
-    )
+    workloads: tuple[str, ...] = setting(("philly", "classes"), "jobs: philly, classes")
     jobs: int = 480
-    gpus_per_type: int = field(default=20, metadata={"help": "GPUs of each of three types"})
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
-    classes_seeds: int = field(
-        default=1, metadata={"help": "the same for classes, whose runs take ten times as long"}
-    )
-    systems: tuple[str, ...] = field(default=SYSTEMS, metadata={"help": "by their names"})
-    beam: int = field(default=8, metadata={"help": "states that Hadar's dual subroutine keeps"})
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table, JSON"})
-    philly: Path | None = field(default=None, metadata={"help": "Philly trace, flat CSV"})
+    gpus_per_type: int = setting(20, "GPUs of each of three types")
+    seeds: int = setting(3, "number of seeds, from 0")
+    classes_seeds: int = setting(1, "the same for classes, whose runs take ten times as long")
+    systems: tuple[str, ...] = setting(SYSTEMS, "by their names")
+    beam: int = setting(8, "states that Hadar's dual subroutine keeps")
+    throughputs: Path | None = setting(None, "Gavel's table, JSON")
+    philly: Path | None = setting(None, "Philly trace, flat CSV")
 
 
 @dataclass(frozen=True)
@@ -92,18 +90,8 @@ def points(settings: Settings) -> Iterator[Point]:
     require_known("workload", settings.workloads, WORKLOADS)
     require_known("system", settings.systems, {**POLICIES, **COPIES})
     for kind in settings.workloads:
-        for seed in range(settings.classes_seeds if kind == "classes" else settings.seeds):
-            for system in settings.systems:
-                yield Point(
-                    kind,
-                    seed,
-                    system,
-                    settings.jobs,
-                    settings.gpus_per_type,
-                    settings.beam,
-                    settings.throughputs,
-                    settings.philly,
-                )
+        seeds = range(settings.classes_seeds if kind == "classes" else settings.seeds)
+        yield from crossed(Point, settings, workload=(kind,), seed=seeds, system=settings.systems)
 
 
 def run(point: Point) -> list[Row]:

@@ -13,7 +13,7 @@ price at all, so that payoff alone decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +33,11 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     require_known,
+    setting,
 )
 from shadowprice.analysis.figures.page import PAGE_IN
 from shadowprice.analysis.plots.style import COLOURS
@@ -65,17 +67,15 @@ GAVEL = "Gavel"
 class Settings:
     """Combinations, and the jobs."""
 
-    workload: str = field(default="philly", metadata={"help": "philly or classes"})
+    workload: str = setting("philly", "philly or classes")
     jobs: int = 480
-    gpus_per_type: int = field(default=20, metadata={"help": "GPUs of each of three types"})
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    gpus_per_type: int = setting(20, "GPUs of each of three types")
+    seeds: int = setting(3, "number of seeds, from 0")
     utilities: tuple[str, ...] = tuple(UTILITIES)
-    bounds: tuple[str, ...] = field(
-        default=("estimated", "1", "0"), metadata={"help": f"of prices: {', '.join(BOUNDS)}"}
-    )
-    beam: int = field(default=8, metadata={"help": "states that Hadar's dual subroutine keeps"})
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table, JSON"})
-    philly: Path | None = field(default=None, metadata={"help": "Philly trace, flat CSV"})
+    bounds: tuple[str, ...] = setting(("estimated", "1", "0"), f"of prices: {', '.join(BOUNDS)}")
+    beam: int = setting(8, "states that Hadar's dual subroutine keeps")
+    throughputs: Path | None = setting(None, "Gavel's table, JSON")
+    philly: Path | None = setting(None, "Philly trace, flat CSV")
 
 
 @dataclass(frozen=True)
@@ -99,20 +99,12 @@ def points(settings: Settings) -> Iterator[Point]:
     require_known("workload", (settings.workload,), WORKLOADS)
     require_known("utility", settings.utilities, UTILITIES)
     require_known("bounds of prices", settings.bounds, BOUNDS)
-    same = (
-        settings.workload,
-        settings.jobs,
-        settings.gpus_per_type,
-        settings.beam,
-        settings.throughputs,
-        settings.philly,
-    )
-    for seed in range(settings.seeds):
-        yield Point("", "", False, seed, *same)
-        for utility in settings.utilities:
-            for bounds in settings.bounds:
-                for fill in (False, True):
-                    yield Point(utility, bounds, fill, seed, *same)
+    s = settings
+    for seed in range(s.seeds):
+        yield from crossed(Point, s, utility=("",), bounds=("",), fill=(False,), seed=(seed,))
+        yield from crossed(
+            Point, s, utility=s.utilities, bounds=s.bounds, fill=(False, True), seed=(seed,)
+        )
 
 
 def run(point: Point) -> list[Row]:

@@ -14,7 +14,7 @@ the copies of a job costs 10 s a round.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -33,9 +33,11 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     require_known,
+    setting,
 )
 
 BASELINES = ("Gavel", "Hadar", "no migration")
@@ -45,11 +47,11 @@ BASELINES = ("Gavel", "Hadar", "no migration")
 class Settings:
     """Clusters, mixes and draws."""
 
-    clusters: tuple[str, ...] = field(default=tuple(CLUSTERS), metadata={"help": "AWS, lab"})
-    mixes: tuple[int, ...] = field(default=MIXES, metadata={"help": "numbers of jobs"})
-    seeds: int = field(default=20, metadata={"help": "draws of the jobs"})
+    clusters: tuple[str, ...] = setting(tuple(CLUSTERS), "AWS, lab")
+    mixes: tuple[int, ...] = setting(MIXES, "numbers of jobs")
+    seeds: int = setting(20, "draws of the jobs")
     systems: tuple[str, ...] = (*BASELINES, "HadarE")
-    throughputs: Path | None = field(default=None, metadata={"help": "Gavel's table, JSON"})
+    throughputs: Path | None = setting(None, "Gavel's table, JSON")
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,8 @@ def points(settings: Settings) -> Iterator[Point]:
     """Every draw of every mix."""
     require_known("cluster", settings.clusters, CLUSTERS)
     require_known("system", settings.systems, {**POLICIES, **COPIES})
-    for where in settings.clusters:
-        for jobs in settings.mixes:
-            for seed in range(settings.seeds):
-                yield Point(where, jobs, seed, settings.systems, settings.throughputs)
+    seeds = range(settings.seeds)
+    return crossed(Point, settings, cluster=settings.clusters, jobs=settings.mixes, seed=seeds)
 
 
 def run(point: Point) -> list[Row]:

@@ -8,7 +8,7 @@ numbers of this experiment are known.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 from _synergy import (
@@ -26,7 +26,7 @@ from _synergy import (
 )
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, main
+from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 
 POLICIES = ("proportional", "tune")
 SPLIT = "20/70/10"
@@ -36,12 +36,12 @@ SPLIT = "20/70/10"
 class Settings:
     """Ratios at one load."""
 
-    ratios: tuple[int, ...] = field(default=(3, 4, 5, 6), metadata={"help": "CPUs for each GPU"})
-    orders: tuple[str, ...] = field(default=("fifo", "srtf"), metadata={"help": "orders of jobs"})
-    rate: float = field(default=4.0, metadata={"help": "jobs per hour on 128 GPUs"})
-    jobs: int = field(default=1_000, metadata={"help": "multi-GPU jobs"})
-    gpus: int = field(default=FULL_GPUS, metadata={"help": "GPUs, in nodes of 8"})
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    ratios: tuple[int, ...] = setting((3, 4, 5, 6), "CPUs for each GPU")
+    orders: tuple[str, ...] = setting(("fifo", "srtf"), "orders of jobs")
+    rate: float = setting(4.0, "jobs per hour on 128 GPUs")
+    jobs: int = setting(1_000, "multi-GPU jobs")
+    gpus: int = setting(FULL_GPUS, "GPUs, in nodes of 8")
+    seeds: int = setting(3, "number of seeds, from 0")
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,15 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Both policies for every ratio, order and seed."""
-    for ratio in settings.ratios:
-        for order in settings.orders:
-            for seed in range(settings.seeds):
-                for name in POLICIES:
-                    yield Point(
-                        ratio, order, name, settings.rate, settings.jobs, settings.gpus, seed
-                    )
+    return crossed(
+        Point,
+        settings,
+        jobs_per_hour=(settings.rate,),
+        cpus_per_gpu=settings.ratios,
+        order=settings.orders,
+        seed=range(settings.seeds),
+        policy=POLICIES,
+    )
 
 
 def run(point: Point) -> list[Row]:

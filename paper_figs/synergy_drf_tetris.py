@@ -8,7 +8,7 @@ known.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -33,9 +33,11 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     require_known,
+    setting,
 )
 from shadowprice.analysis.plots.style import COLOURS
 
@@ -53,17 +55,14 @@ MECHANISMS = ("greedy", "proportional", "tune")
 class Settings:
     """Orders and mechanisms at one load."""
 
-    splits: tuple[str, ...] = field(
-        default=("20/70/10", "50/0/50"),
-        metadata={"help": "shares of image, language and speech models"},
+    splits: tuple[str, ...] = setting(
+        ("20/70/10", "50/0/50"), "shares of image, language and speech models"
     )
-    orders: tuple[str, ...] = field(
-        default=tuple(ORDERS), metadata={"help": f"of {', '.join(ORDERS)}"}
-    )
-    rate: float = field(default=5.0, metadata={"help": "jobs per hour on 128 GPUs"})
-    jobs: int = field(default=600, metadata={"help": "multi-GPU jobs"})
-    gpus: int = field(default=FULL_GPUS, metadata={"help": "GPUs, in nodes of 8"})
-    seeds: int = field(default=3, metadata={"help": "number of seeds, from 0"})
+    orders: tuple[str, ...] = setting(tuple(ORDERS), f"of {', '.join(ORDERS)}")
+    rate: float = setting(5.0, "jobs per hour on 128 GPUs")
+    jobs: int = setting(600, "multi-GPU jobs")
+    gpus: int = setting(FULL_GPUS, "GPUs, in nodes of 8")
+    seeds: int = setting(3, "number of seeds, from 0")
 
 
 @dataclass(frozen=True)
@@ -82,13 +81,15 @@ class Point:
 def points(settings: Settings) -> Iterator[Point]:
     """Every order with every mechanism."""
     require_known("order", settings.orders, ORDERS)
-    for split in settings.splits:
-        for order in settings.orders:
-            for seed in range(settings.seeds):
-                for mechanism in MECHANISMS:
-                    yield Point(
-                        split, order, mechanism, settings.rate, settings.jobs, settings.gpus, seed
-                    )
+    return crossed(
+        Point,
+        settings,
+        jobs_per_hour=(settings.rate,),
+        split=settings.splits,
+        order=settings.orders,
+        seed=range(settings.seeds),
+        policy=MECHANISMS,
+    )
 
 
 def run(point: Point) -> list[Row]:

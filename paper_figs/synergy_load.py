@@ -8,7 +8,7 @@ shorter trace of the same law, since the artifact takes its gangs from Microsoft
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -46,8 +46,10 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
+    setting,
 )
 from shadowprice.analysis.wording import at_most
 from shadowprice.instances.generators.synergy_published import PUBLISHED_SEED
@@ -65,24 +67,16 @@ ARTIFACT_H = {"jct_h": 21.8766, "p99_h": 156.9331, "p999_h": 170.612}
 class Settings:
     """Loads of both traces."""
 
-    single_rates: tuple[float, ...] = field(
-        default=(7.0, 8.0, 8.5, 9.0), metadata={"help": "single-GPU jobs per hour on 128 GPUs"}
+    single_rates: tuple[float, ...] = setting(
+        (7.0, 8.0, 8.5, 9.0), "single-GPU jobs per hour on 128 GPUs"
     )
-    multi_rates: tuple[float, ...] = field(
-        default=(3.0, 4.0, 5.0), metadata={"help": "multi-GPU jobs per hour on 128 GPUs"}
-    )
-    orders: tuple[str, ...] = field(
-        default=("fifo", "srtf", "las"), metadata={"help": "orders of multi-GPU jobs"}
-    )
-    single_jobs: int = field(default=6_700, metadata={"help": "single-GPU jobs"})
-    multi_jobs: int = field(default=1_500, metadata={"help": "multi-GPU jobs"})
-    gpus: int = field(default=FULL_GPUS, metadata={"help": "GPUs, in nodes of 8"})
-    single_seeds: int = field(
-        default=10, metadata={"help": "number of seeds of single-GPU jobs, from 42"}
-    )
-    multi_seeds: int = field(
-        default=3, metadata={"help": "number of seeds of multi-GPU jobs, from 0"}
-    )
+    multi_rates: tuple[float, ...] = setting((3.0, 4.0, 5.0), "multi-GPU jobs per hour on 128 GPUs")
+    orders: tuple[str, ...] = setting(("fifo", "srtf", "las"), "orders of multi-GPU jobs")
+    single_jobs: int = setting(6_700, "single-GPU jobs")
+    multi_jobs: int = setting(1_500, "multi-GPU jobs")
+    gpus: int = setting(FULL_GPUS, "GPUs, in nodes of 8")
+    single_seeds: int = setting(10, "number of seeds of single-GPU jobs, from 42")
+    multi_seeds: int = setting(3, "number of seeds of multi-GPU jobs, from 0")
 
 
 @dataclass(frozen=True)
@@ -100,15 +94,26 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """All runs, the artifact's first."""
-    for rate in settings.single_rates:
-        for seed in range(PUBLISHED_SEED, PUBLISHED_SEED + settings.single_seeds):
-            for name in POLICIES:
-                yield Point(SINGLE, "fifo", rate, name, settings.single_jobs, settings.gpus, seed)
-    for order in settings.orders:
-        for rate in settings.multi_rates:
-            for seed in range(settings.multi_seeds):
-                for name in POLICIES:
-                    yield Point(MULTI, order, rate, name, settings.multi_jobs, settings.gpus, seed)
+    yield from crossed(
+        Point,
+        settings,
+        trace=(SINGLE,),
+        jobs=(settings.single_jobs,),
+        order=("fifo",),
+        jobs_per_hour=settings.single_rates,
+        seed=range(PUBLISHED_SEED, PUBLISHED_SEED + settings.single_seeds),
+        policy=POLICIES,
+    )
+    yield from crossed(
+        Point,
+        settings,
+        trace=(MULTI,),
+        jobs=(settings.multi_jobs,),
+        order=settings.orders,
+        jobs_per_hour=settings.multi_rates,
+        seed=range(settings.multi_seeds),
+        policy=POLICIES,
+    )
 
 
 def run(point: Point) -> list[Row]:

@@ -8,7 +8,7 @@ share of a node. The published factors are known from notes of others on the pap
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 from _synergy import PROFILES
@@ -25,9 +25,11 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     require_known,
+    setting,
 )
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.instances.speeds.profiles import family_profile, read_profiles
@@ -53,11 +55,9 @@ FACTORS = {"alexnet": (12.0, 3.1), "resnet-18": (9.0, 2.3)}
 class Settings:
     """Models and CPUs."""
 
-    models: tuple[str, ...] = field(
-        default=tuple(MODELS), metadata={"help": f"of {', '.join(MODELS)}"}
-    )
-    cpus: tuple[float, ...] = field(
-        default=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 12.0), metadata={"help": "CPUs for each GPU"}
+    models: tuple[str, ...] = setting(tuple(MODELS), f"of {', '.join(MODELS)}")
+    cpus: tuple[float, ...] = setting(
+        (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 12.0), "CPUs for each GPU"
     )
 
 
@@ -72,8 +72,7 @@ class Point:
 def points(settings: Settings) -> Iterator[Point]:
     """All models."""
     require_known("model", settings.models, MODELS)
-    for model in settings.models:
-        yield Point(model, settings.cpus)
+    return crossed(Point, settings, model=settings.models)
 
 
 def run(point: Point) -> list[Row]:

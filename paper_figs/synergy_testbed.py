@@ -8,7 +8,7 @@ is that of SRTF, by the name of its file; the orders of the published runs are r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -30,9 +30,11 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     require_known,
+    setting,
 )
 from shadowprice.instances.generators.synergy_published import ITERATION_S
 from shadowprice.instances.objective import Objective
@@ -56,13 +58,9 @@ COLOURS_OF = {"fair": "#D55E00", "tune": "#0072B2"}
 class Settings:
     """Traces and orders."""
 
-    traces: tuple[str, ...] = field(
-        default=tuple(TRACES), metadata={"help": f"of {', '.join(TRACES)}"}
-    )
-    orders: tuple[str, ...] = field(
-        default=("FIFO", "SRTF", "LAS"), metadata={"help": "orders, as the preset has them"}
-    )
-    gpus: int = field(default=32, metadata={"help": "GPUs, in nodes of 8"})
+    traces: tuple[str, ...] = setting(tuple(TRACES), f"of {', '.join(TRACES)}")
+    orders: tuple[str, ...] = setting(("FIFO", "SRTF", "LAS"), "orders, as the preset has them")
+    gpus: int = setting(32, "GPUs, in nodes of 8")
 
 
 @dataclass(frozen=True)
@@ -78,10 +76,7 @@ class Point:
 def points(settings: Settings) -> Iterator[Point]:
     """Both mechanisms under every order."""
     require_known("trace", settings.traces, TRACES)
-    for trace in settings.traces:
-        for order in settings.orders:
-            for policy in POLICIES:
-                yield Point(trace, order, policy, settings.gpus)
+    return crossed(Point, settings, trace=settings.traces, order=settings.orders, policy=POLICIES)
 
 
 def jobs_of_trace(trace: str) -> sp.Workload:

@@ -9,7 +9,7 @@ cluster the paper compared them on is not known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -40,6 +40,7 @@ from shadowprice.analysis.figures import (
     Sized,
     main,
     ratio_by_seed,
+    setting,
 )
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.sensitivity import proportional_share
@@ -57,20 +58,17 @@ JOBS_A_ROUND = 200
 class Settings:
     """Loads, and single rounds."""
 
-    splits: tuple[str, ...] = field(
-        default=("20/70/10", "33/33/33"),
-        metadata={"help": "shares of image, language and speech models"},
+    splits: tuple[str, ...] = setting(
+        ("20/70/10", "33/33/33"), "shares of image, language and speech models"
     )
-    single_rates: tuple[float, ...] = field(
-        default=(6.0, 8.0, 9.0), metadata={"help": "single-GPU jobs per hour on 128 GPUs"}
+    single_rates: tuple[float, ...] = setting(
+        (6.0, 8.0, 9.0), "single-GPU jobs per hour on 128 GPUs"
     )
-    multi_rates: tuple[float, ...] = field(
-        default=(3.0, 4.0, 4.5), metadata={"help": "multi-GPU jobs per hour on 128 GPUs"}
-    )
-    jobs: int = field(default=320, metadata={"help": "jobs of a run"})
-    gpus: int = field(default=32, metadata={"help": "GPUs of a run, in nodes of 8"})
-    seeds: int = field(default=3, metadata={"help": "number of seeds of runs, from 0"})
-    round_seeds: int = field(default=20, metadata={"help": "number of single rounds, from seed 0"})
+    multi_rates: tuple[float, ...] = setting((3.0, 4.0, 4.5), "multi-GPU jobs per hour on 128 GPUs")
+    jobs: int = setting(320, "jobs of a run")
+    gpus: int = setting(32, "GPUs of a run, in nodes of 8")
+    seeds: int = setting(3, "number of seeds of runs, from 0")
+    round_seeds: int = setting(20, "number of single rounds, from seed 0")
 
 
 @dataclass(frozen=True)

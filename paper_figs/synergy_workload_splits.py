@@ -8,7 +8,7 @@ under FIFO, 128 GPUs, 9 jobs an hour, jobs 4,000 to 4,999; classes (image, langu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -42,8 +42,10 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
+    setting,
 )
 from shadowprice.analysis.wording import at_most
 from shadowprice.instances.generators.synergy_published import PUBLISHED_SEED
@@ -55,14 +57,13 @@ POLICIES = ("proportional", "tune")
 class Settings:
     """Splits at one load."""
 
-    splits: tuple[str, ...] = field(
-        default=("20/70/10", "33/33/33", "50/0/50"),
-        metadata={"help": "shares of image, language and speech models"},
+    splits: tuple[str, ...] = setting(
+        ("20/70/10", "33/33/33", "50/0/50"), "shares of image, language and speech models"
     )
-    rate: float = field(default=9.0, metadata={"help": "jobs per hour on 128 GPUs"})
-    jobs: int = field(default=6_700, metadata={"help": "single-GPU jobs"})
-    gpus: int = field(default=FULL_GPUS, metadata={"help": "GPUs, in nodes of 8"})
-    seeds: int = field(default=10, metadata={"help": "number of seeds, from 42"})
+    rate: float = setting(9.0, "jobs per hour on 128 GPUs")
+    jobs: int = setting(6_700, "single-GPU jobs")
+    gpus: int = setting(FULL_GPUS, "GPUs, in nodes of 8")
+    seeds: int = setting(10, "number of seeds, from 42")
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,14 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """Both policies for every split and seed."""
-    for split in settings.splits:
-        for seed in range(PUBLISHED_SEED, PUBLISHED_SEED + settings.seeds):
-            for name in POLICIES:
-                yield Point(split, name, settings.rate, settings.jobs, settings.gpus, seed)
+    return crossed(
+        Point,
+        settings,
+        jobs_per_hour=(settings.rate,),
+        split=settings.splits,
+        seed=range(PUBLISHED_SEED, PUBLISHED_SEED + settings.seeds),
+        policy=POLICIES,
+    )
 
 
 def run(point: Point) -> list[Row]:

@@ -11,7 +11,7 @@ What differs: the slowdowns are assumptions, scaled so that the most skewed mode
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -27,9 +27,11 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     estimate,
     main,
     require_known,
+    setting,
 )
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.instances.speeds.model_skew import SHARE_AND_MB, published_skews
@@ -48,10 +50,8 @@ CLOSE = 1e-3
 class Settings:
     """Workload and seeds."""
 
-    workload: str = field(
-        default="tiresias-published", metadata={"help": f"generator: {' or '.join(GENERATORS)}"}
-    )
-    seeds: int = field(default=10, metadata={"help": "number of seeds, 0..n-1"})
+    workload: str = setting("tiresias-published", f"generator: {' or '.join(GENERATORS)}")
+    seeds: int = setting(10, "number of seeds, 0..n-1")
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ class Point:
 def points(settings: Settings) -> Iterator[Point]:
     """One for each seed."""
     require_known("workload", (settings.workload,), GENERATORS)
-    for seed in range(settings.seeds):
-        yield Point(settings.workload, seed)
+    return crossed(Point, settings, seed=range(settings.seeds))
 
 
 def run(point: Point) -> list[Row]:

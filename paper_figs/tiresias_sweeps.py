@@ -13,7 +13,7 @@ What differs: the trace is not public; see ``tiresias_trace.py``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,7 @@ from shadowprice.analysis.figures import (
     Sized,
     estimate,
     main,
+    setting,
 )
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.errors import InputError
@@ -61,23 +62,17 @@ WORDS = {"threshold": "other thresholds", "queues": "numbers of queues"}
 class Settings:
     """Workload and values."""
 
-    hours: tuple[float, ...] = field(
-        default=(0.25, 0.5, 1.0, 2.0, 4.0), metadata={"help": "thresholds of K = 2 [GPU-h]"}
+    hours: tuple[float, ...] = setting((0.25, 0.5, 1.0, 2.0, 4.0), "thresholds of K = 2 [GPU-h]")
+    queues: tuple[int, ...] = setting(
+        (2, 3, 4), "numbers of queues, with limits at 1, 2, 4 ... GPU-h"
     )
-    queues: tuple[int, ...] = field(
-        default=(2, 3, 4), metadata={"help": "numbers of queues, with limits at 1, 2, 4 ... GPU-h"}
-    )
-    knobs: tuple[float, ...] = field(
-        default=(1.0, 2.0, 4.0, 8.0, 16.0), metadata={"help": "values of PROMOTEKNOB"}
-    )
-    jobs: int = field(default=12_000, metadata={"help": "number of jobs"})
-    nodes: int = field(default=64, metadata={"help": "nodes of 8 GPUs"})
-    load: float = field(default=1.12, metadata={"help": "offered load"})
-    seeds: int = field(default=10, metadata={"help": "number of seeds, 0..n-1"})
-    testbed_seeds: int = field(default=20, metadata={"help": "the same for the testbed's jobs"})
-    trace: Path | None = field(
-        default=None, metadata={"help": "trace to take the first jobs of, instead; one run"}
-    )
+    knobs: tuple[float, ...] = setting((1.0, 2.0, 4.0, 8.0, 16.0), "values of PROMOTEKNOB")
+    jobs: int = setting(12_000, "number of jobs")
+    nodes: int = setting(64, "nodes of 8 GPUs")
+    load: float = setting(1.12, "offered load")
+    seeds: int = setting(10, "number of seeds, 0..n-1")
+    testbed_seeds: int = setting(20, "the same for the testbed's jobs")
+    trace: Path | None = setting(None, "trace to take the first jobs of, instead; one run")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ What differs: the long run times are not public; a simulator charges nothing for
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,9 @@ from shadowprice.analysis.figures import (
     Row,
     Size,
     Sized,
+    crossed,
     main,
+    setting,
 )
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.plots.style import colour_of
@@ -75,16 +77,12 @@ MARK: dict[str, Any] = {
 class Settings:
     """Settings of the comparison."""
 
-    seeds: int = field(default=20, metadata={"help": "number of seeds, 0..n-1"})
-    restart_s: tuple[float, ...] = field(
-        default=(0.0, 60.0), metadata={"help": "charges for a preemption in our simulator [s]"}
+    seeds: int = setting(20, "number of seeds, 0..n-1")
+    restart_s: tuple[float, ...] = setting(
+        (0.0, 60.0), "charges for a preemption in our simulator [s]"
     )
-    small_exponent: float = field(
-        default=3.0, metadata={"help": "exponent of long run times, at most 4 GPUs"}
-    )
-    large_exponent: float = field(
-        default=1.0, metadata={"help": "exponent of long run times, more than 4 GPUs"}
-    )
+    small_exponent: float = setting(3.0, "exponent of long run times, at most 4 GPUs")
+    large_exponent: float = setting(1.0, "exponent of long run times, more than 4 GPUs")
 
 
 @dataclass(frozen=True)
@@ -99,8 +97,7 @@ class Point:
 
 def points(settings: Settings) -> Iterator[Point]:
     """One for each seed."""
-    for seed in range(settings.seeds):
-        yield Point(seed, settings.restart_s, settings.small_exponent, settings.large_exponent)
+    return crossed(Point, settings, seed=range(settings.seeds))
 
 
 def ours_named(scheduler: str, restart_s: float) -> str:

@@ -12,7 +12,7 @@ What differs: gangs are drawn apart from services and durations; load, cluster a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -36,6 +36,7 @@ from shadowprice.analysis.figures import (
     estimate,
     main,
     require_known,
+    setting,
 )
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.plots.style import colour_of
@@ -66,20 +67,17 @@ TABLE_5 = {
 class Settings:
     """Workloads and cluster."""
 
-    variants: tuple[str, ...] = field(
-        default=tuple(VARIANTS), metadata={"help": "stand-ins for the trace: services, durations"}
+    variants: tuple[str, ...] = setting(
+        tuple(VARIANTS), "stand-ins for the trace: services, durations"
     )
-    loads: tuple[float, ...] = field(default=(0.9, 1.0, 1.12), metadata={"help": "offered loads"})
-    table_load: float = field(
-        default=1.12, metadata={"help": "load at which services are set beside Table 5"}
-    )
-    seeds: int = field(default=10, metadata={"help": "number of seeds, 0..n-1"})
-    jobs: int = field(default=12_000, metadata={"help": "number of jobs"})
-    nodes: int = field(default=64, metadata={"help": "nodes of 8 GPUs"})
-    part: int = field(default=4, metadata={"help": "Gandiva has 1/part of jobs and nodes"})
-    samples: Path | None = field(
-        default=None,
-        metadata={"help": "file of GPU times, one a line; the public one if not given"},
+    loads: tuple[float, ...] = setting((0.9, 1.0, 1.12), "offered loads")
+    table_load: float = setting(1.12, "load at which services are set beside Table 5")
+    seeds: int = setting(10, "number of seeds, 0..n-1")
+    jobs: int = setting(12_000, "number of jobs")
+    nodes: int = setting(64, "nodes of 8 GPUs")
+    part: int = setting(4, "Gandiva has 1/part of jobs and nodes")
+    samples: Path | None = setting(
+        None, "file of GPU times, one a line; the public one if not given"
     )
 
 

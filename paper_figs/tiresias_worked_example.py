@@ -10,7 +10,7 @@ GPU-second; the paper states neither. Both are run with every other single thres
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib.figure import Figure as Picture
@@ -31,6 +31,7 @@ from shadowprice.analysis.figures import (
     estimate,
     main,
     require_known,
+    setting,
 )
 from shadowprice.analysis.plots.gantt import gantt
 
@@ -51,9 +52,8 @@ class Settings:
     """Nothing but the policies: the example is what it is."""
 
     policies: tuple[str, ...] = tuple(POLICIES)
-    thresholds: tuple[int, ...] = field(
-        default=tuple(range(1, 13)),
-        metadata={"help": "single thresholds that are tried too [GPU-s]"},
+    thresholds: tuple[int, ...] = setting(
+        tuple(range(1, 13)), "single thresholds that are tried too [GPU-s]"
     )
 
 

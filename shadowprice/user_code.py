@@ -41,6 +41,25 @@ def runs_a_file(text: str) -> bool:
     return ".py:" in text
 
 
+_CODE = re.compile(r"[^\s:=,]+\.py(?=:)")
+
+
+def code_in(text: str) -> list[str]:
+    """Files that a text names, however deep in its parameters.
+
+    >>> code_in("gavel:model=mine.py:build")
+    ['mine.py']
+    """
+    return _CODE.findall(text)
+
+
+def code_from(text: str, folder: Path) -> str:
+    """A text whose files are relative to a folder, with absolute ones."""
+    return _CODE.sub(
+        lambda found: str((folder / Path(found.group()).expanduser()).absolute()), text
+    )
+
+
 def files_sha256(text: str) -> str:
     """SHA-256 of the files that a text names, however deep in its parameters.
 
@@ -50,7 +69,7 @@ def files_sha256(text: str) -> str:
         If one cannot be read.
     """
     digest = hashlib.sha256()
-    for file in re.findall(r"[^\s:=,]+\.py(?=:)", text):
+    for file in code_in(text):
         try:
             digest.update(Path(file).expanduser().read_bytes())
         except OSError as error:

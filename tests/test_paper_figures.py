@@ -8,7 +8,6 @@ import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 import pytest
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -23,10 +22,9 @@ from shadowprice.analysis.figures import (
     Sampling,
     Size,
 )
-from shadowprice.analysis.figures.command import load_figure
-from shadowprice.analysis.figures.page import STYLE
-from shadowprice.analysis.figures.results import point_key, read_table, settings_of
-from shadowprice.analysis.figures.settings import option
+from shadowprice.analysis.figures.figure import load_figure
+from shadowprice.analysis.figures.results import point_key, read_table
+from shadowprice.analysis.figures.settings import option, plain
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "paper_figs"
@@ -63,7 +61,7 @@ def test_a_stored_table_is_of_the_default_settings(path: Path) -> None:
     figure = load_figure(path)
     stored = FOLDER / "data" / f"{figure.name}.csv"
     said = json.loads(re.findall("^# settings (.*)$", stored.read_text(), re.MULTILINE)[0])
-    now = json.loads(json.dumps(settings_of(figure.sizes[Size.DEFAULT].settings)))
+    now = json.loads(json.dumps(plain(figure.sizes[Size.DEFAULT].settings)))
     files = {
         field.name
         for field in fields(figure.sizes[Size.DEFAULT].settings)
@@ -227,8 +225,9 @@ def test_published_numbers_are_in_the_picture(path: Path) -> None:
     settings = figure.sizes[Size.DEFAULT].settings
 
     def words(*, compares: bool) -> list[str]:
-        with mpl.rc_context(STYLE):
-            picture = figure.draw(table, settings, Page(compares=compares))
+        page = Page(compares=compares)
+        with page.style():
+            picture = figure.draw(table, settings, page)
         found = [text.get_text() for text in picture.findobj(Text)]
         found += [str(line.get_label()) for line in picture.findobj(Line2D)]
         return [word for word in found if re.search("published|abstract|artifact,|text:", word)]

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 import pandas as pd
 
 import build_reproduction
 from shadowprice.analysis.figures import Figure, Size
-from shadowprice.analysis.figures.command import load_figure
-from shadowprice.analysis.figures.page import PAGE_IN, STYLE, Page, finished
+from shadowprice.analysis.figures.figure import load_figure
+from shadowprice.analysis.figures.page import Page
 from shadowprice.analysis.figures.results import code_digest, read_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,12 +109,12 @@ def draw_pictures(folder: Path) -> list[Path]:
 def draw(shown: Shown, picture: Path) -> None:
     """Draw a figure from its kept table."""
     figure = shown.figure
-    page = Page(PAGE_IN, compares=True)
-    with mpl.rc_context(STYLE):
+    page = Page()
+    with page.style():
         drawn = figure.draw(read_table(shown.table_file), figure.sizes[Size.DEFAULT].settings, page)
-        finished(drawn, figure.name, compares=True)
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        drawn.savefig(picture, dpi=_DPI, metadata={"Software": None})
+    page.finish(drawn, figure.name)
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    page.write(drawn, picture, "png", dpi=_DPI)
 
 
 def pages() -> dict[str, str]:

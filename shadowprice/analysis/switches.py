@@ -1,16 +1,31 @@
-"""The switches of a run as they are written, in options of a command or in a file: names, numbers, paths and terms."""
+"""The switches of a run as they are written: in options, in a file of one run, in conditions of a study."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 
-if TYPE_CHECKING:
-    from shadowprice.analysis.semantics import Semantics
-    from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.speeds.throughputs import Throughputs
-    from shadowprice.instances.terms.settings import TermSettings
+import msgspec
+from msgspec import Meta
+
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.brief import Brief
+from shadowprice.errors import InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.documents.plain_yaml import parse, read_small
+from shadowprice.instances.documents.schema import Name, decode
+from shadowprice.instances.files import absolute, parse_toml, read_text
+from shadowprice.instances.samples import load_samples
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.options.reading import terms_of_mapping, with_terms
+from shadowprice.instances.terms.options.retired import retired_key
+from shadowprice.instances.terms.settings import TermContext, TermSettings
+from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
+from shadowprice.user_code import code_from
+
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=2**32, description="seconds >= 0")]
 
 
 class ReadSwitches(NamedTuple):
@@ -20,8 +35,7 @@ class ReadSwitches(NamedTuple):
     semantics: Semantics
 
 
-@dataclass(frozen=True)
-class WrittenSwitches:
+class WrittenSwitches(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Switches of a run before anything of them is looked up or read.
 
     Parameters
@@ -30,21 +44,91 @@ class WrittenSwitches:
         Names, as of :class:`Semantics`.
     round_s, first_round_s : float, optional
         Rounds [s].
-    samples : Path, optional
+    samples : str, optional
         File of service times.
-    seed : int
-    terms : tuple of TermSettings
-        In the order in which they are read.
+    drop_infeasible : bool
+        Whether jobs that can never run are left out.
+    with_ : mapping of str to mapping
+        Settings of terms by the names of these, the key ``with`` of a file.
     """
 
-    preset: str | None = None
-    placement: str | None = None
-    round_s: float | None = None
-    first_round_s: float | None = None
-    predictor: str | None = None
-    samples: Path | None = None
-    seed: int = 0
-    terms: tuple[TermSettings, ...] = ()
+    preset: Name | None = None
+    placement: Name | None = None
+    round_s: Seconds | None = None
+    first_round_s: Seconds | None = None
+    predictor: Name | None = None
+    samples: Name | None = None
+    drop_infeasible: bool = False
+    with_: dict[Name, Any] = msgspec.field(default_factory=dict, name="with")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Switches of a file in TOML, or in YAML or JSON; files that it names are in its folder.
+
+        Raises
+        ------
+        InputError
+            Naming the file, the place, the value and what was expected.
+        """
+        file = Path(path)
+        data: object
+        if file.suffix == ".toml":
+            data = parse_toml(read_text(file), str(file))
+        else:
+            data = parse(read_small(file), str(file), truth_values=True)
+        refuse_retired(data, str(file))
+        found = decode(cls, data, str(file), numbers_as_text=True)
+        return found.within(file.parent, f"{file}: with")
+
+    def within(self, folder: Path, where: str) -> Self:
+        """The same switches, whose paths are relative to a folder, with absolute ones.
+
+        Raises
+        ------
+        InputError
+            If a term is not as expected.
+        """
+        terms = (term.within(folder) for term in self.terms(where))
+        return msgspec.structs.replace(
+            self,
+            samples=None if self.samples is None else absolute(self.samples, folder),
+            placement=None if self.placement is None else code_from(self.placement, folder),
+            predictor=None if self.predictor is None else code_from(self.predictor, folder),
+            with_={each.label: each.settings for each in terms},
+        )
+
+    def joined(self, other: Self, where: str, other_is: str) -> Self:
+        """These switches and others, each said by one of the two.
+
+        Parameters
+        ----------
+        where, other_is : str
+            Where these are from, and the others, for messages.
+
+        Raises
+        ------
+        InputError
+            Naming a switch or a term that both say.
+        """
+        mine, theirs = msgspec.to_builtins(self), msgspec.to_builtins(other)
+        twice = [name for name in theirs if name in mine and name != "with"]
+        twice += [f"with {name}" for name in other.with_ if name in self.with_]
+        if twice:
+            raise InputError(
+                f"{where}: says {twice[0]}, as {other_is} do; expected it in one of the two"
+            )
+        both = {**mine, **theirs, "with": {**self.with_, **other.with_}}
+        return msgspec.convert(both, type(self))
+
+    def terms(self, where: str) -> tuple[TermSettings, ...]:
+        """Terms, in the order in which they are read.
+
+        Raises
+        ------
+        InputError
+            If one is not as expected.
+        """
+        return terms_of_mapping(self.with_, where)
 
     def read(
         self,
@@ -52,10 +136,11 @@ class WrittenSwitches:
         table: Throughputs | None = None,
         *,
         jobs: str,
+        seed: int = 0,
         origin_s: float | None = None,
         endless: bool = False,
         drawn_by: int = 0,
-        **switches: Any,
+        more: Mapping[str, Any] | None = None,
     ) -> ReadSwitches:
         """The cluster and the switches of a run, files read.
 
@@ -63,25 +148,20 @@ class WrittenSwitches:
         ----------
         table : Throughputs, optional
             Rates, of pairs of jobs among them.
+        seed : int
+            Of what draws random numbers.
         jobs, origin_s, endless
             As of :class:`TermContext`.
         drawn_by : int
             Seed of what terms draw, where they say no other.
-        switches
-            Those of :class:`Semantics` that cannot be written.
+        more : mapping, optional
+            Switches of :class:`Semantics` that cannot be written.
 
         Raises
         ------
         InputError
             If a file or a value is not as expected.
         """
-        from shadowprice.analysis.semantics import Semantics
-        from shadowprice.instances.cluster import Cluster
-        from shadowprice.instances.samples import load_samples
-        from shadowprice.instances.terms.options.reading import with_terms
-        from shadowprice.instances.terms.settings import TermContext
-        from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
-
         samples = None
         if self.samples is not None:
             samples = ServiceDistribution(load_samples(self.samples))
@@ -91,11 +171,25 @@ class WrittenSwitches:
             round_s=self.round_s,
             first_round_s=self.first_round_s,
             samples=samples,
-            seed=self.seed,
+            seed=seed,
             pair_throughputs=table,
             predictor=self.predictor,
-            **switches,
         )
         where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
-        read = with_terms(TermContext(where, jobs, origin_s, endless, drawn_by), self.terms)
-        return ReadSwitches(read.cluster, replace(plain, **read.switches))
+        context = TermContext(where, jobs, origin_s, endless, drawn_by)
+        found = with_terms(context, self.terms("with"))
+        return ReadSwitches(found.cluster, replace(plain, **found.switches, **(more or {})))
+
+
+def refuse_retired(data: object, where: str) -> None:
+    """Refuse keys of switches that were.
+
+    Raises
+    ------
+    InputError
+        With the words that are in their place.
+    """
+    for key in data if isinstance(data, dict) else ():
+        was = retired_key(key)
+        if was is not None:
+            raise InputError(f"{where}: {was.key_sentence}")

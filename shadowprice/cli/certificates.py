@@ -212,7 +212,7 @@ def _digest(given: _Given, claim: dict[str, Any]) -> str:
     table = None if given.throughputs is None else load_throughputs(given.throughputs)
     with warnings_told(BrokenImporter):
         imported = load_trace(given.trace, format=given.trace_format, throughputs=table)
-    switches = WrittenSwitches(terms=given.terms)
+    switches = WrittenSwitches(with_={each.label: each.settings for each in given.terms})
     run = switches.read(given.cluster, jobs=str(given.trace), origin_s=imported.origin_s)
     where, jobs, _ = kept_jobs(imported.workload, run.cluster, given.drop_infeasible)
     if claim["window"]:

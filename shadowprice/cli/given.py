@@ -42,15 +42,15 @@ class RunInputs(Generic[Jobs]):
     cleaning: Mapping[str, object] | None = None
 
 
-def require_policies(names: Sequence[str], preset: str | None) -> None:
-    """Refuse names that no policy has, before the trace is read; a preset has names of its own.
+def require_policies(names: Sequence[str], options: RunOptions) -> None:
+    """Refuse names that no policy has, before the trace is read; a preset, also of a file, has names of its own.
 
     Raises
     ------
     InputError
         Listing what there is.
     """
-    if preset is None:
+    if options.preset is None and options.run is None:
         for name in names:
             require_policy(name)
 
@@ -70,9 +70,11 @@ def read_given(
     InputError
         If a file or an option is not as expected.
     """
-    # The trace first: a message about a missing file loads little.
+    # That there is a trace first: a message about a missing file loads little.
+    from shadowprice.instances.files import expect_file
     from shadowprice.instances.traces import BrokenImporter, load_trace
 
+    expect_file(trace)
     switched = written(options)
     table = _table(options)
     with warnings_told(BrokenImporter):
@@ -80,14 +82,21 @@ def read_given(
     if imported.report or imported.notes:
         for line in imported.lines():
             stderr.print(line, style="yellow", markup=False, highlight=False)
-    run = switched.read(cluster, table, jobs=str(trace), origin_s=imported.origin_s, **switches)
+    run = switched.read(
+        cluster,
+        table,
+        jobs=str(trace),
+        seed=options.seed,
+        origin_s=imported.origin_s,
+        more=switches,
+    )
     where, semantics = run.cluster, run.semantics
     if semantics.profiles is not None:
         _report_unprofiled(semantics.profiles, imported.workload)
     _report_unused(imported.workload, table)
     _report_equal_types(imported.workload, where)
     cleaning = imported.document()
-    return RunInputs(imported.workload, where, semantics, options.drop_infeasible, cleaning)
+    return RunInputs(imported.workload, where, semantics, switched.drop_infeasible, cleaning)
 
 
 def read_endless(
@@ -114,31 +123,36 @@ def read_endless(
     switched = written(options)
     table = _table(options)
     workload = endless_named(generator, {} if table is None else {"throughputs": table})
-    run = switched.read(cluster, table, jobs=workload.source, endless=True, **switches)
+    run = switched.read(
+        cluster, table, jobs=workload.source, seed=options.seed, endless=True, more=switches
+    )
     _report_equal_types(workload, run.cluster)
-    return RunInputs(workload, run.cluster, run.semantics, options.drop_infeasible)
+    return RunInputs(workload, run.cluster, run.semantics, switched.drop_infeasible)
 
 
 def written(options: RunOptions) -> WrittenSwitches:
-    """The switches among options, terms read but not their files.
+    """The switches among options and in the file of a run, terms read but not their files.
 
     Raises
     ------
     InputError
-        If a term is not as expected.
+        If the file or a term is not as expected, or both say the same.
     """
     from shadowprice.analysis.switches import WrittenSwitches
 
-    return WrittenSwitches(
+    by_options = WrittenSwitches(
         preset=options.preset,
         placement=options.placement,
         round_s=options.round_s,
         first_round_s=options.first_round_s,
         predictor=options.predictor,
-        samples=options.samples,
-        seed=options.seed,
-        terms=terms_given(options.terms),
+        samples=None if options.samples is None else str(options.samples),
+        with_={each.label: each.settings for each in terms_given(options.terms)},
+        drop_infeasible=options.drop_infeasible,
     )
+    if options.run is None:
+        return by_options
+    return WrittenSwitches.load(options.run).joined(by_options, str(options.run), "options")
 
 
 def terms_given(texts: Sequence[str] | None) -> tuple[TermSettings, ...]:

@@ -116,6 +116,13 @@ class RunOptions:
     """Options about the jobs and the switches of a run, as they were written; those that few runs need have panels."""
 
     terms: TermsOption = None
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run",
+            help="File (TOML, YAML, JSON) that says what these options do, in the words of a study's conditions.",
+        ),
+    ] = None
     placement: Annotated[
         str | None,
         typer.Option(
@@ -153,7 +160,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     >>> def run(trace: str, *, options: RunOptions) -> None:
     ...     print(trace, options.seed)
     >>> list(signature(with_options(run)).parameters)[:3]
-    ['trace', 'terms', 'placement']
+    ['trace', 'terms', 'run']
     >>> with_options(run)("jobs.csv", seed=3)
     jobs.csv 3
     """

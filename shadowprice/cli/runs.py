@@ -120,7 +120,7 @@ def simulate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a policy over a trace, verify the schedule, print its metrics."""
-    require_policies([policy], options.preset)
+    require_policies([policy], options)
     expect_outputs(force, jobs_out, prices_out, prices_plot)
     expect_run_directory(force, run_directory)
     priced = prices_out is not None or prices_plot is not None
@@ -239,7 +239,7 @@ def compare_command(
     """Measure policies against a certified bound of the offline optimum."""
     expect_outputs(force, plot)
     names = split_names(policies)
-    require_policies(names, options.preset)
+    require_policies(names, options)
     given = read_given(trace, cluster, options)
     missing: Sequence[str] = ()
     if objective == UTILITY:

@@ -20,8 +20,8 @@ from shadowprice.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from shadowprice.analysis.points.runner import PointProgress
     from shadowprice.analysis.study.results import StudyResults
-    from shadowprice.analysis.study.run_study import StudyProgress
 
 FAILED = 1
 
@@ -98,11 +98,11 @@ def _expect_there(path: Path) -> None:
         raise InputError(f"{path}: no such file or folder")
 
 
-def _tell(say: StepProgress, now: StudyProgress) -> None:
+def _tell(say: StepProgress, now: PointProgress) -> None:
     """Show how far a study is."""
     words = ["runs and bounds"]
-    if now.kept:
-        words.append(f"{now.kept} were there")
+    if now.stored:
+        words.append(f"{now.stored} were there")
     if now.failed:
         words.append(f"{now.failed} failed")
     say.retitle(", ".join(words))

@@ -22,6 +22,20 @@ MAX_BYTES = 4 * 2**30
 """Largest file read, after decompression."""
 
 
+def expect_file(path: str | Path) -> None:
+    """Refuse a path at which there is no file.
+
+    Raises
+    ------
+    InputError
+        If it is missing, or a directory.
+    """
+    if Path(path).is_dir():
+        raise InputError(f"{path}: is a directory, expected a file")
+    if not Path(path).exists():
+        raise InputError(f"{path}: no such file")
+
+
 def read_bytes(path: str | Path) -> bytes:
     """Contents of a file, decompressed; of a tar archive those of the one file in it.
 
@@ -31,8 +45,7 @@ def read_bytes(path: str | Path) -> bytes:
         If the file is missing, a directory, unreadable, corrupt, or expands beyond 4 GiB.
     """
     path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path}: is a directory, expected a file")
+    expect_file(path)
     try:
         with path.open("rb") as raw:
             magic = raw.read(6)
@@ -45,8 +58,6 @@ def read_bytes(path: str | Path) -> bytes:
                     data = packed.read(MAX_BYTES + 1)
             else:
                 data = raw.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     if len(data) > MAX_BYTES:
@@ -171,3 +182,8 @@ def parse_json(text: str, source: str) -> Any:
     except (ValueError, RecursionError) as error:
         # ValueError: also whole numbers of thousands of digits.
         raise InputError(f"{source}: is not JSON: {error}") from error
+
+
+def absolute(path: str, folder: Path) -> str:
+    """A path that is relative to a folder, as an absolute one; ``~`` is the user's own folder."""
+    return str((folder / Path(path).expanduser()).absolute())

@@ -18,7 +18,6 @@ from shadowprice.analysis.adversary.judge import JudgeEffort
 from shadowprice.analysis.adversary.search import adversary, recheck
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import compare
-from shadowprice.analysis.ratio_study.ratios import RatioStudy, ratio_table
 from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.cli.given import split_names
@@ -35,7 +34,6 @@ from shadowprice.solvers.gavel.allocation import Allocation
 from shadowprice.solvers.gavel.gavel import Gavel
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.policy import Decision, Knowledge, State
-from shadowprice.solvers.registry import policy
 from support.own_code import POLICIES
 
 JOBS = Workload.from_columns(
@@ -81,7 +79,7 @@ class Halves:
 
 def test_every_function_that_takes_a_policy_says_that_it_takes_objects() -> None:
     taking: list[Callable[..., Any]] = [simulate, compare, compare_utility]
-    for function in [*taking, adversary, recheck, RatioStudy, Settings]:
+    for function in [*taking, adversary, recheck, Settings]:
         kinds = inspect.signature(function).parameters
         kind = next(kinds[name] for name in ("policy", "policies") if name in kinds)
         assert "Policy" in str(kind.annotation), function
@@ -154,27 +152,6 @@ def test_gavel_takes_an_allocation_of_ones_own() -> None:
     assert [row.policy for row in rows] == ["gavel", "gavel:round_s=10"]
     worst = adversary(own, SMALL, effort=JudgeEffort(evaluations=20))
     assert worst.hard.policy == "gavel:allocation=halves,round_s=10.0"
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_studies_take_objects_and_files_in_other_processes(processes: int, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(POLICIES)
-    study = RatioStudy(
-        families=("burst",),
-        sizes=(4,),
-        draws=2,
-        policies=("fifo", Las("las", 9.0), f"{tmp_path}/mine.py:SEVERAL"),
-        columns=200,
-    )
-    table = ratio_table(study, processes=processes)
-    assert list(dict.fromkeys(table["policy"])) == ["fifo", "las", "at once", "later"]
-    found = policy(f"{tmp_path}/mine.py:WIDEST")
-    unknown = replace(study, policies=(found,))
-    if processes > 1:
-        with pytest.raises(InputError, match="is an object of a file that was run by its path"):
-            ratio_table(unknown, processes=processes)
-    else:
-        assert len(ratio_table(unknown)) == 4
 
 
 def test_settings_of_a_real_run_take_objects(tmp_path: Path) -> None:

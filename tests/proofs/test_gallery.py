@@ -79,9 +79,7 @@ def test_no_certified_ratio_exceeds_a_factor() -> None:
     """Of the same instances; a ratio to a bound may, of which the factor does not speak, but none does."""
     stored = theorem_values.stored(ROOT)
     one = next(row for row in stored if row.policy == "asrpt" and row.objective == "completion")
-    instance = theorem_values.family(one.cell.family).instance(
-        one.cell.jobs, one.cell.seed(one.seed)
-    )
+    instance = one.cell.instance(one.seed)
     assert one.ratio <= theorem_values.FACTORS["asrpt.sharper"].factor(instance)
     assert theorem_values.typical_value("asrpt.sharper", ROOT).endswith("says nothing of 25")
 

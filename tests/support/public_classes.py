@@ -23,7 +23,6 @@ OF_COMMANDS = (
     "shadowprice.analysis.adversary.hunt",
     "shadowprice.analysis.calibration",
     "shadowprice.analysis.given",
-    "shadowprice.analysis.ratio_study.ratios",
     "shadowprice.analysis.run_directory.files",
     "shadowprice.analysis.study.comparisons",
     "shadowprice.analysis.study.difference",

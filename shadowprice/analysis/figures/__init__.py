@@ -6,7 +6,7 @@ A figure is one file that ends with ``FIGURE = Figure(...)``; :func:`main` makes
 from shadowprice.analysis.figures.figure import Figure, Row, Size, Sized
 from shadowprice.analysis.figures.page import Page
 from shadowprice.analysis.figures.published import Cause, Evidence, Others, Published
-from shadowprice.analysis.figures.settings import require_known
+from shadowprice.analysis.figures.settings import crossed, require_known, setting
 from shadowprice.analysis.figures.verdicts import (
     Independence,
     Relation,
@@ -35,10 +35,12 @@ __all__ = [
     "Sampling",
     "Size",
     "Sized",
+    "crossed",
     "estimate",
     "main",
     "ratio_by_seed",
     "require_known",
+    "setting",
     "signed_estimate",
 ]
 

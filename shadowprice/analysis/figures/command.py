@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
 import sys
-import time
-import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import pandas as pd
 
-from shadowprice.analysis.figures.figure import Figure, Row, Size
-from shadowprice.analysis.figures.figure_run import FigureRun, points_from
-from shadowprice.analysis.figures.page import COLUMN_IN, PAGE_IN, STYLE, Page, finished
+from shadowprice.analysis.figures.figure import Figure, Size, load_figure
+from shadowprice.analysis.figures.figure_run import FigureRun, FigureTask
+from shadowprice.analysis.figures.page import COLUMN_IN, PAGE_IN, Page
 from shadowprice.analysis.figures.published import Compared
-from shadowprice.analysis.figures.results import (
-    code_digest,
-    point_key,
-    read_table,
-    table_of,
-    write_table,
-)
-from shadowprice.analysis.figures.settings import add_options, changed, from_plain, plain
-from shadowprice.analysis.points.kept import Kept, PointResults
-from shadowprice.analysis.points.on_cores import cores, ends_on_cores
+from shadowprice.analysis.figures.results import read_table
+from shadowprice.analysis.figures.settings import add_options, changed
+from shadowprice.analysis.points.on_cores import cores, on_cores
+from shadowprice.analysis.points.runner import FailedPoint, PointProgress, PointTask, run_missing
 from shadowprice.errors import InputError
 
 OK, FAILED, USAGE, STOPPED = 0, 1, 2, 130
@@ -66,10 +54,9 @@ def _one(figure: Figure, file: Path, arguments: Sequence[str] | None) -> int:
     parser = _parser(f"{figure.paper}. " + _minutes(figure), figure.sizes)
     sized = figure.sizes[size].settings
     add_options(parser, sized, f"settings of size {size}")
-    parser.add_argument("--redraw", action="store_true", help="draw the stored table, run nothing")
-    given = parser.parse_args(arguments)
-    job = FigureRun(figure, file, size, changed(sized, given), given.older, given.first_seed)
-    return _make([job], given, redraw=given.redraw)
+    options = parser.parse_args(arguments)
+    run = FigureRun(figure, file, size, changed(sized, options), options.older, options.first_seed)
+    return _make([run], options)
 
 
 def _folder(folder: Path, arguments: Sequence[str] | None) -> int:
@@ -78,18 +65,19 @@ def _folder(folder: Path, arguments: Sequence[str] | None) -> int:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="figures, by the names of their files"
     )
-    parser.add_argument("--redraw", action="store_true", help="draw the stored tables, run nothing")
-    given = parser.parse_args(arguments)
-    for name in given.names:
+    options = parser.parse_args(arguments)
+    for name in options.names:
         if name not in files:
             raise InputError(f"figure {name!r} is not one of {', '.join(files)}")
-    jobs = []
-    for name in given.names or files:
+    runs = []
+    for name in dict.fromkeys(options.names or files):
         figure = load_figure(files[name])
-        size = Size(given.size) if Size(given.size) in figure.sizes else Size.DEFAULT
+        size = Size(options.size) if Size(options.size) in figure.sizes else Size.DEFAULT
         settings = figure.sizes[size].settings
-        jobs.append(FigureRun(figure, files[name], size, settings, given.older, given.first_seed))
-    return _make(jobs, given, redraw=given.redraw)
+        runs.append(
+            FigureRun(figure, files[name], size, settings, options.older, options.first_seed)
+        )
+    return _make(runs, options)
 
 
 def _parser(description: str, sizes: Any) -> argparse.ArgumentParser:
@@ -106,6 +94,7 @@ def _parser(description: str, sizes: Any) -> argparse.ArgumentParser:
         metavar="SEED",
         help="least seed; the others are moved with it, and the kept tables stay as they are",
     )
+    parser.add_argument("--redraw", action="store_true", help="draw stored tables, run nothing")
     return parser
 
 
@@ -127,132 +116,57 @@ def _minutes(figure: Figure) -> str:
     return "Minutes of CPU: " + ", ".join(parts) + "."
 
 
-def load_figure(file: Path) -> Figure:
-    """The ``FIGURE`` of a file.
-
-    Raises
-    ------
-    InputError
-        If the file has none, or its name is another.
-    """
-    folder = str(file.parent)
-    if folder not in sys.path:
-        # Figures share files beside them.
-        sys.path.insert(0, folder)
-    module = sys.modules.get(file.stem)
-    if module is None or getattr(module, "__file__", None) != str(file):
-        spec = importlib.util.spec_from_file_location(file.stem, file)
-        if spec is None or spec.loader is None:
-            raise InputError(f"figure {file}: not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        # Dataclasses look their module up while it is made.
-        sys.modules[file.stem] = module
-        spec.loader.exec_module(module)
-    figure = getattr(module, "FIGURE", None)
-    if not isinstance(figure, Figure) or figure.name != file.stem:
-        raise InputError(f"figure {file}: it needs FIGURE = Figure(name={file.stem!r}, ...)")
-    return figure
-
-
-def _make(jobs: Sequence[FigureRun], given: argparse.Namespace, *, redraw: bool) -> int:
-    """Run what is missing of all figures, then draw each that is whole."""
-    failed = {} if redraw else _run_missing(jobs, given.processes)
-    for job in jobs:
-        if job.figure.name in failed:
-            print(f"{job.figure.name}: not drawn, {failed[job.figure.name]}", file=sys.stderr)
-            continue
-        _draw(job, _WIDTHS[given.width], redraw=redraw)
+def _make(runs: Sequence[FigureRun], options: argparse.Namespace) -> int:
+    """Run what is missing of all figures, all together, then draw each that is whole."""
+    failed: dict[str, str] = {}
+    if not options.redraw:
+        points = [(task, run.store) for run in runs for task in run.tasks]
+        for task, failure in run_missing(
+            points, on_cores(options.processes), older=options.older, progress=_tell
+        ).items():
+            failed[_name(task)] = f"point {task.key} failed: {failure.why}"
+    for run in runs:
+        if run.figure.name in failed:
+            print(f"{run.figure.name}: not drawn, {failed[run.figure.name]}", file=sys.stderr)
+        else:
+            _draw(run, _WIDTHS[options.width], redraw=options.redraw)
     return FAILED if failed else OK
 
 
-@dataclass(frozen=True)
-class Task:
-    """A point that has to be run: the ``index``-th of a figure with these settings, as JSON."""
-
-    file: Path
-    settings: str
-    index: int
-    code: str
-    key: str
-    first_seed: int | None = None
+def _name(task: PointTask) -> str:
+    """Name of the figure of a point."""
+    assert isinstance(task, FigureTask)
+    return task.file.stem
 
 
-def _run_missing(jobs: Sequence[FigureRun], processes: int) -> dict[str, str]:
-    """Run the points without rows, all figures together; what went wrong, by figure."""
-    tasks: dict[Task, FigureRun] = {}
-    for job in jobs:
-        results, code = _results(job), code_digest(job.file)
-        settings = json.dumps(plain(job.settings))
-        for index, point in enumerate(job.points()):
-            key = point_key(point)
-            if results.find(key, code, older=job.older) is None:
-                tasks[Task(job.file, settings, index, code, key, job.first_seed)] = job
-    failed: dict[str, str] = {}
-    for count, (task, ended) in enumerate(ends_on_cores(list(tasks), run_task, processes), start=1):
-        name = tasks[task].figure.name
-        where = f"{name} {task.key}"
-        if isinstance(ended, str):
-            failed[name] = f"point {task.key} failed: {ended.strip().splitlines()[-1]}"
-            print(f"{where} failed\n{ended}", file=sys.stderr)
-            continue
-        _results(tasks[task]).add(task.key, ended)
-        print(f"[{count}/{len(tasks)}] {where} {ended.cpu_s:.1f} s", file=sys.stderr, flush=True)
-    return failed
-
-
-def _results(job: FigureRun) -> PointResults:
-    return PointResults(job.out / "points" / f"{job.figure.name}.jsonl")
-
-
-def run_task(task: Task) -> Kept | str:
-    """Run one point, in whatever process; a failure as the text of its traceback."""
-    began_s = time.process_time()
-    try:
-        figure = load_figure(task.file)
-        # Classes of a figure's own file are others in another process.
-        settings = from_plain(json.loads(task.settings), figure.sizes[Size.DEFAULT].settings)
-        point = points_from(figure, settings, task.first_seed)[task.index]
-        rows: list[Row] = figure.run(point)
-    except Exception:
-        # One point that fails must not take the others with it.
-        return traceback.format_exc()
-    return Kept(task.code, rows, time.process_time() - began_s)
-
-
-def _draw(job: FigureRun, width_in: float, *, redraw: bool) -> None:
-    """Write table, pictures and caption of a figure, and print the caption."""
-    figure, name = job.figure, job.figure.name
-    if redraw:
-        table = read_table(job.stored if job.is_default else job.out / f"{name}.csv")
-        older = 0
+def _tell(now: PointProgress) -> None:
+    """Print how each point ended."""
+    if now.last is None:
+        return
+    task, result = now.last
+    where = f"{_name(task)} {task.key}"
+    if isinstance(result, FailedPoint):
+        print(f"{where} failed\n{result.details or result.why}", file=sys.stderr)
     else:
-        table, older = _collected(job)
-    page = Page(width_in, compares=job.size is not Size.QUICK)
-    with matplotlib.rc_context(STYLE):
-        picture = figure.draw(table, job.settings, page)
-        finished(picture, name, compares=page.compares)
-        job.out.mkdir(parents=True, exist_ok=True)
-        picture.savefig(job.out / f"{name}.png", dpi=_DPI, metadata={"Software": None})
-        picture.savefig(job.out / f"{name}.pdf", metadata={"CreationDate": None})
-    text = caption_of(figure, table, job.settings, job.size, older=older)
-    (job.out / f"{name}.txt").write_text(text, encoding="utf-8")
-    print(f"{text}\n{job.out / name}.pdf\n")
+        print(f"[{now.done}/{now.total}] {where} {result.cpu_s:.1f} s", file=sys.stderr, flush=True)
 
 
-def _collected(job: FigureRun) -> tuple[pd.DataFrame, int]:
-    """The table of a figure whose points are all there, and how many points other code gave."""
-    results, code = _results(job), code_digest(job.file)
-    kept = []
-    for point in job.points():
-        found = results.find(point_key(point), code, older=job.older)
-        if found is None:
-            raise InputError(f"figure {job.figure.name}: point {point_key(point)} has no rows")
-        kept.append(found)
-    table = table_of(kept)
-    for path in (job.out / f"{job.figure.name}.csv", *((job.stored,) if job.is_default else ())):
-        write_table(path, table, job, kept)
-    # As the table reads when it is taken from the file: floats lose their last digits there.
-    return read_table(job.out / f"{job.figure.name}.csv"), sum(each.code != code for each in kept)
+def _draw(run: FigureRun, width_in: float, *, redraw: bool) -> None:
+    """Write tables, pictures and caption of a figure, and print the caption."""
+    figure, name = run.figure, run.figure.name
+    older = 0 if redraw else run.write_tables()
+    # As it reads from the file, in a run as where it is drawn again: floats lose their last digits there.
+    table = read_table(run.stored if redraw and run.is_default else run.table)
+    page = Page(width_in, compares=run.size is not Size.QUICK)
+    with page.style():
+        picture = figure.draw(table, run.settings, page)
+    page.finish(picture, name)
+    run.out.mkdir(parents=True, exist_ok=True)
+    page.write(picture, run.out / f"{name}.png", "png", dpi=_DPI)
+    page.write(picture, run.out / f"{name}.pdf", "pdf")
+    text = caption_of(figure, table, run.settings, run.size, older=older)
+    (run.out / f"{name}.txt").write_text(text, encoding="utf-8")
+    print(f"{text}\n{run.out / name}.pdf\n")
 
 
 def compared(figure: Figure, table: pd.DataFrame) -> list[Compared]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shadowprice.brief import Brief
+from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,3 +85,30 @@ class Figure(Brief):
     draw: Callable[[pd.DataFrame, Any, Page], Picture]
     caption: Callable[[pd.DataFrame, Any], str]
     published: tuple[Published, ...] = ()
+
+
+def load_figure(file: Path) -> Figure:
+    """The ``FIGURE`` of a file.
+
+    Raises
+    ------
+    InputError
+        If the file has none, or its name is another.
+    """
+    folder = str(file.parent)
+    if folder not in sys.path:
+        # Figures share files beside them.
+        sys.path.insert(0, folder)
+    module = sys.modules.get(file.stem)
+    if module is None or getattr(module, "__file__", None) != str(file):
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        if spec is None or spec.loader is None:
+            raise InputError(f"figure {file}: not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        # Dataclasses look their module up while it is made.
+        sys.modules[file.stem] = module
+        spec.loader.exec_module(module)
+    figure = getattr(module, "FIGURE", None)
+    if not isinstance(figure, Figure) or figure.name != file.stem:
+        raise InputError(f"figure {file}: it needs FIGURE = Figure(name={file.stem!r}, ...)")
+    return figure

@@ -1,16 +1,20 @@
-"""The page that a figure is drawn on: width, sizes of text, lines with intervals, published values."""
+"""The page that a picture of a figure or a study is drawn on: width, text, means with intervals, published values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import IO, Any, Literal
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from shadowprice.analysis.plots.style import GREY, colour_of, styled
 from shadowprice.analysis.statistics.estimates import Estimate, estimate
@@ -21,7 +25,7 @@ POINTS = 8.0
 COLUMN_IN, PAGE_IN = 3.3, 7.0
 """Widths of a column and of a page of two [in]."""
 
-STYLE: Any = {
+_STYLE: Any = {
     "font.size": POINTS,
     "axes.titlesize": POINTS + 1,
     "axes.titlelocation": "left",
@@ -36,23 +40,45 @@ STYLE: Any = {
     "pdf.fonttype": 42,
     "svg.hashsalt": "shadowprice",
 }
-"""Settings of Matplotlib while a figure is drawn."""
+"""Settings of Matplotlib while a picture is drawn and written."""
+
+_NO_DATE: Mapping[str, dict[str, str | None]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None},
+    "svg": {"Date": None, "Creator": None},
+}
+"""Metadata by kind of file: what differs from one day or library to the next is left out."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """Paper that a figure is drawn on.
+    """Paper that a picture is drawn on.
 
     Parameters
     ----------
     width_in : float
-        3.3 (a column) or 7 [in].
+        Of a column, such as 3.3, or of a page, 7 [in].
     compares : bool
         True if the run is large enough to stand beside published numbers; else none is drawn.
+    fonts : str
+        Family of fonts in which text and formulas are set; Matplotlib's own if empty.
     """
 
     width_in: float = PAGE_IN
     compares: bool = True
+    fonts: str = ""
+
+    def style(self) -> AbstractContextManager[None]:
+        """Settings of Matplotlib while a picture is drawn on it, or written."""
+        fonts: Any = {
+            "font.family": self.fonts,
+            "font.serif": ["STIXGeneral", "DejaVu Serif"],
+            "mathtext.fontset": "stix",
+        }
+        context: AbstractContextManager[None] = matplotlib.rc_context(
+            {**_STYLE, **fonts} if self.fonts else _STYLE
+        )
+        return context
 
     def grid(
         self, rows: int, columns: int, height_in: float, **subplots: Any
@@ -97,24 +123,45 @@ class Page:
             rows = table[table[by] == name]
             if rows.empty:
                 continue
-            found = [(at, estimate(part)) for at, part in rows.groupby(x)[y]]
-            mean = np.array([each.mean for _, each in found])
-            self._errorbar(
-                axes,
-                [at for at, _ in found],
-                [each for _, each in found],
-                mean,
-                color=(colours or {}).get(name, colour_of(place)),
-                label=name,
-            )
+            means = [(at, estimate(part)) for at, part in rows.groupby(x)[y]]
+            colour = (colours or {}).get(name, colour_of(place))
+            self.intervals(axes, means, color=colour, label=name)
 
-    def _errorbar(
-        self, axes: Axes, at: list[Any], found: list[Estimate], mean: np.ndarray, **line: Any
+    def intervals(
+        self,
+        axes: Axes,
+        means: Sequence[tuple[Any, Estimate]],
+        *,
+        along: Literal["x", "y"] = "y",
+        **line: Any,
     ) -> None:
+        """Marks at means with their intervals, by their places on the other axis; along y a line joins them.
+
+        Parameters
+        ----------
+        **line
+            As for ``Axes.errorbar``.
+        """
+        at = [place for place, _ in means]
+        mean = np.array([each.mean for _, each in means])
         # Bars of no length would be drawn as caps that look like a measured interval.
-        several = any(each.count > 1 for each in found)
-        error = np.array([each.reach for each in found]).T
-        axes.errorbar(at, mean, yerr=error if several else None, marker="o", **line)
+        several = any(each.count > 1 for _, each in means)
+        error = np.array([each.reach for _, each in means]).T if several else None
+        line = {"marker": "o", **line}
+        if along == "y":
+            axes.errorbar(at, mean, yerr=error, **line)
+        else:
+            axes.errorbar(mean, at, xerr=error, **{"linestyle": "none", **line})
+
+    def ratio_axis(self, axes: Axes, label: str) -> None:
+        """Make the x axis one of ratios that are never below 1, when all are drawn: logarithmic, in plain numbers."""
+        axes.axvline(1.0, color=GREY, linestyle=":", linewidth=1.0)
+        axes.set(xscale="log", xlabel=label)
+        low, high = axes.get_xlim()
+        subs = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0) if high / low < 4 else (1.0, 2.0, 5.0)
+        axes.xaxis.set_major_locator(LogLocator(subs=subs if high / low < 40 else (1.0,)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
     def bars(
         self,
@@ -179,32 +226,54 @@ class Page:
                 x, y, **{"linestyle": "--", "linewidth": 0.9, "color": colour, **line}, label=label
             )
 
+    def finish(self, picture: Picture, name: str) -> None:
+        """Mark a picture that compares with nothing, and look at the sizes of its text.
 
-def finished(picture: Picture, name: str, *, compares: bool) -> None:
-    """Mark a picture that compares with nothing, and look at the sizes of its text.
+        Raises
+        ------
+        ValueError
+            If text is smaller than 8 pt, or reaches over the edge of the picture.
+        """
+        if not self.compares:
+            mark: dict[str, Any] = {"fontsize": 40, "rotation": 25, "alpha": 0.18, "color": GREY}
+            picture.text(0.5, 0.5, "quick run", ha="center", va="center", **mark)
+        with self.style():
+            picture.draw_without_rendering()
+        edge = picture.bbox
+        for text in picture.findobj(Text):
+            if not isinstance(text, Text) or not text.get_visible() or not text.get_text().strip():
+                continue
+            if float(text.get_fontsize()) < POINTS:
+                raise ValueError(
+                    f"figure {name}: text {text.get_text()!r} is {text.get_fontsize()} pt; "
+                    f"at least {POINTS:g} are asked for"
+                )
+            box = text.get_window_extent()
+            outside = max(edge.x0 - box.x0, box.x1 - edge.x1, edge.y0 - box.y0, box.y1 - edge.y1)
+            if outside > 2.0 and box.width > 0 and _is_drawn(text, picture):
+                raise ValueError(f"figure {name}: text {text.get_text()!r} reaches over the edge")
 
-    Raises
-    ------
-    ValueError
-        If text is smaller than 8 pt, or reaches over the edge of the picture.
-    """
-    if not compares:
-        mark: dict[str, Any] = {"fontsize": 40, "rotation": 25, "alpha": 0.18, "color": GREY}
-        picture.text(0.5, 0.5, "quick run", ha="center", va="center", **mark)
-    picture.draw_without_rendering()
-    edge = picture.bbox
-    for text in picture.findobj(Text):
-        if not isinstance(text, Text) or not text.get_visible() or not text.get_text().strip():
-            continue
-        if float(text.get_fontsize()) < POINTS:
-            raise ValueError(
-                f"figure {name}: text {text.get_text()!r} is {text.get_fontsize()} pt; "
-                f"at least {POINTS:g} are asked for"
-            )
-        box = text.get_window_extent()
-        outside = max(edge.x0 - box.x0, box.x1 - edge.x1, edge.y0 - box.y0, box.y1 - edge.y1)
-        if outside > 2.0 and box.width > 0 and _is_drawn(text, picture):
-            raise ValueError(f"figure {name}: text {text.get_text()!r} reaches over the edge")
+    def write(
+        self,
+        picture: Picture,
+        file: Path | IO[str],
+        kind: Literal["png", "pdf", "svg"],
+        *,
+        dpi: float | None = None,
+        made_by: str = "",
+    ) -> None:
+        """Write a picture, with its fonts, the same bytes each time.
+
+        Parameters
+        ----------
+        dpi : float, optional
+            Points an inch of a PNG.
+        made_by : str
+            Sentence on its origin, for the metadata.
+        """
+        metadata = _NO_DATE[kind] | ({"Subject": made_by} if made_by else {})
+        with self.style():
+            picture.savefig(file, format=kind, dpi=dpi or "figure", metadata=metadata)
 
 
 def _is_drawn(text: Text, picture: Picture) -> bool:

@@ -1,4 +1,4 @@
-"""Rows that points of a figure gave, kept as each ends, so that a run that was stopped goes on.
+"""Rows of a figure's points: by what they are found again, and the tables that are made of them.
 
 A point's rows are found again by its fields, by the contents of the files it names, and by a digest of
 the code: of all files of the package, and of the figure's file and those beside it whose names begin
@@ -7,23 +7,22 @@ with an underscore. After a change of code points run anew, unless older rows ar
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import importlib.metadata
 import json
 import platform
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-import shadowprice
-from shadowprice.analysis.figures.figure_run import FigureRun
 from shadowprice.analysis.figures.settings import plain
 from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
-from shadowprice.analysis.points.kept import Kept
+from shadowprice.analysis.points.point_rows import PointRows
 from shadowprice.errors import InputError
+from shadowprice.version import __version__
 
 LIBRARIES = ("numpy", "scipy", "pandas", "pyomo", "highspy", "ortools")
 
@@ -36,51 +35,38 @@ def point_key(point: Any) -> str:
     InputError
         If a file cannot be read.
     """
-    fields = plain(point)
-    for field in dataclasses.fields(point):
-        value = getattr(point, field.name)
-        if isinstance(value, Path):
-            fields[field.name] = f"{value.name}:{file_digest(value)}"
+    fields = plain(point, lambda path: f"{path.name}:{file_digest(path)}")
     return json.dumps(fields, sort_keys=True)
 
 
 def code_digest(figure_file: Path) -> str:
     """Digest of the package and of a figure's own files."""
-    found = hashlib.sha256(package_digest().encode())
+    digest = hashlib.sha256(package_digest().encode())
     for path in (figure_file, *sorted(figure_file.parent.glob("_*.py"))):
-        found.update(path.name.encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()[:DIGITS]
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:DIGITS]
 
 
-def table_of(kept: Iterable[Kept]) -> pd.DataFrame:
-    """All rows, in the order of the points."""
-    return pd.DataFrame([row for each in kept for row in each.rows])
+def write_table(path: Path, made_of: Sequence[str], points: Sequence[PointRows]) -> None:
+    """Write the rows of all points, in their order, as CSV below lines that say with what they were made.
 
-
-def write_table(path: Path, table: pd.DataFrame, of: FigureRun, kept: Sequence[Kept]) -> None:
-    """Write a table as CSV, below lines that say with what it was made."""
-    codes = pd.Series([each.code for each in kept]).value_counts(sort=False)
-    seeds = "" if of.first_seed is None else f"; seeds from {of.first_seed}"
+    Parameters
+    ----------
+    made_of : sequence of str
+        Lines on the figure and its settings.
+    """
+    codes = Counter(each.code for each in points)
     head = (
-        f"{of.figure.paper}; size {of.size}{seeds}",
-        "settings " + json.dumps(settings_of(of.settings), sort_keys=True),
+        *made_of,
         "code " + ", ".join(f"{code} ({count} points)" for code, count in codes.items()),
-        f"shadowprice {shadowprice.__version__}, Python {platform.python_version()}, " + versions(),
-        f"{sum(each.cpu_s for each in kept) / 60:.1f} minutes of CPU",
+        f"shadowprice {__version__}, Python {platform.python_version()}, "
+        + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES),
+        f"{sum(each.cpu_s for each in points) / 60:.1f} minutes of CPU",
     )
+    table = pd.DataFrame([row for each in points for row in each.rows])
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(f"# {line}\n" for line in head)
     path.write_text(text + table.to_csv(index=False, float_format="%.10g", lineterminator="\n"))
-
-
-def settings_of(settings: Any) -> dict[str, Any]:
-    """Settings with files by their names: where they lie is not part of what was run."""
-    found = plain(settings)
-    for field in dataclasses.fields(settings):
-        value = getattr(settings, field.name)
-        if isinstance(value, Path):
-            found[field.name] = value.name
-    return found
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -95,8 +81,3 @@ def read_table(path: Path) -> pd.DataFrame:
         return pd.read_csv(path, comment="#", keep_default_na=False, na_values=["nan", ""])
     except OSError as error:
         raise InputError(f"table {path}: {error.strerror or error}") from None
-
-
-def versions() -> str:
-    """Versions of the libraries that results depend on."""
-    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)

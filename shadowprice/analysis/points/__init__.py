@@ -1,1 +1,1 @@
-"""Points of figures and studies: independent runs whose rows are kept as each ends."""
+"""Points of figures and studies: independent runs, whose rows are stored as each ends."""

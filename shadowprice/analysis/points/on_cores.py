@@ -1,18 +1,15 @@
-"""Tasks on all cores of this machine, each result as it ends."""
+"""Points on all cores of this machine."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from shadowprice.analysis.points.runner import Carrier, Ends, PointResult, PointTask, run_point
 from shadowprice.errors import InputError
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 def cores() -> int:
@@ -20,31 +17,25 @@ def cores() -> int:
     return int(cpu_count())
 
 
-def ends_on_cores(
-    tasks: Sequence[T], run: Callable[[T], R], processes: int
-) -> Iterator[tuple[T, R]]:
-    """Run tasks in several processes of one thread each; every task with its result, as it ends.
+def on_cores(processes: int) -> Carrier:
+    """Carry tasks out in so many processes of one thread each, or in this one.
 
-    Parameters
-    ----------
-    run : callable
-        Importable by name; what may fail in it is part of its result.
-
-    Raises
-    ------
-    InputError
-        If a process was killed, as for lack of memory: what has ended before was given.
+    The carrier raises InputError if a process was killed, as for lack of memory.
     """
-    if processes == 1 or len(tasks) < 2:
+    return lambda tasks: _ends(tasks, min(processes, len(tasks)))
+
+
+def _ends(tasks: Sequence[PointTask], processes: int) -> Ends:
+    if processes < 2:
         for task in tasks:
-            yield task, run(task)
+            yield task, run_point(task)
         return
     # One thread each: the processes share the cores.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    several = Parallel(n_jobs=min(processes, len(tasks)), return_as="generator_unordered")
-    found = several(delayed(_numbered)(run, place, task) for place, task in enumerate(tasks))
+    several = Parallel(n_jobs=processes, return_as="generator_unordered")
+    ended = several(delayed(_numbered)(place, task) for place, task in enumerate(tasks))
     try:
-        for place, result in found:
+        for place, result in ended:
             yield tasks[place], result
     except TerminatedWorkerError:
         raise InputError(
@@ -52,8 +43,8 @@ def ends_on_cores(
             "the same command goes on, with fewer processes if memory was short"
         ) from None
     finally:
-        found.close()
+        ended.close()
 
 
-def _numbered(run: Callable[[T], R], place: int, task: T) -> tuple[int, R]:
-    return place, run(task)
+def _numbered(place: int, task: PointTask) -> tuple[int, PointResult]:
+    return place, run_point(task)

@@ -28,10 +28,10 @@ from typing import Any
 import yaml
 
 from shadowprice.analysis.certify import certify
+from shadowprice.analysis.study.comparisons import rows_of
 from shadowprice.analysis.study.page import study_page
-from shadowprice.analysis.study.plan import PlannedRun, StudyPlan, described_axes, plan_study
+from shadowprice.analysis.study.plan import PlannedRun, StudyPlan, plan_study
 from shadowprice.analysis.study.results import POINTS, STUDY, TABLES, StudyResults, read_results
-from shadowprice.analysis.study.run_task import carried_out
 from shadowprice.analysis.study.statements import headline
 from shadowprice.analysis.study.study_file import StudyFile, read_study
 from shadowprice.errors import InputError, VerificationError
@@ -190,14 +190,14 @@ def _certificates(
     goals = (Objective.FLOW,) if plan.study.bounds is None else plan.study.bounds.objectives
     rows = []
     for number, run in enumerate(_chosen(plan, choices.certificates), start=1):
-        progress(f"certifying {described_axes(run)}")
-        outcome = carried_out(run.task)
+        progress(f"certifying {run}")
+        outcome = run.task.outcome()
         for goal in goals:
             _expect_same(results, run, goal, outcome)
             try:
                 found = certify(outcome, goal, budget_s=choices.budget_s)
             except InputError as error:
-                yield f"{described_axes(run)}: no certificate: {error}"
+                yield f"{run}: no certificate: {error}"
                 break
             name = f"{number:04d}-{goal}.jsonl"
             (folder / name).write_text(found.text, encoding="ascii")
@@ -221,14 +221,11 @@ def _chosen(plan: StudyPlan, which: Certificates) -> Iterator[PlannedRun]:
 
 def _expect_same(results: StudyResults, run: PlannedRun, goal: Objective, outcome: Any) -> None:
     """Refuse a run that does not repeat."""
-    rows = results.runs
-    for name, value in run.axes.items():
-        rows = rows[rows[name].isna() if value is None else rows[name] == value]
-    recorded = rows[f"total_{goal}_s"].iloc[0]
+    recorded = rows_of(results.runs, run.axes)[f"total_{goal}_s"].iloc[0]
     cost = goal.cost_s(outcome.instance.workload, outcome.end_s)
     if recorded is not None and float(recorded) != float(cost):
         raise VerificationError(
-            f"{described_axes(run)}: costs {cost!r} s in total {goal} time now, and its row says {recorded!r}"
+            f"{run}: costs {cost!r} s in total {goal} time now, and its row says {recorded!r}"
         )
 
 

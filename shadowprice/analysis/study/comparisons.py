@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from shadowprice.analysis.statistics.ranking import RankingAgreement, ranking_ag
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
 from shadowprice.analysis.study.study_file import StudyFile
-from shadowprice.analysis.study.term_axes import AxisLabel, TermAxis
+from shadowprice.analysis.study.term_axes import TermAxis
 from shadowprice.brief import Brief
 
 WIDTH = 0.01
@@ -34,50 +35,80 @@ WIDTH = 0.01
 MEAN_JCT = "jct_s_mean"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StudySetting(Brief):
-    """One entry of every axis but policies and seeds."""
+    """One entry of every axis but policies and seeds, and what its runs gave.
 
-    workload: str
-    load: float | None
-    cluster: str
-    conditions: str
-    swept: tuple[tuple[TermAxis, AxisLabel], ...] = ()
+    Parameters
+    ----------
+    labels : mapping of str to entry
+        By the columns of results that are the same for all policies that are compared; no load is None.
+    results : StudyResults
+        Of the whole study.
+    """
+
+    labels: Mapping[str, Any]
+    results: StudyResults
 
     def __str__(self) -> str:
-        load = "" if self.load is None else f"load {self.load:g}"
-        plain = "" if self.conditions == "plain" else self.conditions
-        swept = (axis.words(label) for axis, label in self.swept)
-        return ", ".join(filter(None, (self.workload, load, self.cluster, plain, *swept)))
+        return in_words(self.labels, self.results.study.axes)
 
-    def rows(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Rows of a frame that are of this setting."""
-        load = table["load"].isna() if self.load is None else table["load"] == self.load
-        mine = (
-            load
-            & (table["workload"] == self.workload)
-            & (table["cluster"] == self.cluster)
-            & (table["conditions"] == self.conditions)
-        )
-        for axis, label in self.swept:
-            mine &= table[axis.name] == label
-        return table[mine]
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """Its rows of the frame of runs."""
+        return rows_of(self.results.runs, self.labels)
+
+    @cached_property
+    def groups(self) -> pd.DataFrame:
+        """Its rows of the frame of groups."""
+        return rows_of(self.results.groups, self.labels)
+
+    @cached_property
+    def all_jobs(self) -> pd.DataFrame:
+        """Those of the groups of all jobs."""
+        return self.groups[self.groups["by"] == ALL]
+
+    @cached_property
+    def mean_jct_s(self) -> pd.DataFrame:
+        """Mean JCT of all jobs, a row a seed, a column a policy [s]."""
+        return self.all_jobs.pivot(index="seed", columns="policy", values=MEAN_JCT)
 
 
 def settings_of(results: StudyResults) -> list[StudySetting]:
     """Settings that have runs, in the order of the study."""
-    study = results.study
-    rows = results.runs[list(study.setting_columns)].drop_duplicates()
+    columns = list(results.study.setting_columns)
+    rows = results.runs[columns].drop_duplicates().itertuples(index=False, name=None)
     return [
         StudySetting(
-            workload,
-            None if np.isnan(load) else float(load),
-            cluster,
-            conditions,
-            tuple(zip(study.axes, labels, strict=True)),
+            {
+                name: None if pd.isna(label) else label
+                for name, label in zip(columns, each, strict=True)
+            },
+            results,
         )
-        for workload, load, cluster, conditions, *labels in rows.itertuples(index=False, name=None)
+        for each in rows
     ]
+
+
+def rows_of(table: pd.DataFrame, labels: Mapping[str, Any]) -> pd.DataFrame:
+    """Rows of a frame with these entries of its columns."""
+    for name, label in labels.items():
+        table = table[table[name].isna() if label is None else table[name] == label]
+    return table
+
+
+def in_words(labels: Mapping[str, Any], axes: Iterable[TermAxis]) -> str:
+    """Entries of columns in words; no load, and conditions that are plain, need none."""
+    swept = {axis.name: axis for axis in axes}
+    words = []
+    for name, label in labels.items():
+        if name in swept:
+            words.append(swept[name].words(label))
+        elif name == "load":
+            words.append("" if pd.isna(label) else f"load {label:g}")
+        elif (name, label) != ("conditions", "plain"):
+            words.append(str(label))
+    return ", ".join(filter(None, words))
 
 
 def policies_of(rows: pd.DataFrame) -> list[str]:
@@ -108,17 +139,14 @@ class PolicyRow(Brief):
     seeds_needed: int | None
 
 
-def policy_rows(results: StudyResults, setting: StudySetting) -> list[PolicyRow]:
+def policy_rows(setting: StudySetting) -> list[PolicyRow]:
     """All policies of a setting, in the order of the study."""
-    groups = setting.rows(results.groups)
-    groups = groups[groups["by"] == ALL]
-    runs = setting.rows(results.runs)
-    wide = groups.pivot(index="seed", columns="policy", values=MEAN_JCT)
+    study, groups, runs = setting.results.study, setting.all_jobs, setting.runs
     ratios = [name for name in runs.columns if name.startswith("ratio_")]
-    skipped = {*results.study.columns, "by", "group", "jobs", "gpu_s", "growth"}
+    skipped = {*study.columns, "by", "group", "jobs", "gpu_s", "growth"}
     columns = [name for name in groups.columns if name not in skipped]
     slowdowns = [name for name in columns if name.startswith("slowdown_")]
-    found = []
+    rows = []
     for policy in policies_of(groups):
         mine = groups[groups["policy"] == policy]
         of_runs = runs[runs["policy"] == policy]
@@ -127,8 +155,9 @@ def policy_rows(results: StudyResults, setting: StudySetting) -> list[PolicyRow]
         if not copies:
             values |= {name: _of_gangs(mine[name]) for name in slowdowns}
         values |= {name: maybe_estimate(of_runs[name], least=1.0) for name in ratios}
-        found.append(PolicyRow(policy, values, *_against(wide, policy, results.study.baseline)))
-    return found
+        against = _against(setting.mean_jct_s, policy, study.baseline)
+        rows.append(PolicyRow(policy, values, *against))
+    return rows
 
 
 def maybe_estimate(values: pd.Series, *, least: float = 0.0) -> Estimate | None:
@@ -232,7 +261,7 @@ def _share(growth: Estimate) -> str:
     return f"{growth.mean:.0%} [{growth.low:.0%}, {growth.high:.0%}]"
 
 
-def unserved_classes(results: StudyResults, setting: StudySetting) -> list[UnservedClass]:
+def unserved_classes(setting: StudySetting) -> list[UnservedClass]:
     """Classes of a setting that policies starve or do not keep up with, by policy.
 
     A class is *starved* if its mean JCT is more than ``starved_ratio`` times that under the policy that serves it
@@ -241,12 +270,11 @@ def unserved_classes(results: StudyResults, setting: StudySetting) -> list[Unser
     (:mod:`shadowprice.analysis.statistics.stability`). Over several seeds the interval of 95 % must leave the limit,
     and for growth 0, out as well (derived). Where all jobs are behind, classes are not named one by one for it.
     """
-    limits = results.study.statistics
-    rows = setting.rows(results.groups)
+    limits = setting.results.study.statistics
     slow: dict[str, float] = {}
     unstable: set[str] = set()
-    found = []
-    for (by, group), each in rows.groupby(["by", "group"], sort=False):
+    unserved = []
+    for (by, group), each in setting.groups.groupby(["by", "group"], sort=False):
         wide = each.pivot(index="seed", columns="policy", values=MEAN_JCT).dropna()
         if wide.empty:
             continue
@@ -268,7 +296,7 @@ def unserved_classes(results: StudyResults, setting: StudySetting) -> list[Unser
             elif policy in unstable:
                 behind = False
             if starved or behind:
-                found.append(
+                unserved.append(
                     UnservedClass(
                         setting,
                         policy,
@@ -284,7 +312,7 @@ def unserved_classes(results: StudyResults, setting: StudySetting) -> list[Unser
                         behind,
                     )
                 )
-    return found
+    return unserved
 
 
 def _times(wide: pd.DataFrame, policy: str, best: str) -> Estimate | None:
@@ -321,20 +349,19 @@ class Placed(Brief):
         return f"{self.place}" if self.place == self.last else f"{self.place} to {self.last}"
 
 
-def places(results: StudyResults, setting: StudySetting) -> dict[str, Placed]:
+def places(setting: StudySetting) -> dict[str, Placed]:
     """Policies in order of place and mean JCT, those that leave a class unserved last and without a place.
 
     A mean is clearly smaller than another if the interval of 95 % of the difference on the same seeds leaves 0 out,
     each pair by itself; of a single seed no mean is.
     """
     unserved: dict[str, list[UnservedClass]] = {}
-    for each in unserved_classes(results, setting):
+    for each in unserved_classes(setting):
         unserved.setdefault(each.policy, []).append(each)
-    rows = setting.rows(results.groups)
-    rows = rows[rows["by"] == ALL]
-    means = rows.groupby("policy", sort=False)[MEAN_JCT].mean().sort_values(kind="stable")
+    means = setting.all_jobs.groupby("policy", sort=False)[MEAN_JCT].mean()
+    means = means.sort_values(kind="stable")
     fair = [str(name) for name in means.index if name not in unserved]
-    wide = rows.pivot(index="seed", columns="policy", values=MEAN_JCT)
+    wide = setting.mean_jct_s
     ahead = {
         name: sum(clearly_smaller(wide, each, name) for each in fair if each != name)
         for name in fair
@@ -391,28 +418,24 @@ def rankings(results: StudyResults) -> Iterator[RankingComparison]:
 
     Of policies that have a place (:func:`places`) wherever they are compared.
     """
-    groups = _placed_rows(results)
-    for setting in settings_of(results):
-        rows = setting.rows(groups)
+    placed = [(setting, _placed_rows(setting)) for setting in settings_of(results)]
+    for setting, rows in placed:
         yield from _compared(rows, ["seed"], str(setting), "seeds")
+    groups = pd.concat([rows for _, rows in placed] or [results.groups])
     blocks = {**_PLURAL, **{axis.name: f"values of {axis.title}" for axis in results.study.axes}}
     for column in results.study.setting_columns:
         if groups[column].nunique(dropna=False) < 2:
             continue
         for where, rows in without(results.study, groups, column):
             yield from _compared(rows, [column], where, blocks[column])
-    yield from _across_yardsticks(results)
+    for setting, rows in placed:
+        yield from _across_yardsticks(setting, rows)
 
 
-def _placed_rows(results: StudyResults) -> pd.DataFrame:
-    """Rows of all jobs, without those of policies that have no place in their setting."""
-    groups = results.groups[results.groups["by"] == ALL]
-    kept = []
-    for setting in settings_of(results):
-        rows = setting.rows(groups)
-        have = [name for name, each in places(results, setting).items() if each.place is not None]
-        kept.append(rows[rows["policy"].isin(have)])
-    return pd.concat(kept) if kept else groups
+def _placed_rows(setting: StudySetting) -> pd.DataFrame:
+    """Rows of all jobs of a setting, without those of policies that have no place."""
+    have = [name for name, each in places(setting).items() if each.place is not None]
+    return setting.all_jobs[setting.all_jobs["policy"].isin(have)]
 
 
 _PLURAL = {
@@ -427,20 +450,9 @@ def without(
     study: StudyFile, rows: pd.DataFrame, column: str
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """Rows that differ in one column of a setting alone, policies and seeds aside, with what they have in common."""
-    axes = {axis.name: axis for axis in study.axes}
     others = [name for name in study.setting_columns if name != column]
     for labels, each in rows.groupby(others, sort=False, dropna=False):
-        words = []
-        for name, label in zip(others, labels, strict=True):
-            told: Any = label
-            words.append(axes[name].words(told) if name in axes else _told(told))
-        yield ", ".join(filter(None, words)), each
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if np.isnan(value) else f"load {value:g}"
-    return "" if value == "plain" else str(value)
+        yield in_words(dict(zip(others, labels, strict=True)), study.axes), each
 
 
 def _compared(
@@ -449,25 +461,20 @@ def _compared(
     wide = rows.pivot_table(
         index=list(blocks), columns="policy", values=MEAN_JCT, sort=False, dropna=False
     ).dropna(axis="columns")
-    found = ranking_agreement(wide) if wide.shape[1] > 1 and len(wide) > 1 else None
-    if found is not None:
-        yield RankingComparison(where, what, found)
+    agreement = ranking_agreement(wide) if wide.shape[1] > 1 and len(wide) > 1 else None
+    if agreement is not None:
+        yield RankingComparison(where, what, agreement)
 
 
-def _across_yardsticks(results: StudyResults) -> Iterator[RankingComparison]:
-    """Rankings by mean JCT and by the mean ratio to each bound, setting by setting."""
-    names = [name for name in results.runs.columns if name.startswith("ratio_")]
-    placed = _placed_rows(results)
-    for setting in settings_of(results) if names else ():
-        groups = setting.rows(placed)
-        runs = setting.rows(results.runs)
-        runs = runs[runs["policy"].isin(groups["policy"])]
-        blocks = {"mean JCT": groups.groupby("policy")[MEAN_JCT].mean()}
-        for name in names:
-            numbers = pd.to_numeric(runs[name])
-            blocks[name] = numbers.groupby(runs["policy"]).mean()
-        wide = pd.DataFrame(blocks).T[policies_of(runs)]
-        found = ranking_agreement(wide) if wide.shape[1] > 1 else None
-        if found is not None and found.blocks > 1:
-            words = "yardsticks (mean JCT, and mean ratios to the bounds)"
-            yield RankingComparison(str(setting), words, found)
+def _across_yardsticks(setting: StudySetting, rows: pd.DataFrame) -> Iterator[RankingComparison]:
+    """Rankings of a setting by mean JCT and by the mean ratio to each bound."""
+    runs = setting.runs[setting.runs["policy"].isin(rows["policy"])]
+    blocks = {"mean JCT": rows.groupby("policy")[MEAN_JCT].mean()}
+    for name in runs.columns:
+        if name.startswith("ratio_"):
+            blocks[name] = pd.to_numeric(runs[name]).groupby(runs["policy"]).mean()
+    wide = pd.DataFrame(blocks).T[policies_of(runs)]
+    agreement = ranking_agreement(wide) if wide.shape[1] > 1 else None
+    if agreement is not None and agreement.blocks > 1:
+        words = "yardsticks (mean JCT, and mean ratios to the bounds)"
+        yield RankingComparison(str(setting), words, agreement)

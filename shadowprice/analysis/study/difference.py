@@ -175,12 +175,12 @@ def _places(first: StudyResults, second: StudyResults) -> Iterator[str]:
     for setting in settings_of(first):
         if str(setting) not in theirs:
             continue
-        orders = []
-        for results, where in ((first, setting), (second, theirs[str(setting)])):
-            found = places(results, where).values()
-            orders.append({each.policy: each.text for each in found if each.place is not None})
-        if orders[0] != orders[1]:
-            yield f"{setting}: places were {_listed(orders[0])} and are {_listed(orders[1])}"
+        before, after = (
+            {name: each.text for name, each in places(where).items() if each.place is not None}
+            for where in (setting, theirs[str(setting)])
+        )
+        if before != after:
+            yield f"{setting}: places were {_listed(before)} and are {_listed(after)}"
 
 
 def _listed(placed: Mapping[str, str]) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 from markupsafe import Markup
@@ -22,9 +21,8 @@ from shadowprice.analysis.study.comparisons import (
 )
 from shadowprice.analysis.study.pictures import (
     SCREEN,
+    StudyPicture,
     as_svg,
-    drawn_axes,
-    picture_name,
     pictures,
 )
 from shadowprice.analysis.study.results import StudyResults
@@ -90,7 +88,11 @@ def study_page(results: StudyResults) -> str:
         sentence=headline(results),
         findings=list(findings(results)),
         settings=list(_settings(results, drawn)),
-        pictures=list(_pictures(results, drawn)),
+        pictures=[
+            PicturePart(each.title, each.note, Markup(as_svg(each.draw())))
+            for name, each in drawn.items()
+            if not name.startswith("jct-")
+        ],
         rankings=[each.sentence() for each in rankings(results)] or ["Nothing to compare."],
         versions=Sheet(
             ("what", "version"), [*versions.items(), *record.libraries.items()], words=2
@@ -119,21 +121,21 @@ def repeat_text(results: StudyResults) -> str:
     )
 
 
-def _settings(results: StudyResults, drawn: dict[str, Any]) -> Iterator[SettingPart]:
+def _settings(results: StudyResults, drawn: Mapping[str, StudyPicture]) -> Iterator[SettingPart]:
     for place, setting in enumerate(settings_of(results), start=1):
-        draw = drawn.get(f"jct-{place:02d}")
+        picture = drawn.get(f"jct-{place:02d}")
         yield SettingPart(
             str(setting),
-            _note(results, setting),
-            policies_sheet(results, setting),
-            statistics_sheet(results, setting),
-            None if draw is None else Markup(as_svg(draw())),
-            list(classes_of(results, setting)),
+            _note(setting),
+            policies_sheet(setting),
+            statistics_sheet(setting),
+            None if picture is None else Markup(as_svg(picture.draw())),
+            list(classes_of(setting)),
         )
 
 
-def _note(results: StudyResults, setting: StudySetting) -> str:
-    runs = setting.rows(results.runs)
+def _note(setting: StudySetting) -> str:
+    runs = setting.runs
     seeds, jobs = runs["seed"].nunique(), runs["completed"].mean()
     note = f"{counted(seeds, 'seed')}, {jobs:,.0f} jobs a run."
     within = runs["batches_independent"].dropna()
@@ -150,11 +152,11 @@ def _note(results: StudyResults, setting: StudySetting) -> str:
     return note
 
 
-def policies_sheet(results: StudyResults, setting: StudySetting) -> Sheet:
+def policies_sheet(setting: StudySetting) -> Sheet:
     """Table of a setting: mean JCT, place and ratios of every policy, in order of the study."""
-    ranked = ranked_as(results, setting)
-    baseline = results.study.baseline
-    ratios = [name for name in results.runs.columns if name.startswith("ratio_")]
+    ranked = ranked_as(setting)
+    baseline = setting.results.study.baseline
+    ratios = [name for name in setting.runs.columns if name.startswith("ratio_")]
     heads = [
         "policy",
         HEADS[MEAN_JCT],
@@ -172,24 +174,24 @@ def policies_sheet(results: StudyResults, setting: StudySetting) -> Sheet:
             *(_ratio_text(row.values.get(name)) for name in ratios),
             ranked.get(row.policy, ""),
         ]
-        for row in policy_rows(results, setting)
+        for row in policy_rows(setting)
     ]
     return Sheet(heads, cells, words=1)
 
 
-def statistics_sheet(results: StudyResults, setting: StudySetting) -> Sheet:
+def statistics_sheet(setting: StudySetting) -> Sheet:
     """Table of a setting: percentiles of JCT, mean slowdown, queueing and finish-time fairness."""
     columns = [name for name in HEADS if name != MEAN_JCT]
     cells = [
         [row.policy, *(_text(row.values.get(name)) for name in columns)]
-        for row in policy_rows(results, setting)
+        for row in policy_rows(setting)
     ]
     return Sheet(["policy", *(HEADS[name] for name in columns)], cells, words=1)
 
 
-def classes_of(results: StudyResults, setting: StudySetting) -> Iterator[Classes]:
+def classes_of(setting: StudySetting) -> Iterator[Classes]:
     """Mean JCT of every class of jobs by policy, a table a column of classes."""
-    groups = setting.rows(results.groups)
+    groups = setting.groups
     names = policies_of(groups)
     for by, rows in groups[groups["by"] != ALL].groupby("by", sort=False):
         cells = []
@@ -225,21 +227,3 @@ def _ratio_text(found: Estimate | None) -> str:
     if found is None or found.count > 1:
         return _text(found)
     return at_most(found.mean)
-
-
-def _pictures(results: StudyResults, drawn: dict[str, Any]) -> Iterator[PicturePart]:
-    over_seeds = "Mean over seeds with intervals of 95 %."
-    notes = {
-        "loads": ("Mean JCT against load", over_seeds),
-        **{
-            picture_name(axis): (f"Mean JCT against {axis.title}", over_seeds)
-            for axis in drawn_axes(results)
-        },
-        "ratio-flow": ("Certified ratios, total flow time", ""),
-        "ratio-completion": ("Certified ratios, total completion time", ""),
-        "ratio-makespan": ("Certified ratios, makespan", ""),
-    }
-    for name, draw in drawn.items():
-        if name in notes:
-            title, note = notes[name]
-            yield PicturePart(title, note, Markup(as_svg(draw())))

@@ -14,15 +14,14 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from shadowprice.analysis.figures.page import Page
 from shadowprice.analysis.pages.page import Sheet
 from shadowprice.analysis.study.comparisons import settings_of
 from shadowprice.analysis.study.page import classes_of, policies_sheet, statistics_sheet
 from shadowprice.analysis.study.pictures import (
-    STYLES,
-    PaperStyle,
-    Picture,
+    VENUES,
+    StudyPicture,
     pictures,
-    write_picture,
 )
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.statements import findings, rules
@@ -47,21 +46,21 @@ _LIGATURE = re.compile(r"(?<=-)(?=-)|(?<=')(?=')|(?<=[`?!])(?=`)")
 _NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[0-9])")
 
 
-def style_named(name: str) -> PaperStyle:
-    """Style of a venue.
+def style_named(name: str) -> Page:
+    """Column of a venue's paper.
 
     Raises
     ------
     InputError
         If there is none of this name.
     """
-    if name not in STYLES:
-        raise InputError(f"style {name!r}: expected one of {', '.join(STYLES)}")
-    return STYLES[name]
+    if name not in VENUES:
+        raise InputError(f"style {name!r}: expected one of {', '.join(VENUES)}")
+    return VENUES[name]
 
 
 def paper_files(
-    results: StudyResults, style: PaperStyle, made_by: str
+    results: StudyResults, page: Page, made_by: str
 ) -> dict[str, Callable[[Path], None]]:
     """All tables and pictures: the name of each file, and what writes it at a path.
 
@@ -74,11 +73,13 @@ def paper_files(
     def tables(path: Path) -> None:
         path.write_text(tables_tex(results, made_by), encoding="utf-8")
 
-    def picture(draw: Picture, path: Path) -> None:
-        write_picture(draw(), path, style, made_by)
+    def write(picture: StudyPicture, path: Path) -> None:
+        drawn = picture.draw()
+        page.finish(drawn, path.stem)
+        page.write(drawn, path, "pdf", made_by=made_by)
 
-    drawn = pictures(results, style).items()
-    return {TABLES: tables, **{f"{name}.pdf": partial(picture, draw) for name, draw in drawn}}
+    drawn = pictures(results, page).items()
+    return {TABLES: tables, **{f"{name}.pdf": partial(write, picture) for name, picture in drawn}}
 
 
 def tables_tex(results: StudyResults, made_by: str) -> str:
@@ -106,10 +107,10 @@ def _tables(results: StudyResults) -> Iterator[dict[str, object]]:
     for place, setting in enumerate(settings_of(results), start=1):
         name = f"study-{place:02d}"
         caption = f"{setting}: mean JCT over seeds with intervals of 95\u202f%"
-        yield _table(policies_sheet(results, setting), caption, name)
+        yield _table(policies_sheet(setting), caption, name)
         more = f"{setting}: percentiles of JCT, mean slowdown, queueing and finish-time fairness"
-        yield _table(statistics_sheet(results, setting), more, f"{name}-statistics")
-        for classes in classes_of(results, setting):
+        yield _table(statistics_sheet(setting), more, f"{name}-statistics")
+        for classes in classes_of(setting):
             by = str(classes.sheet.heads[0])
             yield _table(classes.sheet, f"{setting}: mean JCT by {by}", f"{name}-{by}")
 

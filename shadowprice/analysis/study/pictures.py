@@ -4,140 +4,105 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from pandas.api.types import is_numeric_dtype
 
-from shadowprice.analysis.figures.page import POINTS, STYLE, finished
-from shadowprice.analysis.plots.style import GREY, colour_of, styled, time_unit
-from shadowprice.analysis.statistics.estimates import estimate
+from shadowprice.analysis.figures.page import POINTS, Page
+from shadowprice.analysis.plots.style import colour_of, time_unit
 from shadowprice.analysis.study.comparisons import (
     MEAN_JCT,
     StudySetting,
     maybe_estimate,
     policies_of,
+    rows_of,
     settings_of,
     without,
 )
 from shadowprice.analysis.study.results import StudyResults
 from shadowprice.analysis.study.run_rows import ALL
-from shadowprice.analysis.study.term_axes import TermAxis
+from shadowprice.instances.objective import Objective
 
 DASHES = ("-", "--", "-.", ":")
 MOST_SETTINGS = 12
 """Settings whose distributions are drawn; the others are in the tables."""
 
 
+# Widths of columns as the venues' LaTeX classes have them (recalled): acmart sigconf 241.15 pt, IEEEtran 252 pt,
+# USENIX 7 in of text with a gutter of 0.33 in, NeurIPS one column of 5.5 in.
+VENUES: Mapping[str, Page] = {
+    "acm": Page(3.33, fonts="serif"),
+    "ieee": Page(3.48, fonts="serif"),
+    "usenix": Page(3.33, fonts="serif"),
+    "neurips": Page(5.5, fonts="serif"),
+}
+"""Columns of papers by venue."""
+
+SCREEN = Page(6.0, fonts="sans-serif")
+"""Column of the HTML page."""
+
+
 @dataclass(frozen=True)
-class PaperStyle:
-    """Column of a venue's paper.
+class StudyPicture:
+    """A picture of a study.
 
     Parameters
     ----------
-    name : str
-    width_in : float
-        Of a column [in].
-    family : str
-        Family of fonts.
+    title, note : str
+        Words above it.
+    draw : callable
     """
 
-    name: str
-    width_in: float
-    family: str = "serif"
-
-    def applied(self) -> AbstractContextManager[None]:
-        """Settings of Matplotlib while a picture is drawn."""
-        fonts: Any = {
-            "font.family": self.family,
-            "font.serif": ["STIXGeneral", "DejaVu Serif"],
-            "mathtext.fontset": "stix",
-        }
-        found: AbstractContextManager[None] = matplotlib.rc_context({**STYLE, **fonts})
-        return found
+    title: str
+    note: str
+    draw: Callable[[], Figure]
 
 
-# Widths of columns as the venues' LaTeX classes have them (recalled): acmart sigconf 241.15 pt, IEEEtran 252 pt,
-# USENIX 7 in of text with a gutter of 0.33 in, NeurIPS one column of 5.5 in.
-STYLES: Mapping[str, PaperStyle] = {
-    each.name: each
-    for each in (
-        PaperStyle("acm", 3.33),
-        PaperStyle("ieee", 3.48),
-        PaperStyle("usenix", 3.33),
-        PaperStyle("neurips", 5.5),
-    )
-}
-
-SCREEN = PaperStyle("screen", 6.0, "sans-serif")
-"""Style of the HTML page."""
-
-
-Picture = Callable[[], Figure]
-
-
-def pictures(results: StudyResults, style: PaperStyle) -> dict[str, Picture]:
-    """All pictures that a study has something for, by name; each is drawn when it is called."""
-    found: dict[str, Picture] = {}
+def pictures(results: StudyResults, page: Page) -> dict[str, StudyPicture]:
+    """All pictures that a study has something for, by name; those of settings begin with ``jct``."""
+    drawn: dict[str, StudyPicture] = {}
     for place, setting in enumerate(settings_of(results)[:MOST_SETTINGS], start=1):
-        found[f"jct-{place:02d}"] = partial(plot_distributions, results, setting, style)
-    if results.runs["load"].nunique() > 1:
-        found["loads"] = partial(plot_loads, results, style)
-    for axis in drawn_axes(results):
-        found[picture_name(axis)] = partial(plot_axis, results, axis, style)
-    for name in results.runs.columns:
-        if name.startswith("ratio_") and results.runs[name].notna().any():
-            found[name.replace("_", "-")] = partial(plot_ratios, results, name, style)
-    return found
+        draw = partial(plot_distributions, setting, page)
+        drawn[f"jct-{place:02d}"] = StudyPicture(str(setting), "", draw)
+    numbers = {axis.name: axis.title for axis in results.study.axes}
+    for column, title in {"load": "load", **numbers}.items():
+        values = results.runs[column]
+        if is_numeric_dtype(values) and values.nunique() > 1:
+            drawn["loads" if column == "load" else column.replace(".", "-")] = StudyPicture(
+                f"Mean JCT against {title}",
+                "Mean over seeds with intervals of 95 %.",
+                partial(plot_against, results, column, page),
+            )
+    for column in results.runs.columns:
+        if column.startswith("ratio_") and results.runs[column].notna().any():
+            goal = column.removeprefix("ratio_")
+            cost = goal if goal == Objective.MAKESPAN else f"total {goal} time"
+            draw = partial(plot_ratios, results, column, page)
+            drawn[f"ratio-{goal}"] = StudyPicture(f"Certified ratios, {cost}", "", draw)
+    return drawn
 
 
-def as_svg(figure: Figure, style: PaperStyle = SCREEN) -> str:
-    """A picture as an SVG element, the same bytes each time."""
+def as_svg(figure: Figure) -> str:
+    """A picture of the screen as an SVG element."""
     buffer = io.StringIO()
-    with style.applied():
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    SCREEN.write(figure, buffer, "svg")
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 
 
-def write_picture(figure: Figure, path: Path, style: PaperStyle, made_by: str) -> None:
-    """Write a picture as PDF, with its fonts, the same bytes each time; no text below 8 pt or beyond the edge.
-
-    Parameters
-    ----------
-    made_by : str
-        Sentence on its origin, for the metadata.
-
-    Raises
-    ------
-    ValueError
-        If text is too small or reaches over the edge.
-    """
-    with style.applied():
-        finished(figure, path.stem, compares=True)
-        figure.savefig(path, metadata={"CreationDate": None, "Subject": made_by})
-
-
-def plot_distributions(
-    results: StudyResults, setting: StudySetting, style: PaperStyle = SCREEN
-) -> Figure:
+def plot_distributions(setting: StudySetting, page: Page = SCREEN) -> Figure:
     """Cumulative distribution of job completion times of every policy, averaged over seeds.
 
     At each share of the jobs, the mean over seeds of the time within which that share was complete.
     """
-    rows = setting.rows(results.distributions)
+    rows = rows_of(setting.results.distributions, setting.labels)
     rows = rows[rows["metric"] == "jct_s"]
-    with style.applied():
-        figure, axes = _axes(style, 0.62)
+    with page.style():
+        figure, (axes,) = page.grid(1, 1, 0.62 * page.width_in)
         unit_s, unit = time_unit(float(rows.loc[rows["percentile"] == 50.0, "value"].median()))
         for place, policy in enumerate(policies_of(rows)):
             mine = rows[rows["policy"] == policy].groupby("percentile")["value"].mean()
@@ -151,126 +116,62 @@ def plot_distributions(
         axes.set(xscale="log", ylim=(0, 1.01))
         axes.set_xlabel(f"job completion time [{unit}]")
         axes.set_ylabel("share of jobs")
-        axes.set_title(_wrapped(str(setting), style), fontsize=POINTS)
-        figure.legend(loc="outside lower center", ncols=_columns(style))
+        axes.set_title(_wrapped(str(setting), page), fontsize=POINTS)
+        figure.legend(loc="outside lower center", ncols=_columns(page))
     return figure
 
 
-def drawn_axes(results: StudyResults) -> Iterator[TermAxis]:
-    """Axes over settings of terms that are numbers, of which there are several."""
-    for axis in results.study.axes:
-        column = results.runs[axis.name]
-        if is_numeric_dtype(column) and column.nunique() > 1:
-            yield axis
+def plot_against(results: StudyResults, column: str, page: Page = SCREEN) -> Figure:
+    """Mean JCT against load, or against what an axis over terms sweeps.
 
-
-def picture_name(axis: TermAxis) -> str:
-    """Name of the picture of an axis, and of its file."""
-    return axis.name.replace(".", "-")
-
-
-def plot_loads(results: StudyResults, style: PaperStyle = SCREEN) -> Figure:
-    """Mean JCT against load, a panel for each of the other settings, with intervals of 95 % over seeds."""
-    return _plot_against(results, "load", "offered load", style)
-
-
-def plot_axis(results: StudyResults, axis: TermAxis, style: PaperStyle = SCREEN) -> Figure:
-    """Mean JCT against what an axis over terms sweeps, drawn as :func:`plot_loads` draws loads."""
-    return _plot_against(results, axis.name, axis.title, style)
-
-
-def _plot_against(results: StudyResults, column: str, title: str, style: PaperStyle) -> Figure:
+    A panel for each of the other settings, with intervals of 95 % over seeds.
+    """
+    titles = {axis.name: axis.title for axis in results.study.axes}
     groups = results.groups[results.groups["by"] == ALL]
     panels = list(without(results.study, groups, column))[:MOST_SETTINGS]
-    with style.applied():
-        figure = Figure(
-            figsize=(style.width_in, 0.62 * style.width_in * len(panels) + 0.3),
-            layout="constrained",
-        )
-        every = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
-        unit_s, unit = time_unit(float(groups[MEAN_JCT].median()))
+    unit_s, unit = time_unit(float(groups[MEAN_JCT].median()))
+    with page.style():
+        figure, every = page.grid(len(panels), 1, 0.62 * page.width_in * len(panels) + 0.3)
         for axes, (where, rows) in zip(every, panels, strict=True):
-            styled(axes)
-            for place, policy in enumerate(policies_of(rows)):
-                mine = rows[rows["policy"] == policy]
-                found = [(at, estimate(each[MEAN_JCT])) for at, each in mine.groupby(column)]
-                _errorbar(axes, found, unit_s, place, policy)
-            axes.set(yscale="log", xlabel=title, ylabel=f"mean JCT [{unit}]")
+            in_units = rows.assign(**{MEAN_JCT: rows[MEAN_JCT] / unit_s})
+            page.lines(axes, in_units, x=column, y=MEAN_JCT, by="policy", order=policies_of(rows))
+            axes.set(
+                yscale="log", xlabel=titles.get(column, "offered load"), ylabel=f"mean JCT [{unit}]"
+            )
             axes.set_xticks(sorted(set(rows[column].dropna())))
-            axes.set_title(_wrapped(where, style), fontsize=POINTS)
+            axes.set_title(_wrapped(where, page), fontsize=POINTS)
         handles, labels = every[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=_columns(style))
+        figure.legend(handles, labels, loc="outside lower center", ncols=_columns(page))
     return figure
 
 
-def plot_ratios(results: StudyResults, name: str, style: PaperStyle = SCREEN) -> Figure:
+def plot_ratios(results: StudyResults, name: str, page: Page = SCREEN) -> Figure:
     """Mean cost over a certified bound by setting, a mark a policy, with intervals of 95 % over seeds."""
     settings = settings_of(results)
     names = policies_of(results.runs)
-    with style.applied():
-        height_in = 0.5 + (0.16 * len(names) + 0.12) * len(settings) + 0.2 * ((len(names) + 2) // 3)
-        figure, axes = _axes(style, height_in / style.width_in)
+    height_in = 0.5 + (0.16 * len(names) + 0.12) * len(settings) + 0.2 * ((len(names) + 2) // 3)
+    with page.style():
+        figure, (axes,) = page.grid(1, 1, height_in)
         for place, policy in enumerate(names):
-            found = []
+            means = []
             for row, setting in enumerate(settings):
-                runs = setting.rows(results.runs)
+                runs = setting.runs
                 ratio = maybe_estimate(runs.loc[runs["policy"] == policy, name], least=1.0)
                 if ratio is not None:
-                    at = row + 0.8 * ((place + 0.5) / len(names) - 0.5)
-                    found.append((at, ratio))
-            _errorbar(axes, found, 1.0, place, policy, along="x")
-        axes.axvline(1.0, color=GREY, linestyle=":", linewidth=1.0)
-        goal = name.removeprefix("ratio_")
-        axes.set(xscale="log", xlabel=f"total {goal} time / certified bound")
-        _plain_ticks(axes)
-        axes.set_yticks(range(len(settings)), [_wrapped(str(s), style, 18) for s in settings])
+                    means.append((row + 0.8 * ((place + 0.5) / len(names) - 0.5), ratio))
+            if means:
+                page.intervals(axes, means, along="x", color=colour_of(place), label=policy)
+        page.ratio_axis(axes, f"total {name.removeprefix('ratio_')} time / certified bound")
+        axes.set_yticks(range(len(settings)), [_wrapped(str(s), page, 18) for s in settings])
         axes.set_ylim(len(settings) - 0.5, -0.5)
-        figure.legend(loc="outside lower center", ncols=_columns(style))
+        figure.legend(loc="outside lower center", ncols=_columns(page))
     return figure
 
 
-def _plain_ticks(axes: Axes) -> None:
-    """Ticks of a logarithmic axis as plain numbers, few enough to be read."""
-    low, high = axes.get_xlim()
-    subs = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0) if high / low < 4 else (1.0, 2.0, 5.0)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs if high / low < 40 else (1.0,)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
-def _errorbar(
-    axes: Axes,
-    found: list[tuple[Any, Any]],
-    unit: float,
-    place: int,
-    label: str,
-    *,
-    along: str = "y",
-) -> None:
-    if not found:
-        return
-    at = [each for each, _ in found]
-    mean = np.array([each.mean for _, each in found]) / unit
-    low = mean - np.array([each.low for _, each in found]) / unit
-    high = np.array([each.high for _, each in found]) / unit - mean
-    error = np.stack((low, high))
-    several = any(each.count > 1 for _, each in found)
-    shown: dict[str, Any] = {"color": colour_of(place), "label": label, "marker": "o"}
-    if along == "y":
-        axes.errorbar(at, mean, yerr=error if several else None, **shown)
-    else:
-        axes.errorbar(mean, at, xerr=error if several else None, linestyle="none", **shown)
-
-
-def _columns(style: PaperStyle) -> int:
+def _columns(page: Page) -> int:
     """Columns of a legend."""
-    return max(2, int(style.width_in))
+    return max(2, int(page.width_in))
 
 
-def _axes(style: PaperStyle, high: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(style.width_in, high * style.width_in), layout="constrained")
-    return figure, styled(figure.add_subplot())
-
-
-def _wrapped(text: str, style: PaperStyle, width: int | None = None) -> str:
-    return "\n".join(textwrap.wrap(text, width or int(14 * style.width_in)))
+def _wrapped(text: str, page: Page, width: int | None = None) -> str:
+    return "\n".join(textwrap.wrap(text, width or int(14 * page.width_in)))

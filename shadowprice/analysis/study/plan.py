@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
@@ -20,25 +19,30 @@ import msgspec
 
 from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
 from shadowprice.analysis.study.job_table import COLUMNS
+from shadowprice.analysis.study.run_task import RunTask
 from shadowprice.analysis.study.study_file import (
     SETTING,
-    ConditionEntry,
     StudyFile,
     TraceArrivals,
     WorkloadEntry,
     named,
+    plain_value,
 )
 from shadowprice.analysis.study.term_axes import AxisLabel, AxisPoint, points_of, put_all
+from shadowprice.analysis.switches import WrittenSwitches
 from shadowprice.brief import Brief
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import known_keys
 from shadowprice.instances.features import Feature
+from shadowprice.instances.files import absolute
 from shadowprice.instances.generators import generators
+from shadowprice.instances.speeds.equal_types import types_taken_as_equal
 from shadowprice.instances.terms.options.reading import terms_of_mapping
 from shadowprice.solvers import registry
 from shadowprice.solvers.graph_placement.protocol import graph_placements
+from shadowprice.user_code import code_from, code_in
 
 CLUSTER_FILES = (".toml", ".csv")
 """Suffixes of files of clusters; other words are their short notation."""
@@ -49,64 +53,28 @@ ANY_POLICY = "fifo"
 Swept: TypeAlias = tuple[tuple[str, AxisLabel], ...]
 """Entries of the axes over terms, by the columns of results."""
 
-_CODE = re.compile(r"[^\s:=,]+\.py(?=:)")
-
-
-@dataclass(frozen=True, repr=False)
-class RunTask(Brief):
-    """A run, or the bounds of an instance, as it is sent to whatever process carries it out.
-
-    Parameters
-    ----------
-    settings : str
-        All that it depends on, as JSON; files by their paths.
-    files : tuple of (str, str)
-        Paths, and the digests of what was in them.
-    code : str
-        Digest of the package.
-    key : str
-        ``settings`` with the files' names and digests for their paths.
-    """
-
-    settings: str
-    files: tuple[tuple[str, str], ...]
-    code: str
-    key: str
-
 
 @dataclass(frozen=True, repr=False)
 class PlannedRun(Brief):
-    """A combination of the axes' entries, by their names; what it runs, and what bounds it.
+    """A combination of the axes' entries, what it runs, and what bounds it.
 
     Parameters
     ----------
-    load : float or None
-        None where arrivals are the workload's own.
-    swept : tuple of (str, value)
-        As of :data:`Swept`.
+    axes : mapping of str to entry
+        Names of the entries, by the columns that say which run a row is of, as :attr:`StudyFile.columns` has them;
+        no load is None.
     bounds : RunTask or None
         Bounds of the instance, if the study asks for some.
     """
 
-    workload: str
-    load: float | None
-    cluster: str
-    conditions: str
-    swept: Swept
-    policy: str
-    seed: int
+    axes: Mapping[str, Any]
     task: RunTask
     bounds: RunTask | None = None
 
-    @property
-    def axes(self) -> dict[str, Any]:
-        """Values of the columns that say which run a row is of, as :attr:`StudyFile.columns` names them."""
-        return {
-            **{name: getattr(self, name) for name in SETTING},
-            **dict(self.swept),
-            "policy": self.policy,
-            "seed": self.seed,
-        }
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{name} {value}" for name, value in self.axes.items() if value is not None
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,7 +86,7 @@ class StudyPlan(Brief):
     study : StudyFile
     runs : tuple of PlannedRun
     notes : tuple of str
-        What the plan leaves out, and why.
+        What the plan leaves out, and why; and GPU types that jobs do not tell apart.
     code : str
         Digest of the package.
     """
@@ -166,7 +134,7 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
         "load": {load: load for load in study.loads or (None,)},
         "cluster": {name: _cluster(text, folder) for name, text in named(study.clusters).items()},
         "conditions": dict(_every_conditions(study, folder)),
-        "policy": {name: _code_paths(text, folder) for name, text in named(study.policies).items()},
+        "policy": {name: code_from(text, folder) for name, text in named(study.policies).items()},
     }
     _check_names(study, given["policy"].values(), given["conditions"])
     seeds = study.every_seed
@@ -175,17 +143,34 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
     for labels in itertools.product(*given.values()):
         entries = {axis: given[axis][label] for axis, label in zip(given, labels, strict=True)}
         for seed in seeds if drawn[labels[0]] else seeds[:1]:
-            run, bounds = _tasks(study, {**entries, "seed": seed}, code)
             workload, load, cluster, (conditions, swept), policy = labels
-            where = workload, load, cluster, conditions, swept
-            runs.append(PlannedRun(*where, policy, seed, run, bounds))
+            setting = dict(zip(SETTING, (workload, load, cluster, conditions), strict=True))
+            axes = {**setting, **dict(swept), "policy": policy, "seed": seed}
+            runs.append(PlannedRun(axes, *_tasks(study, {**entries, "seed": seed}, code)))
     notes = [
         f"workload {name!r} is a recorded trace, the same for every seed: one run each, without intervals over seeds; "
         "`arrivals: shuffled` or `poisson` draws others"
         for name in drawn
         if not drawn[name] and len(seeds) > 1
     ]
-    return StudyPlan(study, tuple(runs), tuple(notes), code)
+    return StudyPlan(study, tuple(runs), (*notes, *_equal_types(runs)), code)
+
+
+def _equal_types(runs: Iterable[PlannedRun]) -> Iterator[str]:
+    """A sentence for each workload without throughputs and cluster of several GPU types, which it takes as equal."""
+    first: dict[tuple[str, str], PlannedRun] = {}
+    for run in runs:
+        first.setdefault((run.axes["workload"], run.axes["cluster"]), run)
+    for (workload, cluster), run in first.items():
+        if len(Cluster.load(json.loads(run.task.settings)["cluster"]).gpu_types) == 1:
+            continue
+        try:
+            read = run.task.arguments()
+        except ShadowpriceError:  # The run itself says what is wrong.
+            continue
+        sentence = types_taken_as_equal(read.workload, read.cluster)
+        if sentence is not None:
+            yield f"workload {workload!r}, cluster {cluster!r}: {sentence}"
 
 
 def _check_names(
@@ -266,7 +251,7 @@ def _paths(settings: dict[str, Any]) -> Iterator[str]:
     for term in terms_of_mapping(conditions.get("with", {}), "with"):
         yield from term.files.values()
     for text in (settings["policy"], *(conditions.get(n, "") for n in ("placement", "predictor"))):
-        yield from _CODE.findall(text)
+        yield from code_in(text)
 
 
 def _workload(name: str, entry: WorkloadEntry, folder: Path) -> dict[str, Any]:
@@ -275,7 +260,7 @@ def _workload(name: str, entry: WorkloadEntry, folder: Path) -> dict[str, Any]:
         found["parameters"] = _parameters(name, entry)
     for each in ("trace", "throughputs"):
         if each in found:
-            found[each] = _path(found[each], folder)
+            found[each] = absolute(found[each], folder)
     return found
 
 
@@ -296,25 +281,6 @@ def _parameters(name: str, entry: WorkloadEntry) -> dict[str, Any]:
     return {key: plain_value(value) for key, value in entry.parameters.items()}
 
 
-def plain_value(value: Any) -> Any:
-    """A value of a YAML file with numbers for what is written as one, in keys too.
-
-    >>> plain_value({"1": "0.5", "name": "x", "often": True})
-    {1: 0.5, 'name': 'x', 'often': True}
-    """
-    if isinstance(value, dict):
-        return {plain_value(key): plain_value(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [plain_value(each) for each in value]
-    if isinstance(value, str):
-        for kind in (int, float):
-            try:
-                return kind(value)
-            except ValueError:
-                continue
-    return value
-
-
 def _every_conditions(
     study: StudyFile, folder: Path
 ) -> Iterator[tuple[tuple[str, Swept], dict[str, Any]]]:
@@ -325,38 +291,15 @@ def _every_conditions(
             yield (name, swept), _conditions(name, entry, point, folder)
 
 
-def _conditions(name: str, entry: ConditionEntry, point: AxisPoint, folder: Path) -> dict[str, Any]:
+def _conditions(
+    name: str, entry: WrittenSwitches, point: AxisPoint, folder: Path
+) -> dict[str, Any]:
     """Conditions of runs at a value of every axis over terms, with paths from the folder."""
-    found: dict[str, Any] = msgspec.to_builtins(entry)
-    if "samples" in found:
-        found["samples"] = _path(found["samples"], folder)
-    for each in ("placement", "predictor"):
-        if each in found:
-            found[each] = _code_paths(found[each], folder)
-    found.pop("with", None)
-    terms = terms_of_mapping(put_all(entry.with_, point), f"conditions[{name!r}]: with")
-    if terms:
-        found["with"] = {
-            each.label: each.settings for each in (term.within(folder) for term in terms)
-        }
-    return found
+    swept = msgspec.structs.replace(entry, with_=put_all(entry.with_, point))
+    return dict(msgspec.to_builtins(swept.within(folder, f"conditions[{name!r}]: with")))
 
 
 def _cluster(text: str, folder: Path) -> str:
-    found = _path(text, folder) if text.endswith(CLUSTER_FILES) else text
+    found = absolute(text, folder) if text.endswith(CLUSTER_FILES) else text
     Cluster.load(found)
     return found
-
-
-def _path(text: str, folder: Path) -> str:
-    return str((folder / Path(text).expanduser()).absolute())
-
-
-def _code_paths(text: str, folder: Path) -> str:
-    """A name in which files of the user's own have absolute paths."""
-    return _CODE.sub(lambda found: _path(found.group(), folder), text)
-
-
-def described_axes(run: PlannedRun) -> str:
-    """A run in words, for messages."""
-    return ", ".join(f"{name} {value}" for name, value in run.axes.items() if value is not None)

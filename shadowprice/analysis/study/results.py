@@ -31,8 +31,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shadowprice.analysis.points.kept import Kept, PointResults
-from shadowprice.analysis.study.equal_types import equal_types
+from shadowprice.analysis.points.point_rows import PointRows
 from shadowprice.analysis.study.plan import StudyPlan
 from shadowprice.analysis.study.run_rows import LEVELS
 from shadowprice.analysis.study.study_file import StudyFile, study_of
@@ -65,7 +64,7 @@ class StudyRecord(Brief, msgspec.Struct, frozen=True, kw_only=True):
     libraries, files : mapping of str to str
         Versions by name; digests by path of the files that runs read.
     notes : tuple of str
-        What the plan left out, and GPU types that jobs do not tell apart.
+        As of :class:`StudyPlan`.
     runs : int
         Runs of the plan.
     failed : mapping of str to str
@@ -142,14 +141,9 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def point_results(folder: Path) -> PointResults:
-    """Rows of runs that a folder has."""
-    return PointResults(folder / POINTS)
-
-
 def collect(
     plan: StudyPlan,
-    rows: Mapping[str, Kept],
+    rows: Mapping[str, PointRows | None],
     *,
     command: str,
     failed: Mapping[str, str],
@@ -158,18 +152,18 @@ def collect(
 
     Parameters
     ----------
-    rows : mapping of str to Kept
-        Rows by the keys of tasks.
+    rows : mapping of str to PointRows or None
+        Rows by the keys of tasks; None of those that failed.
     failed : mapping of str to str
         Reasons by the keys of tasks.
     """
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
     for run in plan.runs:
-        kept = rows.get(run.task.key)
-        if kept is None:
+        of_run = rows[run.task.key]
+        if of_run is None:
             continue
-        bounds = rows.get(run.bounds.key) if run.bounds is not None else None
-        for row in kept.rows:
+        bounds = rows[run.bounds.key] if run.bounds is not None else None
+        for row in of_run.rows:
             values = {name: value for name, value in row.items() if name != "table"}
             if row["table"] == "distributions":
                 tables["distributions"] += (
@@ -192,7 +186,7 @@ def _frame(rows: list[dict[str, Any]], axes: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def _with_ratios(values: dict[str, Any], bounds: Kept | None) -> dict[str, Any]:
+def _with_ratios(values: dict[str, Any], bounds: PointRows | None) -> dict[str, Any]:
     """A run's row with bounds of its instance, if they are of its instance: costs over bounds, rounded up."""
     found = {name: value for name, value in values.items() if not name.endswith("_ticks")}
     for bound in () if bounds is None else bounds.rows:
@@ -218,7 +212,7 @@ def _record(plan: StudyPlan, command: str, failed: Mapping[str, str]) -> StudyRe
         python=platform.python_version(),
         libraries=dict(_versions()),
         files=plan.files,
-        notes=(*plan.notes, *equal_types(plan.runs)),
+        notes=plan.notes,
         runs=len(plan.runs),
         failed=dict(failed),
     )

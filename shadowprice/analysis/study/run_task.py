@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from inspect import signature
 from pathlib import Path
@@ -17,47 +15,30 @@ from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.points.digests import DIGITS, file_digest, package_digest
-from shadowprice.analysis.points.kept import Kept
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.study.instance_digest import digest_of
-from shadowprice.analysis.study.plan import RunTask
 from shadowprice.analysis.study.run_rows import rows_of_run
-from shadowprice.analysis.study.study_file import TraceArrivals
+from shadowprice.analysis.study.study_file import TraceArrivals, plain_value
 from shadowprice.analysis.switches import WrittenSwitches
-from shadowprice.errors import InputError, ShadowpriceError
+from shadowprice.brief import Brief
+from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.generators import endless, generate, generators
 from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.steady_state.endless import EndlessWorkload
-from shadowprice.instances.terms.options.reading import terms_of_mapping
 from shadowprice.instances.traces import Imported, load_trace
 from shadowprice.instances.workload import Workload
 
 _TRACES_KEPT = 2
 
 
-@dataclass(frozen=True)
-class FailedRun:
-    """A task that gave no rows.
-
-    Parameters
-    ----------
-    why : str
-        In one line.
-    details : str
-        The traceback, of failures that the user cannot have caused; empty of others.
-    """
-
-    why: str
-    details: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True)
-class RunGiven:
+@dataclass(frozen=True, repr=False)
+class RunArguments(Brief):
     """All that one run is made of."""
 
     workload: Workload | EndlessWorkload
@@ -67,86 +48,92 @@ class RunGiven:
     drop_infeasible: bool
 
 
-def run_task(task: RunTask) -> Kept | FailedRun:
-    """Rows of a task; a task that fails takes no other with it."""
-    began_s = time.process_time()
-    try:
-        _expect_same(task)
-        settings = json.loads(task.settings)
-        rows = _bounds(settings) if settings["kind"] == "bounds" else _run(settings)
-    except ShadowpriceError as error:
-        return FailedRun(" ".join(str(error).split()))
-    except Exception as error:
-        return FailedRun(f"{type(error).__name__}: {error}", traceback.format_exc())
-    return Kept(task.code, rows, time.process_time() - began_s)
+@dataclass(frozen=True, repr=False)
+class RunTask(Brief):
+    """A run, or the bounds of an instance, as it is sent to whatever process carries it out.
 
-
-def _expect_same(task: RunTask) -> None:
-    """Refuse to run by other code or on other files than the task was planned with.
-
-    Raises
-    ------
-    InputError
-        Where another machine has another version of the package, or a file changed or is missing.
+    Parameters
+    ----------
+    settings : str
+        All that it depends on, as JSON; files by their paths.
+    files : tuple of (str, str)
+        Paths, and the digests of what was in them.
+    code : str
+        Digest of the package.
+    key : str
+        ``settings`` with the files' names and digests for their paths.
     """
-    here = package_digest()[:DIGITS]
-    if here != task.code:
-        raise InputError(
-            f"package: its code is {here} here and {task.code} where the study was planned, expected one version "
-            "on all machines"
+
+    settings: str
+    files: tuple[tuple[str, str], ...]
+    code: str
+    key: str
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Carry it out.
+
+        Raises
+        ------
+        ShadowpriceError
+            As of :func:`shadowprice.simulate`; or where another machine has another version of the package, or a file
+            changed or is missing.
+        """
+        here = package_digest()[:DIGITS]
+        if here != self.code:
+            raise InputError(
+                f"package: its code is {here} here and {self.code} where the study was planned, expected one version "
+                "on all machines"
+            )
+        for path, digest in self.files:
+            if file_digest(Path(path)) != digest:
+                raise InputError(f"{path}: is not the file that the study was planned with")
+        settings = json.loads(self.settings)
+        if settings["kind"] == "bounds":
+            return _bounds(self.arguments(), settings["objectives"], settings["columns"])
+        return rows_of_run(self.outcome(), settings["warm_up"], settings["groups"])
+
+    def outcome(self) -> Outcome:
+        """The verified outcome of a run.
+
+        Raises
+        ------
+        ShadowpriceError
+            As of :func:`shadowprice.simulate`.
+        """
+        run = self.arguments()
+        return simulate(
+            run.workload,
+            run.cluster,
+            run.policy,
+            run.semantics,
+            drop_infeasible=run.drop_infeasible,
         )
-    for path, digest in task.files:
-        found = file_digest(Path(path))
-        if found != digest:
-            raise InputError(f"{path}: is not the file that the study was planned with")
+
+    def arguments(self) -> RunArguments:
+        """Jobs, cluster and switches.
+
+        Raises
+        ------
+        InputError
+            If a file or a value is not as expected.
+        """
+        return _read(json.loads(self.settings))
 
 
-def carried_out(task: RunTask) -> Outcome:
-    """The verified outcome of a run, again.
-
-    Raises
-    ------
-    ShadowpriceError
-        As of :func:`shadowprice.simulate`.
-    """
-    return _outcome(json.loads(task.settings))
-
-
-def _run(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    groups = settings["groups"]
-    return rows_of_run(_outcome(settings), settings["warm_up"], groups)
-
-
-def _outcome(settings: dict[str, Any]) -> Outcome:
-    given = read_run(settings)
-    return simulate(
-        given.workload,
-        given.cluster,
-        given.policy,
-        given.semantics,
-        drop_infeasible=given.drop_infeasible,
-    )
-
-
-def _bounds(settings: dict[str, Any]) -> list[dict[str, Any]]:
+def _bounds(run: RunArguments, objectives: list[str], columns: int) -> list[dict[str, Any]]:
     """Certified bounds of an instance, for preemptive schedules."""
-    given = read_run(settings)
-    if isinstance(given.workload, EndlessWorkload) or given.semantics.until_complete is not None:
+    if isinstance(run.workload, EndlessWorkload) or run.semantics.until_complete is not None:
         raise InputError("bounds: are of runs in which all jobs complete, and a window is given")
-    run = settle(
-        given.workload,
-        given.cluster,
-        given.policy,
-        given.semantics,
-        drop_infeasible=given.drop_infeasible,
-    )
-    goals = [Objective(name) for name in settings["objectives"]]
-    where = "" if run.instance.failures is None else " on nodes that never fail"
-    found = certified_bounds(run.instance, goals, BoundEffort.of_size(settings["columns"]))
+    instance = settle(
+        run.workload, run.cluster, run.policy, run.semantics, drop_infeasible=run.drop_infeasible
+    ).instance
+    goals = [Objective(name) for name in objectives]
+    where = "" if instance.failures is None else " on nodes that never fail"
+    bounds = certified_bounds(instance, goals, BoundEffort.of_size(columns))
     return [
         {
             "table": "bounds",
-            "instance": digest_of(run.instance),
+            "instance": digest_of(instance),
             "objective": str(goal),
             "bound_s": bound.value_s,
             "bound_ticks": str(bound.ticks),
@@ -154,36 +141,29 @@ def _bounds(settings: dict[str, Any]) -> list[dict[str, Any]]:
             "bound_class": f"{bound.holds_for}{where}",
             "certified": bound.certified,
         }
-        for goal, bound in found.items()
+        for goal, bound in bounds.items()
     ]
 
 
-def read_run(settings: dict[str, Any]) -> RunGiven:
-    """Jobs, cluster and switches of a task.
-
-    Raises
-    ------
-    InputError
-        If a file or a value is not as expected.
-    """
-    entry, conditions = settings["workload"], dict(settings["conditions"])
+def _read(settings: dict[str, Any]) -> RunArguments:
+    entry = settings["workload"]
+    switches = decode(WrittenSwitches, settings["conditions"], "conditions")
     table = None if "throughputs" not in entry else _throughputs(entry["throughputs"])
     cluster, seed = Cluster.load(settings["cluster"]), settings["seed"]
-    drop = conditions.pop("drop_infeasible", False)
-    terms = terms_of_mapping(conditions.pop("with", {}), "with")
-    if "samples" in conditions:
-        conditions["samples"] = Path(conditions["samples"])
     # Every policy meets the same draws of a seed, those of failures among them.
-    run = WrittenSwitches(**conditions, seed=seed, terms=terms).read(
+    run = switches.read(
         cluster,
         table,
+        seed=seed,
         jobs=entry.get("trace", entry.get("generator")),
         origin_s=_origin_s(entry),
         endless=entry.get("endless", False),
         drawn_by=seed,
     )
     jobs = _jobs(entry, cluster, settings["load"], seed, table)
-    return RunGiven(jobs, run.cluster, settings["policy"], run.semantics, drop)
+    return RunArguments(
+        jobs, run.cluster, settings["policy"], run.semantics, switches.drop_infeasible
+    )
 
 
 def _origin_s(entry: dict[str, Any]) -> float | None:
@@ -217,7 +197,7 @@ def _jobs(
     of_its_own = load is not None and "load" in takes
     if of_its_own:
         more["load"] = load
-    drawn = generate(entry["generator"], **{**more, **_with_numbers(given)})
+    drawn = generate(entry["generator"], **{**more, **plain_value(given)})
     return drawn if load is None or of_its_own else _at_load(drawn, cluster, load)
 
 
@@ -236,18 +216,7 @@ def _endless(
             f"generator {name!r}: an endless workload has a rate of its own, and load {load:g} is given"
         )
     more = {} if table is None else {"throughputs": table}
-    return endless(name, seed=seed, **more, **_with_numbers(given))
-
-
-def _with_numbers(value: Any) -> Any:
-    """Mappings with numbers for keys that are some: JSON has text there."""
-    if isinstance(value, dict):
-        return {_number(key): _with_numbers(each) for key, each in value.items()}
-    return value
-
-
-def _number(text: str) -> Any:
-    return int(text) if text.isdigit() else text
+    return endless(name, seed=seed, **more, **plain_value(given))
 
 
 def _traced(entry: dict[str, Any]) -> Workload:

@@ -38,23 +38,23 @@ def headline(results: StudyResults) -> str:
 def findings(results: StudyResults) -> Iterator[str]:
     """First policy of every setting, how clear that is, and classes that policies leave unserved."""
     for setting in settings_of(results):
-        yield f"{setting}: {_first(results, setting)}"
-        for placed in places(results, setting).values():
+        yield f"{setting}: {_first(setting)}"
+        for placed in places(setting).values():
             for each in placed.unserved:
                 yield each.sentence() + "."
     yield from short_runs(results)
 
 
-def _first(results: StudyResults, setting: StudySetting) -> str:
+def _first(setting: StudySetting) -> str:
     """The policy with the smallest mean JCT of those that serve all classes, or those that may be it."""
-    order = places(results, setting)
+    order = places(setting)
     ranked = [name for name, each in order.items() if each.place is not None]
     if not ranked:
         return "every policy leaves a class of jobs unserved."
-    rows = {row.policy: row for row in policy_rows(results, setting)}
+    rows = {row.policy: row for row in policy_rows(setting)}
     best = rows[ranked[0]].values[MEAN_JCT]
     assert best is not None
-    groups = setting.rows(results.groups)
+    groups = setting.groups
     wide = groups[groups["by"] == ALL].pivot(index="seed", columns="policy", values=MEAN_JCT)
     ties = [name for name in ranked[1:] if not clearly_smaller(wide, ranked[0], name)]
     unserved = [name for name in order if name not in ranked]
@@ -108,10 +108,10 @@ def against_baseline(row: PolicyRow, baseline: str) -> str:
     return f"{found.mean:+.1%} [{found.low:+.1%}, {found.high:+.1%}]"
 
 
-def ranked_as(results: StudyResults, setting: StudySetting) -> dict[str, str]:
+def ranked_as(setting: StudySetting) -> dict[str, str]:
     """Places that every policy may have, or the classes that it leaves unserved."""
     found = {}
-    for name, each in places(results, setting).items():
+    for name, each in places(setting).items():
         if each.place is not None:
             found[name] = each.text
         else:

@@ -20,16 +20,15 @@ from shadowprice.analysis.study.term_axes import (
     read_axes,
     terms_beside,
 )
+from shadowprice.analysis.switches import WrittenSwitches, refuse_retired
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_yaml import parse, read_small
 from shadowprice.instances.documents.schema import Name, decode
 from shadowprice.instances.entries import shown
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.terms.options.retired import retired_key
 
 Positive: TypeAlias = Annotated[float, Meta(gt=0, le=1e300, description="a number > 0")]
-Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=2**32, description="seconds >= 0")]
 Seed: TypeAlias = Annotated[int, Meta(ge=0, lt=2**32, description="a seed from 0 to 2^32 - 1")]
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=10**9, description="a whole number >= 1")]
 Share: TypeAlias = Annotated[
@@ -109,25 +108,6 @@ class WorkloadEntry(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defau
             raise ValueError(f"{name} is about a generator, and trace is given")
 
 
-class ConditionEntry(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Switches of a run, as options of ``simulate`` are; see :class:`WrittenSwitches`.
-
-    Parameters
-    ----------
-    with_ : mapping of str to mapping
-        Settings of terms by the names of these, the key ``with`` of a file.
-    """
-
-    preset: Name | None = None
-    placement: Name | None = None
-    round_s: Seconds | None = None
-    first_round_s: Seconds | None = None
-    predictor: Name | None = None
-    samples: Name | None = None
-    with_: dict[Name, Any] = msgspec.field(default_factory=dict, name="with")
-    drop_infeasible: bool = False
-
-
 class BoundsEntry(Brief, msgspec.Struct, frozen=True, kw_only=True):
     """Certified bounds that costs are compared with.
 
@@ -179,7 +159,7 @@ class StudyFile(Brief, msgspec.Struct, frozen=True, kw_only=True):
         Clusters and policies as on the command line, by names of your own or by themselves.
     loads : tuple of float
         Offered loads; arrivals are those of the workloads if empty.
-    conditions : mapping of str to ConditionEntry
+    conditions : mapping of str to WrittenSwitches
     swept : mapping of str to tuple
         Values of settings of terms by the keys of these axes, ``with.TERM.SETTING`` or ``with.TERM``, as
         :func:`study_of` reads them.
@@ -194,8 +174,8 @@ class StudyFile(Brief, msgspec.Struct, frozen=True, kw_only=True):
     clusters: Named
     policies: Named
     loads: tuple[Positive, ...] = ()
-    conditions: dict[Name, ConditionEntry] = msgspec.field(
-        default_factory=lambda: {"plain": ConditionEntry()}
+    conditions: dict[Name, WrittenSwitches] = msgspec.field(
+        default_factory=lambda: {"plain": WrittenSwitches()}
     )
     swept: dict[str, tuple[Any, ...]] = msgspec.field(default_factory=dict, name=ENTRY_KEYS)
     seeds: Count | tuple[Seed, ...] = 1
@@ -275,6 +255,25 @@ def named(given: dict[str, str] | list[str]) -> dict[str, str]:
     return {text: text for text in given}
 
 
+def plain_value(value: Any) -> Any:
+    """A value of a YAML file with numbers for what is written as one, in keys too.
+
+    >>> plain_value({"1": "0.5", "name": "x", "often": True})
+    {1: 0.5, 'name': 'x', 'often': True}
+    """
+    if isinstance(value, dict):
+        return {plain_value(key): plain_value(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plain_value(each) for each in value]
+    if isinstance(value, str):
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except ValueError:
+                continue
+    return value
+
+
 def read_study(path: str | Path) -> StudyFile:
     """Read a study file.
 
@@ -297,7 +296,9 @@ def study_of(data: object, source: str) -> StudyFile:
     """
     axes: tuple[TermAxis, ...] = ()
     if isinstance(data, dict):
-        _refuse_retired(data.get("conditions"), source)
+        given = data.get("conditions")
+        for name, entry in given.items() if isinstance(given, dict) else ():
+            refuse_retired(entry, f"{source}: conditions[{shown(name)}]")
         axes = read_axes({key: each for key, each in data.items() if is_axis(key)}, source)
         swept = {axis.name: list(axis.values) for axis in axes}
         data = {key: each for key, each in data.items() if not is_axis(key)} | {ENTRY_KEYS: swept}
@@ -315,32 +316,15 @@ def study_of(data: object, source: str) -> StudyFile:
     return msgspec.structs.replace(study, conditions=conditions)
 
 
-def _refuse_retired(conditions: object, source: str) -> None:
-    """Refuse keys of conditions that were.
-
-    Raises
-    ------
-    InputError
-        With the words that are in their place.
-    """
-    if not isinstance(conditions, dict):
-        return
-    for name, entry in conditions.items():
-        for key in entry if isinstance(entry, dict) else ():
-            was = retired_key(key)
-            if was is not None:
-                raise InputError(f"{source}: conditions[{shown(name)}]: {was.key_sentence}")
-
-
 __all__ = [
     "BoundsEntry",
-    "ConditionEntry",
     "StatisticsEntry",
     "StudyFile",
     "TraceArrivals",
     "WarmUpRule",
     "WorkloadEntry",
     "named",
+    "plain_value",
     "read_study",
     "study_of",
 ]

@@ -9,7 +9,7 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-from shadowprice.analysis.figures.command import load_figure
+from shadowprice.analysis.figures.figure import load_figure
 from shadowprice.analysis.figures.results import read_table
 from shadowprice.errors import InputError
 from shadowprice.solvers.about import about

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from shadowprice.analysis.figures import command, results
+from shadowprice.analysis.figures import command, crossed, results
 from shadowprice.analysis.figures.results import read_table
+from shadowprice.analysis.points.point_rows import PointStore
 
 FILE = """
 from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from shadowprice.analysis.figures import Cause, Figure, Published, Size, Sized, estimate, main
+from shadowprice.errors import InputError
 
 @dataclass(frozen=True)
 class Settings:
@@ -40,6 +45,8 @@ def run(point):
         log.write(f"{point.rate} {point.seed}\\n")
     if point.rate == 13.0:
         raise RuntimeError("no such rate")
+    if point.rate == 14.0:
+        raise InputError("rate 14: expected another")
     return [{"rate": point.rate, "seed": point.seed, "policy": "a", "jct_h": point.rate * 10 + point.seed}]
 
 def draw(table, settings, page):
@@ -225,6 +232,45 @@ def test_a_point_that_fails_takes_no_other_with_it(
     assert [json.loads(line)["rows"][0]["rate"] for line in kept] == [1.0, 2.0]
 
 
+def test_what_a_user_made_fail_is_said_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert one(folder, "--rates", "14", "--seeds", "1") == 1
+    point = '{"rate": 14.0, "seed": 0, "trace": null}'
+    assert capsys.readouterr().err.splitlines() == [
+        f"toy {point} failed",
+        "rate 14: expected another",
+        f"toy: not drawn, point {point} failed: rate 14: expected another",
+    ]
+
+
+def test_a_figure_that_is_named_twice_is_made_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert made(folder, "toy", "toy", "--size", "quick") == 0
+    assert len(ran(folder)) == 2
+    assert capsys.readouterr().out.count("toy.pdf") == 1
+
+
+def test_where_rows_cannot_be_stored_the_same_command_goes_on(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = PointStore._append
+
+    def full(store: PointStore, path: Path, line: str) -> None:
+        if path.exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(store, path, line)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PointStore, "_append", full)
+        assert one(folder, "--size", "quick") == 2
+    assert "points: cannot be written: No space left on device" in capsys.readouterr().err
+    assert ran(folder) == ["1.0 0", "2.0 0"]
+    assert one(folder, "--size", "quick") == 0
+    assert ran(folder) == ["2.0 0"]
+
+
 def test_redraw_runs_nothing(folder: Path) -> None:
     assert made(folder) == 0
     ran(folder)
@@ -247,6 +293,30 @@ def test_a_file_without_figure_is_an_error(
     (tmp_path / "plain.py").write_text(textwrap.dedent("X = 1\n"))
     assert made(tmp_path) == 2
     assert "needs FIGURE = Figure(name='plain'" in capsys.readouterr().err
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Settings of which a point has one as it is."""
+
+    rates: tuple[float, ...] = (0.5, 2.0)
+    jobs: int = 7
+
+
+@dataclass(frozen=True)
+class Crossed:
+    seed: int
+    jobs: int
+    rate: float
+
+
+def test_points_are_all_combinations_in_order() -> None:
+    """The last axis fastest; what is no axis is as the settings have it."""
+    points = list(crossed(Crossed, Axes(), rate=Axes.rates, seed=range(2)))
+    assert points == [Crossed(seed, 7, rate) for rate in (0.5, 2.0) for seed in (0, 1)]
+    assert list(crossed(Crossed, Axes(), rate=(), seed=range(2))) == []
+    with pytest.raises(AttributeError, match="seed"):
+        list(crossed(Crossed, Axes(), rate=(1.0,)))
 
 
 def test_several_processes_give_the_same_table(folder: Path) -> None:

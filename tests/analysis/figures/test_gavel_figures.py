@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 from shadowprice.analysis.figures import Figure, ReproductionVerdict, Size
-from shadowprice.analysis.figures.command import compared, load_figure
+from shadowprice.analysis.figures.command import compared
+from shadowprice.analysis.figures.figure import load_figure
 from shadowprice.analysis.figures.results import read_table
 from shadowprice.errors import InputError
 from support.paths import ROOT

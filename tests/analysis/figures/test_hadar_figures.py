@@ -12,7 +12,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.figures import Cause, Figure, Size
-from shadowprice.analysis.figures.command import load_figure
+from shadowprice.analysis.figures.figure import load_figure
 from shadowprice.analysis.figures.results import read_table
 from shadowprice.errors import InputError
 from support.paths import ROOT

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from shadowprice.analysis.figures import Cause, ReproductionVerdict
-from shadowprice.analysis.figures.command import compared, load_figure
+from shadowprice.analysis.figures.command import compared
+from shadowprice.analysis.figures.figure import load_figure
 from shadowprice.errors import InputError
 from support.paths import ROOT
 

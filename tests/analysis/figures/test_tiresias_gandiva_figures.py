@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from shadowprice.analysis.figures import Figure, Page, Size
-from shadowprice.analysis.figures.command import load_figure
+from shadowprice.analysis.figures.figure import load_figure
 from shadowprice.analysis.figures.results import read_table
 from shadowprice.errors import InputError
 from support.paths import ROOT

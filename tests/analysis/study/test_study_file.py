@@ -108,7 +108,7 @@ def test_a_recorded_trace_is_run_once_and_that_is_said(tmp_path: Path) -> None:
     )
     file.write_text(text)
     plan = plan_study(read_study(file), tmp_path)
-    assert {run.seed for run in plan.runs} == {0}
+    assert {run.axes["seed"] for run in plan.runs} == {0}
     assert "recorded trace" in plan.notes[0]
     before = plan.runs[0].task.key
     assert "jobs.csv:" in before

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from shadowprice.analysis.study.run_study import StudyProgress, study
+from shadowprice.analysis.points.runner import PointProgress
+from shadowprice.analysis.study.run_study import study
 from shadowprice.errors import HostError
 from support.ray_cluster import RayCluster, running_cluster, wait_until
 
@@ -67,7 +68,7 @@ def test_a_killed_node_loses_nothing(
 ) -> None:
     killed: list[int] = []
 
-    def kill_one(now: StudyProgress) -> None:
+    def kill_one(now: PointProgress) -> None:
         if now.done >= 10 and not killed:
             killed.append(now.done)
             cluster.kill("n0")

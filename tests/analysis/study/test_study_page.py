@@ -10,6 +10,7 @@ import pytest
 
 from shadowprice.analysis.study import study_file
 from shadowprice.analysis.study.run_study import study
+from shadowprice.analysis.switches import WrittenSwitches
 from shadowprice.instances.documents.plain_yaml import parse
 from support.paths import ROOT
 
@@ -37,7 +38,7 @@ def test_every_key_is_explained() -> None:
     for record in (
         study_file.StudyFile,
         study_file.WorkloadEntry,
-        study_file.ConditionEntry,
+        WrittenSwitches,
         study_file.BoundsEntry,
         study_file.StatisticsEntry,
     ):

@@ -23,7 +23,7 @@ from shadowprice.analysis.study.comparisons import policy_rows, rankings, settin
 from shadowprice.analysis.study.difference import difference
 from shadowprice.analysis.study.page import study_page
 from shadowprice.analysis.study.paper import latex, paper_files, style_named, tables_tex
-from shadowprice.analysis.study.pictures import STYLES, pictures
+from shadowprice.analysis.study.pictures import VENUES, pictures
 from shadowprice.analysis.study.results import StudyResults, read_results
 from shadowprice.analysis.study.run_study import study
 from shadowprice.errors import InputError, VerificationError
@@ -72,13 +72,13 @@ def test_tables_of_a_paper_are_latex_that_prints_every_letter(found: StudyResult
     widths = {len(re.findall(r"(?<!\\)&", row)) for row in rows}
     assert len(widths) >= 2
     (setting, _) = settings_of(found)
-    mean = policy_rows(found, setting)[0].values["jct_s_mean"]
+    mean = policy_rows(setting)[0].values["jct_s_mean"]
     assert mean is not None
     assert latex(mean.text()) in text
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.parametrize("name", VENUES)
 def test_pictures_of_a_paper_fit_the_column(found: StudyResults, tmp_path: Path, name: str) -> None:
     style = style_named(name)
     plain = with_names(found, "srtf")
@@ -93,8 +93,8 @@ def test_pictures_of_a_paper_fit_the_column(found: StudyResults, tmp_path: Path,
         "ratio-flow.pdf",
     ]
     assert MADE_BY in (tmp_path / "tables.tex").read_text().partition("\\begin")[0]
-    for draw in pictures(plain, style).values():
-        assert draw().get_size_inches()[0] == style.width_in
+    for picture in pictures(plain, style).values():
+        assert picture.draw().get_size_inches()[0] == style.width_in
     first = (tmp_path / "loads.pdf").read_bytes()
     assert f"/Subject ({MADE_BY})".encode() in first
     assert f"/MediaBox [ 0 0 {style.width_in * 72:g}".encode() in first

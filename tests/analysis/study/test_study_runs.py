@@ -15,13 +15,15 @@ import pandas as pd
 import pytest
 
 import shadowprice as sp
-from shadowprice.analysis.points.kept import Kept, PointResults
+from shadowprice.analysis.points.point_rows import PointStore
+from shadowprice.analysis.points.runner import run_point
 from shadowprice.analysis.study import run_study
 from shadowprice.analysis.study.comparisons import places, policy_rows, settings_of
 from shadowprice.analysis.study.job_table import COLUMNS, job_table
 from shadowprice.analysis.study.plan import plan_study
 from shadowprice.analysis.study.results import TABLES, locked, read_results
 from shadowprice.analysis.study.run_study import study
+from shadowprice.analysis.study.run_task import RunTask
 from shadowprice.analysis.study.study_file import study_of
 from shadowprice.errors import InputError
 
@@ -101,8 +103,8 @@ def test_what_has_rows_is_not_run_again(
     # As a kill leaves it: half a line at the end.
     (cut / "points.jsonl").write_text("".join(lines[:5]) + lines[5][:50])
     ran = []
-    carried_out = run_study.run_task
-    monkeypatch.setattr(run_study, "run_task", lambda task: ran.append(task) or carried_out(task))
+    rows = RunTask.rows
+    monkeypatch.setattr(RunTask, "rows", lambda task: ran.append(task) or rows(task))
     study(SMALL, cut)
     assert len(ran) == len(lines) - 5
     assert tables(cut) == tables(done)
@@ -116,28 +118,28 @@ def test_a_full_disk_is_told_and_the_same_command_goes_on(
     done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str
 ) -> None:
     folder, added = tmp_path / "full", []
-    add, write = PointResults.add, run_study.write_results
+    append, write = PointStore._append, run_study.write_results
 
-    def cut(store: PointResults, key: str, kept: Kept) -> None:
+    def cut(store: PointStore, path: Path, line: str) -> None:
         if len(added) == 5:
-            with store.path.open("a") as file:
+            with path.open("a") as file:
                 file.write('{"point": "ha')
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        added.append(key)
-        add(store, key, kept)
+        added.append(line)
+        append(store, path, line)
 
     def never(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if full == "points":
-        monkeypatch.setattr(PointResults, "add", cut)
+        monkeypatch.setattr(PointStore, "_append", cut)
     else:
         monkeypatch.setattr(run_study, "write_results", never)
     with pytest.raises(
         InputError, match=r"full: cannot be written: No space left .*command goes on"
     ):
         study(SMALL, folder)
-    monkeypatch.setattr(PointResults, "add", add)
+    monkeypatch.setattr(PointStore, "_append", append)
     monkeypatch.setattr(run_study, "write_results", write)
     study(SMALL, folder)
     assert tables(folder) == tables(done)
@@ -239,11 +241,11 @@ def test_a_file_that_changed_after_planning_is_refused(trace: Path, tmp_path: Pa
     from dataclasses import replace
 
     wrong = replace(plan.tasks[0], files=((path, digest[::-1]),))
-    ended = run_study.run_task(wrong)
+    ended = run_point(wrong)
     assert "not the file that the study was planned with" in ended.why  # type: ignore[union-attr]
     other = replace(plan.tasks[0], code="0")
-    assert "expected one version on all machines" in run_study.run_task(other).why  # type: ignore[union-attr]
-    assert len(run_study.run_task(plan.tasks[0]).rows) > 3  # type: ignore[union-attr]
+    assert "expected one version on all machines" in run_point(other).why  # type: ignore[union-attr]
+    assert len(run_point(plan.tasks[0]).rows) > 3  # type: ignore[union-attr]
 
 
 def test_a_policy_that_starves_wide_gangs_does_not_win_by_its_mean() -> None:
@@ -269,10 +271,10 @@ def test_a_policy_that_starves_wide_gangs_does_not_win_by_its_mean() -> None:
         }
     )
     (setting,) = settings_of(found)
-    rows = {row.policy: row.values for row in policy_rows(found, setting)}
+    rows = {row.policy: row.values for row in policy_rows(setting)}
     mean = {name: row["jct_s_mean"].mean for name, row in rows.items()}  # type: ignore[union-attr]
     assert mean["srtf"] < mean["easy"]
-    order = places(found, setting)
+    order = places(setting)
     assert order["easy"].place == 1
     assert order["srtf"].place is None
     (unserved,) = order["srtf"].unserved

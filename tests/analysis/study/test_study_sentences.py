@@ -74,12 +74,13 @@ def test_policies_that_cannot_be_told_apart_are_ties(found: StudyResults) -> Non
         {"fifo": [s + 500 for s in SEEDS], "easy": [90.0, 910.0, 520.0, 2010.0], "srtf": SEEDS},
     )
     (setting,) = settings_of(results)
-    assert ranked_as(results, setting) == {"srtf": "1 to 2", "easy": "1 to 2", "fifo": "3"}
+    assert ranked_as(setting) == {"srtf": "1 to 2", "easy": "1 to 2", "fifo": "3"}
     apart = with_means(
         found,
         {"fifo": [s + 500 for s in SEEDS], "easy": [s + 9 for s in SEEDS], "srtf": SEEDS},
     )
-    assert ranked_as(apart, setting) == {"srtf": "1", "easy": "2", "fifo": "3"}
+    (of_apart,) = settings_of(apart)
+    assert ranked_as(of_apart) == {"srtf": "1", "easy": "2", "fifo": "3"}
     lines = list(difference(results, apart).lines())
     where = f"{setting}: places were"
     assert f"{where} srtf 1 to 2, easy 1 to 2, fifo 3 and are srtf 1, easy 2, fifo 3" in lines
@@ -112,7 +113,7 @@ def test_nothing_is_smallest_of_policies_that_are_not_compared(found: StudyResul
 def test_one_seed_tells_nothing_apart(found: StudyResults) -> None:
     results = with_means(found, {"fifo": [9.0], "easy": [5.0], "srtf": [4.0]})
     (setting,) = settings_of(results)
-    assert {each.text for each in places(results, setting).values()} == {"1 to 3"}
+    assert {each.text for each in places(setting).values()} == {"1 to 3"}
     expected = "srtf, with a mean JCT of 4 s, cannot be told apart from easy, 5 s; fifo, 9 s; one seed has no interval."
     assert told(results) == expected
 
@@ -127,7 +128,7 @@ def test_policies_are_compared_on_the_seeds_of_both_where_runs_are_missing(
     lacks = (results.groups["policy"] == "fifo") & (results.groups["seed"] == 3)
     results = replace(results, groups=results.groups[~lacks])
     (setting,) = settings_of(results)
-    assert ranked_as(results, setting) == {"srtf": "1", "fifo": "2", "easy": "3"}
+    assert ranked_as(setting) == {"srtf": "1", "fifo": "2", "easy": "3"}
     words = told(results)
     assert words.startswith("srtf has the smallest mean JCT, 875 [")
     assert "; each mean is over the seeds that the policy has" in words
@@ -140,31 +141,30 @@ def test_no_interval_of_a_study_reaches_below_what_is_possible(found: StudyResul
     wild = replace(
         wild, runs=wild.runs.assign(ratio_flow=wild.runs["seed"].map({0: 1.0, 1: 1.1, 2: 1, 3: 9}))
     )
-    (setting,) = settings_of(wild)
     slowdown = wild.groups["seed"].map({0: 1.0, 1: 1.1, 2: 30.0, 3: 2.0})
     wild = replace(wild, groups=wild.groups.assign(slowdown_mean=slowdown))
-    for row in policy_rows(wild, setting):
+    (setting,) = settings_of(wild)
+    for row in policy_rows(setting):
         for name, value in row.values.items():
             assert value is not None, name
             least = 1.0 if name.startswith(("ratio_", "slowdown_")) else 0.0
             assert least <= value.low <= value.mean <= value.high, name
         assert row.relative is None or row.relative.low >= -1.0
-    assert any(
-        row.relative is not None and row.relative.low == -1 for row in policy_rows(wild, setting)
-    )
+    assert any(row.relative is not None and row.relative.low == -1 for row in policy_rows(setting))
 
 
 def test_ratios_are_called_upper_bounds_and_that_of_one_seed_is_rounded_up(
     found: StudyResults,
 ) -> None:
     (setting,) = settings_of(found)
-    sheet = policies_sheet(found, setting)
+    sheet = policies_sheet(setting)
     assert "mean of upper bounds of the ratio, flow" in sheet.heads
     assert not any("ratio at most" in head for head in sheet.heads)
     assert any("upper bounds of the ratio to the optimum" in each for each in rules(found))
     one = found.runs[found.runs["seed"] == 0].assign(ratio_flow=1.23401)
     groups = found.groups[found.groups["seed"] == 0]
-    alone = policies_sheet(replace(found, runs=one, groups=groups), setting)
+    (of_one,) = settings_of(replace(found, runs=one, groups=groups))
+    alone = policies_sheet(of_one)
     column = list(alone.heads).index("mean of upper bounds of the ratio, flow")
     assert {row[column] for row in alone.rows} == {"1.235x"}
 

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import yaml
 
-from shadowprice.analysis.study import run_study
 from shadowprice.analysis.study.bundle import BundleChoices, write_bundle
 from shadowprice.analysis.study.comparisons import rankings, settings_of
 from shadowprice.analysis.study.difference import difference
@@ -19,7 +18,7 @@ from shadowprice.analysis.study.pictures import SCREEN, pictures
 from shadowprice.analysis.study.plan import PlannedRun, StudyPlan, plan_study
 from shadowprice.analysis.study.results import StudyResults, read_results
 from shadowprice.analysis.study.run_study import study
-from shadowprice.analysis.study.run_task import carried_out
+from shadowprice.analysis.study.run_task import RunTask
 from shadowprice.analysis.study.study_file import StudyFile, read_study, study_of
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
@@ -76,7 +75,7 @@ def test_an_entry_is_the_run_of_conditions_that_name_it(tmp_path: Path) -> None:
     means = {
         run.axes[MTBF]: failures.source
         for run in swept.runs
-        if (failures := carried_out(run.task).instance.failures) is not None
+        if (failures := run.task.outcome().instance.failures) is not None
     }
     assert ["mtbf_s=900" in means[900.0], "mtbf_s=3600" in means[3600.0]] == [True, True]
 
@@ -85,9 +84,9 @@ def test_a_term_is_swept_whole_and_in_conditions_without_it(tmp_path: Path) -> N
     given = {**GIVEN, "seeds": 1, RESTART: ["absent", {}], "with.charges.start_s": [0, 5]}
     found = plan(given, tmp_path)
     instances = {
-        (run.axes[RESTART], run.axes["with.charges.start_s"]): carried_out(run.task).instance
+        (run.axes[RESTART], run.axes["with.charges.start_s"]): run.task.outcome().instance
         for run in found.runs
-        if run.policy == "srtf"
+        if run.axes["policy"] == "srtf"
     }
     assert {point: each.features for point, each in instances.items()} == {
         ("absent", 0.0): set(),
@@ -117,7 +116,7 @@ def test_paths_are_from_the_folder_of_the_study_and_contents_in_keys(tmp_path: P
         assert str(folder / "few.csv") in each.files
         assert str(folder) not in "".join(keys(each.runs))
         for run, gpus in ((each.runs[0], 2), (each.runs[-1], most)):
-            quotas = carried_out(run.task).instance.cluster.quotas
+            quotas = run.task.outcome().instance.cluster.quotas
             assert quotas is not None
             assert quotas.gpus == ((gpus,),)
     assert keys(found[3].runs)[:4] == keys(found[4].runs)[:4]
@@ -256,7 +255,7 @@ def test_settings_and_rankings_name_the_entries(found: StudyResults) -> None:
         for mtbf_s in (900, 3600)
         for restart in ("restart absent", "restart")
     ]
-    assert all(len(each.rows(found.runs)) == 4 for each in settings_of(found))
+    assert all(len(each.runs) == 4 for each in settings_of(found))
     where = {(each.where, each.what) for each in rankings(found)}
     assert ("drawn, load 0.4, 2x4, c, restart absent", "values of failures.mtbf_s") in where
     assert ("drawn, load 0.4, 2x4, c, failures.mtbf_s 900", "values of restart") in where
@@ -285,8 +284,8 @@ def test_what_changed_is_told_by_entry(found: StudyResults) -> None:
 def test_rows_of_entries_are_found_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a study whose conditions name what the other swept."""
     ran = []
-    carry = run_study.run_task
-    monkeypatch.setattr(run_study, "run_task", lambda task: ran.append(task) or carry(task))
+    rows = RunTask.rows
+    monkeypatch.setattr(RunTask, "rows", lambda task: ran.append(task) or rows(task))
     by_hand = {name: each for name, each in SWEPT.items() if not name.startswith("with.")}
     named = {
         f"{mtbf_s} {more}": {"with": {"failures": {"mtbf_s": mtbf_s, "repair_s": 60}, **more}}

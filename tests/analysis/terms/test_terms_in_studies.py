@@ -12,7 +12,6 @@ import shadowprice as sp
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.study.plan import plan_study
 from shadowprice.analysis.study.run_study import study
-from shadowprice.analysis.study.run_task import carried_out
 from shadowprice.analysis.study.study_file import read_study, study_of
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
@@ -56,7 +55,7 @@ def test_a_term_of_the_cluster_with_a_path_from_the_folder(folder: Path) -> None
     plan = plan_study(read_study(folder / "study.yaml"), folder)
     assert str(folder / "quotas.csv") in dict(plan.runs[0].task.files)
     assert str(folder) not in plan.runs[0].task.key
-    instance = carried_out(plan.runs[0].task).instance
+    instance = plan.runs[0].task.outcome().instance
     assert instance.features == {Feature.QUOTAS, Feature.RESTART}
     assert instance.cluster.quotas is not None
     assert instance.cluster.quotas.gpus == ((3,),)
@@ -66,7 +65,7 @@ def test_a_date_that_nobody_says_is_missed_when_it_is_run(folder: Path) -> None:
     (folder / "study.yaml").write_text(text({"c": {"with": {"quotas": {"file": "quotas.csv"}}}}))
     plan = plan_study(read_study(folder / "study.yaml"), folder)
     with pytest.raises(InputError, match=r"jobs\.csv: does not say the date of its time 0"):
-        carried_out(plan.runs[0].task)
+        plan.runs[0].task.outcome()
 
 
 def test_draws_are_the_seed_s_unless_another_is_written(folder: Path) -> None:
@@ -81,9 +80,9 @@ def test_draws_are_the_seed_s_unless_another_is_written(folder: Path) -> None:
     plan = plan_study(read_study(folder / "study.yaml"), folder)
     found: dict[tuple[str, int], set[str]] = {}
     for run in plan.runs:
-        failures = carried_out(run.task).instance.failures
+        failures = run.task.outcome().instance.failures
         assert failures is not None
-        found.setdefault((run.conditions, run.seed), set()).add(failures.source)
+        found.setdefault((run.axes["conditions"], run.axes["seed"]), set()).add(failures.source)
     # Both policies meet the same faults.
     assert all(len(each) == 1 for each in found.values())
     seeds = {key: int(source.rpartition("=")[2]) for key, (source,) in found.items()}
@@ -128,5 +127,5 @@ def test_jobs_without_end_need_a_window(folder: Path) -> None:
         plan_study(study_of(given, "study"), folder)
     given["conditions"] = {"c": {"with": {"window": {"first": 3, "last": 6}}}}
     plan = plan_study(study_of(given, "study"), folder)
-    window = carried_out(plan.runs[0].task).instance.until_complete
+    window = plan.runs[0].task.outcome().instance.until_complete
     assert window == sp.JobWindow(3, 6)

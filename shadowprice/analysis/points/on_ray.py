@@ -1,4 +1,4 @@
-"""Runs of a study on a Ray cluster: a task a run, tried again elsewhere when its node is lost.
+"""Points on a Ray cluster, each tried again elsewhere when its node is lost.
 
 Ray starts, places and retries the tasks; rows come back to this process, which alone writes them. Nodes need the same
 version of the package, and the files of the study at the same paths; each task checks both.
@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from shadowprice.analysis.points.kept import Kept
-from shadowprice.analysis.study.plan import RunTask
-from shadowprice.analysis.study.run_task import FailedRun, run_task
+from shadowprice.analysis.points.runner import (
+    Carrier,
+    Ends,
+    FailedPoint,
+    PointResult,
+    PointTask,
+    run_point,
+)
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts.ray.connection import CONNECT_S, RayThread, connect, import_ray
 
@@ -32,43 +37,10 @@ IN_FLIGHT = 4
 NAMESPACE = "shadowprice-study"
 
 
-class RayCarrier:
-    """Carries tasks out on a cluster.
+def on_ray(text: str) -> Carrier:
+    """Carry tasks out on the cluster of ``--on``.
 
-    Parameters
-    ----------
-    address : str
-        As of :func:`shadowprice.execution.hosts.ray.connection.connect`.
-    """
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-
-    def __call__(self, tasks: Sequence[RunTask]) -> Iterator[tuple[RunTask, Kept | FailedRun]]:
-        """Every task with its rows, as it ends.
-
-        Raises
-        ------
-        HostError
-            If the cluster cannot be reached, hangs, or has no core left; what has ended before was given.
-        """
-        if not tasks:
-            return
-        ray, calls = import_ray(), RayThread()
-        ours = connect(calls, self.address, NAMESPACE)
-        try:
-            yield from _carried_out(ray, calls, tasks)
-        except HostError as error:
-            raise HostError(f"{error}; what has ended is kept: the same command goes on") from error
-        finally:
-            if ours:
-                # A cluster that hangs is not to keep what was found from being written.
-                with suppress(HostError):
-                    calls.call("let this driver go", ray.shutdown, CONNECT_S)
-
-
-def on_ray(text: str) -> RayCarrier:
-    """The cluster of ``--on``.
+    The carrier raises HostError if the cluster cannot be reached, hangs, or has no core left.
 
     Raises
     ------
@@ -76,19 +48,33 @@ def on_ray(text: str) -> RayCarrier:
         If it is anything but ``ray``, ``ray:HOST:PORT`` or ``ray://HOST:PORT``.
     """
     if text == "ray":
-        return RayCarrier("")
+        return partial(_ends, "")
     if text.startswith("ray://"):
-        return RayCarrier(text)
+        return partial(_ends, text)
     if text.startswith("ray:"):
-        return RayCarrier(text.removeprefix("ray:"))
+        return partial(_ends, text.removeprefix("ray:"))
     raise InputError(f"on {text!r}: expected ray, ray:HOST:PORT or ray://HOST:PORT")
 
 
-def _carried_out(
-    ray: Any, calls: RayThread, tasks: Sequence[RunTask]
-) -> Iterator[tuple[RunTask, Kept | FailedRun]]:
-    remote = ray.remote(num_cpus=1, max_retries=RETRIES)(run_task)
-    waiting, running = deque(tasks), dict[Any, RunTask]()
+def _ends(address: str, tasks: Sequence[PointTask]) -> Ends:
+    if not tasks:
+        return
+    ray, calls = import_ray(), RayThread()
+    ours = connect(calls, address, NAMESPACE)
+    try:
+        yield from _carried_out(ray, calls, tasks)
+    except HostError as error:
+        raise HostError(f"{error}; what has ended is kept: the same command goes on") from error
+    finally:
+        if ours:
+            # A cluster that hangs is not to keep the rows from being written.
+            with suppress(HostError):
+                calls.call("let this driver go", ray.shutdown, CONNECT_S)
+
+
+def _carried_out(ray: Any, calls: RayThread, tasks: Sequence[PointTask]) -> Ends:
+    remote = ray.remote(num_cpus=1, max_retries=RETRIES)(run_point)
+    waiting, running = deque(tasks), dict[Any, PointTask]()
     seen = time.monotonic()
     cores = 0
     while waiting or running:
@@ -117,10 +103,10 @@ def _carried_out(
             raise HostError(f"hosts ray: no core in the cluster for {PATIENCE_S:g} s")
 
 
-def _ended(ray: Any, reference: Any) -> Kept | FailedRun:
+def _ended(ray: Any, reference: Any) -> PointResult:
     """Rows of a task that ended, or why Ray gave it up."""
     try:
-        found: Kept | FailedRun = ray.get(reference)
+        result: PointResult = ray.get(reference)
     except ray.exceptions.RayError as error:
-        return FailedRun(f"Ray gave it up: {' '.join(str(error).split())[:300]}")
-    return found
+        return FailedPoint(f"Ray gave it up: {' '.join(str(error).split())[:300]}")
+    return result

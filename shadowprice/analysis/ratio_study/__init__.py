@@ -1,1 +1,0 @@
-"""The ratio study: how far every policy is from what was possible."""
