@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -32,6 +33,13 @@ _TEMPLATES = Environment(
 )
 
 
+class Part(Protocol):
+    """Part of a section, as HTML: a table, a list, text, or a figure's markup."""
+
+    def __html__(self) -> str:
+        """HTML of the part, all that strangers wrote escaped."""
+
+
 @dataclass(frozen=True)
 class Sheet:
     """A table whose first columns are words and whose others are numbers.
@@ -46,35 +54,105 @@ class Sheet:
     rows: Sequence[Sequence[object]]
     words: int
 
-    def kind(self, column: int) -> str:
-        """The attributes of a column's cells."""
-        return Markup("") if column < self.words else Markup(' class="n"')
+    def __html__(self) -> Markup:
+        head = self._cells("th", self.heads)
+        rows = _joined(Markup("<tr>{}</tr>\n").format(self._cells("td", row)) for row in self.rows)
+        table = (
+            '<div class="wide"><table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table></div>\n'
+        )
+        return Markup(table).format(head, rows)
+
+    def _cells(self, tag: str, cells: Sequence[object]) -> Markup:
+        return _joined(
+            Markup(f"<{tag}{{}}>{{}}</{tag}>").format(
+                Markup("" if column < self.words else ' class="n"'), cell
+            )
+            for column, cell in enumerate(cells)
+        )
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences."""
+
+    sentences: Iterable[str]
+
+    def __html__(self) -> Markup:
+        items = _joined(Markup("<li>{}</li>\n").format(each) for each in self.sentences)
+        return Markup("<ul>\n{}</ul>").format(items)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+    def __html__(self) -> Markup:
+        return Markup("<p>{}</p>").format(self.text)
+
+
+@dataclass(frozen=True)
+class Note(Text):
+    """A paragraph in small print."""
+
+    def __html__(self) -> Markup:
+        return Markup('<p class="note">{}</p>').format(self.text)
+
+
+@dataclass(frozen=True)
+class Typed(Text):
+    """Text that stays as it was typed."""
+
+    def __html__(self) -> Markup:
+        return Markup("<pre>{}</pre>").format(self.text)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page under a title, with a note below it in small print."""
+
+    title: str
+    parts: Sequence[Part]
+    note: str = ""
+
+
+def _joined(parts: Iterable[Markup]) -> Markup:
+    return Markup("").join(parts)
 
 
 def page(
-    template: str, *, library: Markup | None = None, made_by: str = "", **given: object
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    *,
+    library: Markup | None = None,
+    made_by: str = "",
 ) -> str:
-    """The page of a template with what is given to it: text, sheets and HTML of figures.
+    """The page of sections below a title and a sentence.
 
     Parameters
     ----------
-    template : str
-        Path of a file in the package's ``analysis``, which extends ``pages/page.html.j2``.
     library : Markup, optional
         Script that figures call; without one no script runs.
     made_by : str
         What made it, for its foot, where more than this package's version is known.
     """
-    figures = (each for each in given.values() if isinstance(each, Markup))
+    figures = (part for each in sections for part in each.parts if isinstance(part, Markup))
     scripts = [script for each in figures for script in _SCRIPT.findall(each)]
     allowed = [_hash(each) for each in ([] if library is None else [library, *scripts])]
     policy = (
         f"default-src 'none'; script-src {' '.join(allowed) or NOBODY}; "
         "style-src 'unsafe-inline'; img-src data: blob:"
     )
-    found = _TEMPLATES.get_template(template)
-    told = made_by or f"Made by shadowprice {__version__}."
-    return found.render(library=library, policy=policy, made_by=told, **given)
+    return _TEMPLATES.get_template("pages/page.html.j2").render(
+        title=title,
+        lead=lead,
+        sections=sections,
+        library=library,
+        policy=policy,
+        made_by=made_by or f"Made by shadowprice {__version__}.",
+    )
 
 
 def _hash(script: str) -> str:

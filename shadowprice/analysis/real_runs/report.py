@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from shadowprice.analysis.pages.page import Sheet, page
+from shadowprice.analysis.pages.page import Section, Sheet, Text, page
 from shadowprice.analysis.real_runs.figures import (
     MAX_BARS,
     MAX_PANELS,
@@ -33,6 +33,16 @@ DRIFT_HEADS = {
     "relative_error": "error",
 }
 """Heads of the columns of a drift, as the table that a run prints has them."""
+
+BARS = (
+    "One bar a lease; half height where two jobs share a device. Hatched: from the grant until the command ran. "
+    "Crossed: given up, but its processes not confirmed gone. Grey: the node did not answer. Of more than "
+    f"{MAX_BARS:,} bars the latest are drawn."
+)
+RATES = (
+    "Measured at decisions (line) against what was assumed when the job last got devices (dashed), for the "
+    f"{MAX_PANELS} jobs measured most often."
+)
 
 
 def figure_html(name: str, figure: go.Figure) -> Markup:
@@ -59,20 +69,25 @@ def report(run: RunReader, *, made_by: str = "") -> str:
     rows = job_rows(run)
     rates = throughput_figure(run)
     drift = run.directory / "measured" / "drift.csv"
+    incidents = _incidents_table(run)
+    sections = [
+        Section("Devices over time", [figure_html("gantt", gantt_figure(run))], BARS),
+        Section("Jobs", [_jobs_table(rows)], "Times in seconds."),
+        Section("Load", [figure_html("load", load_figure(run))]),
+    ]
+    if rates is not None:
+        sections.append(Section("Throughput", [figure_html("throughput", rates)], RATES))
+    if drift.is_file():
+        missing = [Text(f"Not simulated: {words}.") for words in unsimulated(run.events())]
+        note = "The same jobs simulated with the measured throughputs."
+        sections.append(Section("Simulated against real", [_drift_table(drift), *missing], note))
+    if incidents.rows:
+        sections.append(Section("What went wrong", [incidents]))
     return page(
-        "real_runs/report.html.j2",
+        f"{run.facts['policy']} on {run.facts['hosts']}",
+        _sentence(run, rows),
+        sections,
         library=Markup(get_plotlyjs()),
-        title=f"{run.facts['policy']} on {run.facts['hosts']}",
-        sentence=_sentence(run, rows),
-        gantt=figure_html("gantt", gantt_figure(run)),
-        max_bars=MAX_BARS,
-        jobs=_jobs_table(rows),
-        load=figure_html("load", load_figure(run)),
-        throughput=None if rates is None else figure_html("throughput", rates),
-        max_panels=MAX_PANELS,
-        drift=_drift_table(drift) if drift.is_file() else None,
-        unsimulated=[f"Not simulated: {words}." for words in unsimulated(run.events())],
-        incidents=_incidents_table(run),
         made_by=made_by,
     )
 

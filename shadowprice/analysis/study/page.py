@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import yaml
 from markupsafe import Markup
 
-from shadowprice.analysis.pages.page import Sheet, page
+from shadowprice.analysis.pages.page import Items, Note, Part, Section, Sheet, Typed, page
 from shadowprice.analysis.statistics.estimates import Estimate, shown
 from shadowprice.analysis.study.comparisons import (
     MEAN_JCT,
@@ -48,61 +47,39 @@ HEADS = {
 """Columns of the table of a setting, and what they are called."""
 
 
-@dataclass(frozen=True)
-class Classes:
-    """Mean JCT of classes of jobs by policy."""
-
-    note: str
-    sheet: Sheet
-
-
-@dataclass(frozen=True)
-class SettingPart:
-    """Tables and pictures of one setting."""
-
-    name: str
-    note: str
-    policies: Sheet
-    statistics: Sheet
-    picture: Markup | None
-    classes: Sequence[Classes]
-
-
-@dataclass(frozen=True)
-class PicturePart:
-    """A picture of the whole study."""
-
-    name: str
-    note: str
-    picture: Markup
-
-
 def study_page(results: StudyResults) -> str:
     """The page as HTML: no script, nothing from the network."""
     drawn = pictures(results, SCREEN)
     record = results.record
     versions = {"shadowprice": record.shadowprice, "code": record.code, "Python": record.python}
-    return page(
-        "study/study.html.j2",
-        title=results.study.study,
-        sentence=headline(results),
-        findings=list(findings(results)),
-        settings=list(_settings(results, drawn)),
-        pictures=[
-            PicturePart(each.title, each.note, Markup(as_svg(each.draw())))
+    used = [Sheet(("what", "version"), [*versions.items(), *record.libraries.items()], words=2)]
+    if record.files:
+        used.append(Sheet(("file", "SHA-256, first digits"), list(record.files.items()), words=2))
+    sections = [
+        Section("What was found", [Items(findings(results))]),
+        *(
+            _of_setting(setting, drawn.get(f"jct-{place:02d}"))
+            for place, setting in enumerate(settings_of(results), start=1)
+        ),
+        *(
+            Section(each.title, [Markup(as_svg(each.draw()))], each.note)
             for name, each in drawn.items()
             if not name.startswith("jct-")
-        ],
-        rankings=[each.sentence() for each in rankings(results)] or ["Nothing to compare."],
-        versions=Sheet(
-            ("what", "version"), [*versions.items(), *record.libraries.items()], words=2
         ),
-        files=Sheet(("file", "SHA-256, first digits"), list(record.files.items()), words=2),
-        study=study_text(results),
-        rules=[*rules(results), *record.notes],
-        failed=Sheet(("run", "why"), [(name, why) for name, why in record.failed.items()], words=2),
-        repeat=repeat_text(results),
-    )
+        Section(
+            "Rankings",
+            [Items([each.sentence() for each in rankings(results)] or ["Nothing to compare."])],
+            "Whether the order by mean JCT is the same elsewhere, of policies that leave no class of jobs unserved.",
+        ),
+        Section("Settings and versions", [*used, Typed(study_text(results))]),
+        Section("How the numbers are made", [Items([*rules(results), *record.notes])]),
+    ]
+    if record.failed:
+        failed = Sheet(("run", "why"), list(record.failed.items()), words=2)
+        sections.append(Section("Runs that failed", [failed], "The same command tries them again."))
+    note = "Rows that exist are not computed again; the tables come out as the same bytes."
+    sections.append(Section("How to repeat it", [Typed(repeat_text(results))], note))
+    return page(results.study.study, headline(results), sections)
 
 
 def study_text(results: StudyResults) -> str:
@@ -121,17 +98,20 @@ def repeat_text(results: StudyResults) -> str:
     )
 
 
-def _settings(results: StudyResults, drawn: Mapping[str, StudyPicture]) -> Iterator[SettingPart]:
-    for place, setting in enumerate(settings_of(results), start=1):
-        picture = drawn.get(f"jct-{place:02d}")
-        yield SettingPart(
-            str(setting),
-            _note(setting),
-            policies_sheet(setting),
-            statistics_sheet(setting),
-            None if picture is None else Markup(as_svg(picture.draw())),
-            list(classes_of(setting)),
-        )
+def _of_setting(setting: StudySetting, picture: StudyPicture | None) -> Section:
+    """Tables and picture of a setting."""
+    statistics = "Percentiles of JCT; means of slowdown, queueing and finish-time fairness."
+    parts: list[Part] = [
+        policies_sheet(setting),
+        Note(statistics),
+        statistics_sheet(setting),
+    ]
+    if picture is not None:
+        parts.append(Markup(as_svg(picture.draw())))
+    for sheet in classes_of(setting):
+        note = f"Mean JCT by {sheet.heads[0]}, with intervals over seeds."
+        parts += [Note(note), sheet]
+    return Section(str(setting), parts, _note(setting))
 
 
 def _note(setting: StudySetting) -> str:
@@ -189,7 +169,7 @@ def statistics_sheet(setting: StudySetting) -> Sheet:
     return Sheet(["policy", *(HEADS[name] for name in columns)], cells, words=1)
 
 
-def classes_of(setting: StudySetting) -> Iterator[Classes]:
+def classes_of(setting: StudySetting) -> Iterator[Sheet]:
     """Mean JCT of every class of jobs by policy, a table a column of classes."""
     groups = setting.groups
     names = policies_of(groups)
@@ -207,7 +187,7 @@ def classes_of(setting: StudySetting) -> Iterator[Classes]:
                 ]
             )
         heads = [str(by), "jobs a run", *(f"{name} [s]" for name in names)]
-        yield Classes(f"Mean JCT by {by}, with intervals over seeds.", Sheet(heads, cells, words=1))
+        yield Sheet(heads, cells, words=1)
 
 
 def _natural(label: str) -> tuple[bool, float, str]:

@@ -110,9 +110,9 @@ def _tables(results: StudyResults) -> Iterator[dict[str, object]]:
         yield _table(policies_sheet(setting), caption, name)
         more = f"{setting}: percentiles of JCT, mean slowdown, queueing and finish-time fairness"
         yield _table(statistics_sheet(setting), more, f"{name}-statistics")
-        for classes in classes_of(setting):
-            by = str(classes.sheet.heads[0])
-            yield _table(classes.sheet, f"{setting}: mean JCT by {by}", f"{name}-{by}")
+        for sheet in classes_of(setting):
+            by = sheet.heads[0]
+            yield _table(sheet, f"{setting}: mean JCT by {by}", f"{name}-{by}")
 
 
 def _table(sheet: Sheet, caption: str, label: str) -> dict[str, object]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from shadowprice.analysis.pages.page import Sheet, page
+from shadowprice.analysis.pages.page import Section, Sheet, page
 from shadowprice.analysis.real_runs.report import figure_html
 from shadowprice.analysis.trace.contents import Contents, Part, contents, run_times_s
 from shadowprice.analysis.trace.figures import (
@@ -109,33 +109,28 @@ def trace_page(
     hours = "Hours are counted from the first arrival, not by the clock of the log."
     demand = "GPUs that would be held if every job ran from its arrival, on its fastest GPU type."
     lines = f"Up to {MOST_LINES} classes, those with most GPU time." if found.by_class else ""
-    sections: list[tuple[str, str, Markup | None, Sheet | None]] = [
-        ("In numbers", "", None, rows),
-        ("Arrivals", hours, figure_html("arrivals", arrivals_figure(workload, found)), None),
-        (
-            "Run times",
-            lines,
-            figure_html("durations", durations_figure(workload, found, run_s)),
-            None,
-        ),
-        ("Demand", demand, figure_html("demand", demand_figure(workload, run_s, gpus)), None),
+    arrivals = figure_html("arrivals", arrivals_figure(workload, found))
+    durations = figure_html("durations", durations_figure(workload, found, run_s))
+    held = figure_html("demand", demand_figure(workload, run_s, gpus))
+    sections = [
+        Section("In numbers", [rows]),
+        Section("Arrivals", [arrivals], hours),
+        Section("Run times", [durations], lines),
+        Section("Demand", [held], demand),
     ]
     heads = ("jobs", "share of jobs", "share of GPU time", "median run time [s]")
     for place, (what, parts) in enumerate(parts_of(found)):
         picture = figure_html(f"parts{place}", shares_figure(parts, what))
         sheet = Sheet((what, *heads), [part_row(part) for part in parts], words=1)
-        sections.append((f"By {what}", "", picture, sheet))
+        sections.append(Section(f"By {what}", [picture, sheet]))
     if report:
         cells = [(line,) for line in report]
-        sections.append(("Rows of the file", "", None, Sheet(("",), cells, words=1)))
-    figures = Markup("").join(figure for _, _, figure, _ in sections if figure is not None)
+        sections.append(Section("Rows of the file", [Sheet(("",), cells, words=1)]))
     return page(
-        "trace/trace.html.j2",
+        f"Trace {workload.source}",
+        _sentence(found),
+        sections,
         library=Markup(get_plotlyjs()),
-        title=f"Trace {workload.source}",
-        sentence=_sentence(found),
-        sections=sections,
-        figures=figures,
         made_by=made_by,
     )
 
