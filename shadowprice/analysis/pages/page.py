@@ -33,7 +33,7 @@ _TEMPLATES = Environment(
 )
 
 
-class Part(Protocol):
+class PagePart(Protocol):
     """Part of a section, as HTML: a table, a list, text, or a figure's markup."""
 
     def __html__(self) -> str:
@@ -113,7 +113,7 @@ class Section:
     """A part of a page under a title, with a note below it in small print."""
 
     title: str
-    parts: Sequence[Part]
+    parts: Sequence[PagePart]
     note: str = ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import yaml
 from markupsafe import Markup
 
-from shadowprice.analysis.pages.page import Items, Note, Part, Section, Sheet, Typed, page
+from shadowprice.analysis.pages.page import Items, Note, PagePart, Section, Sheet, Typed, page
 from shadowprice.analysis.statistics.estimates import Estimate, shown
 from shadowprice.analysis.study.comparisons import (
     MEAN_JCT,
@@ -101,7 +101,7 @@ def repeat_text(results: StudyResults) -> str:
 def _of_setting(setting: StudySetting, picture: StudyPicture | None) -> Section:
     """Tables and picture of a setting."""
     statistics = "Percentiles of JCT; means of slowdown, queueing and finish-time fairness."
-    parts: list[Part] = [
+    parts: list[PagePart] = [
         policies_sheet(setting),
         Note(statistics),
         statistics_sheet(setting),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from shadowprice.analysis.pages.page import Items, Note, Part, Section, Sheet, Text, Typed, page
+from shadowprice.analysis.pages.page import Items, Note, PagePart, Section, Sheet, Text, Typed, page
 
 EVIL = "</p></td></pre><script>alert(1)</script>&amp;'\""
 
@@ -34,7 +34,7 @@ class Read(HTMLParser):
 
 @given(st.text(st.characters(exclude_categories=("Cc", "Cs"))) | st.just(EVIL))
 def test_text_comes_out_as_it_was_written(words: str) -> None:
-    parts: list[tuple[Part, set[str]]] = [
+    parts: list[tuple[PagePart, set[str]]] = [
         (Text(words), {"p"}),
         (Note(words), {"p"}),
         (Typed(words), {"pre"}),
