@@ -7,15 +7,6 @@ Open Scope Z_scope.
 
 (** ** Sums of fractions, evaluated pairwise: denominators are all different *)
 
-Definition addQ (x y : Q) : Q :=
-  if Pos.eqb (Qden x) (Qden y) then (Qnum x + Qnum y) # Qden x else (x + y)%Q.
-
-Lemma addQ_is x y : (addQ x y == x + y)%Q.
-Proof.
-  unfold addQ. destruct (Pos.eqb_spec (Qden x) (Qden y)) as [H|H]; [|reflexivity].
-  unfold Qeq, Qplus. cbn. rewrite <- H, Pos2Z.inj_mul. ring.
-Qed.
-
 Definition whole (x : Q) : Q := x.
 
 Fixpoint pairs (l : list Q) : list Q :=
@@ -71,11 +62,13 @@ Proof.
   split; [now apply Z.ltb_lt|now apply IH].
 Qed.
 
+Definition counted_jobs (I : instance) : list job := filter (counts I) (jobs I).
+
 Definition check_prices (I : instance) (grid prices : list Z) : bool :=
   negb (match grid with [] => true | _ => false end)
   && increasingb grid && Nat.eqb (length grid) (S (length prices))
   && forallb (fun x => 0 <=? x) prices
-  && forallb (fun j => hd 0 grid <=? arrival j) (jobs I).
+  && forallb (fun j => hd 0 grid <=? arrival j) (counted_jobs I).
 
 (** The cost of the last tick of work if the cheapest are taken: no threshold gives more. Nothing
     below relies on that. *)
@@ -93,31 +86,33 @@ Definition threshold_of (unit : positive) (grid prices : list Z) (j : job) : Z :
   let rent := p * gang j * Zpos (Qden (weight j)) in
   last_taken p 0 (SortOffers.sort (offers (arrival j) p w rent grid prices)).
 
-(** Prices are in units of 2^-20. *)
-Definition price_unit : positive := 1048576.
+(** Prices are in units of 2^-20, of a GPU. *)
+Definition price_unit (I : instance) : positive := 1048576 * per_gpu I.
 
 Definition prices_value (I : instance) (grid prices : list Z) : Q :=
-  (sum_fractions (least_busy price_unit grid prices (threshold_of price_unit grid prices)) (jobs I)
-   - paid I 1 price_unit grid prices)%Q.
+  (sum_fractions (fun j => capped I j (least_busy (price_unit I) grid prices (threshold_of (price_unit I) grid prices) j))
+     (counted_jobs I)
+   - paid I 1 (price_unit I) grid prices)%Q.
 
-Lemma sumQ_numbered I (f : job -> Q) : sumQ (fun kj => f (snd kj)) (numbered I) = sumQ f (jobs I).
+Lemma sumQ_counted I (f : job -> Q) : sumQ (fun kj => f (snd kj)) (counted I) = sumQ f (counted_jobs I).
 Proof.
-  unfold numbered. generalize 0%nat. induction (jobs I) as [|j l IH]; intros b; cbn; [reflexivity|].
-  now rewrite IH.
+  unfold counted, counted_jobs, numbered. generalize 0%nat.
+  induction (jobs I) as [|j l IH]; intros b; cbn; [reflexivity|].
+  destruct (counts I j); cbn; now rewrite IH.
 Qed.
 
 Lemma check_prices_sound I grid prices : check_prices I grid prices = true ->
   grid <> [] /\ increasing grid /\ length grid = S (length prices) /\
   (forall x, In x prices -> 0 <= x) /\
-  (forall k j, nth_error (jobs I) k = Some j -> hd 0 grid <= arrival j).
+  (forall k j, nth_error (jobs I) k = Some j -> counts I j = true -> hd 0 grid <= arrival j).
 Proof.
   unfold check_prices. rewrite !andb_true_iff. intros ((((H1 & H2) & H3) & H4) & H5). repeat split.
   - intros ->. discriminate.
   - now apply increasingb_sound.
   - now apply Nat.eqb_eq.
   - intros x Hx. rewrite forallb_forall in H4. apply Z.leb_le. now apply H4.
-  - intros k j Hk. rewrite forallb_forall in H5. apply Z.leb_le. apply H5.
-    eapply nth_error_In. eassumption.
+  - intros k j Hk Hcounts. rewrite forallb_forall in H5. apply Z.leb_le. apply H5.
+    apply filter_In. split; [|assumption]. eapply nth_error_In. eassumption.
 Qed.
 
 Lemma prices_value_sound I grid prices s :
@@ -127,18 +122,19 @@ Proof.
   intros Hsound Hs Hcheck. apply check_prices_sound in Hcheck.
   destruct Hcheck as (H1 & H2 & H3 & H4 & H5).
   unfold prices_value. rewrite sum_fractions_is.
-  rewrite <- (sumQ_numbered I). apply weak_duality; try assumption.
-  intros s' k j Hs' Hk. now apply least_busy_job with (I := I).
+  rewrite <- (sumQ_counted I (fun j => capped I j (least_busy (price_unit I) grid prices (threshold_of (price_unit I) grid prices) j))).
+  apply weak_duality; try assumption.
+  intros s' k j Hs' Hk Hcounts Hdone. now apply least_busy_job with (I := I).
 Qed.
 
 (** Prices of plans are in units of 2^-20 of the largest weight, and are 0 before the grid begins. *)
 Definition largest_weight (I : instance) : Q :=
-  fold_right (fun j most => if Qle_bool (weight j) most then most else weight j) 0%Q (jobs I).
+  fold_right (fun j most => if Qle_bool (weight j) most then most else weight j) 0%Q (counted_jobs I).
 
 Definition from_zero (grid prices : list Z) : list Z * list Z :=
-  match grid with
-  | a :: _ => if 0 <? a then (0 :: grid, 0 :: prices) else (grid, prices)
-  | [] => (grid, prices)
+  match grid, prices with
+  | a :: _, price :: _ => if 0 <? a then (0 :: grid, 0 :: prices) else (grid, prices)
+  | _, _ => (grid, prices)
   end.
 
 (** None where all weights are 0. *)
@@ -146,9 +142,9 @@ Definition plans_value (I : instance) (grid prices : list Z) : option Q :=
   let '(grid, prices) := from_zero grid prices in
   match Qnum (largest_weight I) with
   | Zpos over =>
-      let under := (Qden (largest_weight I) * price_unit)%positive in
+      let under := (Qden (largest_weight I) * price_unit I)%positive in
       if check_prices I grid prices
-      then Some (sum_fractions (least_plan over under grid prices) (jobs I)
+      then Some (sum_fractions (fun j => capped I j (least_plan over under grid prices j)) (counted_jobs I)
                  - paid I over under grid prices)%Q
       else None
   | _ => None
@@ -162,22 +158,26 @@ Proof.
   destruct (Qnum (largest_weight I)) as [|over|]; try discriminate.
   destruct (check_prices I grid' prices') eqn:Hcheck; [|discriminate]. intros [= <-].
   apply check_prices_sound in Hcheck. destruct Hcheck as (H1 & H2 & _ & H4 & H5).
-  rewrite sum_fractions_is, <- (sumQ_numbered I). apply weak_duality; try assumption.
-  intros s' k j Hs' Hk. now apply least_plan_job with (I := I).
+  set (under := (Qden (largest_weight I) * price_unit I)%positive).
+  rewrite sum_fractions_is, <- (sumQ_counted I (fun j => capped I j (least_plan over under grid' prices' j))).
+  apply weak_duality; try assumption.
+  intros s' k j Hs' Hk Hcounts Hdone. now apply least_plan_job with (I := I).
 Qed.
 
 (** Every job as if it were alone. *)
 Definition alone_value (I : instance) : Q :=
-  sum_fractions (fun j => (weight j * inject_Z (arrival j + shortest j))%Q) (jobs I).
+  sum_fractions (fun j => capped I j (weight j * inject_Z (arrival j + shortest j))%Q) (counted_jobs I).
 
 Lemma alone_value_sound I s : sound I -> feasible I s -> (alone_value I <= cost Completion I s)%Q.
 Proof.
-  intros Hsound Hs. unfold alone_value.
-  rewrite sum_fractions_is, <- (sumQ_numbered I (fun j => (weight j * inject_Z (arrival j + shortest j))%Q)).
-  cbn [cost]. apply sumQ_le. intros [k j] Hin. cbn [fst snd]. apply in_numbered in Hin.
+  intros Hsound Hs. unfold alone_value. set (f := fun j => capped I j (weight j * inject_Z (arrival j + shortest j))%Q).
+  rewrite sum_fractions_is, <- (sumQ_counted I f).
+  cbn [cost]. apply sumQ_le. intros [k j] Hin. apply in_counted in Hin. destruct Hin as [Hin Hcounts].
+  cbn [snd]. unfold f. rewrite <- (Qplus_0_r (weight j * inject_Z (end_of I s (k, j)))).
+  apply capped_least; try assumption; [apply Qle_refl|]. intros Hdone. rewrite Qplus_0_r.
   destruct (sound_in _ _ _ Hsound Hin) as (_ & _ & Hweight & _).
   rewrite !(Qmult_comm (weight j)). apply Qmult_le_compat_r.
-  - rewrite <- Zle_Qle. exact (completion_alone I s k j Hsound Hs Hin).
+  - rewrite <- Zle_Qle. exact (completion_alone I s k j Hsound Hs Hin Hdone).
   - unfold Qle. cbn. lia.
 Qed.
 
@@ -194,24 +194,24 @@ Fixpoint area_value (I : instance) (l : list numbered_job) (r area lone best : Z
         (Z.max best (Z.max (r + span) (arrival (snd kj) + shortest (snd kj))))
   end.
 
-Lemma area_value_sound I s : sound I -> feasible I s -> 0 < capacity I ->
+Lemma area_value_sound I s : sound I -> feasible I s -> until I = None -> 0 < capacity I ->
   forall rest some r area lone best,
-  Permutation (some ++ rest) (numbered I) ->
+  Permutation (some ++ rest) (counted I) ->
   (forall kj, In kj some -> r <= arrival (snd kj)) ->
   area = sum area_of some -> lone = sum (alone I) some ->
   best <= last_completion I s ->
   area_value I rest r area lone best <= last_completion I s.
 Proof.
-  intros Hsound Hs Hcap. induction rest as [|kj rest IH]; intros some r area lone best Hperm Hr Harea Hlone Hbest;
+  intros Hsound Hs Hlimit Hcap. induction rest as [|kj rest IH]; intros some r area lone best Hperm Hr Harea Hlone Hbest;
     cbn [area_value]; [assumption|].
   set (r' := Z.min r (arrival (snd kj))).
-  assert (Hperm' : Permutation ((kj :: some) ++ rest) (numbered I)).
+  assert (Hperm' : Permutation ((kj :: some) ++ rest) (counted I)).
   { etransitivity; [|exact Hperm]. cbn. apply Permutation_middle. }
   assert (Hr' : forall x, In x (kj :: some) -> r' <= arrival (snd x)).
   { intros x [<-|Hx]; [unfold r'; lia|]. specialize (Hr x Hx). unfold r'. lia. }
-  pose proof (area_bound I s (kj :: some) rest r' Hsound Hs Hperm' Hr') as H1.
-  pose proof (alone_bound I s (kj :: some) rest r' Hsound Hs Hperm' Hr') as H2.
-  pose proof (single_bound I s (kj :: some) rest Hsound Hs Hperm' kj (or_introl eq_refl)) as H3.
+  pose proof (area_bound I s (kj :: some) rest r' Hsound Hs Hlimit Hperm' Hr') as H1.
+  pose proof (alone_bound I s (kj :: some) rest r' Hsound Hs Hlimit Hperm' Hr') as H2.
+  pose proof (single_bound I s (kj :: some) rest Hsound Hs Hlimit Hperm' kj (or_introl eq_refl)) as H3.
   pose proof (shortest_positive (snd kj)) as Hp.
   assert (Hk : sound_job (snd kj)).
   { eapply sound_in; [eassumption|]. apply (in_some I (kj :: some) rest Hperm'). now left. }
@@ -238,48 +238,55 @@ Record certificate := Certificate {
 }.
 
 Definition arrivals (I : instance) : Q :=
-  sum_fractions (fun j => (weight j * inject_Z (arrival j))%Q) (jobs I).
+  sum_fractions (fun j => (weight j * inject_Z (arrival j))%Q) (counted_jobs I).
 
-Definition completions (I : instance) (ends : list Z) : Q :=
-  sum_fractions (fun ej => (weight (snd ej) * inject_Z (fst ej))%Q) (combine ends (jobs I)).
+(** Jobs that count, with their runs. *)
+Definition mine (I : instance) (all : list (job * list run)) : list (job * list run) :=
+  filter (fun jr => counts I (fst jr)) all.
 
-Definition latest_of_all (ends : list Z) : Z := fold_right Z.max 0 ends.
+Definition completions (I : instance) (all : list (job * list run)) : Q :=
+  sum_fractions (fun jr => (weight (fst jr) * inject_Z (ending I (fst jr) (snd jr)))%Q) (mine I all).
 
-(** Cost of jobs that complete at these ends, and bound; none where the bound is none of the objective. Bounds are
+Definition latest_of_all (I : instance) (all : list (job * list run)) : Z :=
+  fold_right (fun jr last => Z.max (latest (snd jr)) last) 0 (mine I all).
+
+(** Cost of jobs with these runs, and bound; none where the bound is none of the objective. Bounds are
     of jobs that take a start longer. *)
-Definition cost_and_bound (c : certificate) (ends : list Z) : option (Q * Q) :=
+Definition cost_and_bound (c : certificate) (all : list (job * list run)) : option (Q * Q) :=
   let I := of_instance c in
   let B := with_starts I in
   match of_objective c, by_multipliers c with
   | Completion, IntervalPrices grid prices =>
       if check_prices B grid prices
-      then Some (completions I ends, prices_value B grid prices) else None
+      then Some (completions I all, prices_value B grid prices) else None
   | Flow, IntervalPrices grid prices =>
       if check_prices B grid prices
-      then Some ((completions I ends - arrivals I)%Q, (prices_value B grid prices - arrivals I)%Q)
+      then Some ((completions I all - arrivals I)%Q, (prices_value B grid prices - arrivals I)%Q)
       else None
   | Completion, PlanPrices grid prices =>
-      option_map (pair (completions I ends)) (plans_value B grid prices)
+      option_map (pair (completions I all)) (plans_value B grid prices)
   | Flow, PlanPrices grid prices =>
-      option_map (fun value => ((completions I ends - arrivals I)%Q, (value - arrivals I)%Q))
+      option_map (fun value => ((completions I all - arrivals I)%Q, (value - arrivals I)%Q))
         (plans_value B grid prices)
-  | Completion, Alone => Some (completions I ends, alone_value B)
-  | Flow, Alone => Some ((completions I ends - arrivals I)%Q, (alone_value B - arrivals I)%Q)
+  | Completion, Alone => Some (completions I all, alone_value B)
+  | Flow, Alone => Some ((completions I all - arrivals I)%Q, (alone_value B - arrivals I)%Q)
   | Makespan, Area =>
-      if 0 <? capacity B
-      then Some (inject_Z (latest_of_all ends - first_arrival I),
-                 inject_Z (area_value B (SortJobs.sort (numbered B)) (first_arrival I + 2 ^ 200) 0 0 0
+      if (0 <? capacity B) && match until I with None => true | Some _ => false end
+      then Some (inject_Z (latest_of_all I all - first_arrival I),
+                 inject_Z (area_value B (SortJobs.sort (counted B)) (first_arrival I + 2 ^ 200) 0 0 0
                            - first_arrival I))
       else None
   | _, _ => None
   end.
 
+(** The instance makes sense, and the sorted runs are a schedule of it. *)
+Definition check_runs (I : instance) (s : schedule) : bool :=
+  check_instance I && check_charges (charged I) && check_schedule I s.
+
 Definition check (c : certificate) : bool :=
   let s := SortRuns.sort (of_schedule c) in
-  forallb check_instance_job (jobs (of_instance c))
-  && check_charges (charged (of_instance c))
-  && check_schedule (of_instance c) s
-  && match cost_and_bound c (latest_by_job 0 (jobs (of_instance c)) s) with
+  check_runs (of_instance c) s
+  && match cost_and_bound c (by_job 0 (jobs (of_instance c)) s) with
      | Some (cost, bound) =>
          Qeq_bool cost (claimed_cost c) && Qle_bool (claimed_bound c) bound
          && Qle_bool 1 (claimed_ratio c)
@@ -292,31 +299,32 @@ Definition check (c : certificate) : bool :=
 Lemma flow_is I s : (cost Flow I s == cost Completion I s - arrivals I)%Q.
 Proof.
   unfold arrivals. rewrite sum_fractions_is. cbn [cost].
-  rewrite <- (sumQ_numbered I (fun j => (weight j * inject_Z (arrival j))%Q)).
-  induction (numbered I) as [|kj l IH]; cbn [sumQ]; [ring|]. rewrite IH.
+  rewrite <- (sumQ_counted I (fun j => (weight j * inject_Z (arrival j))%Q)).
+  induction (counted I) as [|kj l IH]; cbn [sumQ]; [ring|]. rewrite IH.
   unfold Zminus. rewrite inject_Z_plus, inject_Z_opp. ring.
 Qed.
 
-Definition ends_of (I : instance) (s : schedule) : list Z :=
-  map (completion s) (seq 0 (length (jobs I))).
-
-Lemma completions_is I s : (completions I (ends_of I s) == cost Completion I s)%Q.
+Lemma mine_is I s : mine I (each I s) = map (fun kj => (snd kj, runs_of (fst kj) s)) (counted I).
 Proof.
-  unfold completions, ends_of. rewrite sum_fractions_is. cbn [cost]. unfold numbered.
-  generalize 0%nat. induction (jobs I) as [|j l IH]; intros b; cbn; [reflexivity|].
-  now rewrite IH.
+  unfold mine, each, counted. induction (numbered I) as [|kj l IH]; cbn [map filter]; [reflexivity|].
+  cbn [fst]. destruct (counts I (snd kj)); cbn [map]; now rewrite IH.
 Qed.
 
-Lemma latest_of_all_is I s : latest_of_all (ends_of I s) = last_completion I s.
+Lemma sumQ_map {A B} (f : B -> Q) (h : A -> B) l : sumQ f (map h l) = sumQ (fun x => f (h x)) l.
+Proof. induction l as [|x l IH]; cbn; [reflexivity|]. now rewrite IH. Qed.
+
+Lemma completions_is I s : (completions I (each I s) == cost Completion I s)%Q.
+Proof. unfold completions. rewrite sum_fractions_is, mine_is, sumQ_map. cbn [fst snd cost]. reflexivity. Qed.
+
+Lemma latest_of_all_is I s : latest_of_all I (each I s) = last_completion I s.
 Proof.
-  unfold latest_of_all, ends_of, last_completion, numbered.
-  generalize 0%nat. induction (jobs I) as [|j l IH]; intros b; cbn; [reflexivity|].
-  now rewrite IH.
+  unfold latest_of_all, last_completion. rewrite mine_is.
+  induction (counted I) as [|kj l IH]; cbn [map fold_right]; [reflexivity|]. now rewrite IH.
 Qed.
 
 Lemma cost_and_bound_sound c s cost_s bound :
   sound (of_instance c) -> 0 <= start_charge (charged (of_instance c)) ->
-  cost_and_bound c (ends_of (of_instance c) s) = Some (cost_s, bound) ->
+  cost_and_bound c (each (of_instance c) s) = Some (cost_s, bound) ->
   (cost_s == cost (of_objective c) (of_instance c) s)%Q /\
   forall other, feasible (of_instance c) other -> starts_are_paid (of_instance c) other ->
     (bound <= cost (of_objective c) (of_instance c) other)%Q.
@@ -329,7 +337,8 @@ Proof.
   assert (Hcompletions : forall value,
     (forall s', feasible (with_starts I) s' -> (value <= cost Completion (with_starts I) s')%Q) ->
     forall other, feasible I other -> starts_are_paid I other -> (value <= cost Completion I other)%Q).
-  { intros value Hvalue other Hother Hpaid. rewrite <- completions_with_starts. now apply Hvalue, Hlong. }
+  { intros value Hvalue other Hother Hpaid.
+    eapply Qle_trans; [|now apply completions_with_starts]. now apply Hvalue, Hlong. }
   assert (Hflow : forall value,
     (forall s', feasible (with_starts I) s' -> (value <= cost Completion (with_starts I) s')%Q) ->
     forall other, feasible I other -> starts_are_paid I other -> (value - arrivals I <= cost Flow I other)%Q).
@@ -351,49 +360,60 @@ Proof.
     apply Hflow. intros. now apply (plans_value_sound _ grid prices).
   - intros [= <- <-]. split; [rewrite flow_is, completions_is; reflexivity|].
     apply Hflow. intros. now apply alone_value_sound.
-  - destruct (0 <? capacity (with_starts I)) eqn:Hcap; [|discriminate].
-    apply Z.ltb_lt in Hcap. intros [= <- <-].
+  - destruct ((0 <? capacity (with_starts I)) && _) eqn:Hcap; [|discriminate].
+    apply andb_prop in Hcap. destruct Hcap as [Hcap Hlimit]. apply Z.ltb_lt in Hcap.
+    assert (Huntil : until (with_starts I) = None) by (cbn; destruct (until I); [discriminate|reflexivity]).
+    intros [= <- <-].
     split; [cbn [cost]; now rewrite latest_of_all_is|].
     intros other Hother Hpaid. cbn [cost]. rewrite <- Zle_Qle.
     apply Z.sub_le_mono_r. rewrite <- last_with_starts.
-    apply (area_value_sound _ _ HB (Hlong other Hother Hpaid) Hcap _ []); try reflexivity.
+    apply (area_value_sound _ _ HB (Hlong other Hother Hpaid) Huntil Hcap _ []); try reflexivity.
     + cbn. symmetry. apply SortJobs.Permuted_sort.
     + intros kj [].
-    + unfold last_completion. induction (numbered (with_starts I)); cbn; lia.
+    + unfold last_completion. induction (counted (with_starts I)); cbn; lia.
 Qed.
 
-(** Where the checker says yes, the runs of the file are a schedule of its instance with all charges paid, in which
-    the last run of each job does all of it where work is lost, its cost is as claimed, no schedule of the instance that may preempt, in which no two jobs share a GPU and every
-    job pays a start, costs less than the bound claimed, and so the schedule costs at most the ratio claimed times
-    any other. It is one of these schedules itself. *)
+Lemma check_runs_sound I runs :
+  check_runs I (SortRuns.sort runs) = true ->
+  sound I /\ 0 <= start_charge (charged I) /\ feasible I (SortRuns.sort runs) /\ obeys I (SortRuns.sort runs) /\
+  starts_are_paid I (SortRuns.sort runs) /\
+  by_job 0 (jobs I) (SortRuns.sort runs) = each I (SortRuns.sort runs).
+Proof.
+  unfold check_runs. rewrite !andb_true_iff. intros ((Hinstance & Hcharged) & Hschedule).
+  apply check_instance_sound in Hinstance.
+  assert (Hstart : 0 <= start_charge (charged I)).
+  { assert (H := Hcharged). unfold check_charges in H. rewrite !andb_true_iff, Z.leb_le in H. tauto. }
+  assert (Hjobs := Hschedule). unfold check_schedule in Hjobs. rewrite !andb_true_iff in Hjobs.
+  destruct Hjobs as ((((Hjobs & _) & _) & _) & _). apply by_job_is in Hjobs.
+  apply check_schedule_sound in Hschedule. destruct Hschedule as [Hfeasible Hobeys].
+  split; [exact Hinstance|]. split; [exact Hstart|]. split; [exact Hfeasible|]. split; [exact Hobeys|].
+  split; [now apply starts_paid|exact Hjobs].
+Qed.
+
+(** Where the checker says yes, the runs of the file are a schedule of its instance that obeys its rules, its cost is
+    as claimed, no schedule of the instance that may preempt, in which no node gives more than it has and every
+    job that is complete has paid a start, costs less than the bound claimed, and so the schedule costs at most the
+    ratio claimed times any other. It is one of these schedules itself. *)
 Theorem check_sound c : check c = true ->
   let I := of_instance c in
   exists s, Permutation s (of_schedule c) /\
-    feasible I s /\ charges_are_paid I s /\ work_is_counted I s /\ starts_are_paid I s /\
+    feasible I s /\ obeys I s /\ starts_are_paid I s /\
     (cost (of_objective c) I s == claimed_cost c)%Q /\
     forall other, feasible I other -> starts_are_paid I other ->
       (claimed_bound c <= cost (of_objective c) I other)%Q /\
       (cost (of_objective c) I s <= claimed_ratio c * cost (of_objective c) I other)%Q.
 Proof.
-  unfold check. cbn zeta. rewrite !andb_true_iff, forallb_forall.
-  intros (((Hjobs & Hcharged) & Hschedule) & Hclaim).
-  assert (Hsound : sound (of_instance c)).
-  { unfold sound. rewrite Forall_forall. intros j Hj. apply check_instance_job_sound. now apply Hjobs. }
-  assert (Hstart : 0 <= start_charge (charged (of_instance c))).
-  { unfold check_charges in Hcharged. rewrite !andb_true_iff, Z.leb_le in Hcharged. tauto. }
-  exists (SortRuns.sort (of_schedule c)).
-  assert (Hends := Hschedule). unfold check_schedule in Hends. apply andb_prop in Hends.
-  destruct Hends as [Hends _]. apply latest_by_job_is in Hends.
-  rewrite Hends in Hclaim. fold (ends_of (of_instance c) (SortRuns.sort (of_schedule c))) in Hclaim.
-  apply check_schedule_sound in Hschedule. destruct Hschedule as (Hfeasible & Hcharges & Hcounted).
+  unfold check. cbn zeta. rewrite !andb_true_iff. intros (Hruns & Hclaim).
+  apply check_runs_sound in Hruns. destruct Hruns as (Hsound & Hstart & Hfeasible & Hobeys & Hpaid & Hall).
+  exists (SortRuns.sort (of_schedule c)). rewrite Hall in Hclaim.
   destruct (cost_and_bound c _) as [[cost_s bound]|] eqn:Hvalue; [|discriminate].
   rewrite !andb_true_iff in Hclaim. destruct Hclaim as (((H1 & H2) & H3) & H4).
   apply Qeq_bool_iff in H1. apply Qle_bool_iff in H2, H3, H4.
   destruct (cost_and_bound_sound c _ _ _ Hsound Hstart Hvalue) as [Hcost Hbound].
   split; [symmetry; apply SortRuns.Permuted_sort|].
-  split; [exact Hfeasible|]. split; [exact Hcharges|]. split; [exact Hcounted|].
-  split; [now apply starts_paid|]. split; [rewrite <- Hcost; exact H1|].
-  intros other Hother Hpaid. split.
+  split; [exact Hfeasible|]. split; [exact Hobeys|]. split; [exact Hpaid|].
+  split; [rewrite <- Hcost; exact H1|].
+  intros other Hother Hpays. split.
   - eapply Qle_trans; [exact H2|]. now apply Hbound.
   - rewrite <- Hcost, H1. eapply Qle_trans; [exact H4|].
     rewrite !(Qmult_comm (claimed_ratio c)). apply Qmult_le_compat_r.
