@@ -1,7 +1,7 @@
 (** The claim of a certificate, checked: the schedule is one, and no schedule costs less than 1 / ratio of it. *)
 
 From Coq Require Import List ZArith QArith Lia Bool Permutation.
-From Shadowprice Require Import Sums Schedule JobPrice Duality Span Checker Starts.
+From Shadowprice Require Import Sums Schedule JobPrice Duality Span Utility Checker Starts.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -422,3 +422,106 @@ Proof.
 Qed.
 
 Print Assumptions check_sound.
+
+(** ** Total utility, of which none has more than so much *)
+
+(** [rows]: a price of a GPU in each round, in units of [unit], for each type; or, not [by_type], one row for all. *)
+Record utility_certificate := UtilityCertificate {
+  utility_instance : instance;
+  utility_schedule : schedule;
+  round_length : Z;
+  by_type : bool;
+  rows : list (list Z);
+  unit : Q;
+  claimed_earned : Q;
+  claimed_most : Q;
+  claimed_multiple : Q
+}.
+
+Definition rounds_in (rows : list (list Z)) : nat := length (hd [] rows).
+
+Definition check_rows (rows : list (list Z)) : bool :=
+  forallb (fun row => Nat.eqb (length row) (rounds_in rows) && forallb (fun x => 0 <=? x) row) rows.
+
+Lemma check_rows_sound rows : check_rows rows = true ->
+  forall row, In row rows -> length row = rounds_in rows /\ forall x, In x row -> 0 <= x.
+Proof.
+  unfold check_rows. rewrite forallb_forall. intros H row Hin. specialize (H row Hin).
+  apply andb_prop in H. destruct H as [H1 H2]. split; [now apply Nat.eqb_eq|].
+  intros x Hx. rewrite forallb_forall in H2. apply Z.leb_le. now apply H2.
+Qed.
+
+(** The instance, with its starts where one row of prices is of all GPUs, and a row for each type. *)
+Definition priced (c : utility_certificate) : instance * list (list Z) :=
+  let I := utility_instance c in
+  if by_type c then (I, rows c)
+  else (with_starts I, repeat (hd [] (rows c)) (S (fold_right (fun n most => Nat.max (gpu_type n) most) 0%nat (nodes I)))).
+
+(** What a unit of prices is worth, for a tick of a unit of GPUs. *)
+Definition each_tick (c : utility_certificate) : Q :=
+  Qnum (unit c) # (Qden (unit c) * Z.to_pos (round_length c) * per_gpu (utility_instance c)).
+
+Definition most_earned (c : utility_certificate) : Q :=
+  let '(B, rows) := priced c in
+  let number := rounds_in rows in
+  (sum_fractions (payoff B (round_length c) rows number (each_tick c)) (counted_jobs B)
+   + inject_Z (round_length c * all_rents B rows) * each_tick c)%Q.
+
+Definition all_earned (I : instance) (round : Z) (all : list (job * list run)) : Q :=
+  sum_fractions (fun jr => if finished I (fst jr) (snd jr)
+                           then utility I round (fst jr) ((latest (snd jr) - 1) / round) else 0%Q) (mine I all).
+
+Definition check_utility (c : utility_certificate) : bool :=
+  let I := utility_instance c in
+  let s := SortRuns.sort (utility_schedule c) in
+  check_runs I s && (1 <=? round_length c) && (0 <=? Qnum (unit c)) && check_rows (snd (priced c))
+  && Qle_bool (claimed_earned c) (all_earned I (round_length c) (by_job 0 (jobs I) s))
+  && Qle_bool (most_earned c) (claimed_most c)
+  && Qle_bool 1 (claimed_multiple c)
+  && Qle_bool (claimed_most c) (claimed_multiple c * claimed_earned c).
+
+(** Where the checker says yes, the runs of the file are a schedule of its instance that obeys its rules, it earns what
+    is claimed, no schedule of the instance earns more than the most claimed, and so none earns more than that multiple
+    of what this one does. *)
+Theorem check_utility_sound c : check_utility c = true ->
+  let I := utility_instance c in
+  exists s, Permutation s (utility_schedule c) /\
+    feasible I s /\ obeys I s /\ starts_are_paid I s /\
+    (claimed_earned c <= earned I (round_length c) s)%Q /\
+    forall other, feasible I other -> starts_are_paid I other ->
+      (earned I (round_length c) other <= claimed_most c)%Q /\
+      (earned I (round_length c) other <= claimed_multiple c * earned I (round_length c) s)%Q.
+Proof.
+  unfold check_utility. cbn zeta. rewrite !andb_true_iff.
+  intros (((((((Hruns & Hround) & Hunit) & Hrows) & H1) & H2) & H3) & H4).
+  apply check_runs_sound in Hruns. destruct Hruns as (Hsound & Hstart & Hfeasible & Hobeys & Hpaid & Hall).
+  exists (SortRuns.sort (utility_schedule c)). rewrite Hall in H1.
+  apply Qle_bool_iff in H1, H2, H3, H4. apply Z.leb_le in Hround, Hunit.
+  set (I := utility_instance c) in *. set (round := round_length c) in *. set (s := SortRuns.sort (utility_schedule c)) in *.
+  assert (Hearned : (claimed_earned c <= earned I round s)%Q).
+  { eapply Qle_trans; [exact H1|]. unfold all_earned. rewrite sum_fractions_is, mine_is, sumQ_map. apply Qle_refl. }
+  assert (Heach : (0 <= each_tick c)%Q) by (unfold each_tick, Qle; cbn; lia).
+  assert (Hbound : forall B other,
+    B = fst (priced c) -> sound B -> feasible B other -> (earned B round other <= most_earned c)%Q).
+  { intros B other HB HsoundB Hother. unfold most_earned. destruct (priced c) as [B' rows']. cbn [fst snd] in *. subst B'.
+    fold round. rewrite sum_fractions_is.
+    rewrite <- (sumQ_counted B (payoff B round rows' (rounds_in rows') (each_tick c))).
+    apply utility_at_most; try assumption. now apply check_rows_sound. }
+  assert (Hmost : forall other, feasible I other -> starts_are_paid I other ->
+            (earned I round other <= claimed_most c)%Q).
+  { intros other Hother Hpays. eapply Qle_trans; [|exact H2].
+    assert (HB : fst (priced c) = I \/ fst (priced c) = with_starts I).
+    { unfold priced. fold I. destruct (by_type c); [now left|now right]. }
+    destruct HB as [HB|HB].
+    - now apply (Hbound I).
+    - eapply Qle_trans; [apply earned_with_starts; eassumption|].
+      apply (Hbound (with_starts I)); [now symmetry|now apply sound_with_starts|now apply feasible_with_starts]. }
+  split; [symmetry; apply SortRuns.Permuted_sort|].
+  split; [exact Hfeasible|]. split; [exact Hobeys|]. split; [exact Hpaid|]. split; [exact Hearned|].
+  intros other Hother Hpays. split; [now apply Hmost|].
+  eapply Qle_trans; [now apply Hmost|]. eapply Qle_trans; [exact H4|].
+  rewrite !(Qmult_comm (claimed_multiple c)). apply Qmult_le_compat_r; [exact Hearned|].
+  eapply Qle_trans; [|exact H3]. discriminate.
+Qed.
+
+Print Assumptions check_utility_sound.

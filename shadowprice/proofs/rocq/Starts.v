@@ -1,7 +1,7 @@
 (** Starts that take time: a schedule in which each job pays one is a schedule of longer jobs, of the same cost. *)
 
 From Coq Require Import List ZArith QArith Lia Bool.
-From Shadowprice Require Import Sums Schedule Checker.
+From Shadowprice Require Import Sums Schedule Utility Checker.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -308,4 +308,24 @@ Proof.
   unfold first_arrival. rewrite counted_with_starts. destruct (counted I) as [|kj l]; [reflexivity|].
   cbn [map snd arrival longer]. induction l as [|x l IH]; cbn [map fold_right snd arrival longer]; [reflexivity|].
   now rewrite IH.
+Qed.
+
+Lemma earned_with_starts I round s :
+  sound I -> 0 <= start_charge (charged I) -> feasible I s -> starts_are_paid I s ->
+  (earned I round s <= earned (with_starts I) round (map all_progress s))%Q.
+Proof.
+  intros Hsound Hc Hs Hpaid. unfold earned. rewrite counted_with_starts.
+  assert (H : forall kj, In kj (counted I) ->
+    ((if finished I (snd kj) (runs_of (fst kj) s)
+      then utility I round (snd kj) ((completion s (fst kj) - 1) / round) else 0)
+     <= (if finished (with_starts I) (longer (start_charge (charged I)) (snd kj)) (runs_of (fst kj) (map all_progress s))
+         then utility I round (snd kj) ((completion s (fst kj) - 1) / round) else 0))%Q).
+  { intros [k j] Hin. apply in_counted in Hin. destruct Hin as [Hk _]. cbn [fst snd].
+    pose proof (sound_in _ _ _ Hsound Hk) as Hj.
+    destruct (finished I j (runs_of k s)) eqn:E.
+    - rewrite runs_all_progress, (finished_with_starts I s k j Hsound Hc Hs Hpaid Hk E). apply Qle_refl.
+    - destruct (finished (with_starts I) _ _); [now apply utility_positive|apply Qle_refl]. }
+  induction (counted I) as [|kj l IH]; cbn [map sumQ]; [apply Qle_refl|].
+  apply Qplus_le_compat; [|apply IH; intros x Hx; apply H; now right].
+  cbn [fst snd]. rewrite completion_all_progress. exact (H kj (or_introl eq_refl)).
 Qed.

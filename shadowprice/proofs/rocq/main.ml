@@ -169,23 +169,23 @@ let rational what = function
 (* Kinds in their order, with the fields of all records and of some. *)
 let fields_of = [
   "header", (["format"; "migration"; "objective"; "policy"; "restart"; "start"],
-             ["preemption"; "starts"; "stopped"; "types"; "window"]);
+             ["preemption"; "round"; "starts"; "stopped"; "types"; "utility"; "window"]);
   "checkpoints", (["cost"; "interval"; "until"], []);
   "node", (["gpus"; "node"; "type"], ["cpus"; "memory"]);
   "fault", (["down"; "node"; "up"], []);
   "quota", (["periods"; "quota"], []);
   "profile", (["cells"; "profile"], []);
-  "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"], ["part"; "profile"; "quota"; "spread"]);
+  "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"], ["deadline"; "part"; "profile"; "quota"; "spread"; "worth"]);
   "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["goes_on"]);
-  "bound", (["bound"; "grid"; "prices"], []);
-  "claim", (["bound"; "class"; "cost"; "file"; "instance"; "ratio"], []);
+  "bound", (["bound"; "grid"; "prices"], ["unit"]);
+  "claim", (["bound"; "class"; "file"; "instance"; "ratio"], ["cost"; "earned"]);
 ]
 
 let kinds = List.map fst fields_of
 
 (* Bounds that are not proven. *)
 let bounds_beyond = ["fluid"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp";
-  "speed-up-power"; "list-schedules"]
+  "speed-up-power"; "list-schedules"; "whole-round-prices"]
 
 (* Those at prices of resources, or of what these are of. *)
 let prefixes_beyond = ["priced-fluid"; "priced-mean-busy-time"; "priced-span"; "interval-lp-of-"]
@@ -198,8 +198,8 @@ let is_beyond bound =
 let kinds_beyond = ["copies"; "network"; "widths"; "graph"]
 
 let fields_beyond = [
-  "header", ["placement"; "utility"; "round"; "rounds"];
-  "job", ["widths"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"; "worth"; "deadline"];
+  "header", ["placement"; "rounds"];
+  "job", ["widths"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"];
   "run", ["partner"; "copy"; "steps"];
 ]
 
@@ -406,7 +406,8 @@ let check_parts nodes held =
 
 (* ---- certificate --------------------------------------------------------------------------------- *)
 
-let certificate_of file =
+(* What is proven of the file, in words. *)
+let proven_of file =
   let { header; bound; claim; _ } = file in
   need (file.jobs <> [] && file.nodes <> []) "there are no jobs or no nodes";
   let policy = name "policy" (field header "policy") in
@@ -471,6 +472,18 @@ let certificate_of file =
     let first = small "job of the window" first and last = small "job of the window" last in
     need (first < last && last <= List.length file.jobs) "the window has no jobs, or such that there are not";
     (first, last)) in
+  (* utilities *)
+  let by_utility = field header "objective" = Text "utility" in
+  let of_utility = match by_utility, List.assoc_opt "utility" header with
+    | false, None -> []
+    | true, Some (Text ("effective_throughput" | "completion_time" | "fairness")) -> ["worth"]
+    | true, Some (Text "deadline") -> ["worth"; "deadline"]
+    | _ -> reject "a utility is no objective, or unknown" in
+  let round = optional header "round" (whole ~least:Big.one "round of utilities") in
+  need ((round <> None) = by_utility) "a round is of no utility, or lacks";
+  need (List.mem_assoc "earned" claim = by_utility && List.mem_assoc "cost" claim <> by_utility
+        && List.mem_assoc "unit" bound = by_utility)
+    "the claim or the bound is of what the objective is not";
   (* jobs *)
   let has_parts = List.exists (List.mem_assoc "part") file.jobs in
   let per_gpu = if has_parts then whole_gpu else Big.one in
@@ -515,6 +528,10 @@ let certificate_of file =
         (fun (on, ticks) -> List.map (fun number -> ((on, number), slower ticks (speed_in conditions number))) numbers)
         plain in
     need ((quotas <> [] && not on_cores) = List.mem_assoc "quota" fields) "job %d has a quota that is not there, or none" k;
+    let fields_of_utility = List.filter (fun field -> List.mem_assoc field fields) ["worth"; "deadline"] in
+    need (fields_of_utility = of_utility) "job %d has a worth or a deadline that no utility asks for, or lacks one" k;
+    let worth = Option.value ~default:(fraction Big.zero Big.one) (optional fields "worth" (rational "worth")) in
+    let deadline = optional fields "deadline" (whole "deadline") in
     let quota = optional fields "quota" (fun value ->
       let number = small "quota" value in
       need (number < List.length quotas) "job %d has a quota that is not there" k;
@@ -524,7 +541,7 @@ let certificate_of file =
         gang = (match part with Some part -> part | None -> units gpus);
         weight = rational "weight" (field fields "weight"); times;
         watched = (match window with Some (first, last) -> first <= k && k < last | None -> true);
-        worth = fraction Big.zero Big.one; deadline = None; quota } ) in
+        worth; deadline; quota } ) in
   let jobs = List.mapi job file.jobs in
   let conditions = Array.of_list (List.map fst jobs) and jobs = List.map snd jobs in
   let counted =
@@ -607,29 +624,42 @@ let certificate_of file =
   let charged =
     { start_charge = whole "start" (field header "start");
       migration = whole "migration" (field header "migration"); restarts } in
-  let objective = match field header "objective" with
-    | Text "completion" -> Completion
-    | Text "flow" -> Flow
-    | Text "makespan" -> Makespan
-    | _ -> reject "the objective is unknown" in
   let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
   let priced = rows "prices" (field bound "prices") in
   let prices () = List.map (whole "price") priced in
   let unstopped kind = need (until = None) "%s is no bound of what was stopped" kind in
-  let multipliers = match field bound "bound" with
-    | Text "interval-lp" ->
-      (* Further than any schedule that does not wait for nothing; the proof does without. *)
-      let shortest job = List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
-      let latest = List.fold_left (fun latest job -> Big.max latest job.arrival) Big.zero counted in
-      let longest sum job = Big.add sum (Big.add (shortest job) charged.start_charge) in
-      let all = List.fold_left longest latest counted in
-      need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
-      IntervalPrices (grid, prices ())
-    | Text "priced-plans" -> PlanPrices (grid, prices ())
-    | Text "job" -> need (grid = [] && priced = []) "job takes no prices"; unstopped "job"; Alone
-    | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area
-    | _ -> reject "the bound is unknown" in
-  need ((multipliers = Area) = (objective = Makespan)) "the bound is none of the objective";
+  let objective () = match field header "objective" with
+    | Text "completion" -> Completion
+    | Text "flow" -> Flow
+    | Text "makespan" -> Makespan
+    | _ -> reject "the objective is unknown" in
+  let multipliers objective =
+    let found = match field bound "bound" with
+      | Text "interval-lp" ->
+        (* Further than any schedule that does not wait for nothing; the proof does without. *)
+        let shortest job = List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
+        let latest = List.fold_left (fun latest job -> Big.max latest job.arrival) Big.zero counted in
+        let longest sum job = Big.add sum (Big.add (shortest job) charged.start_charge) in
+        let all = List.fold_left longest latest counted in
+        need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
+        IntervalPrices (grid, prices ())
+      | Text "priced-plans" -> PlanPrices (grid, prices ())
+      | Text "job" -> need (grid = [] && priced = []) "job takes no prices"; unstopped "job"; Alone
+      | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area
+      | _ -> reject "the bound is unknown" in
+    need ((found = Area) = (objective = Makespan)) "the bound is none of the objective";
+    found in
+  let prices_of_rounds () =
+    need (grid = []) "prices by round take no grid";
+    let found = List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced in
+    let by_type = match field bound "bound" with
+      | Text "round-prices" -> false
+      | Text "typed-round-prices" -> need (not has_parts) "prices by type: jobs hold parts of GPUs"; true
+      | _ -> reject "the bound is unknown" in
+    need (List.length found = if by_type then Hashtbl.length types else 1) "there are no prices for all types";
+    let length = List.length (List.hd found) in
+    need (List.for_all (fun row -> List.length row = length) found) "there are not as many prices in all rows";
+    (by_type, found) in
   (* the class *)
   let start = charged.start_charge in
   let words =
@@ -653,12 +683,27 @@ let certificate_of file =
     if profiles = [||] then []
     else List.concat_map (fun (cpus, memory) -> [Big.mul cpus whole_gpu; Big.mul memory whole_gpu]) (Array.to_list thousandths) in
   let nodes = List.map (fun node -> { node with gpus = units node.gpus }) (Array.to_list nodes) in
-  ( policy,
-    { of_instance = { nodes; jobs; charged; lost = restarting; until; per_gpu; saves; faults; quotas; amounts; once };
-      of_schedule = runs; of_objective = objective; by_multipliers = multipliers;
-      claimed_cost = rational "cost" (field claim "cost");
-      claimed_bound = rational "bound" (field claim "bound");
-      claimed_ratio = rational "ratio" (field claim "ratio") } )
+  let instance = { nodes; jobs; charged; lost = restarting; until; per_gpu; saves; faults; quotas; amounts; once } in
+  let claimed_bound = rational "bound" (field claim "bound") and ratio = rational "ratio" (field claim "ratio") in
+  let proven = match round with
+    | Some round_length ->
+      let by_type, rows = prices_of_rounds () in
+      check_utility
+        { utility_instance = instance; utility_schedule = runs; round_length; by_type; rows;
+          unit0 = rational "unit of prices" (field bound "unit");
+          claimed_earned = rational "utility earned" (field claim "earned");
+          claimed_most = claimed_bound; claimed_multiple = ratio }
+    | None ->
+      let objective = objective () in
+      check
+        { of_instance = instance; of_schedule = runs; of_objective = objective; by_multipliers = multipliers objective;
+          claimed_cost = rational "cost" (field claim "cost"); claimed_bound; claimed_ratio = ratio } in
+  need proven "the claim is not proven";
+  let { qnum; qden } = ratio in
+  let said = if by_utility then "any schedule of its instance earns at most" else "costs at most" in
+  let of_whom = if by_utility then "what it does" else "any schedule of its instance" in
+  Printf.sprintf "%s%s %s %s/%s times %s" policy (if by_utility then ":" else "") said
+    (Big.to_string qnum) (Big.to_string qden) of_whom
 
 let contents path =
   let file = open_in_bin path in
@@ -667,11 +712,8 @@ let contents path =
 (* 0: proven, 1: rejected, 2: not covered. *)
 let verdict path =
   try
-    let policy, certificate = certificate_of (read (contents path)) in
-    need (check certificate) "the claim is not proven";
-    let { qnum; qden } = certificate.claimed_ratio in
-    Printf.printf "%s: proven: %s costs at most %s/%s times any schedule of its instance\n" path policy
-      (Big.to_string qnum) (Big.to_string qden);
+    let sentence = proven_of (read (contents path)) in
+    Printf.printf "%s: proven: %s\n" path sentence;
     0
   with
   | Rejected message | Sys_error message -> Printf.printf "%s: rejected: %s\n" path message; 1
