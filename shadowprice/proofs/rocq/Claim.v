@@ -1,7 +1,7 @@
 (** The claim of a certificate, checked: the schedule is one, and no schedule costs less than 1 / ratio of it. *)
 
 From Coq Require Import List ZArith QArith Lia Bool Permutation.
-From Shadowprice Require Import Sums Schedule JobPrice Duality Span Utility Checker Starts.
+From Shadowprice Require Import Sums Schedule JobPrice Duality Span Utility Fluid Checker Starts.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -47,7 +47,8 @@ Qed.
 
 (** ** Bounds *)
 
-Inductive multipliers := IntervalPrices (grid prices : list Z) | PlanPrices (grid prices : list Z) | Alone | Area.
+Inductive multipliers := IntervalPrices (grid prices : list Z) | PlanPrices (grid prices : list Z) | Alone
+  | Area (one_by_one : bool) | OneMachine.
 
 Fixpoint increasingb (grid : list Z) : bool :=
   match grid with
@@ -181,26 +182,97 @@ Proof.
   - unfold Qle. cbn. lia.
 Qed.
 
+(** Jobs of equal weight on one machine. *)
+Definition fluid_value (I : instance) : option Q :=
+  let l := rev (SortJobs.sort (counted I)) in
+  let w := match counted_jobs I with j :: _ => weight j | [] => 0%Q end in
+  if numbered_in_order l && (1 <=? capacity I) && forallb (fun j => Qeq_bool (weight j) w) (counted_jobs I)
+     && match until I with Some limit => 0 <=? limit | None => true end
+  then
+    let ends := fluid_ends I l in
+    let total := match until I with
+                 | Some limit => sum (fun e => Z.min e (limit * capacity I)) ends
+                 | None => sum same ends
+                 end in
+    Some (w * (total # Z.to_pos (capacity I)))%Q
+  else None.
+
+Lemma at_most_largest (l : list Z) : exists most, 0 <= most /\ forall x, In x l -> x <= most.
+Proof.
+  induction l as [|x l (most & H0 & Hl)]; [exists 0; split; [lia|intros x []]|].
+  exists (Z.max x most). split; [lia|]. intros y [->|Hy]; [lia|]. specialize (Hl y Hy). lia.
+Qed.
+
+Lemma fluid_value_sound I s value :
+  sound I -> feasible I s -> fluid_value I = Some value -> (value <= cost Completion I s)%Q.
+Proof.
+  intros Hsound Hs. unfold fluid_value. set (l := rev (SortJobs.sort (counted I))).
+  set (w := match counted_jobs I with j :: _ => weight j | [] => 0%Q end).
+  destruct (_ && _ && _ && _) eqn:Hcheck; [|discriminate]. intros [= <-].
+  rewrite !andb_true_iff in Hcheck. destruct Hcheck as (((Horder & Hcap) & Hequal) & Hlimit).
+  apply Z.leb_le in Hcap. rewrite forallb_forall in Hequal.
+  assert (Hperm : Permutation l (counted I)).
+  { unfold l. etransitivity; [symmetry; apply Permutation_rev|]. symmetry. apply SortJobs.Permuted_sort. }
+  assert (Hw : forall kj, In kj (counted I) -> (weight (snd kj) == w)%Q).
+  { intros [k j] Hin. apply in_counted in Hin. destruct Hin as [Hk Hcounts]. apply Qeq_bool_iff, Hequal.
+    apply filter_In. split; [|exact Hcounts]. eapply nth_error_In. eassumption. }
+  assert (Hw0 : (0 <= w)%Q).
+  { destruct (counted I) as [|kj rest] eqn:E.
+    - unfold w. assert (counted_jobs I = map snd (counted I)) as ->.
+      { unfold counted_jobs, counted, numbered. generalize 0%nat. clear.
+        induction (jobs I) as [|j js IH]; intros b; cbn; [reflexivity|].
+        destruct (counts I j); cbn; now rewrite <- IH. }
+      rewrite E. apply Qle_refl.
+    - rewrite <- (Hw kj (or_introl eq_refl)). destruct kj as [k j].
+      assert (Hin : In (k, j) (counted I)) by (rewrite E; now left). apply in_counted in Hin.
+      destruct (sound_in _ _ _ Hsound (proj1 Hin)) as (_ & _ & H & _). unfold Qle. cbn in *. lia. }
+  set (total := match until I with
+                | Some limit => sum (fun e => Z.min e (limit * capacity I)) (fluid_ends I l)
+                | None => sum same (fluid_ends I l)
+                end).
+  assert (Htotal : total <= capacity I * sum (end_of I s) (counted I)).
+  { unfold total. destruct (until I) as [limit|] eqn:Huntil.
+    - apply Z.leb_le in Hlimit. eapply Z.le_trans; [exact (fluid_at_most I s Hsound Hs Hcap l Hperm Horder limit Hlimit)|].
+      apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le. intros kj _. unfold waits, end_of, ending. rewrite Huntil.
+      unfold completion. lia.
+    - destruct (at_most_largest (fluid_ends I l)) as (m1 & H1 & Hends).
+      destruct (at_most_largest (map (fun kj => completion s (fst kj)) (counted I))) as (m2 & H2 & Hcompletions).
+      set (limit := Z.max m1 m2).
+      pose proof (fluid_at_most I s Hsound Hs Hcap l Hperm Horder limit ltac:(unfold limit; lia)) as H.
+      rewrite (sum_ext _ same) in H.
+      2: { intros e He. specialize (Hends e He). unfold same. assert (e <= limit * capacity I) by (unfold limit; nia). lia. }
+      eapply Z.le_trans; [exact H|]. apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le. intros [k j] Hin.
+      unfold waits, end_of, ending. rewrite Huntil. cbn [fst snd].
+      specialize (Hcompletions (completion s k) (in_map (fun kj => completion s (fst kj)) _ _ Hin)).
+      apply in_counted in Hin. destruct Hs as (_ & _ & _ & Hdone).
+      rewrite (Hdone k j (proj1 Hin) (proj2 Hin) Huntil). unfold completion in *. unfold limit. lia. }
+  assert (Hcost : (cost Completion I s == w * inject_Z (sum (end_of I s) (counted I)))%Q).
+  { cbn [cost]. clear - Hw. induction (counted I) as [|kj rest IH]; cbn [sumQ sum]; [ring|].
+    rewrite IH by (intros x Hx; apply Hw; now right). rewrite (Hw kj (or_introl eq_refl)), inject_Z_plus. ring. }
+  rewrite Hcost, !(Qmult_comm w). apply Qmult_le_compat_r; [|exact Hw0].
+  unfold Qle. cbn [Qnum Qden inject_Z]. rewrite Z2Pos.id by lia. lia.
+Qed.
+
 (** Jobs from the last that arrives: work of those so far, gangs beyond half of the GPUs one by one. *)
-Fixpoint area_value (I : instance) (l : list numbered_job) (r area lone best : Z) : Z :=
+Fixpoint area_value (I : instance) (one_by_one : bool) (l : list numbered_job) (r area lone best : Z) : Z :=
   match l with
   | [] => best
   | kj :: rest =>
       let r := Z.min r (arrival (snd kj)) in
       let area := area + area_of kj in
-      let lone := lone + alone I kj in
+      let lone := lone + (if one_by_one then alone I kj else 0) in
       let span := Z.max (- (- area / capacity I)) lone in
-      area_value I rest r area lone
+      area_value I one_by_one rest r area lone
         (Z.max best (Z.max (r + span) (arrival (snd kj) + shortest (snd kj))))
   end.
 
-Lemma area_value_sound I s : sound I -> feasible I s -> until I = None -> 0 < capacity I ->
+Lemma area_value_sound I s one_by_one : sound I -> feasible I s -> until I = None -> 0 < capacity I ->
   forall rest some r area lone best,
   Permutation (some ++ rest) (counted I) ->
   (forall kj, In kj some -> r <= arrival (snd kj)) ->
-  area = sum area_of some -> lone = sum (alone I) some ->
+  area = sum area_of some -> lone <= sum (alone I) some ->
   best <= last_completion I s ->
-  area_value I rest r area lone best <= last_completion I s.
+  area_value I one_by_one rest r area lone best <= last_completion I s.
 Proof.
   intros Hsound Hs Hlimit Hcap. induction rest as [|kj rest IH]; intros some r area lone best Hperm Hr Harea Hlone Hbest;
     cbn [area_value]; [assumption|].
@@ -217,12 +289,13 @@ Proof.
   { eapply sound_in; [eassumption|]. apply (in_some I (kj :: some) rest Hperm'). now left. }
   specialize (Hp Hk).
   assert (Huntil : r' <= last_completion I s) by (unfold r'; lia).
+  assert (Halone : 0 <= alone I kj) by (unfold alone; destruct (wide I kj); lia).
   cbn [sum] in H1, H2. apply (IH (kj :: some)); try assumption.
   - cbn [sum]. lia.
-  - cbn [sum]. lia.
+  - cbn [sum]. assert (0 <= alone I kj) by (unfold alone; destruct (wide I kj); lia). destruct one_by_one; lia.
   - assert (- (- (area + area_of kj) / capacity I) <= last_completion I s - r').
     { apply Z.opp_le_mono. rewrite Z.opp_involutive. apply Z.div_le_lower_bound; nia. }
-    lia.
+    destruct one_by_one; lia.
 Qed.
 
 (** ** Certificates *)
@@ -270,10 +343,13 @@ Definition cost_and_bound (c : certificate) (all : list (job * list run)) : opti
         (plans_value B grid prices)
   | Completion, Alone => Some (completions I all, alone_value B)
   | Flow, Alone => Some ((completions I all - arrivals I)%Q, (alone_value B - arrivals I)%Q)
-  | Makespan, Area =>
+  | Completion, OneMachine => option_map (pair (completions I all)) (fluid_value B)
+  | Flow, OneMachine =>
+      option_map (fun value => ((completions I all - arrivals I)%Q, (value - arrivals I)%Q)) (fluid_value B)
+  | Makespan, Area one_by_one =>
       if (0 <? capacity B) && match until I with None => true | Some _ => false end
       then Some (inject_Z (latest_of_all I all - first_arrival I),
-                 inject_Z (area_value B (SortJobs.sort (counted B)) (first_arrival I + 2 ^ 200) 0 0 0
+                 inject_Z (area_value B one_by_one (SortJobs.sort (counted B)) (first_arrival I + 2 ^ 200) 0 0 0
                            - first_arrival I))
       else None
   | _, _ => None
@@ -345,13 +421,15 @@ Proof.
   { intros value Hvalue other Hother Hpaid. rewrite flow_is. apply Qplus_le_compat; [|apply Qle_refl].
     now apply Hcompletions. }
   unfold cost_and_bound. fold I.
-  destruct (of_objective c), (by_multipliers c) as [grid prices|grid prices| |]; try discriminate.
+  destruct (of_objective c), (by_multipliers c) as [grid prices|grid prices| |one_by_one|]; try discriminate.
   - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-].
     split; [apply completions_is|]. apply Hcompletions. intros. now apply prices_value_sound.
   - destruct (plans_value _ _ _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
     split; [apply completions_is|]. apply Hcompletions. intros. now apply (plans_value_sound _ grid prices).
   - intros [= <- <-]. split; [apply completions_is|].
     apply Hcompletions. intros. now apply alone_value_sound.
+  - destruct (fluid_value _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
+    split; [apply completions_is|]. apply Hcompletions. intros. now apply fluid_value_sound.
   - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-].
     split; [rewrite flow_is, completions_is; reflexivity|].
     apply Hflow. intros. now apply prices_value_sound.
@@ -360,6 +438,9 @@ Proof.
     apply Hflow. intros. now apply (plans_value_sound _ grid prices).
   - intros [= <- <-]. split; [rewrite flow_is, completions_is; reflexivity|].
     apply Hflow. intros. now apply alone_value_sound.
+  - destruct (fluid_value _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
+    split; [rewrite flow_is, completions_is; reflexivity|].
+    apply Hflow. intros. now apply fluid_value_sound.
   - destruct ((0 <? capacity (with_starts I)) && _) eqn:Hcap; [|discriminate].
     apply andb_prop in Hcap. destruct Hcap as [Hcap Hlimit]. apply Z.ltb_lt in Hcap.
     assert (Huntil : until (with_starts I) = None) by (cbn; destruct (until I); [discriminate|reflexivity]).
@@ -367,7 +448,7 @@ Proof.
     split; [cbn [cost]; now rewrite latest_of_all_is|].
     intros other Hother Hpaid. cbn [cost]. rewrite <- Zle_Qle.
     apply Z.sub_le_mono_r. rewrite <- last_with_starts.
-    apply (area_value_sound _ _ HB (Hlong other Hother Hpaid) Huntil Hcap _ []); try reflexivity.
+    apply (area_value_sound _ _ one_by_one HB (Hlong other Hother Hpaid) Huntil Hcap _ []); try reflexivity.
     + cbn. symmetry. apply SortJobs.Permuted_sort.
     + intros kj [].
     + unfold last_completion. induction (counted (with_starts I)); cbn; lia.

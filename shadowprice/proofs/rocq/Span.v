@@ -9,8 +9,7 @@ Open Scope Z_scope.
 Definition numbered_job : Type := nat * job.
 
 Definition area_of (kj : numbered_job) : Z := gang (snd kj) * shortest (snd kj).
-Definition wide (I : instance) (kj : numbered_job) : bool :=
-  Pos.eqb (per_gpu I) 1 && (capacity I <? 2 * gang (snd kj)).
+Definition wide (I : instance) (kj : numbered_job) : bool := capacity I <? 2 * gang (snd kj).
 Definition alone (I : instance) (kj : numbered_job) : Z :=
   if wide I kj then shortest (snd kj) else 0.
 
@@ -156,8 +155,7 @@ Section Span.
   Proof.
     set (wides := filter (wide I) some).
     assert (Hw : forall kj, In kj wides -> In kj some /\ capacity I < 2 * gang (snd kj)).
-    { intros kj H. apply filter_In in H. destruct H as [H1 H2].
-      apply andb_prop in H2. destruct H2 as [_ H2]. apply Z.ltb_lt in H2. tauto. }
+    { intros kj H. apply filter_In in H. destruct H as [H1 H2]. apply Z.ltb_lt in H2. tauto. }
     assert (Hdistinct : NoDup (map fst wides)).
     { assert (Hall : NoDup (map fst (some ++ rest))).
       { rewrite (Permutation_map fst Hsome). unfold counted. apply nodup_filter_fst. unfold numbered.

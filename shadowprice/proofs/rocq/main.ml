@@ -184,7 +184,7 @@ let fields_of = [
 let kinds = List.map fst fields_of
 
 (* Bounds that are not proven. *)
-let bounds_beyond = ["fluid"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp";
+let bounds_beyond = ["mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp";
   "speed-up-power"; "list-schedules"; "whole-round-prices"]
 
 (* Those at prices of resources, or of what these are of. *)
@@ -548,6 +548,7 @@ let proven_of file =
     List.filter
       (fun job -> job.watched && match until with Some limit -> Big.lt job.arrival limit | None -> true) jobs in
   need (counted <> []) "it was stopped before a job that counts arrived";
+  let whole_gangs = List.for_all (fun job -> Big.divisible job.gang per_gpu) counted in
   (* runs *)
   let last_of = Hashtbl.create 1024 in
   let held_parts = ref [] in
@@ -645,16 +646,22 @@ let proven_of file =
         IntervalPrices (grid, prices ())
       | Text "priced-plans" -> PlanPrices (grid, prices ())
       | Text "job" -> need (grid = [] && priced = []) "job takes no prices"; unstopped "job"; Alone
-      | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area
+      | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area whole_gangs
+      | Text "fluid" ->
+        need (grid = [] && priced = []) "fluid takes no prices";
+        let first = (List.hd counted).weight in
+        need (List.for_all (fun job -> job.weight = first) counted) "fluid: weights differ";
+        OneMachine
       | _ -> reject "the bound is unknown" in
-    need ((found = Area) = (objective = Makespan)) "the bound is none of the objective";
+    let of_last = match found with Area _ -> true | _ -> false in
+    need (of_last = (objective = Makespan)) "the bound is none of the objective";
     found in
   let prices_of_rounds () =
     need (grid = []) "prices by round take no grid";
     let found = List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced in
     let by_type = match field bound "bound" with
       | Text "round-prices" -> false
-      | Text "typed-round-prices" -> need (not has_parts) "prices by type: jobs hold parts of GPUs"; true
+      | Text "typed-round-prices" -> need whole_gangs "prices by type: jobs hold parts of GPUs"; true
       | _ -> reject "the bound is unknown" in
     need (List.length found = if by_type then Hashtbl.length types else 1) "there are no prices for all types";
     let length = List.length (List.hd found) in
