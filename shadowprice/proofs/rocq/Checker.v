@@ -131,7 +131,7 @@ Definition check_piece (I : instance) (j : job) (c : nat) (piece : nat * Z) : bo
 Definition check_run (I : instance) (j : job) (r : run) : bool :=
   (arrival j <=? start r) && (start r <? stop r)
   && (0 <=? overhead r) && (overhead r <=? stop r - start r)
-  && (sum snd (pieces r) =? gang j)
+  && ((gang j <=? sum snd (pieces r)) && (sum snd (pieces r) <=? widest I * gang j))
   && negb (match pieces r with [] => true | _ => false end)
   && forallb (check_piece I j (condition r)) (pieces r).
 
@@ -139,8 +139,8 @@ Lemma check_run_sound I j r :
   nth_error (jobs I) (of_job r) = Some j -> check_run I j r = true -> run_fits I r.
 Proof.
   unfold check_run, run_fits.
-  rewrite !andb_true_iff, !Z.leb_le, Z.ltb_lt, Z.eqb_eq, forallb_forall.
-  intros Hj ((((((H1 & H2) & H3) & H4) & H5) & H6) & H7). exists j. repeat split; try assumption.
+  rewrite !andb_true_iff, !Z.leb_le, Z.ltb_lt, forallb_forall.
+  intros Hj ((((((H1 & H2) & H3) & H4) & H5) & H6) & H7). exists j. repeat split; try tauto.
   - intros E. rewrite E in H6. discriminate.
   - specialize (H7 _ H). unfold check_piece in H7. apply andb_prop in H7. now apply Z.leb_le.
   - specialize (H7 _ H). unfold check_piece in H7. apply andb_prop in H7. destruct H7 as [_ H7].
@@ -263,9 +263,19 @@ Definition check_progress (I : instance) (j : job) (runs : list run) : bool :=
 (** Where jobs begin once, all runs but the first go on. *)
 Definition begins_once (I : instance) (runs : list run) : bool := negb (once I) || forallb goes_on (tl runs).
 
+(** Where runs are in rounds, all begin with one, and end with one or complete their job. *)
+Definition in_rounds (I : instance) (j : job) (runs : list run) : bool :=
+  match rounds I with
+  | None => true
+  | Some round =>
+      forallb (fun r => start r mod round =? 0) runs
+      && forallb (fun r => stop r mod round =? 0) (removelast runs)
+      && (finished I j runs || match rev runs with r :: _ => stop r mod round =? 0 | [] => true end)
+  end.
+
 Definition check_job (I : instance) (j : job) (runs : list run) : bool :=
   forallb (check_run I j) runs && one_by_one runs
-  && charges_paid (charged I) (gang j) 0 None runs && check_progress I j runs && begins_once I runs.
+  && charges_paid (charged I) (gang j) 0 None runs && check_progress I j runs && begins_once I runs && in_rounds I j runs.
 
 Fixpoint check_jobs (I : instance) (k : nat) (js : list job) (runs : list run) : bool :=
   match js with
@@ -513,6 +523,7 @@ Record obeys (I : instance) (s : schedule) : Prop := Obeys {
     charges_paid (charged I) (gang j) 0 None (runs_of k s) = true;
   completed_in_time : forall k j, nth_error (jobs I) k = Some j -> completes I j 0 (runs_of k s) <> None;
   jobs_begin_once : forall k j, nth_error (jobs I) k = Some j -> begins_once I (runs_of k s) = true;
+  runs_are_in_rounds : forall k j, nth_error (jobs I) k = Some j -> in_rounds I j (runs_of k s) = true;
   amounts_suffice : forall k n, nth_error (amounts I) k = Some n -> forall t, in_use uses s k t <= n;
   on_nodes_that_are_up : nodes_are_up I s = true;
   quotas_are_kept : within_quotas I (each I s) = true;
@@ -532,7 +543,7 @@ Proof.
   { intros r Hr. pose proof (check_jobs_known I (jobs I) 0 s r Hjobs Hr) as Hlt. cbn in Hlt.
     destruct (nth_error (jobs I) (of_job r)) as [j|] eqn:Hj.
     - exists j. split; [reflexivity|]. specialize (Heach _ _ Hj). unfold check_job in Heach.
-      rewrite !andb_true_iff, forallb_forall in Heach. destruct Heach as ((((Hall & _) & _) & _) & _).
+      rewrite !andb_true_iff, forallb_forall in Heach. destruct Heach as (((((Hall & _) & _) & _) & _) & _).
       apply Hall. apply in_runs_of. tauto.
     - apply nth_error_None in Hj. lia. }
   assert (Hlength : forall r, In r s -> start r < stop r).
@@ -550,15 +561,17 @@ Proof.
   - intros k n Hk t. apply (check_use_sound pieces (map gpus (nodes I)) s Hlength Hnodes).
     now apply map_nth_error.
   - intros k j Hj Hcounts Huntil. specialize (Heach _ _ Hj). unfold check_job in Heach.
-    rewrite !andb_true_iff in Heach. destruct Heach as ((_ & Hprogress) & _). unfold check_progress in Hprogress.
+    rewrite !andb_true_iff in Heach. destruct Heach as (((_ & Hprogress) & _) & _). unfold check_progress in Hprogress.
     destruct (completes I j 0 (runs_of k s)) as [complete|] eqn:E; [|discriminate].
     apply completes_finished in E. unfold required in Hprogress. rewrite Hcounts, Huntil in Hprogress.
     cbn in Hprogress. rewrite orb_false_r in Hprogress. unfold finished. congruence.
   - intros k j Hj. specialize (Heach _ _ Hj). unfold check_job in Heach.
     rewrite !andb_true_iff in Heach. tauto.
   - intros k j Hj. specialize (Heach _ _ Hj). unfold check_job in Heach.
-    rewrite !andb_true_iff in Heach. destruct Heach as ((_ & Hprogress) & _). unfold check_progress in Hprogress.
+    rewrite !andb_true_iff in Heach. destruct Heach as (((_ & Hprogress) & _) & _). unfold check_progress in Hprogress.
     intros E. rewrite E in Hprogress. discriminate.
+  - intros k j Hj. specialize (Heach _ _ Hj). unfold check_job in Heach.
+    rewrite !andb_true_iff in Heach. tauto.
   - intros k j Hj. specialize (Heach _ _ Hj). unfold check_job in Heach.
     rewrite !andb_true_iff in Heach. tauto.
   - exact (check_use_sound uses (amounts I) s Hlength Hamounts).

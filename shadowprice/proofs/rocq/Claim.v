@@ -357,7 +357,8 @@ Definition cost_and_bound (c : certificate) (all : list (job * list run)) : opti
 
 (** The instance makes sense, and the sorted runs are a schedule of it. *)
 Definition check_runs (I : instance) (s : schedule) : bool :=
-  check_instance I && check_charges (charged I) && check_schedule I s.
+  check_instance I && check_charges (charged I)
+  && ((0 <=? least_start I) && (least_start I <=? start_charge (charged I))) && check_schedule I s.
 
 Definition check (c : certificate) : bool :=
   let s := SortRuns.sort (of_schedule c) in
@@ -399,7 +400,7 @@ Proof.
 Qed.
 
 Lemma cost_and_bound_sound c s cost_s bound :
-  sound (of_instance c) -> 0 <= start_charge (charged (of_instance c)) ->
+  sound (of_instance c) -> 0 <= least_start (of_instance c) ->
   cost_and_bound c (each (of_instance c) s) = Some (cost_s, bound) ->
   (cost_s == cost (of_objective c) (of_instance c) s)%Q /\
   forall other, feasible (of_instance c) other -> starts_are_paid (of_instance c) other ->
@@ -456,14 +457,12 @@ Qed.
 
 Lemma check_runs_sound I runs :
   check_runs I (SortRuns.sort runs) = true ->
-  sound I /\ 0 <= start_charge (charged I) /\ feasible I (SortRuns.sort runs) /\ obeys I (SortRuns.sort runs) /\
+  sound I /\ 0 <= least_start I /\ feasible I (SortRuns.sort runs) /\ obeys I (SortRuns.sort runs) /\
   starts_are_paid I (SortRuns.sort runs) /\
   by_job 0 (jobs I) (SortRuns.sort runs) = each I (SortRuns.sort runs).
 Proof.
-  unfold check_runs. rewrite !andb_true_iff. intros ((Hinstance & Hcharged) & Hschedule).
+  unfold check_runs. rewrite !andb_true_iff, !Z.leb_le. intros (((Hinstance & Hcharged) & (Hstart & Hleast)) & Hschedule).
   apply check_instance_sound in Hinstance.
-  assert (Hstart : 0 <= start_charge (charged I)).
-  { assert (H := Hcharged). unfold check_charges in H. rewrite !andb_true_iff, Z.leb_le in H. tauto. }
   assert (Hjobs := Hschedule). unfold check_schedule in Hjobs. rewrite !andb_true_iff in Hjobs.
   destruct Hjobs as ((((Hjobs & _) & _) & _) & _). apply by_job_is in Hjobs.
   apply check_schedule_sound in Hschedule. destruct Hschedule as [Hfeasible Hobeys].

@@ -185,8 +185,9 @@ Proof.
       intros r _. destruct (Nat.eqb (of_job r) (fst kj)); lia. }
     rewrite (sum_ext _ _ (numbered I) (fun kj _ => H kj)). rewrite sum_swap.
     apply sum_le. intros r Hr. rewrite Forall_forall in Hfits.
-    destruct (Hfits r Hr) as (j & Hj & _ & _ & Hgang & _). unfold gang_of. rewrite Hgang.
-    rewrite (gang_numbered I (of_job r) _ j Hj). lia. }
+    destruct (Hfits r Hr) as (j & Hj & _ & _ & Hgang & _). unfold gang_of.
+    rewrite (gang_numbered I (of_job r) _ j Hj).
+    assert (0 <= sum f (ticks (start r) (stop r))) by (apply sum_nonneg; auto). nia. }
   transitivity (sum (fun r => sum (fun t => if active t r then gang_of I r * f t else 0) all) s).
   { apply sum_le. intros r Hr.
     assert (Hg : 0 <= gang_of I r).

@@ -33,10 +33,13 @@ Record checkpoint := Checkpoint { between : Z; writing : Z }.
 (** [lost]: whether a job that is preempted loses what it has done. [until]: when schedules were stopped, if they
     were. [per_gpu]: of how many units a GPU is, in which gangs and GPUs of nodes are counted. [faults]: nodes that
     are down from one tick to another. [quotas]: of each the ticks from which on jobs may hold so much. [amounts]:
-    what there is of other things. [once]: whether each job begins once. *)
+    what there is of other things. [once]: whether each job begins once. [widest]: how many times its gang a job may
+    hold. [rounds]: of how many ticks the rounds are that runs are in, where they are. [least_start]: what a
+    job of the class has paid at least before it is complete. *)
 Record instance := Instance {
   nodes : list node; jobs : list job; charged : charges; lost : bool; until : option Z; per_gpu : positive;
-  saves : option checkpoint; faults : list (nat * Z * Z); quotas : list (list (Z * Z)); amounts : list Z; once : bool
+  saves : option checkpoint; faults : list (nat * Z * Z); quotas : list (list (Z * Z)); amounts : list Z; once : bool; widest : Z; rounds : option Z;
+  least_start : Z
 }.
 
 Definition schedule := list run.
@@ -61,7 +64,7 @@ Definition run_fits (I : instance) (r : run) : Prop :=
   exists j, nth_error (jobs I) (of_job r) = Some j /\
     arrival j <= start r < stop r /\
     0 <= overhead r <= stop r - start r /\
-    sum snd (pieces r) = gang j /\
+    gang j <= sum snd (pieces r) <= widest I * gang j /\
     pieces r <> [] /\
     forall piece, In piece (pieces r) ->
       1 <= snd piece /\
@@ -390,7 +393,7 @@ Qed.
 
 Lemma run_of_fits I s k j r :
   feasible I s -> nth_error (jobs I) k = Some j -> In r (runs_of k s) ->
-  arrival j <= start r < stop r /\ 0 <= overhead r <= stop r - start r /\ sum snd (pieces r) = gang j /\
+  arrival j <= start r < stop r /\ 0 <= overhead r <= stop r - start r /\ gang j <= sum snd (pieces r) <= widest I * gang j /\
   pieces r <> [] /\
   forall piece, In piece (pieces r) ->
     1 <= snd piece /\

@@ -144,11 +144,11 @@ Section Span.
   Qed.
 
   Lemma gang_of_run x (kj : numbered_job) : In x s -> of_job x = fst kj -> In kj some ->
-    gang_of I x = gang (snd kj).
+    gang (snd kj) <= gang_of I x.
   Proof.
     intros Hx Hof Hin. destruct Hs as (Hfits & _). rewrite Forall_forall in Hfits.
     destruct (Hfits x Hx) as (j & Hj & _ & _ & Hg & _). rewrite Hof, (in_some kj Hin) in Hj.
-    injection Hj as ->. exact Hg.
+    injection Hj as ->. apply Hg.
   Qed.
 
   Lemma alone_bound : sum (alone I) some <= Z.max 0 (until - r).
@@ -185,7 +185,7 @@ Section Span.
           assert (Hne : r1 <> r2).
           { intros ->. apply Hx. rewrite <- Hof1, Hof2. now apply in_map. }
           pose proof (two_at_once r1 r2 t Hr1 Hr2 Hne Ha1 Ha2) as Htwo.
-          rewrite (gang_of_run r1 x Hr1 Hof1 Hxs), (gang_of_run r2 y Hr2 Hof2 Hys) in Htwo. lia.
+          pose proof (gang_of_run r1 x Hr1 Hof1 Hxs). pose proof (gang_of_run r2 y Hr2 Hof2 Hys). lia.
       + intros t Ht. apply in_flat_map in Ht. destruct Ht as (kj & Hin & Ht).
         destruct (Hw kj Hin) as [Hin' _]. exact (held_inside kj t Hin' Ht).
   Qed.

@@ -8,7 +8,7 @@ Open Scope Z_scope.
 (** Of the class: every job that is complete has paid a start, in one run or in several. *)
 Definition starts_are_paid (I : instance) (s : schedule) : Prop :=
   forall k j, nth_error (jobs I) k = Some j -> finished I j (runs_of k s) = true ->
-    start_charge (charged I) <= sum overhead (runs_of k s).
+    least_start I <= sum overhead (runs_of k s).
 
 (** ** Who pays all charges pays a start *)
 
@@ -79,9 +79,10 @@ Proof.
 Qed.
 
 Lemma starts_paid I s :
-  sound I -> check_charges (charged I) = true -> feasible I s -> obeys I s -> starts_are_paid I s.
+  sound I -> check_charges (charged I) = true -> least_start I <= start_charge (charged I) ->
+  feasible I s -> obeys I s -> starts_are_paid I s.
 Proof.
-  intros Hsound Hc Hs Hobeys k j Hk Hdone. pose proof (charges_are_paid I s Hobeys k j Hk) as Hcharges.
+  intros Hsound Hc Hleast Hs Hobeys k j Hk Hdone. eapply Z.le_trans; [exact Hleast|]. pose proof (charges_are_paid I s Hobeys k j Hk) as Hcharges.
   pose proof (progress_enough I s k j Hsound Hs Hk Hdone) as Henough.
   pose proof (shortest_positive _ (sound_in _ _ _ Hsound Hk)) as Hp.
   apply (charges_paid_start (charged I) (gang j) (runs_of k s) Hc); try assumption.
@@ -106,8 +107,8 @@ Definition longer (c : Z) (j : job) : job :=
 
 (** The instance whose jobs take a start more than where they are fastest, wherever they can run, and lose nothing. *)
 Definition with_starts (I : instance) : instance :=
-  Instance (nodes I) (map (longer (start_charge (charged I))) (jobs I)) (charged I) false (until I) (per_gpu I)
-    None [] (quotas I) (amounts I) (once I).
+  Instance (nodes I) (map (longer (least_start I)) (jobs I)) (charged I) false (until I) (per_gpu I)
+    None [] (quotas I) (amounts I) (once I) (widest I) (rounds I) (least_start I).
 
 (** A run all of whose ticks are progress. *)
 Definition all_progress (r : run) : run :=
@@ -131,11 +132,11 @@ Proof.
 Qed.
 
 Lemma nth_with_starts I k :
-  nth_error (jobs (with_starts I)) k = option_map (longer (start_charge (charged I))) (nth_error (jobs I) k).
+  nth_error (jobs (with_starts I)) k = option_map (longer (least_start I)) (nth_error (jobs I) k).
 Proof. cbn. apply nth_error_map. Qed.
 
 Lemma nth_with_starts_inv I k j' : nth_error (jobs (with_starts I)) k = Some j' ->
-  exists j, nth_error (jobs I) k = Some j /\ j' = longer (start_charge (charged I)) j.
+  exists j, nth_error (jobs I) k = Some j /\ j' = longer (least_start I) j.
 Proof.
   rewrite nth_with_starts. destruct (nth_error (jobs I) k) as [j|]; cbn; [|discriminate].
   intros [= <-]. now exists j.
@@ -143,7 +144,7 @@ Qed.
 
 Lemma numbered_with_starts I :
   numbered (with_starts I)
-  = map (fun kj => (fst kj, longer (start_charge (charged I)) (snd kj))) (numbered I).
+  = map (fun kj => (fst kj, longer (least_start I) (snd kj))) (numbered I).
 Proof.
   unfold numbered. cbn [jobs with_starts]. rewrite map_length. generalize 0%nat.
   induction (jobs I) as [|j l IH]; intros b; cbn; [reflexivity|]. now rewrite IH.
@@ -154,7 +155,7 @@ Proof. reflexivity. Qed.
 
 Lemma counted_with_starts I :
   counted (with_starts I)
-  = map (fun kj => (fst kj, longer (start_charge (charged I)) (snd kj))) (counted I).
+  = map (fun kj => (fst kj, longer (least_start I) (snd kj))) (counted I).
 Proof.
   unfold counted. rewrite numbered_with_starts. induction (numbered I) as [|kj l IH]; cbn [map filter]; [reflexivity|].
   cbn [snd]. rewrite counts_with_starts. destruct (counts I (snd kj)); cbn [map]; now rewrite IH.
@@ -175,7 +176,7 @@ Proof. unfold completion. rewrite runs_all_progress. apply latest_all_progress. 
 Lemma held_all_progress s n t : held (map all_progress s) n t = held s n t.
 Proof. unfold held. induction s as [|r s IH]; cbn [map sum]; [reflexivity|]. now rewrite IH. Qed.
 
-Lemma sound_with_starts I : sound I -> 0 <= start_charge (charged I) -> sound (with_starts I).
+Lemma sound_with_starts I : sound I -> 0 <= least_start I -> sound (with_starts I).
 Proof.
   intros [H _] Hc. split; [|discriminate]. rewrite Forall_forall in *. intros j' Hin.
   apply in_map_iff in Hin. destruct Hin as (j & <- & Hj). specialize (H j Hj).
@@ -186,14 +187,14 @@ Proof.
 Qed.
 
 Lemma pace_with_starts I j r :
-  0 <= shortest j + start_charge (charged I) ->
+  0 <= shortest j + least_start I ->
   (forall piece, In piece (pieces r) -> exists n t,
      nth_error (nodes I) (fst piece) = Some n /\ time_on (gpu_type n) (condition r) j = Some t) ->
   pieces r <> [] ->
-  pace (with_starts I) (longer (start_charge (charged I)) j) (all_progress r)
-  = shortest j + start_charge (charged I).
+  pace (with_starts I) (longer (least_start I) j) (all_progress r)
+  = shortest j + least_start I.
 Proof.
-  set (c := start_charge (charged I)). intros Hv Hpieces Hne. unfold pace. cbn [pieces all_progress nodes with_starts condition].
+  set (c := least_start I). intros Hv Hpieces Hne. unfold pace. cbn [pieces all_progress nodes with_starts condition].
   assert (H : forall l, (forall piece, In piece l -> In piece (pieces r)) ->
     fold_right (fun piece slowest =>
        match nth_error (nodes I) (fst piece) with
@@ -222,12 +223,12 @@ Proof.
 Qed.
 
 Lemma finished_with_starts I s k j :
-  sound I -> 0 <= start_charge (charged I) -> feasible I s -> starts_are_paid I s ->
+  sound I -> 0 <= least_start I -> feasible I s -> starts_are_paid I s ->
   nth_error (jobs I) k = Some j -> finished I j (runs_of k s) = true ->
-  finished (with_starts I) (longer (start_charge (charged I)) j) (map all_progress (runs_of k s)) = true.
+  finished (with_starts I) (longer (least_start I) j) (map all_progress (runs_of k s)) = true.
 Proof.
   intros Hsound Hc Hs Hpaid Hk Hdone.
-  set (c := start_charge (charged I)) in *. set (p := shortest j + c).
+  set (c := least_start I) in *. set (p := shortest j + c).
   pose proof (shortest_positive _ (sound_in _ _ _ Hsound Hk)) as Hp.
   assert (Hpace : forall r, In r (runs_of k s) -> pace (with_starts I) (longer c j) (all_progress r) = p).
   { intros r Hr. destruct (run_of_fits I s k j r Hs Hk Hr) as (_ & _ & _ & Hne & Hpieces).
@@ -250,19 +251,18 @@ Proof.
 Qed.
 
 Lemma feasible_with_starts I s :
-  sound I -> 0 <= start_charge (charged I) -> feasible I s -> starts_are_paid I s ->
+  sound I -> 0 <= least_start I -> feasible I s -> starts_are_paid I s ->
   feasible (with_starts I) (map all_progress s).
 Proof.
   intros Hsound Hc Hs Hpaid. assert (Hwhole := Hs). destruct Hs as (Hfits & Happart & Hheld & Hall).
   rewrite Forall_forall in Hfits. repeat split.
   - rewrite Forall_forall. intros r' Hin. apply in_map_iff in Hin. destruct Hin as (r & <- & Hr).
     destruct (Hfits r Hr) as (j & Hj & Ht & Ho & Hg & Hne & Hpieces).
-    exists (longer (start_charge (charged I)) j). cbn [of_job start stop overhead pieces condition all_progress].
+    exists (longer (least_start I) j). cbn [of_job start stop overhead pieces condition all_progress].
     split; [now rewrite nth_with_starts, Hj|]. cbn [arrival gang longer].
-    repeat split; try assumption; try lia.
-    + now destruct (Hpieces _ H).
-    + destruct (Hpieces _ H) as (_ & n & t & Hn & Htime). exists n, (shortest j + start_charge (charged I)).
-      split; [exact Hn|]. now apply time_on_longer with (t := t).
+    split; [exact Ht|]. split; [lia|]. split; [exact Hg|]. split; [exact Hne|].
+    intros piece Hin. destruct (Hpieces piece Hin) as (Hone & n & t & Hn & Htime). split; [exact Hone|].
+    exists n, (shortest j + least_start I). split; [exact Hn|]. now apply time_on_longer with (t := t).
   - intros k. rewrite runs_all_progress. specialize (Happart k). induction Happart as [|r l Hl _ IH]; cbn; constructor.
     + rewrite Forall_forall in *. intros x Hx. apply in_map_iff in Hx. destruct Hx as (y & <- & Hy).
       exact (Hl y Hy).
@@ -273,12 +273,12 @@ Proof.
 Qed.
 
 Lemma completions_with_starts I s :
-  sound I -> 0 <= start_charge (charged I) -> feasible I s -> starts_are_paid I s ->
+  sound I -> 0 <= least_start I -> feasible I s -> starts_are_paid I s ->
   (cost Completion (with_starts I) (map all_progress s) <= cost Completion I s)%Q.
 Proof.
   intros Hsound Hc Hs Hpaid. cbn [cost].
   assert (H : forall kj, In kj (counted I) ->
-    end_of (with_starts I) (map all_progress s) (fst kj, longer (start_charge (charged I)) (snd kj))
+    end_of (with_starts I) (map all_progress s) (fst kj, longer (least_start I) (snd kj))
     <= end_of I s kj).
   { intros [k j] Hin. apply in_counted in Hin. destruct Hin as [Hk _]. unfold end_of, ending. cbn [fst snd].
     cbn [until with_starts]. rewrite runs_all_progress, latest_all_progress.
@@ -311,14 +311,14 @@ Proof.
 Qed.
 
 Lemma earned_with_starts I round s :
-  sound I -> 0 <= start_charge (charged I) -> feasible I s -> starts_are_paid I s ->
+  sound I -> 0 <= least_start I -> feasible I s -> starts_are_paid I s ->
   (earned I round s <= earned (with_starts I) round (map all_progress s))%Q.
 Proof.
   intros Hsound Hc Hs Hpaid. unfold earned. rewrite counted_with_starts.
   assert (H : forall kj, In kj (counted I) ->
     ((if finished I (snd kj) (runs_of (fst kj) s)
       then utility I round (snd kj) ((completion s (fst kj) - 1) / round) else 0)
-     <= (if finished (with_starts I) (longer (start_charge (charged I)) (snd kj)) (runs_of (fst kj) (map all_progress s))
+     <= (if finished (with_starts I) (longer (least_start I) (snd kj)) (runs_of (fst kj) (map all_progress s))
          then utility I round (snd kj) ((completion s (fst kj) - 1) / round) else 0))%Q).
   { intros [k j] Hin. apply in_counted in Hin. destruct Hin as [Hk _]. cbn [fst snd].
     pose proof (sound_in _ _ _ Hsound Hk) as Hj.

@@ -227,6 +227,15 @@ Section Rent.
     destruct (cheapest_of_at_most rest k (price x k)) as [H1 H2]. intros [->|Hin]; [exact H1|now apply H2].
   Qed.
 
+  Lemma column_positive types k : 0 <= column types k.
+  Proof.
+    unfold column. destruct types as [|x rest]; [lia|].
+    assert (H : forall l found, 0 <= found -> 0 <= cheapest_of found l k).
+    { induction l as [|y l IH]; intros found Hf; cbn [cheapest_of]; [exact Hf|].
+      apply IH. pose proof (price_positive y k). lia. }
+    apply H, price_positive.
+  Qed.
+
   (** A job's work in units that all its speeds do a whole number of in a tick. *)
   Definition measure (j : job) : Z := fold_right (fun entry all => Z.lcm (snd entry) all) 1 (times j).
 
@@ -328,7 +337,9 @@ Section Rent.
       { intros t. pose proof (gains_at_least n d m (speeds j) (t / round) offer Hin) as Hgain.
         rewrite Hpace in Hgain. fold g in Hgain.
         assert (Hrate : gang j * column (snd offer) (t / round) <= rate r (t / round)).
-        { rewrite <- Hgang. unfold rate. rewrite Z.mul_comm, <- sum_scale. apply sum_le. intros piece Hpiece.
+        { assert (Hcolumn : 0 <= column (snd offer) (t / round)) by apply column_positive.
+          eapply Z.le_trans; [apply Z.mul_le_mono_nonneg_r; [exact Hcolumn|exact (proj1 Hgang)]|].
+          unfold rate. rewrite Z.mul_comm, <- sum_scale. apply sum_le. intros piece Hpiece.
           destruct (Htypes piece Hpiece) as (node & Hnode & Hty). destruct (Hpieces piece Hpiece) as [Hone _].
           unfold at_node. rewrite Hnode. pose proof (column_at_most _ (t / round) _ Hty). nia. }
         nia. }
@@ -585,7 +596,7 @@ Section Payoff.
       assert (Hfirst0 : 0 <= arrival j / round) by (apply Z.div_pos; lia).
       destruct (Z_lt_ge_dec at_round (Z.of_nat number)) as [Hbefore|Hafter].
       + unfold payoff. apply payoffs_sound; try assumption; [lia| |lia|].
-        * intros n d Hn Hd. eapply Z.le_trans; [|exact (rent_at_least I round rows Hsound s k j n d Hs Hk Hdone Hn Hd)].
+        * intros n d Hn Hd. eapply Z.le_trans; [|exact (rent_at_least I round rows number Hsound Hrows s k j n d Hs Hk Hdone Hn Hd)].
           assert (Hg : 1 <= gang j) by apply Hj. apply Z.mul_le_mono_nonneg_l; [lia|].
           apply Z.sub_le_mono_l. apply sum_included.
           -- apply nodup_held_ticks. apply Hs.

@@ -169,14 +169,15 @@ let rational what = function
 (* Kinds in their order, with the fields of all records and of some. *)
 let fields_of = [
   "header", (["format"; "migration"; "objective"; "policy"; "restart"; "start"],
-             ["preemption"; "round"; "starts"; "stopped"; "types"; "utility"; "window"]);
+             ["preemption"; "round"; "rounds"; "starts"; "stopped"; "types"; "utility"; "window"]);
   "checkpoints", (["cost"; "interval"; "until"], []);
   "node", (["gpus"; "node"; "type"], ["cpus"; "memory"]);
   "fault", (["down"; "node"; "up"], []);
   "quota", (["periods"; "quota"], []);
+  "widths", (["speeds"; "widths"], []);
   "profile", (["cells"; "profile"], []);
-  "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"], ["deadline"; "part"; "profile"; "quota"; "spread"; "worth"]);
-  "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["goes_on"]);
+  "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"], ["beside"; "deadline"; "part"; "profile"; "quota"; "sort"; "spread"; "widths"; "worth"]);
+  "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["goes_on"; "partner"]);
   "bound", (["bound"; "grid"; "prices"], ["unit"]);
   "claim", (["bound"; "class"; "file"; "instance"; "ratio"], ["cost"; "earned"]);
 ]
@@ -195,12 +196,12 @@ let is_beyond bound =
   || List.exists (fun prefix -> String.starts_with ~prefix bound) prefixes_beyond
 
 (* Records and fields of instances, of which the proof does not speak. *)
-let kinds_beyond = ["copies"; "network"; "widths"; "graph"]
+let kinds_beyond = ["copies"; "network"; "graph"]
 
 let fields_beyond = [
-  "header", ["placement"; "rounds"];
-  "job", ["widths"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"];
-  "run", ["partner"; "copy"; "steps"];
+  "header", ["placement"];
+  "job", ["graph"; "work"; "steps"; "rate"];
+  "run", ["copy"; "steps"];
 ]
 
 let position kind = 
@@ -247,7 +248,7 @@ type fields = (string * value) list
 
 type certificate_file = {
   header : fields; checkpoints : fields list; nodes : fields list; faults : fields list; quotas : fields list;
-  profiles : fields list; jobs : fields list; runs : fields list; bound : fields; claim : fields;
+  widths : fields list; profiles : fields list; jobs : fields list; runs : fields list; bound : fields; claim : fields;
 }
 
 let read text =
@@ -299,7 +300,7 @@ let read text =
        "the digest of the file is another"
    | _ -> reject "the digest of the file is no text");
   { header; checkpoints = all "checkpoints"; nodes = all "node"; faults = all "fault"; quotas = all "quota";
-    profiles = all "profile"; jobs = all "job"; runs = all "run"; bound; claim }
+    widths = all "widths"; profiles = all "profile"; jobs = all "job"; runs = all "run"; bound; claim }
 
 (* ---- instance ------------------------------------------------------------------------------------ *)
 
@@ -355,19 +356,49 @@ let profile_of k fields =
   need (cells <> [] && List.for_all (fun cell -> cell.speed > 0.0) cells) "a profile has no speeds, or one of 0";
   Array.of_list cells
 
-(* What the speed of a job depends on beyond its GPUs: a row of a profile, and whether it is spread. A condition has
-   a number, two for each row. *)
-type conditions = { cells : cell array option; spread : float option; part : Big.t option; on_cores : bool }
+(* Speeds of gangs that hold as many GPUs as theirs, one more, and so on. *)
+let widths_of k fields =
+  numbered "widths" fields k;
+  let speeds = List.map (double "speed of a width") (rows "speeds" (field fields "speeds")) in
+  need (match speeds with first :: _ -> first = 1.0 && List.for_all (fun speed -> speed > 0.0) speeds | [] -> false)
+    "a gang's own speed is not 1, or one is 0";
+  Array.of_list speeds
 
-let speed_in conditions number =
-  let fed = match conditions.cells with Some cells -> cells.(number / 2).speed | None -> 1.0 in
-  let near = if number mod 2 = 1 then Option.get conditions.spread else 1.0 in
-  1.0 *. fed *. near
+(* What the speed of a job depends on beyond its GPUs. *)
+type job_rules = {
+  cells : cell array option; spread : float option; speeds : float array option; part : Big.t option; on_cores : bool;
+  gpus_of_gang : int; sort : Big.t option; beside : (int * (Big.t * Big.t) list) list; plain : (int * Big.t) list;
+}
 
-let numbers_of conditions =
-  let rows = match conditions.cells with Some cells -> Array.length cells | None -> 1 in
-  let every = List.init (2 * rows) Fun.id in
-  if conditions.spread = None then List.filter (fun number -> number mod 2 = 0) every else every
+(* A condition of a run: the sort of a partner, a row of the profile, whether it is spread, GPUs beyond the gang. *)
+type run_condition = { partner_sort : Big.t option; row : int; apart : bool; wider : int }
+
+let speed_in rules { row; apart; wider; _ } =
+  let fed = match rules.cells with Some cells -> cells.(row).speed | None -> 1.0 in
+  let near = if apart then Option.get rules.spread else 1.0 in
+  let wide = match rules.speeds with Some speeds -> speeds.(wider) | None -> 1.0 in
+  1.0 *. fed *. near *. wide
+
+(* All conditions that there are, in the order of their numbers. *)
+let conditions_of rules =
+  let several = function Some found -> List.init (Array.length found) Fun.id | None -> [0] in
+  let sorts = List.concat_map (fun (_, row) -> List.map fst row) rules.beside |> List.sort_uniq Big.compare in
+  let every make found rest = List.concat_map (fun one -> List.map (make one) rest) found in
+  let wider = List.map (fun wider -> { partner_sort = None; row = 0; apart = false; wider }) (several rules.speeds) in
+  let apart = every (fun apart rest -> { rest with apart }) (if rules.spread = None then [false] else [false; true]) wider in
+  let rows = every (fun row rest -> { rest with row }) (several rules.cells) apart in
+  every (fun partner_sort rest -> { rest with partner_sort }) (None :: List.map Option.some sorts) rows
+
+(* Ticks of all of the job on GPUs of a type, under a condition. *)
+let ticks_in rules condition on =
+  let ticks = match condition.partner_sort with
+    | None -> List.assoc_opt on rules.plain
+    | Some sort ->
+      if List.mem_assoc on rules.plain then
+        Option.bind (List.assoc_opt on rules.beside)
+          (fun row -> Option.map snd (List.find_opt (fun (other, _) -> Big.equal other sort) row))
+      else None in
+  Option.map (fun ticks -> slower ticks (speed_in rules condition)) ticks
 
 (* Fewest nodes of some sizes, the largest first, that hold so many GPUs. *)
 let fewest sizes width =
@@ -466,6 +497,7 @@ let proven_of file =
     periods in
   let quotas = List.mapi quota file.quotas in
   let profiles = Array.of_list (List.mapi profile_of file.profiles) in
+  let all_widths = Array.of_list (List.mapi widths_of file.widths) in
   let until = optional header "stopped" (whole "time at which it was stopped") in
   let window = optional header "window" (fun value ->
     let first, last = pair "window" value in
@@ -481,10 +513,13 @@ let proven_of file =
     | _ -> reject "a utility is no objective, or unknown" in
   let round = optional header "round" (whole ~least:Big.one "round of utilities") in
   need ((round <> None) = by_utility) "a round is of no utility, or lacks";
+  let whole_rounds = word header "rounds" "whole" in
+  need (by_utility || not whole_rounds) "rounds are of no utility";
   need (List.mem_assoc "earned" claim = by_utility && List.mem_assoc "cost" claim <> by_utility
         && List.mem_assoc "unit" bound = by_utility)
     "the claim or the bound is of what the objective is not";
   (* jobs *)
+  let shares = ref false in
   let has_parts = List.exists (List.mem_assoc "part") file.jobs in
   let per_gpu = if has_parts then whole_gpu else Big.one in
   let units gpus = Big.mul gpus per_gpu in
@@ -519,14 +554,43 @@ let proven_of file =
       need (speed > 0.0 && speed <= 1.0) "job %d is faster when spread" k;
       speed) in
     let on_cores = match plain with [(only, _)] -> only = cores | _ -> false in
-    let conditions = { cells; spread; part; on_cores } in
-    if cells <> None || spread <> None then
+    let speeds = optional fields "widths" (fun value ->
+      let number = small "widths" value in
+      need (number < Array.length all_widths) "job %d has widths that are not there" k;
+      need (part = None) "job %d holds a part of something else than a GPU" k;
+      all_widths.(number)) in
+    need (List.mem_assoc "sort" fields = List.mem_assoc "beside" fields) "job %d has a sort or speeds beside others, and not both" k;
+    let sort = optional fields "sort" (whole "sort") in
+    let beside = match List.assoc_opt "beside" fields with
+      | None -> []
+      | Some (Record by_type) ->
+        List.map
+          (fun (on, row) ->
+             let on = match Hashtbl.find_opt types on with
+               | Some number -> number
+               | None -> reject "job %d shares GPUs of no node" k in
+             let partner (sort, ticks) =
+               let number = try Big.of_string sort with Invalid_argument _ -> reject "job %d runs beside no sort" k in
+               need (Big.to_string number = sort) "job %d runs beside no sort" k;
+               let ticks = whole ~least:Big.one "run time" ticks in
+               need (Big.leq ticks longest_exact) "a run time is no double up to 2^53";
+               shares := true;
+               (whole "sort" (Whole number), ticks) in
+             match row with
+             | Record row -> (on, List.map partner row)
+             | _ -> reject "job %d has no speeds beside sorts" k)
+          by_type
+      | Some _ -> reject "job %d has no speeds beside others" k in
+    need (part = None || beside = []) "job %d holds a part of something else than a GPU" k;
+    let rules = { cells; spread; speeds; part; on_cores; gpus_of_gang = small "gang" (Whole gpus); sort; beside; plain } in
+    if cells <> None || spread <> None || speeds <> None || sort <> None then
       List.iter (fun (_, ticks) -> need (Big.leq ticks longest_exact) "a run time is no double up to 2^53") plain;
-    let numbers = numbers_of conditions in
-    let times =
-      List.concat_map
-        (fun (on, ticks) -> List.map (fun number -> ((on, number), slower ticks (speed_in conditions number))) numbers)
-        plain in
+    let conditions = conditions_of rules in
+    let in_condition number condition =
+      List.filter_map (fun (on, _) -> Option.map (fun ticks -> ((on, number), ticks)) (ticks_in rules condition on)) plain in
+    let times = List.concat (List.mapi in_condition conditions) in
+    let numbers = Hashtbl.create 8 in
+    List.iteri (fun number condition -> Hashtbl.replace numbers condition number) conditions;
     need ((quotas <> [] && not on_cores) = List.mem_assoc "quota" fields) "job %d has a quota that is not there, or none" k;
     let fields_of_utility = List.filter (fun field -> List.mem_assoc field fields) ["worth"; "deadline"] in
     need (fields_of_utility = of_utility) "job %d has a worth or a deadline that no utility asks for, or lacks one" k;
@@ -536,14 +600,18 @@ let proven_of file =
       let number = small "quota" value in
       need (number < List.length quotas) "job %d has a quota that is not there" k;
       number) in
-    ( conditions,
+    ( (rules, numbers),
       { arrival = whole "arrival" (field fields "arrival");
         gang = (match part with Some part -> part | None -> units gpus);
         weight = rational "weight" (field fields "weight"); times;
         watched = (match window with Some (first, last) -> first <= k && k < last | None -> true);
         worth; deadline; quota } ) in
   let jobs = List.mapi job file.jobs in
-  let conditions = Array.of_list (List.map fst jobs) and jobs = List.map snd jobs in
+  let rules_of = Array.of_list (List.map fst jobs) and jobs = List.map snd jobs in
+  let shares = !shares in
+  let may_share = List.exists (List.mem_assoc "beside") file.jobs in
+  let may_grow = List.exists (List.mem_assoc "widths") file.jobs in
+  if quotas <> [] && may_share then raise (Not_covered "quotas of jobs that share GPUs");
   let counted =
     List.filter
       (fun job -> job.watched && match until with Some limit -> Big.lt job.arrival limit | None -> true) jobs in
@@ -552,11 +620,13 @@ let proven_of file =
   (* runs *)
   let last_of = Hashtbl.create 1024 in
   let held_parts = ref [] in
+  let waiting = Hashtbl.create 8 and latest_start = ref None in
+  let nobody_waits () = need (Hashtbl.length waiting = 0) "a job does not share what its partner holds" in
   let run fields =
     let start = whole "start of a run" (field fields "start") in
     let k = small "job of a run" (field fields "job") in
-    need (k < Array.length conditions) "a run is of a job that there is not";
-    let { cells; spread; part; on_cores } = conditions.(k) in
+    need (k < Array.length rules_of) "a run is of a job that there is not";
+    let ({ cells; spread; part; on_cores; _ } as rules), numbers = rules_of.(k) in
     let stop = whole ~least:(Big.succ start) "end of a run" (field fields "end") in
     let piece value = match value, part, cells with
       | Row [on; gpus], None, None -> (on, gpus, None, None)
@@ -574,7 +644,35 @@ let proven_of file =
     need (increasing (fun (a, _, _, _) (b, _, _, _) -> a < b) found) "nodes of a run are out of order";
     let amount gpus = match part with Some part -> Big.mul gpus part | None -> units gpus in
     let pieces = List.map (fun (on, gpus, _, _) -> (on, amount gpus)) found in
-    if has_parts then
+    (* Whoever of two holds a GPU, it counts once. *)
+    if !latest_start <> Some start then (nobody_waits (); latest_start := Some start);
+    let partner = optional fields "partner" (small "partner") in
+    let second = match partner with
+      | None -> false
+      | Some other ->
+        need (other <> k && other < Array.length rules_of) "job %d has a partner that there is not" k;
+        need (rules.sort <> None) "job %d has a partner, and no speed beside one" k;
+        let here = (start, stop, pieces) in
+        (match Hashtbl.find_opt waiting (other, k) with
+         | Some there ->
+           need (there = here) "jobs %d and %d do not hold the same" k other;
+           Hashtbl.remove waiting (other, k);
+           true
+         | None -> Hashtbl.replace waiting (k, other) here; false) in
+    let partner_sort = match partner with
+      | None -> None
+      | Some other ->
+        let theirs, _ = rules_of.(other) in
+        need (theirs.gpus_of_gang = rules.gpus_of_gang) "job %d is beside another gang" k;
+        let able one other (on, _) =
+          List.mem_assoc nodes.(on).gpu_type one.plain
+          && (match List.assoc_opt nodes.(on).gpu_type one.beside, other.sort with
+              | Some row, Some sort -> List.exists (fun (found, _) -> Big.equal found sort) row
+              | _ -> false) in
+        need (List.for_all (able rules theirs) pieces && List.for_all (able theirs rules) pieces)
+          "jobs %d and %d cannot share these GPUs" k other;
+        theirs.sort in
+    if has_parts && not second then
       List.iter
         (fun (on, gpus, number, _) ->
            let number, held = match number, part with
@@ -596,14 +694,22 @@ let proven_of file =
         let every = List.map each found in
         let slower_row best (_, row) = if best < 0 || cells.(row).speed < cells.(best).speed then row else best in
         (List.concat_map fst every, max 0 (List.fold_left slower_row (-1) every)) in
+    let node_use = 2 * Array.length nodes in
+    let uses =
+      if shares && not has_parts && not second then List.map (fun (on, gpus) -> (node_use + on, gpus)) pieces @ uses
+      else uses in
     let width = List.fold_left (fun sum (_, gpus, _, _) -> Big.add sum gpus) Big.zero found in
     let apart =
       spread <> None
       && List.length found > fewest (if on_cores then sizes_of_cores else sizes_of_gpus) width in
-    let may_go_on = profiles <> [||] && (match Hashtbl.find_opt last_of k with
-      | Some (ended, held) -> Big.equal ended start && held = pieces
-      | None -> false) in
-    Hashtbl.replace last_of k (stop, pieces);
+    let wider = Big.to_int width - rules.gpus_of_gang in
+    need (0 <= wider && wider < (match rules.speeds with Some speeds -> Array.length speeds | None -> 1))
+      "a run of job %d holds %s GPUs, not its gang" k (Big.to_string width);
+    let changes = partner <> None || profiles <> [||] in
+    let may_go_on = match Hashtbl.find_opt last_of k with
+      | Some (ended, held, changed) -> Big.equal ended start && held = pieces && (changes || changed)
+      | None -> false in
+    Hashtbl.replace last_of k (stop, pieces, changes);
     let goes_on = match List.assoc_opt "goes_on" fields with
       | None -> may_go_on
       | Some (Flag said) -> need (may_go_on || not said) "a run goes on that cannot"; said
@@ -611,8 +717,9 @@ let proven_of file =
     if goes_on && saves <> None then raise (Not_covered "checkpoints of runs that go on");
     need (match known with Some known -> Big.lt stop known | None -> true) "a run goes on when nobody knows which nodes are down";
     { of_job = k; start; stop; overhead = whole "overhead" (field fields "overhead"); pieces;
-      condition = 2 * slowest + (if apart then 1 else 0); uses; goes_on } in
+      condition = Hashtbl.find numbers { partner_sort; row = slowest; apart; wider }; uses; goes_on } in
   let runs = List.map run file.runs in
+  nobody_waits ();
   need (increasing (fun first second -> Big.leq first.start second.start) runs) "runs are not in order of their starts";
   check_parts nodes !held_parts;
   if quotas <> [] && List.length runs > 20_000 then raise (Not_covered "quotas of so many runs");
@@ -625,6 +732,7 @@ let proven_of file =
   let charged =
     { start_charge = whole "start" (field header "start");
       migration = whole "migration" (field header "migration"); restarts } in
+  let least_start = if shares then Big.zero else charged.start_charge in
   let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
   let priced = rows "prices" (field bound "prices") in
   let prices () = List.map (whole "price") priced in
@@ -640,13 +748,13 @@ let proven_of file =
         (* Further than any schedule that does not wait for nothing; the proof does without. *)
         let shortest job = List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
         let latest = List.fold_left (fun latest job -> Big.max latest job.arrival) Big.zero counted in
-        let longest sum job = Big.add sum (Big.add (shortest job) charged.start_charge) in
+        let longest sum job = Big.add sum (Big.add (shortest job) least_start) in
         let all = List.fold_left longest latest counted in
         need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
         IntervalPrices (grid, prices ())
       | Text "priced-plans" -> PlanPrices (grid, prices ())
       | Text "job" -> need (grid = [] && priced = []) "job takes no prices"; unstopped "job"; Alone
-      | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area whole_gangs
+      | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area (whole_gangs && not shares)
       | Text "fluid" ->
         need (grid = [] && priced = []) "fluid takes no prices";
         let first = (List.hd counted).weight in
@@ -661,36 +769,55 @@ let proven_of file =
     let found = List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced in
     let by_type = match field bound "bound" with
       | Text "round-prices" -> false
-      | Text "typed-round-prices" -> need whole_gangs "prices by type: jobs hold parts of GPUs"; true
+      | Text "typed-round-prices" -> need (whole_gangs && not shares && file.widths = []) "prices by type: jobs share GPUs, may grow or hold parts"; true
       | _ -> reject "the bound is unknown" in
     need (List.length found = if by_type then Hashtbl.length types else 1) "there are no prices for all types";
     let length = List.length (List.hd found) in
     need (List.for_all (fun row -> List.length row = length) found) "there are not as many prices in all rows";
     (by_type, found) in
   (* the class *)
-  let start = charged.start_charge in
   let words =
     [Words (if once then "non-preemptive schedules" else "preemptive schedules");
      Words (if saves <> None then " on nodes that fail" else "");
      Words (if quotas <> [] then " within quotas of tenants" else "");
-     Words (if has_parts then " in which no GPU is held by more than all of it" else " in which no two jobs share a GPU");
+     Words (match may_share, has_parts with
+       | true, true -> " in which at most two jobs share a GPU or no more than all of it is held in parts"
+       | true, false -> " in which at most two jobs share a GPU"
+       | false, true -> " in which no GPU is held by more than all of it"
+       | false, false -> " in which no two jobs share a GPU");
+     Words (if may_grow then " and gangs may grow" else "");
      Words (if ample then ", no gang uses a GPU type with fewer GPUs than it" else "")]
-    @ (if Big.equal start Big.zero then [] else [Words ", a start takes "; Seconds start; Words " s"])
+    @ (if Big.equal least_start Big.zero then [] else [Words ", a start takes "; Seconds least_start; Words " s"])
     @ [Words (if restarting && not once then ", jobs restart when preempted" else "")]
     @ (match window with
        | Some (first, last) -> [Words (Printf.sprintf ", counting jobs %d to %d alone" first (last - 1))]
        | None -> [])
     @ (match until with
        | Some limit -> [Words ", counting time until "; Seconds limit; Words " s alone"]
-       | None -> []) in
+       | None -> [])
+    @ (match round with
+       | Some length when whole_rounds -> [Words ", in whole rounds of "; Seconds length; Words " s"]
+       | _ -> []) in
   (match field claim "class" with
    | Text written -> need_words written words
    | _ -> reject "the class is no text");
   let amounts =
-    if profiles = [||] then []
-    else List.concat_map (fun (cpus, memory) -> [Big.mul cpus whole_gpu; Big.mul memory whole_gpu]) (Array.to_list thousandths) in
-  let nodes = List.map (fun node -> { node with gpus = units node.gpus }) (Array.to_list nodes) in
-  let instance = { nodes; jobs; charged; lost = restarting; until; per_gpu; saves; faults; quotas; amounts; once } in
+    List.concat_map
+      (fun (cpus, memory) ->
+         if profiles = [||] then [Big.zero; Big.zero] else [Big.mul cpus whole_gpu; Big.mul memory whole_gpu])
+      (Array.to_list thousandths)
+    @ List.map (fun node -> units node.gpus) (Array.to_list nodes) in
+  (* Two may share a GPU: which are no more than there are is one of the amounts. *)
+  let often = if shares then Big.of_int 2 else Big.one in
+  let nodes = List.map (fun node -> { node with gpus = Big.mul often (units node.gpus) }) (Array.to_list nodes) in
+  let widest = match Array.to_list rules_of with
+    | _ when not may_grow -> Big.one
+    | every ->
+      let most (rules, _) = match rules.speeds with Some speeds -> Array.length speeds | None -> 1 in
+      Big.of_int (List.fold_left (fun widest each -> max widest (most each)) 1 every) in
+  let instance =
+    { nodes; jobs; charged; lost = restarting; until; per_gpu; saves; faults; quotas; amounts; once; widest;
+      rounds = (if whole_rounds then round else None); least_start } in
   let claimed_bound = rational "bound" (field claim "bound") and ratio = rational "ratio" (field claim "ratio") in
   let proven = match round with
     | Some round_length ->
@@ -705,6 +832,8 @@ let proven_of file =
       check
         { of_instance = instance; of_schedule = runs; of_objective = objective; by_multipliers = multipliers objective;
           claimed_cost = rational "cost" (field claim "cost"); claimed_bound; claimed_ratio = ratio } in
+  (* What is proven of jobs that share GPUs or may grow is less than there may be to say. *)
+  if not proven && (shares || may_grow) then raise (Not_covered "this bound of jobs that share GPUs or may grow");
   need proven "the claim is not proven";
   let { qnum; qden } = ratio in
   let said = if by_utility then "any schedule of its instance earns at most" else "costs at most" in
