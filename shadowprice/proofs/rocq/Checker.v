@@ -61,6 +61,18 @@ Module LatestFirst <: TotalLeBool.
 End LatestFirst.
 Module SortJobs := Sort LatestFirst.
 
+(** Jobs by what a unit of their work weighs. *)
+Module HeaviestFirst <: TotalLeBool.
+  Definition t : Type := Q * numbered_job.
+  Definition leb (x y : t) : bool := Qle_bool (fst y) (fst x).
+  Theorem leb_total : forall x y, leb x y = true \/ leb y x = true.
+  Proof.
+    intros x y. unfold leb. rewrite !Qle_bool_iff. destruct (Qlt_le_dec (fst x) (fst y)) as [H|H]; [right|now left].
+    now apply Qlt_le_weak.
+  Qed.
+End HeaviestFirst.
+Module SortHeaviest := Sort HeaviestFirst.
+
 (** The first elements that pass a test, and those after them. *)
 Fixpoint span {A} (test : A -> bool) (l : list A) : list A * list A :=
   match l with

@@ -1,7 +1,7 @@
 (** The claim of a certificate, checked: the schedule is one, and no schedule costs less than 1 / ratio of it. *)
 
 From Coq Require Import List ZArith QArith Lia Bool Permutation.
-From Shadowprice Require Import Sums Schedule JobPrice Duality Span Utility Fluid Checker Starts.
+From Shadowprice Require Import Sums Schedule JobPrice Duality Span Utility Fluid BusyTime Checker Starts.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -48,7 +48,7 @@ Qed.
 (** ** Bounds *)
 
 Inductive multipliers := IntervalPrices (grid prices : list Z) | PlanPrices (grid prices : list Z) | Alone
-  | Area (one_by_one : bool) | OneMachine.
+  | Area (one_by_one : bool) | OneMachine | BusyTimes | WideGangs.
 
 Fixpoint increasingb (grid : list Z) : bool :=
   match grid with
@@ -182,19 +182,19 @@ Proof.
   - unfold Qle. cbn. lia.
 Qed.
 
-(** Jobs of equal weight on one machine. *)
-Definition fluid_value (I : instance) : option Q :=
-  let l := rev (SortJobs.sort (counted I)) in
-  let w := match counted_jobs I with j :: _ => weight j | [] => 0%Q end in
-  if numbered_in_order l && (1 <=? capacity I) && forallb (fun j => Qeq_bool (weight j) w) (counted_jobs I)
+(** Jobs of equal weight on one machine of speed [m], of which whoever runs holds a share. *)
+Definition fluid_of (I : instance) (share_of : job -> Z) (m : Z) (those : list numbered_job) : option Q :=
+  let l := rev (SortJobs.sort those) in
+  let w := match those with kj :: _ => weight (snd kj) | [] => 0%Q end in
+  if numbered_in_order l && (1 <=? m) && forallb (fun kj => Qeq_bool (weight (snd kj)) w) those
      && match until I with Some limit => 0 <=? limit | None => true end
   then
-    let ends := fluid_ends I l in
+    let ends := fluid_ends share_of m l in
     let total := match until I with
-                 | Some limit => sum (fun e => Z.min e (limit * capacity I)) ends
+                 | Some limit => sum (fun e => Z.min e (limit * m)) ends
                  | None => sum same ends
                  end in
-    Some (w * (total # Z.to_pos (capacity I)))%Q
+    Some (w * (total # Z.to_pos m))%Q
   else None.
 
 Lemma at_most_largest (l : list Z) : exists most, 0 <= most /\ forall x, In x l -> x <= most.
@@ -203,54 +203,214 @@ Proof.
   exists (Z.max x most). split; [lia|]. intros y [->|Hy]; [lia|]. specialize (Hl y Hy). lia.
 Qed.
 
+(** Weighted ends of some jobs. *)
+Definition cost_of (I : instance) (s : schedule) (those : list numbered_job) : Q :=
+  sumQ (fun kj => (weight (snd kj) * inject_Z (end_of I s kj))%Q) those.
+
+Lemma fluid_of_sound I s share_of m those value :
+  sound I -> feasible I s -> incl those (counted I) -> NoDup (map fst those) ->
+  (forall kj, In kj those -> 1 <= share_of (snd kj)) -> rentable s share_of m those ->
+  fluid_of I share_of m those = Some value -> (value <= cost_of I s those)%Q.
+Proof.
+  intros Hsound Hs Hincl Hdistinct Hshare Hrent. unfold fluid_of. set (l := rev (SortJobs.sort those)).
+  set (w := match those with kj :: _ => weight (snd kj) | [] => 0%Q end).
+  destruct (_ && _ && _ && _) eqn:Hcheck; [|discriminate]. intros [= <-].
+  rewrite !andb_true_iff in Hcheck. destruct Hcheck as (((Horder & Hm) & Hequal) & Hlimit).
+  apply Z.leb_le in Hm. rewrite forallb_forall in Hequal.
+  assert (Hperm : Permutation l those).
+  { unfold l. etransitivity; [symmetry; apply Permutation_rev|]. symmetry. apply SortJobs.Permuted_sort. }
+  assert (Hknown : forall kj, In kj those -> nth_error (jobs I) (fst kj) = Some (snd kj) /\ counts I (snd kj) = true).
+  { intros [k j] Hin. now apply in_counted, Hincl. }
+  assert (Hthose : forall kj, In kj those -> nth_error (jobs I) (fst kj) = Some (snd kj) /\ 1 <= share_of (snd kj)).
+  { intros kj Hin. split; [now apply Hknown|now apply Hshare]. }
+  assert (Hw : forall kj, In kj those -> (weight (snd kj) == w)%Q) by (intros kj Hin; now apply Qeq_bool_iff, Hequal).
+  assert (Hw0 : (0 <= w)%Q).
+  { unfold w. destruct those as [|kj rest] eqn:E; [apply Qle_refl|].
+    destruct (sound_in _ _ _ Hsound (proj1 (Hknown kj (or_introl eq_refl)))) as (_ & _ & H & _).
+    unfold Qle. cbn in *. lia. }
+  set (total := match until I with
+                | Some limit => sum (fun e => Z.min e (limit * m)) (fluid_ends share_of m l)
+                | None => sum same (fluid_ends share_of m l)
+                end).
+  assert (Htotal : total <= m * sum (end_of I s) those).
+  { unfold total. destruct (until I) as [limit|] eqn:Huntil.
+    - apply Z.leb_le in Hlimit.
+      eapply Z.le_trans; [exact (fluid_at_most I s Hsound Hs share_of m those Hm Hthose Hdistinct Hrent l Hperm Horder limit Hlimit)|].
+      apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le. intros kj _. unfold waits, end_of, ending. rewrite Huntil.
+      unfold completion. lia.
+    - destruct (at_most_largest (fluid_ends share_of m l)) as (m1 & H1 & Hends).
+      destruct (at_most_largest (map (fun kj => completion s (fst kj)) those)) as (m2 & H2 & Hcompletions).
+      set (limit := Z.max m1 m2).
+      pose proof (fluid_at_most I s Hsound Hs share_of m those Hm Hthose Hdistinct Hrent l Hperm Horder limit ltac:(unfold limit; lia)) as H.
+      rewrite (sum_ext _ same) in H.
+      2: { intros e He. specialize (Hends e He). unfold same. assert (e <= limit * m) by (unfold limit; nia). lia. }
+      eapply Z.le_trans; [exact H|]. apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le. intros kj Hin.
+      unfold waits, end_of, ending. rewrite Huntil.
+      specialize (Hcompletions (completion s (fst kj)) (in_map (fun kj => completion s (fst kj)) _ _ Hin)).
+      destruct (Hknown kj Hin) as [Hk Hcounts]. destruct Hs as (_ & _ & _ & Hdone).
+      rewrite (Hdone _ _ Hk Hcounts Huntil). unfold completion in *. unfold limit. lia. }
+  assert (Hcost : (cost_of I s those == w * inject_Z (sum (end_of I s) those))%Q).
+  { unfold cost_of. clear - Hw. induction those as [|kj rest IH]; cbn [sumQ sum]; [ring|].
+    fold w in IH. assert (IH' := IH). clear IH.
+    assert (Hrest : (sumQ (fun kj => weight (snd kj) * inject_Z (end_of I s kj)) rest
+                     == w * inject_Z (sum (end_of I s) rest))%Q).
+    { assert (Hw' : forall x, In x rest -> (weight (snd x) == w)%Q) by (intros x Hx; apply Hw; now right).
+      clear - Hw'. induction rest as [|x rest IH]; cbn [sumQ sum]; [ring|].
+      rewrite IH by (intros y Hy; apply Hw'; now right). rewrite (Hw' x (or_introl eq_refl)), inject_Z_plus. ring. }
+    rewrite Hrest, (Hw kj (or_introl eq_refl)), inject_Z_plus. ring. }
+  rewrite Hcost. change (w * (total # Z.to_pos m) <= w * inject_Z (sum (end_of I s) those))%Q.
+  clearbody total w. rewrite (Qmult_comm w (total # _)), (Qmult_comm w (inject_Z _)).
+  apply Qmult_le_compat_r; [|exact Hw0].
+  unfold Qle. cbn [Qnum Qden inject_Z]. rewrite Z2Pos.id by lia. lia.
+Qed.
+
+(** Mean busy times on such a machine. *)
+Definition busy_of (I : instance) (share_of : job -> Z) (m : Z) (those : list numbered_job) : option Q :=
+  let l := map snd (SortHeaviest.sort (map (fun kj => (density share_of kj, kj)) those)) in
+  if falling share_of l && (1 <=? m) && match until I with None => true | Some _ => false end
+  then Some (sum_fractions (fun kj => (weight (snd kj) * (shortest (snd kj) # 2))%Q) l
+             + sum_fractions (fun x => x) (levels share_of m [] l) * (1 # (2 * Z.to_pos m)))%Q
+  else None.
+
+Lemma sumQ_perm {A} (f : A -> Q) l k : Permutation l k -> (sumQ f l == sumQ f k)%Q.
+Proof.
+  induction 1 as [|x l k _ IH|x y l|l k n _ IH1 _ IH2]; cbn [sumQ]; [reflexivity|now rewrite IH|ring|now rewrite IH1].
+Qed.
+
+Lemma busy_of_sound I s share_of m those value :
+  sound I -> feasible I s -> incl those (counted I) -> NoDup (map fst those) ->
+  (forall kj, In kj those -> 1 <= share_of (snd kj)) -> rentable s share_of m those ->
+  busy_of I share_of m those = Some value -> (value <= cost_of I s those)%Q.
+Proof.
+  intros Hsound Hs Hincl Hdistinct Hshare Hrent. unfold busy_of.
+  set (l := map snd (SortHeaviest.sort (map (fun kj => (density share_of kj, kj)) those))).
+  destruct (_ && _ && _) eqn:Hcheck; [|discriminate]. intros [= <-].
+  rewrite !andb_true_iff in Hcheck. destruct Hcheck as ((Hfall & Hm) & Huntil). apply Z.leb_le in Hm.
+  assert (Hlimit : until I = None) by (destruct (until I); [discriminate|reflexivity]).
+  assert (Hperm : Permutation l those).
+  { unfold l. rewrite <- (SortHeaviest.Permuted_sort (map (fun kj => (density share_of kj, kj)) those)).
+    rewrite map_map. cbn [snd]. rewrite map_id. reflexivity. }
+  assert (Hthose : forall kj, In kj those -> nth_error (jobs I) (fst kj) = Some (snd kj) /\
+            finished I (snd kj) (runs_of (fst kj) s) = true /\ 0 <= share_of (snd kj)).
+  { intros [k j] Hin. pose proof (Hshare _ Hin). apply Hincl, in_counted in Hin. cbn [fst snd] in *.
+    destruct Hs as (_ & _ & _ & Hdone). repeat split; [apply Hin|now apply Hdone|lia]. }
+  rewrite !sum_fractions_is.
+  assert (Hnd : NoDup l).
+  { eapply Permutation_NoDup; [symmetry; exact Hperm|]. now apply nodup_of_fst. }
+  eapply Qle_trans; [apply (busy_at_most I s share_of m Hsound Hs Hm those Hthose Hrent Hshare l Hnd); [|exact Hfall]|].
+  - intros x Hx. eapply Permutation_in; [exact Hperm|exact Hx].
+  - rewrite (sumQ_perm _ _ _ Hperm). unfold cost_of. apply Qle_lteq. right. apply sumQ_ext.
+    intros kj _. unfold end_of, ending. rewrite Hlimit. reflexivity.
+Qed.
+
+Definition largest_of (x y : option Q) : option Q :=
+  match x, y with
+  | Some a, Some b => if Qle_bool a b then Some b else Some a
+  | Some a, None => Some a
+  | None, y => y
+  end.
+
+Definition holds_below (found : option Q) (most : Q) : Prop :=
+  match found with Some value => (value <= most)%Q | None => True end.
+
+Lemma largest_of_below x y most : holds_below x most -> holds_below y most -> holds_below (largest_of x y) most.
+Proof.
+  destruct x as [a|], y as [b|]; cbn; try tauto. intros Ha Hb. destruct (Qle_bool a b); assumption.
+Qed.
+
+Lemma counted_distinct I : NoDup (map fst (counted I)).
+Proof. unfold counted. apply nodup_filter_map. apply in_numbered_nodup. Qed.
+
+Lemma gang_at_least_one I kj : sound I -> In kj (counted I) -> 1 <= gang (snd kj).
+Proof.
+  intros Hsound Hin. destruct kj as [k j]. apply in_counted in Hin.
+  destruct (sound_in _ _ _ Hsound (proj1 Hin)) as (_ & H & _). exact H.
+Qed.
+
+Definition fluid_value (I : instance) : option Q := fluid_of I gang (capacity I) (counted I).
+Definition busy_value (I : instance) : option Q := busy_of I gang (capacity I) (counted I).
+
 Lemma fluid_value_sound I s value :
   sound I -> feasible I s -> fluid_value I = Some value -> (value <= cost Completion I s)%Q.
 Proof.
-  intros Hsound Hs. unfold fluid_value. set (l := rev (SortJobs.sort (counted I))).
-  set (w := match counted_jobs I with j :: _ => weight j | [] => 0%Q end).
-  destruct (_ && _ && _ && _) eqn:Hcheck; [|discriminate]. intros [= <-].
-  rewrite !andb_true_iff in Hcheck. destruct Hcheck as (((Horder & Hcap) & Hequal) & Hlimit).
-  apply Z.leb_le in Hcap. rewrite forallb_forall in Hequal.
-  assert (Hperm : Permutation l (counted I)).
-  { unfold l. etransitivity; [symmetry; apply Permutation_rev|]. symmetry. apply SortJobs.Permuted_sort. }
-  assert (Hw : forall kj, In kj (counted I) -> (weight (snd kj) == w)%Q).
-  { intros [k j] Hin. apply in_counted in Hin. destruct Hin as [Hk Hcounts]. apply Qeq_bool_iff, Hequal.
-    apply filter_In. split; [|exact Hcounts]. eapply nth_error_In. eassumption. }
-  assert (Hw0 : (0 <= w)%Q).
-  { destruct (counted I) as [|kj rest] eqn:E.
-    - unfold w. assert (counted_jobs I = map snd (counted I)) as ->.
-      { unfold counted_jobs, counted, numbered. generalize 0%nat. clear.
-        induction (jobs I) as [|j js IH]; intros b; cbn; [reflexivity|].
-        destruct (counts I j); cbn; now rewrite <- IH. }
-      rewrite E. apply Qle_refl.
-    - rewrite <- (Hw kj (or_introl eq_refl)). destruct kj as [k j].
-      assert (Hin : In (k, j) (counted I)) by (rewrite E; now left). apply in_counted in Hin.
-      destruct (sound_in _ _ _ Hsound (proj1 Hin)) as (_ & _ & H & _). unfold Qle. cbn in *. lia. }
-  set (total := match until I with
-                | Some limit => sum (fun e => Z.min e (limit * capacity I)) (fluid_ends I l)
-                | None => sum same (fluid_ends I l)
-                end).
-  assert (Htotal : total <= capacity I * sum (end_of I s) (counted I)).
-  { unfold total. destruct (until I) as [limit|] eqn:Huntil.
-    - apply Z.leb_le in Hlimit. eapply Z.le_trans; [exact (fluid_at_most I s Hsound Hs Hcap l Hperm Horder limit Hlimit)|].
-      apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le. intros kj _. unfold waits, end_of, ending. rewrite Huntil.
-      unfold completion. lia.
-    - destruct (at_most_largest (fluid_ends I l)) as (m1 & H1 & Hends).
-      destruct (at_most_largest (map (fun kj => completion s (fst kj)) (counted I))) as (m2 & H2 & Hcompletions).
-      set (limit := Z.max m1 m2).
-      pose proof (fluid_at_most I s Hsound Hs Hcap l Hperm Horder limit ltac:(unfold limit; lia)) as H.
-      rewrite (sum_ext _ same) in H.
-      2: { intros e He. specialize (Hends e He). unfold same. assert (e <= limit * capacity I) by (unfold limit; nia). lia. }
-      eapply Z.le_trans; [exact H|]. apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le. intros [k j] Hin.
-      unfold waits, end_of, ending. rewrite Huntil. cbn [fst snd].
-      specialize (Hcompletions (completion s k) (in_map (fun kj => completion s (fst kj)) _ _ Hin)).
-      apply in_counted in Hin. destruct Hs as (_ & _ & _ & Hdone).
-      rewrite (Hdone k j (proj1 Hin) (proj2 Hin) Huntil). unfold completion in *. unfold limit. lia. }
-  assert (Hcost : (cost Completion I s == w * inject_Z (sum (end_of I s) (counted I)))%Q).
-  { cbn [cost]. clear - Hw. induction (counted I) as [|kj rest IH]; cbn [sumQ sum]; [ring|].
-    rewrite IH by (intros x Hx; apply Hw; now right). rewrite (Hw kj (or_introl eq_refl)), inject_Z_plus. ring. }
-  rewrite Hcost, !(Qmult_comm w). apply Qmult_le_compat_r; [|exact Hw0].
-  unfold Qle. cbn [Qnum Qden inject_Z]. rewrite Z2Pos.id by lia. lia.
+  intros Hsound Hs. apply (fluid_of_sound I s gang (capacity I) (counted I)); try assumption.
+  - intros x Hx. exact Hx.
+  - apply counted_distinct.
+  - intros kj. now apply gang_at_least_one.
+  - now apply gangs_rentable.
+Qed.
+
+Lemma busy_value_sound I s value :
+  sound I -> feasible I s -> busy_value I = Some value -> (value <= cost Completion I s)%Q.
+Proof.
+  intros Hsound Hs. apply (busy_of_sound I s gang (capacity I) (counted I)); try assumption.
+  - intros x Hx. exact Hx.
+  - apply counted_distinct.
+  - intros kj. now apply gang_at_least_one.
+  - now apply gangs_rentable.
+Qed.
+
+(** Gangs of which at most [q] fit on [q] machines, others as if alone. *)
+Definition wide_of (I : instance) (q : Z) : option Q :=
+  let wide := filter (too_wide I q) (counted I) in
+  let others := filter (fun kj => negb (too_wide I q kj)) (counted I) in
+  match wide with
+  | [] => None
+  | _ =>
+      option_map
+        (fun found => (sum_fractions (fun kj => (weight (snd kj) * inject_Z (arrival (snd kj) + shortest (snd kj)))%Q) others
+                       + found)%Q)
+        (largest_of (busy_of I (fun _ => 1) q wide) (fluid_of I (fun _ => 1) q wide))
+  end.
+
+Definition wide_value (I : instance) : option Q :=
+  if (0 <=? capacity I) && match until I with None => true | Some _ => false end
+  then fold_right (fun q found => largest_of (wide_of I q) found) None [1; 2; 3; 4; 5; 6; 7; 8]
+  else None.
+
+Lemma sumQ_split {A} (f : A -> Q) (test : A -> bool) l :
+  (sumQ f l == sumQ f (filter (fun x => negb (test x)) l) + sumQ f (filter test l))%Q.
+Proof.
+  induction l as [|x l IH]; cbn [sumQ filter]; [ring|]. rewrite IH. destruct (test x); cbn [negb sumQ]; ring.
+Qed.
+
+Lemma wide_of_sound I s q :
+  sound I -> feasible I s -> until I = None -> 0 <= capacity I -> 0 <= q ->
+  holds_below (wide_of I q) (cost Completion I s).
+Proof.
+  intros Hsound Hs Hlimit Hcap Hq. unfold wide_of. set (wide := filter (too_wide I q) (counted I)).
+  set (others := filter (fun kj => negb (too_wide I q kj)) (counted I)).
+  destruct wide as [|first rest] eqn:E; [exact Logic.I|]. rewrite <- E in *. clear first rest E.
+  assert (Hincl : incl wide (counted I)) by (intros kj Hin; now apply filter_In in Hin).
+  assert (Hdistinct : NoDup (map fst wide)) by (apply nodup_filter_map, counted_distinct).
+  assert (Hrent : rentable s (fun _ => 1) q wide) by now apply wide_rentable.
+  assert (Hfound : holds_below (largest_of (busy_of I (fun _ => 1) q wide) (fluid_of I (fun _ => 1) q wide)) (cost_of I s wide)).
+  { apply largest_of_below.
+    - destruct (busy_of _ _ _ _) as [value|] eqn:Hv; [|exact Logic.I].
+      apply (busy_of_sound I s (fun _ => 1) q wide value); try assumption. intros; lia.
+    - destruct (fluid_of _ _ _ _) as [value|] eqn:Hv; [|exact Logic.I].
+      apply (fluid_of_sound I s (fun _ => 1) q wide value); try assumption. intros; lia. }
+  destruct (largest_of _ _) as [found|]; [|exact Logic.I]. cbn [option_map holds_below] in *.
+  cbn [cost]. rewrite (sumQ_split _ (too_wide I q)). fold wide others. fold (cost_of I s wide).
+  apply Qplus_le_compat; [|exact Hfound]. rewrite sum_fractions_is. apply sumQ_le. intros [k j] Hin.
+  apply filter_In in Hin. destruct Hin as [Hin _]. apply in_counted in Hin. cbn [fst snd].
+  destruct (sound_in _ _ _ Hsound (proj1 Hin)) as (_ & _ & Hw & _).
+  rewrite !(Qmult_comm (weight j)). apply Qmult_le_compat_r; [|unfold Qle; cbn; lia].
+  rewrite <- Zle_Qle. unfold end_of, ending. rewrite Hlimit. cbn [fst snd].
+  destruct Hs as (Hfits & Hs'). apply (completion_alone I s k j Hsound); [now split|apply Hin|].
+  destruct Hs' as (_ & _ & Hdone). apply Hdone; [apply Hin|apply Hin|exact Hlimit].
+Qed.
+
+Lemma wide_value_sound I s value :
+  sound I -> feasible I s -> wide_value I = Some value -> (value <= cost Completion I s)%Q.
+Proof.
+  intros Hsound Hs. unfold wide_value. destruct (_ && _) eqn:Hcheck; [|discriminate].
+  apply andb_prop in Hcheck. destruct Hcheck as [Hcap Huntil]. apply Z.leb_le in Hcap.
+  assert (Hlimit : until I = None) by (destruct (until I); [discriminate|reflexivity]).
+  assert (H : holds_below (fold_right (fun q found => largest_of (wide_of I q) found) None [1; 2; 3; 4; 5; 6; 7; 8])
+                (cost Completion I s)).
+  { cbn [fold_right]. repeat (apply largest_of_below; [apply wide_of_sound; (assumption || lia)|]). exact Logic.I. }
+  intros E. rewrite E in H. exact H.
 Qed.
 
 (** Jobs from the last that arrives: work of those so far, gangs beyond half of the GPUs one by one. *)
@@ -346,6 +506,12 @@ Definition cost_and_bound (c : certificate) (all : list (job * list run)) : opti
   | Completion, OneMachine => option_map (pair (completions I all)) (fluid_value B)
   | Flow, OneMachine =>
       option_map (fun value => ((completions I all - arrivals I)%Q, (value - arrivals I)%Q)) (fluid_value B)
+  | Completion, BusyTimes => option_map (pair (completions I all)) (busy_value B)
+  | Flow, BusyTimes =>
+      option_map (fun value => ((completions I all - arrivals I)%Q, (value - arrivals I)%Q)) (busy_value B)
+  | Completion, WideGangs => option_map (pair (completions I all)) (wide_value B)
+  | Flow, WideGangs =>
+      option_map (fun value => ((completions I all - arrivals I)%Q, (value - arrivals I)%Q)) (wide_value B)
   | Makespan, Area one_by_one =>
       if (0 <? capacity B) && match until I with None => true | Some _ => false end
       then Some (inject_Z (latest_of_all I all - first_arrival I),
@@ -422,7 +588,7 @@ Proof.
   { intros value Hvalue other Hother Hpaid. rewrite flow_is. apply Qplus_le_compat; [|apply Qle_refl].
     now apply Hcompletions. }
   unfold cost_and_bound. fold I.
-  destruct (of_objective c), (by_multipliers c) as [grid prices|grid prices| |one_by_one|]; try discriminate.
+  destruct (of_objective c), (by_multipliers c) as [grid prices|grid prices| |one_by_one| | |]; try discriminate.
   - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-].
     split; [apply completions_is|]. apply Hcompletions. intros. now apply prices_value_sound.
   - destruct (plans_value _ _ _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
@@ -431,6 +597,10 @@ Proof.
     apply Hcompletions. intros. now apply alone_value_sound.
   - destruct (fluid_value _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
     split; [apply completions_is|]. apply Hcompletions. intros. now apply fluid_value_sound.
+  - destruct (busy_value _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
+    split; [apply completions_is|]. apply Hcompletions. intros. now apply busy_value_sound.
+  - destruct (wide_value _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
+    split; [apply completions_is|]. apply Hcompletions. intros. now apply wide_value_sound.
   - destruct (check_prices _ _ _) eqn:Hcheck; [|discriminate]. intros [= <- <-].
     split; [rewrite flow_is, completions_is; reflexivity|].
     apply Hflow. intros. now apply prices_value_sound.
@@ -442,6 +612,12 @@ Proof.
   - destruct (fluid_value _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
     split; [rewrite flow_is, completions_is; reflexivity|].
     apply Hflow. intros. now apply fluid_value_sound.
+  - destruct (busy_value _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
+    split; [rewrite flow_is, completions_is; reflexivity|].
+    apply Hflow. intros. now apply busy_value_sound.
+  - destruct (wide_value _) as [value|] eqn:Hvalue; [|discriminate]. intros [= <- <-].
+    split; [rewrite flow_is, completions_is; reflexivity|].
+    apply Hflow. intros. now apply wide_value_sound.
   - destruct ((0 <? capacity (with_starts I)) && _) eqn:Hcap; [|discriminate].
     apply andb_prop in Hcap. destruct Hcap as [Hcap Hlimit]. apply Z.ltb_lt in Hcap.
     assert (Huntil : until (with_starts I) = None) by (cbn; destruct (until I); [discriminate|reflexivity]).

@@ -340,19 +340,118 @@ Definition numbered_in_order (l : list (nat * job)) : bool :=
                    | kj :: rest => (now <=? arrival (snd kj)) && go (arrival (snd kj)) rest
                    end) 0 l.
 
+(** ** Machines of which jobs that run hold shares *)
+
+(** Shares that some jobs hold of a machine of speed [m], for a function of time, are no more than it has. *)
+Definition rentable (s : schedule) (share_of : job -> Z) (m : Z) (those : list (nat * job)) : Prop :=
+  forall some (f : Z -> Z) all, NoDup some -> incl some those -> NoDup all -> (forall t, 0 <= f t) ->
+    (forall t, f t <> 0 -> In t all) ->
+    sum (fun kj => share_of (snd kj) * sum f (held_ticks s (fst kj))) some <= m * sum f all.
+
+Lemma nodup_of_fst {A B} (l : list (A * B)) : NoDup (map fst l) -> NoDup l.
+Proof.
+  induction l as [|x l IH]; cbn; intros H; [constructor|]. inversion H as [|? ? Hx Hl]; subst.
+  constructor; [|now apply IH]. intros Hin. apply Hx. now apply in_map.
+Qed.
+
+(** Gangs on all GPUs. *)
+Lemma gangs_rentable I s : sound I -> feasible I s -> rentable s gang (capacity I) (counted I).
+Proof.
+  intros Hsound Hs some f all Hnd Hincl Hall Hf Hin.
+  eapply Z.le_trans; [|apply (rent_at_most I s f all Hs Hall Hf); intros t Ht _; now apply Hin].
+  assert (Hnumbered : incl some (numbered I)).
+  { intros kj Hkj. specialize (Hincl kj Hkj). unfold counted in Hincl. now apply filter_In in Hincl. }
+  clear Hincl. assert (Hn : NoDup (numbered I)) by (apply nodup_of_fst, in_numbered_nodup).
+  set (g := fun kj => gang (snd kj) * sum f (held_ticks s (fst kj))).
+  assert (Hg : forall kj, In kj (numbered I) -> 0 <= g kj).
+  { intros [k j] H. apply in_numbered in H. destruct (sound_in _ _ _ Hsound H) as (_ & Hgang & _).
+    assert (0 <= sum f (held_ticks s k)) by (apply sum_nonneg; auto). unfold g. cbn [fst snd]. nia. }
+  revert Hnumbered Hg. generalize (numbered I). clear - Hnd.
+  induction Hnd as [|x some Hx _ IH]; intros l Hl Hg; [cbn; now apply sum_nonneg|].
+  destruct (in_split _ _ (Hl x (or_introl eq_refl))) as (l1 & l2 & ->). rewrite sum_app. cbn [sum].
+  assert (H : sum g some <= sum g (l1 ++ l2)).
+  { apply IH.
+    - intros y Hy. specialize (Hl y (or_intror Hy)). apply in_app_iff in Hl. apply in_app_iff.
+      destruct Hl as [H|[H|H]]; [now left| |now right]. subst. contradiction.
+    - intros y Hy. apply Hg. apply in_app_iff in Hy. apply in_app_iff. destruct Hy; [now left|right; now right]. }
+  rewrite sum_app in H. lia.
+Qed.
+
+Lemma sum_swap_lists {A} (f : A -> Z -> Z) (l : list A) (k : A -> list Z) all :
+  (forall x t, In x l -> In t (k x) -> f x t <> 0 -> In t all) -> (forall x, In x l -> NoDup (k x)) ->
+  (forall x t, 0 <= f x t) ->
+  sum (fun x => sum (f x) (k x)) l
+  <= sum (fun t => sum (fun x => if in_dec Z.eq_dec t (k x) then f x t else 0) l) all.
+Proof.
+  intros Hin Hnd Hf. rewrite sum_swap. apply sum_le. intros x Hx.
+  transitivity (sum (f x) (filter (fun t => if in_dec Z.eq_dec t (k x) then true else false) all)).
+  - apply sum_included; [now apply Hnd|now intros|]. intros t Ht Hft. apply filter_In. split; [now apply (Hin x)|].
+    destruct (in_dec Z.eq_dec t (k x)); [reflexivity|contradiction].
+  - rewrite sum_filter. apply sum_le. intros t _. destruct (in_dec Z.eq_dec t (k x)); lia.
+Qed.
+
+(** Gangs of which [q] + 1 do not fit: one at a time on each of [q] machines. *)
+Definition too_wide (I : instance) (q : Z) (kj : nat * job) : bool := capacity I <? gang (snd kj) * (q + 1).
+
+Lemma wide_rentable I s q : sound I -> feasible I s -> 0 <= q -> 0 <= capacity I ->
+  rentable s (fun _ => 1) q (filter (too_wide I q) (counted I)).
+Proof.
+  intros Hsound Hs Hq Hcap some f all Hnd Hincl Hall Hf Hin.
+  assert (Hcounted : incl some (counted I)).
+  { intros kj Hkj. specialize (Hincl kj Hkj). now apply filter_In in Hincl. }
+  assert (Hhere : forall t, sum (fun kj => if in_dec Z.eq_dec t (held_ticks s (fst kj)) then 1 else 0) some <= q).
+  { intros t. set (one := fun x => if x =? t then 1 else 0).
+    assert (Hsingle : NoDup [t]) by (constructor; [intros []|constructor]).
+    pose proof (gangs_rentable I s Hsound Hs some one [t] Hnd Hcounted Hsingle) as Hone.
+    assert (Hone' := Hone ltac:(intros x; unfold one; destruct (x =? t); lia)
+                          ltac:(intros x Hx; left; unfold one in Hx; destruct (Z.eqb_spec x t); [congruence|lia])).
+    clear Hone. cbn [sum] in Hone'. unfold one at 2 in Hone'. rewrite Z.eqb_refl in Hone'.
+    set (count := sum (fun kj => if in_dec Z.eq_dec t (held_ticks s (fst kj)) then 1 else 0) some).
+    assert (Hmany : (capacity I + 1) * count
+              <= sum (fun kj => (q + 1) * (gang (snd kj) * sum one (held_ticks s (fst kj)))) some).
+    { unfold count. rewrite <- sum_scale. apply sum_le. intros kj Hkj. specialize (Hincl kj Hkj).
+      apply filter_In in Hincl. destruct Hincl as [Hc Hw]. unfold too_wide in Hw. apply Z.ltb_lt in Hw.
+      destruct kj as [k j]. apply in_counted in Hc. destruct (sound_in _ _ _ Hsound (proj1 Hc)) as (_ & Hg & _).
+      cbn [fst snd] in *. assert (Hpos : forall l, 0 <= sum one l).
+      { intros l. apply sum_nonneg. intros x _. unfold one. destruct (x =? t); lia. }
+      destruct (in_dec Z.eq_dec t (held_ticks s k)) as [Ht|Ht].
+      - assert (Hat : 1 <= sum one (held_ticks s k)).
+        { destruct (in_split _ _ Ht) as (l1 & l2 & ->). rewrite sum_app. cbn [sum]. unfold one at 2. rewrite Z.eqb_refl.
+          pose proof (Hpos l1). pose proof (Hpos l2). lia. }
+        nia.
+      - specialize (Hpos (held_ticks s k)). nia. }
+    rewrite sum_scale in Hmany.
+    assert ((capacity I + 1) * count <= (q + 1) * capacity I) by nia. nia. }
+  assert (Hbounds : forall kj, In kj some -> NoDup (held_ticks s (fst kj))).
+  { intros kj _. apply nodup_held_ticks. apply Hs. }
+  rewrite (sum_ext _ (fun kj => sum f (held_ticks s (fst kj)))) by (intros; lia).
+  eapply Z.le_trans; [apply (sum_swap_lists (fun _ => f) some (fun kj => held_ticks s (fst kj)) all)|].
+  - intros x t _ _ Ht. now apply Hin.
+  - exact Hbounds.
+  - intros _ t. apply Hf.
+  - rewrite <- sum_scale. apply sum_le. intros t _.
+    rewrite (sum_ext _ (fun kj => f t * (if in_dec Z.eq_dec t (held_ticks s (fst kj)) then 1 else 0))).
+    + rewrite sum_scale. specialize (Hhere t). specialize (Hf t). nia.
+    + intros kj _. destruct (in_dec Z.eq_dec t (held_ticks s (fst kj))); lia.
+Qed.
+
 Section OfSchedule.
   Variables (I : instance) (s : schedule).
   Hypothesis Hsound : sound I.
   Hypothesis Hs : feasible I s.
-  Hypothesis Hcapacity : 1 <= capacity I.
+  Variables (share_of : job -> Z) (m : Z) (those : list (nat * job)).
+  Hypothesis Hm : 1 <= m.
+  Hypothesis Hthose : forall kj, In kj those -> nth_error (jobs I) (fst kj) = Some (snd kj) /\ 1 <= share_of (snd kj).
+  Hypothesis Hdistinct : NoDup (map fst those).
+  Hypothesis Hrent : rentable s share_of m those.
 
   Let of_number {A} (f : job -> A) (default : A) (k : nat) : A :=
     match nth_error (jobs I) k with Some j => f j | None => default end.
   Let before (t : Z) (k : nat) : Z := sum (fun x => if x <? t then 1 else 0) (held_ticks s k).
-  Let left_of (k : nat) (t : Z) : Z := of_number (fun j => Z.max 0 (gang j * (shortest j - before t k))) 0 k.
+  Let left_of (k : nat) (t : Z) : Z := of_number (fun j => Z.max 0 (share_of j * (shortest j - before t k))) 0 k.
   Let release_of := of_number arrival 0.
-  Let work_of := of_number (fun j => gang j * shortest j) 0.
-  Let known (k : nat) : Prop := exists j, nth_error (jobs I) k = Some j.
+  Let work_of := of_number (fun j => share_of j * shortest j) 0.
+  Let known (k : nat) : Prop := exists j, In (k, j) those.
 
   Lemma before_is_more t later k : t <= later ->
     before later k = before t k + sum (fun x => if (t <=? x) && (x <? later) then 1 else 0) (held_ticks s k).
@@ -361,97 +460,101 @@ Section OfSchedule.
     destruct (Z.ltb_spec x later), (Z.ltb_spec x t), (Z.leb_spec t x); cbn; lia.
   Qed.
 
-  Lemma served some t later : NoDup some -> (forall k, In k some -> known k) -> t <= later ->
-    sum (fun k => left_of k t) some <= sum (fun k => left_of k later) some + capacity I * (later - t).
+  Lemma known_pairs some : NoDup some -> (forall k, In k some -> known k) ->
+    exists pairs, map fst pairs = some /\ NoDup pairs /\ incl pairs those.
   Proof.
-    intros Hnd Hknown Ht.
+    intros Hnd Hknown. assert (H : exists pairs, map fst pairs = some /\ incl pairs those).
+    { clear Hnd. induction some as [|k some IH]; [exists []; split; [reflexivity|intros x []]|].
+      destruct IH as (pairs & <- & Hincl); [intros; apply Hknown; now right|].
+      destruct (Hknown k (or_introl eq_refl)) as (j & Hj). exists ((k, j) :: pairs). split; [reflexivity|].
+      intros x [<-|Hx]; [exact Hj|now apply Hincl]. }
+    destruct H as (pairs & Hpairs & Hincl). exists pairs. split; [exact Hpairs|]. split; [|exact Hincl].
+    apply nodup_of_fst. now rewrite Hpairs.
+  Qed.
+
+  Lemma served some t later : NoDup some -> (forall k, In k some -> known k) -> t <= later ->
+    sum (fun k => left_of k t) some <= sum (fun k => left_of k later) some + m * (later - t).
+  Proof.
+    intros Hnd Hknown Ht. destruct (known_pairs some Hnd Hknown) as (pairs & <- & Hpairs & Hincl).
     set (f := fun x => if (t <=? x) && (x <? later) then 1 else 0).
     assert (Hf : forall x, 0 <= f x) by (intros x; unfold f; destruct (_ && _); lia).
-    set (used := fun k => of_number (fun j => gang j * sum f (held_ticks s k)) 0 k).
-    assert (Hused : forall k, 0 <= used k).
-    { intros k. unfold used, of_number. destruct (nth_error (jobs I) k) as [j|] eqn:E; [|lia].
-      destruct (sound_in _ _ _ Hsound E) as (_ & Hg & _).
-      assert (0 <= sum f (held_ticks s k)) by (apply sum_nonneg; auto). nia. }
-    assert (H1 : sum (fun k => left_of k t) some <= sum (fun k => left_of k later + used k) some).
-    { apply sum_le. intros k Hk. destruct (Hknown k Hk) as (j & Hj). unfold left_of, used, of_number. rewrite Hj.
-      destruct (sound_in _ _ _ Hsound Hj) as (_ & Hg & _).
+    rewrite !sum_map.
+    assert (H1 : sum (fun kj => left_of (fst kj) t) pairs
+                 <= sum (fun kj => left_of (fst kj) later + share_of (snd kj) * sum f (held_ticks s (fst kj))) pairs).
+    { apply sum_le. intros [k j] Hk. destruct (Hthose _ (Hincl _ Hk)) as [Hj Hg]. cbn [fst snd] in *.
+      unfold left_of, of_number. rewrite Hj.
       rewrite (before_is_more t later k Ht). fold f.
       assert (0 <= sum f (held_ticks s k)) by (apply sum_nonneg; auto). nia. }
     rewrite sum_add in H1.
-    assert (H2 : sum used some <= capacity I * sum f (ticks t later)).
-    { transitivity (sum used (map fst (numbered I))).
-      - apply sum_incl; try assumption. intros k Hk. destruct (Hknown k Hk) as (j & Hj).
-        apply in_numbered in Hj. change k with (fst (k, j)). now apply in_map.
-      - rewrite sum_map. eapply Z.le_trans; [|apply (rent_at_most I s f (ticks t later) Hs (nodup_ticks _ _) Hf)].
-        + apply Z.eq_le_incl. apply sum_ext. intros [k j] Hin. cbn [fst snd]. apply in_numbered in Hin.
-          unfold used, of_number. now rewrite Hin.
-        + intros x Hx _. apply in_ticks. unfold f in Hx.
-          destruct (Z.leb_spec t x), (Z.ltb_spec x later); cbn in Hx; lia. }
+    assert (H2 := Hrent pairs f (ticks t later) Hpairs Hincl (nodup_ticks _ _) Hf).
+    assert (H2' := H2 ltac:(intros x Hx; apply in_ticks; unfold f in Hx;
+                             destruct (Z.leb_spec t x), (Z.ltb_spec x later); cbn in Hx; lia)).
     assert (H3 : sum f (ticks t later) = later - t).
     { transitivity (sum (fun _ : Z => 1) (ticks t later)).
       - apply sum_ext. intros x Hx. apply in_ticks in Hx. unfold f.
         destruct (Z.leb_spec t x), (Z.ltb_spec x later); cbn; lia.
       - rewrite sum_const, length_ticks. lia. }
-    rewrite H3 in H2. lia.
+    rewrite H3 in H2'. lia.
   Qed.
 
   Lemma all_left k t : known k -> t <= release_of k -> left_of k t = work_of k.
   Proof.
-    intros (j & Hj) Ht. unfold release_of, left_of, work_of, of_number in *. rewrite Hj in *.
+    intros (j & Hin) Ht. destruct (Hthose _ Hin) as [Hj Hg]. cbn [fst snd] in *.
+    unfold release_of, left_of, work_of, of_number in *. rewrite Hj in *.
     assert (Hbefore : before t k = 0).
     { unfold before. transitivity (sum (fun _ : Z => 0) (held_ticks s k)); [|rewrite sum_const; lia].
       apply sum_ext. intros x Hx. pose proof (held_ticks_bounds I s k j Hs Hj x Hx).
       destruct (Z.ltb_spec x t); lia. }
-    rewrite Hbefore, Z.sub_0_r. pose proof (shortest_positive j (sound_in _ _ _ Hsound Hj)).
-    destruct (sound_in _ _ _ Hsound Hj) as (_ & Hg & _). nia.
+    rewrite Hbefore, Z.sub_0_r. pose proof (shortest_positive j (sound_in _ _ _ Hsound Hj)). nia.
   Qed.
 
-  Lemma complete_none_left k j t : nth_error (jobs I) k = Some j -> finished I j (runs_of k s) = true ->
+  Lemma complete_none_left k j t : In (k, j) those -> finished I j (runs_of k s) = true ->
     completion s k <= t -> left_of k t = 0.
   Proof.
-    intros Hj Hdone Ht. unfold left_of, of_number. rewrite Hj.
+    intros Hin Hdone Ht. destruct (Hthose _ Hin) as [Hj Hg]. cbn [fst snd] in *. unfold left_of, of_number. rewrite Hj.
     pose proof (held_ticks_enough I s k j Hsound Hs Hj Hdone) as Henough.
     assert (Hbefore : before t k = Z.of_nat (length (held_ticks s k))).
     { unfold before. rewrite <- (Z.mul_1_l (Z.of_nat _)), <- sum_const. apply sum_ext. intros x Hx.
       pose proof (held_ticks_bounds I s k j Hs Hj x Hx). destruct (Z.ltb_spec x t); lia. }
-    rewrite Hbefore. destruct (sound_in _ _ _ Hsound Hj) as (_ & Hg & _). nia.
+    rewrite Hbefore. nia.
   Qed.
 
   Definition complete_by (t : Z) (kj : nat * job) : bool :=
     finished I (snd kj) (runs_of (fst kj) s) && (completion s (fst kj) <=? t).
 
   Variable l : list (nat * job).
-  Hypothesis Hperm : Permutation l (counted I).
+  Hypothesis Hperm : Permutation l those.
   Hypothesis Horder : numbered_in_order l = true.
 
   Definition fluid_ends : list Z :=
-    least_work_first (capacity I) 0 [] (map (fun kj => (arrival (snd kj), gang (snd kj) * shortest (snd kj))) l).
+    least_work_first m 0 [] (map (fun kj => (arrival (snd kj), share_of (snd kj) * shortest (snd kj))) l).
 
   Lemma complete_at_most t : 0 <= t ->
-    sum (fun kj => if complete_by t kj then 1 else 0) (counted I) <= up_to (t * capacity I) fluid_ends.
+    sum (fun kj => if complete_by t kj then 1 else 0) those <= up_to (t * m) fluid_ends.
   Proof.
-    intros Ht. set (some := map fst (filter (complete_by t) (counted I))).
-    assert (Hcount : sum (fun kj => if complete_by t kj then 1 else 0) (counted I) = Z.of_nat (length some)).
+    intros Ht. set (some := map fst (filter (complete_by t) those)).
+    assert (Hcount : sum (fun kj => if complete_by t kj then 1 else 0) those = Z.of_nat (length some)).
     { unfold some. rewrite map_length, <- (Z.mul_1_l (Z.of_nat _)), <- sum_const, sum_filter. reflexivity. }
     rewrite Hcount.
     assert (Hin : forall kj, In kj l -> nth_error (jobs I) (fst kj) = Some (snd kj)).
-    { intros [k j] H. eapply Permutation_in in H; [|exact Hperm]. now apply in_counted in H. }
-    assert (Hends : fluid_ends = least_work_first (capacity I) 0 []
+    { intros kj H. apply Hthose. eapply Permutation_in; [exact Hperm|exact H]. }
+    assert (Hends : fluid_ends = least_work_first m 0 []
                       (map (fun k => (release_of k, work_of k)) (map fst l))).
     { unfold fluid_ends. rewrite map_map. f_equal. apply map_ext_in. intros kj H.
       unfold release_of, work_of, of_number. now rewrite (Hin kj H). }
     rewrite Hends.
     assert (Hnd : NoDup (map fst l)).
     { eapply Permutation_NoDup; [symmetry; apply Permutation_map; exact Hperm|].
-      unfold counted. apply nodup_filter_map. apply in_numbered_nodup. }
+      exact Hdistinct. }
     assert (Hknown : forall k, In k (map fst l) -> known k).
-    { intros k H. apply in_map_iff in H. destruct H as (kj & <- & H). exists (snd kj). now apply Hin. }
+    { intros k H. apply in_map_iff in H. destruct H as (kj & <- & H). exists (snd kj).
+      rewrite <- surjective_pairing. eapply Permutation_in; [exact Hperm|exact H]. }
     rewrite <- (Z.add_0_l (up_to _ _)). change 0 with (Z.of_nat 0) at 1.
-    apply (completed_at_most left_of release_of work_of (capacity I) known) with (arrived := []); try assumption.
+    apply (completed_at_most left_of release_of work_of m known) with (arrived := []); try assumption.
     - intros k x _. unfold left_of, of_number. destruct (nth_error _ _); lia.
-    - intros k (j & Hj). unfold work_of, of_number. rewrite Hj.
-      pose proof (shortest_positive j (sound_in _ _ _ Hsound Hj)).
-      destruct (sound_in _ _ _ Hsound Hj) as (_ & Hg & _). nia.
+    - intros k (j & Hj). destruct (Hthose _ Hj) as [Hj' Hg]. cbn [fst snd] in *.
+      unfold work_of, of_number. rewrite Hj'.
+      pose proof (shortest_positive j (sound_in _ _ _ Hsound Hj')). nia.
     - apply all_left.
     - apply served.
     - clear - Horder Hin. unfold numbered_in_order in Horder. revert Horder. generalize 0.
@@ -464,12 +567,12 @@ Section OfSchedule.
     - exact Logic.I.
     - reflexivity.
     - intros other _ Hincl. destruct other as [|x other]; [cbn; lia|]. destruct (Hincl x (or_introl eq_refl)).
-    - unfold some, counted. apply nodup_filter_map, nodup_filter_map. apply in_numbered_nodup.
+    - unfold some. now apply nodup_filter_map.
     - intros k H. cbn [app]. apply in_map_iff in H. destruct H as (kj & <- & H). apply filter_In in H.
       apply in_map. eapply Permutation_in; [symmetry; exact Hperm|]. apply H.
     - intros k H. apply in_map_iff in H. destruct H as ([k' j] & <- & H). apply filter_In in H.
       destruct H as [H Hc]. unfold complete_by in Hc. cbn [fst snd] in *. apply andb_prop in Hc. destruct Hc as [Hf Hc].
-      apply in_counted in H. apply (complete_none_left k' j t); [apply H|exact Hf|now apply Z.leb_le].
+      apply (complete_none_left k' j t); [exact H|exact Hf|now apply Z.leb_le].
   Qed.
 
   (** Ticks at which a job is not complete, before [limit]. *)
@@ -491,22 +594,22 @@ Section OfSchedule.
     destruct (Z.leb_spec (completion s (fst kj)) (Z.of_nat n)); lia.
   Qed.
 
-  Lemma late_is m e n : 1 <= m ->
-    Z.min e (Z.of_nat n * m) <= m * sum (fun t => if e <=? t * m then 0 else 1) (ticks 0 (Z.of_nat n)).
+  Lemma late_is speed e n : 1 <= speed ->
+    Z.min e (Z.of_nat n * speed) <= speed * sum (fun t => if e <=? t * speed then 0 else 1) (ticks 0 (Z.of_nat n)).
   Proof.
-    intros Hm. induction n as [|n IH]; [cbn; lia|].
+    intros Hspeed. induction n as [|n IH]; [cbn; lia|].
     rewrite (ticks_app 0 (Z.of_nat n)) by lia. rewrite sum_app.
     assert (Hone : ticks (Z.of_nat n) (Z.of_nat (S n)) = [Z.of_nat n]).
     { unfold ticks. replace (Z.to_nat (Z.of_nat (S n) - Z.of_nat n)) with 1%nat by lia. cbn. f_equal. lia. }
-    rewrite Hone. cbn [sum]. destruct (Z.leb_spec e (Z.of_nat n * m)); nia.
+    rewrite Hone. cbn [sum]. destruct (Z.leb_spec e (Z.of_nat n * speed)); nia.
   Qed.
 
-  Lemma least_work_first_length m : forall jobs now queue,
-    (length (least_work_first m now queue jobs) <= length queue + length jobs)%nat.
+  Lemma least_work_first_length speed : forall jobs now queue,
+    (length (least_work_first speed now queue jobs) <= length queue + length jobs)%nat.
   Proof.
     induction jobs as [|[r a] rest IH]; intros now queue; cbn [least_work_first].
-    - pose proof (consume_length (sum same queue) (now * m) queue). lia.
-    - destruct (consume (m * (r - now)) (now * m) queue) as [ends rest_of] eqn:E. rewrite app_length.
+    - pose proof (consume_length (sum same queue) (now * speed) queue). lia.
+    - destruct (consume (speed * (r - now)) (now * speed) queue) as [ends rest_of] eqn:E. rewrite app_length.
       specialize (IH r (insert_work a rest_of)). rewrite insert_length in IH. cbn [length].
       assert (Hlen : forall q room now e q', consume room now q = (e, q') -> (length e + length q' = length q)%nat).
       { clear. induction q as [|x q IH]; intros room now e q' H; cbn [consume] in H.
@@ -519,19 +622,19 @@ Section OfSchedule.
   Qed.
 
   Theorem fluid_at_most limit : 0 <= limit ->
-    sum (fun e => Z.min e (limit * capacity I)) fluid_ends <= capacity I * sum (waits limit) (counted I).
+    sum (fun e => Z.min e (limit * m)) fluid_ends <= m * sum (waits limit) those.
   Proof.
-    intros Hlimit. set (m := capacity I) in *. set (n := Z.to_nat limit).
+    intros Hlimit. set (n := Z.to_nat limit).
     replace limit with (Z.of_nat n) by lia. set (all := ticks 0 (Z.of_nat n)).
     assert (H1 : sum (fun e => Z.min e (Z.of_nat n * m)) fluid_ends
                  <= sum (fun e => m * sum (fun t => if e <=? t * m then 0 else 1) all) fluid_ends).
     { apply sum_le. intros e _. now apply late_is. }
     rewrite sum_scale, sum_swap in H1.
-    assert (H2 : sum (waits (Z.of_nat n)) (counted I)
-                 = sum (fun t => sum (fun kj => if complete_by t kj then 0 else 1) (counted I)) all).
+    assert (H2 : sum (waits (Z.of_nat n)) those
+                 = sum (fun t => sum (fun kj => if complete_by t kj then 0 else 1) those) all).
     { rewrite sum_swap. apply sum_ext. intros kj _. symmetry. apply waits_is. }
     rewrite H2. eapply Z.le_trans; [exact H1|]. apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le.
-    intros t Ht. apply in_ticks in Ht. pose proof (complete_at_most t ltac:(lia)) as Hcount. fold m in Hcount.
+    intros t Ht. apply in_ticks in Ht. pose proof (complete_at_most t ltac:(lia)) as Hcount.
     assert (H3 : forall (l' : list (nat * job)), sum (fun kj => if complete_by t kj then 0 else 1) l'
               = Z.of_nat (length l') - sum (fun kj => if complete_by t kj then 1 else 0) l').
     { induction l' as [|kj l' IH]; cbn [sum length]; [lia|]. rewrite IH. destruct (complete_by t kj); lia. }
@@ -539,7 +642,7 @@ Section OfSchedule.
               = Z.of_nat (length ends) - up_to (t * m) ends).
     { unfold up_to. induction ends as [|e ends IH]; cbn [sum length]; [lia|]. rewrite IH. destruct (e <=? t * m); lia. }
     rewrite H3, H4.
-    assert (Hlength : (length fluid_ends <= length (counted I))%nat).
+    assert (Hlength : (length fluid_ends <= length those)%nat).
     { rewrite <- (Permutation_length Hperm). unfold fluid_ends. eapply Nat.le_trans; [apply least_work_first_length|].
       rewrite map_length. cbn. lia. }
     lia.

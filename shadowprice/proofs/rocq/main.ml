@@ -185,7 +185,7 @@ let fields_of = [
 let kinds = List.map fst fields_of
 
 (* Bounds that are not proven. *)
-let bounds_beyond = ["mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp";
+let bounds_beyond = ["configurations"; "completion-windows"; "typed-interval-lp";
   "speed-up-power"; "list-schedules"; "whole-round-prices"]
 
 (* Those at prices of resources, or of what these are of. *)
@@ -760,6 +760,15 @@ let proven_of file =
         let first = (List.hd counted).weight in
         need (List.for_all (fun job -> job.weight = first) counted) "fluid: weights differ";
         OneMachine
+      | Text (("mean-busy-time" | "wide-gangs") as kind) ->
+        need (grid = [] && priced = []) "%s takes no prices" kind;
+        unstopped kind;
+        if List.length counted > 5_000 then raise (Not_covered (kind ^ " of so many jobs"));
+        if kind = "mean-busy-time" then BusyTimes
+        else begin
+          need (whole_gangs && not shares) "wide-gangs: jobs share GPUs or hold parts of them";
+          WideGangs
+        end
       | _ -> reject "the bound is unknown" in
     let of_last = match found with Area _ -> true | _ -> false in
     need (of_last = (objective = Makespan)) "the bound is none of the objective";
