@@ -250,14 +250,8 @@ Proof.
       destruct (Hknown kj Hin) as [Hk Hcounts]. destruct Hs as (_ & _ & _ & Hdone).
       rewrite (Hdone _ _ Hk Hcounts Huntil). unfold completion in *. unfold limit. lia. }
   assert (Hcost : (cost_of I s those == w * inject_Z (sum (end_of I s) those))%Q).
-  { unfold cost_of. clear - Hw. induction those as [|kj rest IH]; cbn [sumQ sum]; [ring|].
-    fold w in IH. assert (IH' := IH). clear IH.
-    assert (Hrest : (sumQ (fun kj => weight (snd kj) * inject_Z (end_of I s kj)) rest
-                     == w * inject_Z (sum (end_of I s) rest))%Q).
-    { assert (Hw' : forall x, In x rest -> (weight (snd x) == w)%Q) by (intros x Hx; apply Hw; now right).
-      clear - Hw'. induction rest as [|x rest IH]; cbn [sumQ sum]; [ring|].
-      rewrite IH by (intros y Hy; apply Hw'; now right). rewrite (Hw' x (or_introl eq_refl)), inject_Z_plus. ring. }
-    rewrite Hrest, (Hw kj (or_introl eq_refl)), inject_Z_plus. ring. }
+  { unfold cost_of. clear - Hw. clearbody w. induction those as [|kj rest IH]; cbn [sumQ sum]; [ring|].
+    rewrite IH by (intros x Hx; apply Hw; now right). rewrite (Hw kj (or_introl eq_refl)), inject_Z_plus. ring. }
   rewrite Hcost. change (w * (total # Z.to_pos m) <= w * inject_Z (sum (end_of I s) those))%Q.
   clearbody total w. rewrite (Qmult_comm w (total # _)), (Qmult_comm w (inject_Z _)).
   apply Qmult_le_compat_r; [|exact Hw0].
@@ -319,7 +313,7 @@ Proof.
 Qed.
 
 Lemma counted_distinct I : NoDup (map fst (counted I)).
-Proof. unfold counted. apply nodup_filter_map. apply in_numbered_nodup. Qed.
+Proof. unfold counted. apply nodup_filter_fst. apply in_numbered_nodup. Qed.
 
 Lemma gang_at_least_one I kj : sound I -> In kj (counted I) -> 1 <= gang (snd kj).
 Proof.
@@ -382,7 +376,7 @@ Proof.
   set (others := filter (fun kj => negb (too_wide I q kj)) (counted I)).
   destruct wide as [|first rest] eqn:E; [exact Logic.I|]. rewrite <- E in *. clear first rest E.
   assert (Hincl : incl wide (counted I)) by (intros kj Hin; now apply filter_In in Hin).
-  assert (Hdistinct : NoDup (map fst wide)) by (apply nodup_filter_map, counted_distinct).
+  assert (Hdistinct : NoDup (map fst wide)) by (apply nodup_filter_fst, counted_distinct).
   assert (Hrent : rentable s (fun _ => 1) q wide) by now apply wide_rentable.
   assert (Hfound : holds_below (largest_of (busy_of I (fun _ => 1) q wide) (fluid_of I (fun _ => 1) q wide)) (cost_of I s wide)).
   { apply largest_of_below.

@@ -5,7 +5,7 @@
     changes that for neither, and no schedule can serve them faster (derived). *)
 
 From Coq Require Import List ZArith QArith Lia Bool Permutation.
-From Shadowprice Require Import Sums Schedule JobPrice PlanPrice Duality.
+From Shadowprice Require Import Sums Schedule JobPrice PlanPrice Duality Span.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -307,31 +307,11 @@ End Machine.
 
 (** ** Schedules of gangs *)
 
-Lemma sum_incl {A} (f : A -> Z) l : forall k,
-  NoDup l -> incl l k -> (forall x, 0 <= f x) -> sum f l <= sum f k.
-Proof.
-  induction l as [|x l IH]; intros k Hnd Hin Hf; [cbn; apply sum_nonneg; auto|].
-  inversion Hnd as [|? ? Hx Hl]; subst. destruct (in_split _ _ (Hin x (or_introl eq_refl))) as (k1 & k2 & ->).
-  rewrite sum_app. cbn [sum]. assert (sum f l <= sum f (k1 ++ k2)).
-  { apply IH; [assumption| |assumption]. intros y Hy. specialize (Hin y (or_intror Hy)).
-    apply in_app_iff in Hin. apply in_app_iff. destruct Hin as [H|[H|H]]; [now left| |now right].
-    subst. contradiction. }
-  rewrite sum_app in H. lia.
-Qed.
-
 Lemma in_numbered_nodup I : NoDup (map fst (numbered I)).
 Proof.
   unfold numbered. assert (H : forall (l : list job) b, map fst (combine (seq b (length l)) l) = seq b (length l)).
   { induction l as [|x l IH]; intros b; cbn; [reflexivity|]. now rewrite IH. }
   rewrite H. apply seq_NoDup.
-Qed.
-
-Lemma nodup_filter_map {A} (test : nat * A -> bool) l : NoDup (map fst l) -> NoDup (map fst (filter test l)).
-Proof.
-  induction l as [|x l IH]; cbn; intros H; [constructor|]. inversion H as [|? ? Hx Hl]; subst.
-  destruct (test x); [|now apply IH]. cbn. constructor; [|now apply IH].
-  intros Hin. apply Hx. apply in_map_iff in Hin. destruct Hin as (y & <- & Hy). apply filter_In in Hy.
-  now apply in_map.
 Qed.
 
 Definition numbered_in_order (l : list (nat * job)) : bool :=
@@ -567,7 +547,7 @@ Section OfSchedule.
     - exact Logic.I.
     - reflexivity.
     - intros other _ Hincl. destruct other as [|x other]; [cbn; lia|]. destruct (Hincl x (or_introl eq_refl)).
-    - unfold some. now apply nodup_filter_map.
+    - unfold some. now apply nodup_filter_fst.
     - intros k H. cbn [app]. apply in_map_iff in H. destruct H as (kj & <- & H). apply filter_In in H.
       apply in_map. eapply Permutation_in; [symmetry; exact Hperm|]. apply H.
     - intros k H. apply in_map_iff in H. destruct H as ([k' j] & <- & H). apply filter_In in H.
