@@ -92,7 +92,11 @@ def test_it_agrees_with_the_other_checker_on_every_certificate_of_its_tests(buil
         "RECORDED_CERTIFICATES": str(tmp_path),
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
     }
-    tests = [*sorted(PROOFS.glob("test_certificate*.py")), PROOFS / "test_checker.py", PROOFS / "checker"]
+    tests = [
+        *sorted(PROOFS.glob("test_certificate*.py")),
+        PROOFS / "test_checker.py",
+        PROOFS / "checker",
+    ]
     done = subprocess.run(
         [*command, "-p", "support.recorded_certificates", *tests],
         capture_output=True,
