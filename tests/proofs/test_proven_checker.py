@@ -193,17 +193,17 @@ def test_charges_of_starts_and_work_that_is_lost_are_proven(built, tmp_path, goa
 def test_it_knows_windows_stopped_runs_quotas_and_utilities(built, tmp_path):
     """Which the certificates that `certify` writes of such runs show, and those with a claim that is a bit better."""
     folder, _ = built
-    jobs = sp.Workload.from_columns(arrival_s=[0, 0, 3], gpus=[1, 2, 4], work=[9, 5, 6], tenant="a")
+    jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 2], work=[9, 5], tenant="a")
     whole = sp.simulate(jobs, "1x4", "fifo")
     cluster = replace(sp.Cluster.parse("1x4"), quotas=Quotas(("a",), (0.0,), ((4,),)))
     rows = whole.schedule
-    half = replace(rows, end_s=np.minimum(rows.end_s, 10.0))
+    half = replace(rows, end_s=np.minimum(rows.end_s, 6.0))
     outcomes = [
         sp.simulate(jobs, cluster, "fifo"),
         Outcome.verified(
-            replace(whole.instance, until_complete=JobWindow(0, 2)), rows, policy="fifo"
+            replace(whole.instance, until_complete=JobWindow(0, 1)), rows, policy="fifo"
         ),
-        Outcome.verified(replace(whole.instance, stopped_s=10.0), half, policy="fifo"),
+        Outcome.verified(replace(whole.instance, stopped_s=6.0), half, policy="fifo"),
     ]
     texts = [certify(outcome, budget_s=0).text for outcome in outcomes]
     texts.append(certify_utility(whole, "completion_time", 2.0, budget_s=0).text)
