@@ -88,9 +88,9 @@ Proof.
 Qed.
 
 (** All GPUs together over all intervals, one GPU's worth. *)
-Fixpoint earned (grid prices : list Z) : Z :=
+Fixpoint all_earn (grid prices : list Z) : Z :=
   match grid, prices with
-  | a :: ((b :: _) as later), price :: more => price * (b - a) + earned later more
+  | a :: ((b :: _) as later), price :: more => price * (b - a) + all_earn later more
   | _, _ => 0
   end.
 
@@ -105,7 +105,7 @@ Qed.
 
 Lemma sum_of_prices : forall grid prices,
   increasing grid -> grid <> [] ->
-  sum (price_of grid prices) (ticks (hd 0 grid) (last grid 0)) = earned grid prices.
+  sum (price_of grid prices) (ticks (hd 0 grid) (last grid 0)) = all_earn grid prices.
 Proof.
   induction grid as [|a grid IH]; intros prices Hinc Hne; [congruence|].
   destruct grid as [|b later].
@@ -114,9 +114,9 @@ Proof.
     change (last (a :: b :: later) 0) with (last (b :: later) 0). cbn [hd].
     rewrite (ticks_app a b) by lia. rewrite sum_app.
     destruct prices as [|price more].
-    + cbn [price_of earned]. rewrite !sum_const. lia.
-    + change (earned (a :: b :: later) (price :: more))
-        with (price * (b - a) + earned (b :: later) more).
+    + cbn [price_of all_earn]. rewrite !sum_const. lia.
+    + change (all_earn (a :: b :: later) (price :: more))
+        with (price * (b - a) + all_earn (b :: later) more).
       rewrite <- (IH more Hinc) by congruence. cbn [hd]. f_equal.
       * rewrite <- (Z.max_r 0 (b - a)) by lia. rewrite <- length_ticks, <- sum_const.
         apply sum_ext. intros t Ht. apply in_ticks in Ht. cbn [price_of].
@@ -185,8 +185,9 @@ Proof.
       intros r _. destruct (Nat.eqb (of_job r) (fst kj)); lia. }
     rewrite (sum_ext _ _ (numbered I) (fun kj _ => H kj)). rewrite sum_swap.
     apply sum_le. intros r Hr. rewrite Forall_forall in Hfits.
-    destruct (Hfits r Hr) as (j & Hj & _ & _ & Hgang & _). unfold gang_of. rewrite Hgang.
-    rewrite (gang_numbered I (of_job r) _ j Hj). lia. }
+    destruct (Hfits r Hr) as (j & Hj & _ & _ & Hgang & _). unfold gang_of.
+    rewrite (gang_numbered I (of_job r) _ j Hj).
+    assert (0 <= sum f (ticks (start r) (stop r))) by (apply sum_nonneg; auto). nia. }
   transitivity (sum (fun r => sum (fun t => if active t r then gang_of I r * f t else 0) all) s).
   { apply sum_le. intros r Hr.
     assert (Hg : 0 <= gang_of I r).
@@ -223,40 +224,59 @@ Section Weak.
   Hypothesis Hne : grid <> [].
   Hypothesis Hinc : increasing grid.
   Hypothesis Hprices : forall x, In x prices -> 0 <= x.
-  Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> hd 0 grid <= arrival j.
+  Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> counts I j = true -> hd 0 grid <= arrival j.
 
   Definition rent_of (s : schedule) (k : nat) (j : job) : Z :=
     gang j * sum (price_of grid prices) (held_ticks s k).
 
   Hypothesis Hleast : forall s k j, feasible I s -> nth_error (jobs I) k = Some j ->
+    counts I j = true -> finished I j (runs_of k s) = true ->
     (least j <= weight j * inject_Z (completion s k) + ((Zpos over * rent_of s k j) # under))%Q.
 
-  Definition paid : Q := (Zpos over * (capacity I * earned grid prices)) # under.
+  Definition paid : Q := (Zpos over * (capacity I * all_earn grid prices)) # under.
+
+  Lemma rent_nonneg s k j : 0 <= gang j -> 0 <= rent_of s k j.
+  Proof.
+    intros Hg. unfold rent_of. apply Z.mul_nonneg_nonneg; [assumption|].
+    apply sum_nonneg. intros t _. now apply price_nonneg.
+  Qed.
 
   Theorem weak_duality s : feasible I s ->
-    (sumQ (fun kj => least (snd kj)) (numbered I) - paid <= cost Completion I s)%Q.
+    (sumQ (fun kj => capped I (snd kj) (least (snd kj))) (counted I) - paid <= cost Completion I s)%Q.
   Proof.
     intros Hs.
-    assert (H1 : (sumQ (fun kj => least (snd kj)) (numbered I)
-                  <= sumQ (fun kj => weight (snd kj) * inject_Z (completion s (fst kj))
-                       + ((Zpos over * rent_of s (fst kj) (snd kj)) # under)) (numbered I))%Q).
-    { apply sumQ_le. intros [k j] Hin. apply in_numbered in Hin. now apply Hleast. }
+    assert (H1 : (sumQ (fun kj => capped I (snd kj) (least (snd kj))) (counted I)
+                  <= sumQ (fun kj => weight (snd kj) * inject_Z (end_of I s kj)
+                       + ((Zpos over * rent_of s (fst kj) (snd kj)) # under)) (counted I))%Q).
+    { apply sumQ_le. intros [k j] Hin. apply in_counted in Hin. destruct Hin as [Hk Hcounts]. cbn [fst snd].
+      apply capped_least; try assumption; [|intros Hdone; now apply Hleast].
+      destruct (sound_in _ _ _ Hsound Hk) as (_ & Hg & _).
+      pose proof (rent_nonneg s k j ltac:(lia)) as Hrent. unfold Qle. cbn [Qnum Qden].
+      rewrite Z.mul_0_l, Z.mul_1_r. apply Z.mul_nonneg_nonneg; lia. }
     rewrite sumQ_add, sumQ_same_denominator, sum_scale in H1.
-    set (rented := sum (fun kj => rent_of s (fst kj) (snd kj)) (numbered I)) in *.
-    assert (H2 : rented <= capacity I * earned grid prices).
-    { rewrite <- (sum_of_prices grid prices Hinc Hne). apply rent_at_most; try assumption.
-      - apply nodup_ticks.
-      - intros t. now apply price_nonneg.
-      - intros t Ht (r & Hr & Hact). apply in_ticks.
-        unfold active in Hact. apply andb_prop in Hact. destruct Hact as [Ha _].
-        apply Z.leb_le in Ha. split.
-        + destruct Hs as (Hfits & _). rewrite Forall_forall in Hfits.
-          destruct (Hfits r Hr) as (j & Hj & Harr & _). specialize (Hbegin _ _ Hj). lia.
-        + destruct (Z_lt_ge_dec t (last grid 0)); [assumption|].
-          exfalso. apply Ht. apply price_after; [assumption|lia]. }
+    set (rented := sum (fun kj => rent_of s (fst kj) (snd kj)) (counted I)) in *.
+    assert (H2 : rented <= capacity I * all_earn grid prices).
+    { set (f := fun t => if t <? hd 0 grid then 0 else price_of grid prices t).
+      assert (Hf : forall t, 0 <= f t) by (intros t; unfold f; destruct (t <? hd 0 grid); [lia|now apply price_nonneg]).
+      transitivity (sum (fun kj => gang (snd kj) * sum f (held_ticks s (fst kj))) (numbered I)).
+      { unfold rented, counted. rewrite sum_filter. apply sum_le. intros [k j] Hin. cbn [fst snd].
+        apply in_numbered in Hin. destruct (sound_in _ _ _ Hsound Hin) as (_ & Hg & _).
+        assert (0 <= sum f (held_ticks s k)) by (apply sum_nonneg; auto).
+        destruct (counts I j) eqn:Hcounts; [|nia]. unfold rent_of.
+        apply Z.eq_le_incl. f_equal. apply sum_ext. intros t Ht. unfold f.
+        destruct (held_ticks_bounds I s k j Hs Hin t Ht) as [Harr _]. specialize (Hbegin k j Hin Hcounts).
+        destruct (Z.ltb_spec t (hd 0 grid)); [lia|reflexivity]. }
+      rewrite <- (sum_of_prices grid prices Hinc Hne).
+      rewrite (sum_ext (price_of grid prices) f).
+      2: { intros t Ht. apply in_ticks in Ht. unfold f. destruct (Z.ltb_spec t (hd 0 grid)); [lia|reflexivity]. }
+      apply rent_at_most; try assumption; [apply nodup_ticks|].
+      intros t Ht _. apply in_ticks. unfold f in Ht. destruct (Z.ltb_spec t (hd 0 grid)); [congruence|].
+      split; [assumption|].
+      destruct (Z_lt_ge_dec t (last grid 0)); [assumption|].
+      exfalso. apply Ht. apply price_after; [assumption|lia]. }
     unfold paid. cbn [cost].
     assert (H3 : (((Zpos over * rented) # under)
-                  <= (Zpos over * (capacity I * earned grid prices)) # under)%Q).
+                  <= (Zpos over * (capacity I * all_earn grid prices)) # under)%Q).
     { unfold Qle. cbn [Qnum Qden]. apply Z.mul_le_mono_nonneg_r; [lia|].
       apply Z.mul_le_mono_nonneg_l; lia. }
     apply Qle_minus_iff in H1. apply Qle_minus_iff in H3. apply Qle_minus_iff.
@@ -280,7 +300,7 @@ Section Intervals.
   Hypothesis Hinc : increasing grid.
   Hypothesis Hlength : length grid = S (length prices).
   Hypothesis Hprices : forall x, In x prices -> 0 <= x.
-  Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> hd 0 grid <= arrival j.
+  Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> counts I j = true -> hd 0 grid <= arrival j.
 
   Definition least_busy (j : job) : Q :=
     let p := shortest j in
@@ -290,19 +310,20 @@ Section Intervals.
     # (2 * Z.to_pos p * Qden (weight j) * unit).
 
   Lemma least_busy_job s k j : feasible I s -> nth_error (jobs I) k = Some j ->
+    counts I j = true -> finished I j (runs_of k s) = true ->
     (least_busy j <= weight j * inject_Z (completion s k)
                      + ((1 * rent_of grid prices s k j) # unit))%Q.
   Proof.
-    intros Hs Hk. pose proof (sound_in _ _ _ Hsound Hk) as Hj.
+    intros Hs Hk Hcounts Hdone. pose proof (sound_in _ _ _ Hsound Hk) as Hj.
     pose proof (shortest_positive j Hj) as Hp. destruct Hj as (_ & Hg & Hw & _).
     assert (Hprice := job_price (arrival j) (shortest j) (Qnum (weight j) * Zpos unit)
                         (shortest j * gang j * Zpos (Qden (weight j))) (threshold j)
                         Hp ltac:(nia) ltac:(nia) grid prices (hd 0 grid) (held_ticks s k)
                         (completion s k) Hne).
-    assert (Hprice' := Hprice ltac:(intros b later ->; reflexivity) (Hbegin k j Hk) Hinc Hlength Hprices
+    assert (Hprice' := Hprice ltac:(intros b later ->; reflexivity) (Hbegin k j Hk Hcounts) Hinc Hlength Hprices
                          ltac:(apply nodup_held_ticks; apply Hs)
                          (held_ticks_bounds I s k j Hs Hk)
-                         (held_ticks_enough I s k j Hsound Hs Hk)).
+                         (held_ticks_enough I s k j Hsound Hs Hk Hdone)).
     clear Hprice. unfold least_busy, rent_of, Qle, Qplus, Qmult, inject_Z. cbn [Qnum Qden].
     set (num := price_at_threshold _ _ _ _ _ _ _ + _) in *.
     set (R := sum (price_of grid prices) (held_ticks s k)) in *.
@@ -372,7 +393,7 @@ Section Plans.
   Hypothesis Hne : grid <> [].
   Hypothesis Hinc : increasing grid.
   Hypothesis Hprices : forall x, In x prices -> 0 <= x.
-  Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> hd 0 grid <= arrival j.
+  Hypothesis Hbegin : forall k j, nth_error (jobs I) k = Some j -> counts I j = true -> hd 0 grid <= arrival j.
 
   Definition least_plan (j : job) : Q :=
     let p := shortest j in
@@ -384,12 +405,13 @@ Section Plans.
     end.
 
   Lemma least_plan_job s k j : feasible I s -> nth_error (jobs I) k = Some j ->
+    counts I j = true -> finished I j (runs_of k s) = true ->
     (least_plan j <= weight j * inject_Z (completion s k)
                      + ((Zpos over * rent_of grid prices s k j) # under))%Q.
   Proof.
-    intros Hs Hk. pose proof (sound_in _ _ _ Hsound Hk) as Hj.
+    intros Hs Hk Hcounts Hdone. pose proof (sound_in _ _ _ Hsound Hk) as Hj.
     pose proof (shortest_positive j Hj) as Hp. destruct Hj as (Ha & Hg & Hw & _).
-    pose proof (held_ticks_enough I s k j Hsound Hs Hk) as Henough.
+    pose proof (held_ticks_enough I s k j Hsound Hs Hk Hdone) as Henough.
     pose proof (held_ticks_bounds I s k j Hs Hk) as Hbounds.
     assert (Hnd : NoDup (held_ticks s k)) by (apply nodup_held_ticks; apply Hs).
     set (p := shortest j) in *. set (held := held_ticks s k) in *. set (c := completion s k) in *.

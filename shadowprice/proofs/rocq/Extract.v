@@ -4,5 +4,5 @@ From Coq Require Extraction.
 From Coq Require Import ExtrOcamlBasic ExtrOcamlNatInt ExtrOcamlZBigInt.
 From Shadowprice Require Import Schedule Claim.
 
-Extraction "proven.ml" check Node Job Run Charges Instance Certificate IntervalPrices PlanPrices Alone Area
+Extraction "proven.ml" check check_utility Node Job Run Charges Checkpoint Instance Certificate UtilityCertificate IntervalPrices PlanPrices Alone Area OneMachine BusyTimes WideGangs
   Completion Flow Makespan.

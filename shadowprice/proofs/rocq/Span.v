@@ -14,34 +14,54 @@ Definition alone (I : instance) (kj : numbered_job) : Z :=
   if wide I kj then shortest (snd kj) else 0.
 
 Lemma completion_last I s k j :
-  nth_error (jobs I) k = Some j -> completion s k <= last_completion I s.
+  nth_error (jobs I) k = Some j -> counts I j = true -> completion s k <= last_completion I s.
 Proof.
-  intros Hk. apply in_numbered in Hk. unfold last_completion.
-  induction (numbered I) as [|x l IH]; cbn; [destruct Hk|].
+  intros Hk Hcounts. assert (H := proj2 (in_counted I k j) (conj Hk Hcounts)). revert H.
+  clear Hk. intros Hk. unfold last_completion.
+  induction (counted I) as [|x l IH]; cbn; [destruct Hk|].
   destruct Hk as [->|Hk]; cbn; [lia|]. specialize (IH Hk). lia.
+Qed.
+
+Lemma nodup_filter_fst {A B} (test : A * B -> bool) l : NoDup (map fst l) -> NoDup (map fst (filter test l)).
+Proof.
+  induction l as [|x l IH]; cbn; intros H; [constructor|]. inversion H as [|? ? Hx Hl]; subst.
+  destruct (test x); [|now apply IH]. cbn. constructor; [|now apply IH].
+  intros Hin. apply Hx. apply in_map_iff in Hin. destruct Hin as (y & <- & Hy). apply filter_In in Hy.
+  now apply in_map.
 Qed.
 
 Section Span.
   Variables (I : instance) (s : schedule) (some rest : list numbered_job) (r : Z).
   Hypothesis Hsound : sound I.
   Hypothesis Hs : feasible I s.
-  Hypothesis Hsome : Permutation (some ++ rest) (numbered I).
+  Hypothesis Hlimit : until I = None.
+  Hypothesis Hsome : Permutation (some ++ rest) (counted I).
   Hypothesis Harrive : forall kj, In kj some -> r <= arrival (snd kj).
 
   Let until := last_completion I s.
   Let inside (t : Z) : Z := if (r <=? t) && (t <? until) then 1 else 0.
 
-  Lemma in_some kj : In kj some -> nth_error (jobs I) (fst kj) = Some (snd kj).
+  Lemma in_some_counts kj : In kj some ->
+    nth_error (jobs I) (fst kj) = Some (snd kj) /\ counts I (snd kj) = true.
   Proof.
-    intros H. apply in_numbered. destruct kj as [k j]. cbn.
+    intros H. apply in_counted. destruct kj as [k j]. cbn.
     eapply Permutation_in; [exact Hsome|]. apply in_app_iff. now left.
+  Qed.
+
+  Lemma in_some kj : In kj some -> nth_error (jobs I) (fst kj) = Some (snd kj).
+  Proof. intros H. now apply in_some_counts. Qed.
+
+  Lemma some_finished kj : In kj some -> finished I (snd kj) (runs_of (fst kj) s) = true.
+  Proof.
+    intros H. destruct (in_some_counts kj H) as [Hk Hcounts].
+    destruct Hs as (_ & _ & _ & Hdone). now apply Hdone.
   Qed.
 
   Lemma held_inside kj t : In kj some -> In t (held_ticks s (fst kj)) -> r <= t < until.
   Proof.
     intros Hin Ht. pose proof (in_some kj Hin) as Hk.
     pose proof (held_ticks_bounds I s _ _ Hs Hk t Ht).
-    pose proof (completion_last I s _ _ Hk). specialize (Harrive kj Hin).
+    pose proof (completion_last I s _ _ Hk (proj2 (in_some_counts kj Hin))). specialize (Harrive kj Hin).
     unfold until. lia.
   Qed.
 
@@ -59,18 +79,23 @@ Section Span.
     assert (Hpos : forall t, 0 <= inside t)
       by (intros t; unfold inside; destruct ((r <=? t) && (t <? until)); lia).
     etransitivity; [|apply (rent_at_most I s inside (ticks r until) Hs (nodup_ticks _ _) Hpos)].
-    - rewrite <- (sum_perm _ _ _ Hsome), sum_app.
+    - transitivity (sum (fun kj => gang (snd kj) * sum inside (held_ticks s (fst kj))) (counted I)).
+      2: { unfold counted. rewrite sum_filter. apply sum_le. intros [k j] Hin. cbn [fst snd].
+           apply in_numbered in Hin. destruct (sound_in _ _ _ Hsound Hin) as (_ & Hg & _).
+           assert (0 <= sum inside (held_ticks s k)) by (apply sum_nonneg; auto).
+           destruct (counts I j); [lia|]. apply Z.mul_nonneg_nonneg; lia. }
+      rewrite <- (sum_perm _ _ _ Hsome), sum_app.
       assert (H0 : 0 <= sum (fun kj => gang (snd kj) * sum inside (held_ticks s (fst kj))) rest).
       { apply sum_nonneg. intros [k j] Hin.
         assert (Hk : nth_error (jobs I) k = Some j).
-        { apply in_numbered. eapply Permutation_in; [exact Hsome|]. apply in_app_iff. now right. }
+        { apply (in_counted I k j). eapply Permutation_in; [exact Hsome|]. apply in_app_iff. now right. }
         destruct (sound_in _ _ _ Hsound Hk) as (_ & Hg & _). cbn.
         assert (0 <= sum inside (held_ticks s k)) by (apply sum_nonneg; auto). nia. }
       assert (H1 : sum area_of some
                    <= sum (fun kj => gang (snd kj) * sum inside (held_ticks s (fst kj))) some).
       { apply sum_le. intros kj Hin. pose proof (in_some kj Hin) as Hk.
         destruct (sound_in _ _ _ Hsound Hk) as (_ & Hg & _).
-        pose proof (held_ticks_enough I s _ _ Hsound Hs Hk) as Henough.
+        pose proof (held_ticks_enough I s _ _ Hsound Hs Hk (some_finished kj Hin)) as Henough.
         assert (Hall : sum inside (held_ticks s (fst kj))
                        = Z.of_nat (length (held_ticks s (fst kj)))).
         { rewrite <- (Z.mul_1_l (Z.of_nat _)), <- sum_const. apply sum_ext. intros t Ht.
@@ -119,11 +144,11 @@ Section Span.
   Qed.
 
   Lemma gang_of_run x (kj : numbered_job) : In x s -> of_job x = fst kj -> In kj some ->
-    gang_of I x = gang (snd kj).
+    gang (snd kj) <= gang_of I x.
   Proof.
     intros Hx Hof Hin. destruct Hs as (Hfits & _). rewrite Forall_forall in Hfits.
     destruct (Hfits x Hx) as (j & Hj & _ & _ & Hg & _). rewrite Hof, (in_some kj Hin) in Hj.
-    injection Hj as ->. exact Hg.
+    injection Hj as ->. apply Hg.
   Qed.
 
   Lemma alone_bound : sum (alone I) some <= Z.max 0 (until - r).
@@ -133,7 +158,7 @@ Section Span.
     { intros kj H. apply filter_In in H. destruct H as [H1 H2]. apply Z.ltb_lt in H2. tauto. }
     assert (Hdistinct : NoDup (map fst wides)).
     { assert (Hall : NoDup (map fst (some ++ rest))).
-      { rewrite (Permutation_map fst Hsome). unfold numbered.
+      { rewrite (Permutation_map fst Hsome). unfold counted. apply nodup_filter_fst. unfold numbered.
         assert (H : forall (l : list job) b, map fst (combine (seq b (length l)) l) = seq b (length l)).
         { induction l as [|x l IH]; intros b; cbn; [reflexivity|]. now rewrite IH. }
         rewrite H. apply seq_NoDup. }
@@ -146,7 +171,7 @@ Section Span.
     - rewrite length_flat_map. unfold alone.
       rewrite <- sum_filter. fold wides. apply sum_le. intros kj Hin.
       destruct (Hw kj Hin) as [Hin' _].
-      apply (held_ticks_enough I s _ _ Hsound Hs (in_some kj Hin')).
+      apply (held_ticks_enough I s _ _ Hsound Hs (in_some kj Hin') (some_finished kj Hin')).
     - apply distinct_in_range.
       + clearbody wides. induction wides as [|x l IH]; cbn; [constructor|].
         inversion Hdistinct as [|? ? Hx Hl]; subst. apply nodup_app.
@@ -160,7 +185,7 @@ Section Span.
           assert (Hne : r1 <> r2).
           { intros ->. apply Hx. rewrite <- Hof1, Hof2. now apply in_map. }
           pose proof (two_at_once r1 r2 t Hr1 Hr2 Hne Ha1 Ha2) as Htwo.
-          rewrite (gang_of_run r1 x Hr1 Hof1 Hxs), (gang_of_run r2 y Hr2 Hof2 Hys) in Htwo. lia.
+          pose proof (gang_of_run r1 x Hr1 Hof1 Hxs). pose proof (gang_of_run r2 y Hr2 Hof2 Hys). lia.
       + intros t Ht. apply in_flat_map in Ht. destruct Ht as (kj & Hin & Ht).
         destruct (Hw kj Hin) as [Hin' _]. exact (held_inside kj t Hin' Ht).
   Qed.
@@ -168,7 +193,7 @@ Section Span.
   Lemma single_bound kj : In kj some -> arrival (snd kj) + shortest (snd kj) <= until.
   Proof.
     intros Hin. pose proof (in_some kj Hin) as Hk.
-    pose proof (completion_alone I s _ _ Hsound Hs Hk).
-    pose proof (completion_last I s _ _ Hk). unfold until. lia.
+    pose proof (completion_alone I s _ _ Hsound Hs Hk (some_finished kj Hin)).
+    pose proof (completion_last I s _ _ Hk (proj2 (in_some_counts kj Hin))). unfold until. lia.
   Qed.
 End Span.

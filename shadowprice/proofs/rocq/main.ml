@@ -5,6 +5,7 @@
    in ASCII. The parser accepts nothing else, so nothing has to be written again to be compared. *)
 
 module Big = Z  (* Zarith; the extracted code has a module Z of its own *)
+module Rational = Q
 open Proven
 
 exception Rejected of string
@@ -13,7 +14,7 @@ exception Not_covered of string
 let reject format = Printf.ksprintf (fun message -> raise (Rejected message)) format
 let need fine format = Printf.ksprintf (fun message -> if not fine then raise (Rejected message)) format
 
-type value = Whole of Big.t | Text of string | Row of value list | Record of (string * value) list
+type value = Whole of Big.t | Flag of bool | Text of string | Row of value list | Record of (string * value) list
 
 (* ---- one line ---------------------------------------------------------------------------------- *)
 
@@ -94,6 +95,8 @@ let parse number line =
         more []
       end
     | '-' | '0' .. '9' -> Whole (whole ())
+    | 't' -> String.iter expect "true"; Flag true
+    | 'f' -> String.iter expect "false"; Flag false
     | _ -> wrong "no value in canonical form" in
   let found = value () in
   if !at <> length then wrong "something follows the record";
@@ -163,43 +166,42 @@ let rational what = function
 
 (* ---- records ------------------------------------------------------------------------------------- *)
 
+(* Kinds in their order, with the fields of all records and of some. *)
 let fields_of = [
-  "header", ["format"; "migration"; "objective"; "policy"; "restart"; "start"];
-  "node", ["gpus"; "node"; "type"];
-  "job", ["arrival"; "gpus"; "id"; "job"; "run"; "weight"];
-  "run", ["end"; "job"; "overhead"; "pieces"; "start"];
-  "bound", ["bound"; "grid"; "prices"];
-  "claim", ["bound"; "class"; "cost"; "file"; "instance"; "ratio"];
+  "header", (["format"; "migration"; "objective"; "policy"; "restart"; "start"],
+             ["preemption"; "round"; "rounds"; "starts"; "stopped"; "types"; "utility"; "window"]);
+  "checkpoints", (["cost"; "interval"; "until"], []);
+  "node", (["gpus"; "node"; "type"], ["cpus"; "memory"]);
+  "fault", (["down"; "node"; "up"], []);
+  "quota", (["periods"; "quota"], []);
+  "widths", (["speeds"; "widths"], []);
+  "profile", (["cells"; "profile"], []);
+  "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"], ["beside"; "deadline"; "part"; "profile"; "quota"; "sort"; "spread"; "widths"; "worth"]);
+  "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["goes_on"; "partner"]);
+  "bound", (["bound"; "grid"; "prices"], ["unit"]);
+  "claim", (["bound"; "class"; "file"; "instance"; "ratio"], ["cost"; "earned"]);
 ]
-
-(* Fields of a header that there need not be. *)
-let of_some_headers = ["preemption"; "types"]
 
 let kinds = List.map fst fields_of
 
 (* Bounds that are not proven. *)
-let bounds_beyond = ["fluid"; "mean-busy-time"; "wide-gangs"; "configurations"; "completion-windows"; "typed-interval-lp";
-  "speed-up-power"; "list-schedules"]
+let bounds_beyond = ["configurations"; "completion-windows"; "typed-interval-lp";
+  "speed-up-power"; "list-schedules"; "whole-round-prices"]
 
 (* Those at prices of resources, or of what these are of. *)
 let prefixes_beyond = ["priced-fluid"; "priced-mean-busy-time"; "priced-span"; "interval-lp-of-"]
 
 let is_beyond bound =
   List.mem bound bounds_beyond
-  || List.exists
-       (fun prefix ->
-          String.length prefix <= String.length bound
-          && String.sub bound 0 (String.length prefix) = prefix)
-       prefixes_beyond
+  || List.exists (fun prefix -> String.starts_with ~prefix bound) prefixes_beyond
 
-(* Records and fields of instances beyond plain gangs, of which the proof does not speak. *)
-let kinds_beyond = ["copies"; "checkpoints"; "network"; "fault"; "quota"; "widths"; "profile"; "graph"]
+(* Records and fields of instances, of which the proof does not speak. *)
+let kinds_beyond = ["copies"; "network"; "graph"]
 
 let fields_beyond = [
-  "header", ["placement"; "window"; "stopped"; "utility"; "round"; "rounds"; "starts"];
-  "node", ["cpus"; "memory"];
-  "job", ["part"; "spread"; "widths"; "profile"; "sort"; "beside"; "graph"; "work"; "steps"; "rate"; "quota"; "worth"; "deadline"];
-  "run", ["partner"; "goes_on"; "copy"; "steps"];
+  "header", ["placement"];
+  "job", ["graph"; "work"; "steps"; "rate"];
+  "run", ["copy"; "steps"];
 ]
 
 let position kind = 
@@ -210,27 +212,26 @@ let position kind =
 
 let digest lines = Sha256.to_hex (Sha256.string (String.concat "\n" lines))
 
-(* The words of a class, in which what a start takes is a number of seconds. *)
-let need_class header start written =
-  let words name value phrase = match List.assoc_opt name header with
-    | None -> ""
-    | Some (Text found) when found = value -> phrase
-    | Some _ -> reject "%s is not %s" name value in
-  let types = words "types" "ample" ", no gang uses a GPU type with fewer GPUs than it" in
-  let after = words "preemption" "restart" ", jobs restart when preempted" in
-  let before = "preemptive schedules in which no two jobs share a GPU" ^ types in
-  if Big.equal start Big.zero then need (written = before ^ after) "the class is another"
-  else begin
-    let before = before ^ ", a start takes " and after = " s" ^ after in
-    let length = String.length written - String.length before - String.length after in
-    need (length > 0 && String.starts_with ~prefix:before written && String.ends_with ~suffix:after written)
-      "the class is another";
-    (* Beyond 2^53 ticks there are fewer doubles than numbers of ticks. *)
-    if Big.gt start (Big.pow (Big.of_int 2) 53) then raise (Not_covered "what a start takes");
-    let seconds = String.sub written (String.length before) length in
-    let decimal = String.for_all (fun c -> (c >= '0' && c <= '9') || String.contains ".e-" c) seconds in
-    need (decimal && float_of_string_opt seconds = Some (Big.to_float start /. 1048576.0)) "the class is another"
-  end
+(* Words of a class, and numbers of seconds in them, which are ticks of 2^-20 s. *)
+type words = Words of string | Seconds of Big.t
+
+let need_words written expected =
+  let length = String.length written in
+  let other () = reject "the class is another" in
+  let rec follow at = function
+    | [] -> if at <> length then other ()
+    | Words part :: rest ->
+      let n = String.length part in
+      if at + n <= length && String.sub written at n = part then follow (at + n) rest else other ()
+    | Seconds ticks :: rest ->
+      (* Beyond 2^53 ticks there are fewer doubles than numbers of ticks. *)
+      if Big.gt ticks (Big.pow (Big.of_int 2) 53) then raise (Not_covered "a time in the class");
+      let past = ref at in
+      while !past < length && (let c = written.[!past] in (c >= '0' && c <= '9') || String.contains ".e-" c) do incr past done;
+      let seconds = String.sub written at (!past - at) in
+      if float_of_string_opt seconds <> Some (Big.to_float ticks /. 1048576.0) then other ();
+      follow !past rest in
+  follow 0 expected
 
 (* The line of the claim without its field `file`, which is the digest of all lines. *)
 let unsigned line signature =
@@ -242,6 +243,13 @@ let unsigned line signature =
     else find (k + 1) in
   let k = find 0 in
   String.sub line 0 k ^ String.sub line (k + length) (String.length line - k - length)
+
+type fields = (string * value) list
+
+type certificate_file = {
+  header : fields; checkpoints : fields list; nodes : fields list; faults : fields list; quotas : fields list;
+  widths : fields list; profiles : fields list; jobs : fields list; runs : fields list; bound : fields; claim : fields;
+}
 
 let read text =
   need (text <> "" && text.[String.length text - 1] = '\n') "the file does not end with a line break";
@@ -268,8 +276,9 @@ let read text =
          let names = List.map fst fields in
          let beyond = Option.value ~default:[] (List.assoc_opt kind fields_beyond) in
          let plain, more = List.partition (fun name -> not (List.mem name beyond)) names in
-         let plain = if kind = "header" then List.filter (fun name -> not (List.mem name of_some_headers)) plain else plain in
-         need (plain = List.assoc kind fields_of) "line %d: fields of %s" number kind;
+         let always, sometimes = List.assoc kind fields_of in
+         let plain = List.filter (fun name -> not (List.mem name sometimes)) plain in
+         need (plain = always) "line %d: fields of %s" number kind;
          if more <> [] then raise (Not_covered ("the field " ^ List.hd more));
          (kind, fields, line))
       lines in
@@ -280,7 +289,9 @@ let read text =
   let all kind = List.map (fun (_, fields, _) -> fields) (of_kind kind) in
   let header, _ = one "header" and bound, _ = one "bound" and claim, claim_line = one "claim" in
   need (field header "format" = Whole (Big.of_int 3)) "format is not 3";
-  let given = List.filter_map (fun (k, _, line) -> if k = "node" || k = "job" then Some line else None) records in
+  let given =
+    List.filter_map (fun (k, _, line) -> if List.mem k ["header"; "run"; "bound"; "claim"] then None else Some line)
+      records in
   need (field claim "instance" = Text (digest given)) "the digest of the instance is another";
   (match field claim "file" with
    | Text signature ->
@@ -288,30 +299,237 @@ let read text =
      need (signature = digest (before @ [unsigned claim_line signature]))
        "the digest of the file is another"
    | _ -> reject "the digest of the file is no text");
-  (header, all "node", all "job", all "run", bound, claim)
+  { header; checkpoints = all "checkpoints"; nodes = all "node"; faults = all "fault"; quotas = all "quota";
+    widths = all "widths"; profiles = all "profile"; jobs = all "job"; runs = all "run"; bound; claim }
+
+(* ---- instance ------------------------------------------------------------------------------------ *)
+
+let whole_gpu = Big.of_int 1000
+
+(* A number >= 0 that is a double, exactly. *)
+let double what value =
+  let { qnum; qden } = rational what value in
+  let number = Big.to_float qnum /. Big.to_float qden in
+  if Float.is_nan number then raise (Not_covered what);
+  need (Float.is_finite number && Rational.equal (Rational.of_float number) (Rational.make qnum qden))
+    "%s is no double" what;
+  number
+
+let longest_exact = Big.pow (Big.of_int 2) 53
+
+(* Ticks at a speed, in doubles, rounded up: the definition of such times. *)
+let slower ticks speed =
+  if speed = 1.0 then ticks
+  else begin
+    need (Big.leq ticks longest_exact) "a run time is divided by a speed, and is no double up to 2^53";
+    let longer = ceil (Big.to_float ticks /. speed) in
+    need (Float.is_finite longer) "a run time is too long";
+    Big.max (Big.of_float longer) Big.one
+  end
+
+let rec increasing before = function
+  | first :: (second :: _ as rest) -> before first second && increasing before rest
+  | _ -> true
+
+let numbered kind fields k = need (small kind (field fields kind) = k) "%s %d is out of order" kind k
+
+let optional fields name read = Option.map read (List.assoc_opt name fields)
+
+let word fields name value =
+  match List.assoc_opt name fields with
+  | None -> false
+  | Some (Text text) when text = value -> true
+  | Some _ -> reject "%s is not %s" name value
+
+(* A row of a profile: thousandths of CPUs and memory of a GPU, and the speed with them. *)
+type cell = { cpus : Big.t; memory : Big.t; speed : float }
+
+let profile_of k fields =
+  numbered "profile" fields k;
+  let cells =
+    List.map
+      (function
+        | Row [cpus; memory; speed] ->
+          { cpus = whole "CPUs" cpus; memory = whole "memory" memory; speed = double "speed of a profile" speed }
+        | _ -> reject "a row of a profile has not three entries")
+      (rows "cells" (field fields "cells")) in
+  need (cells <> [] && List.for_all (fun cell -> cell.speed > 0.0) cells) "a profile has no speeds, or one of 0";
+  Array.of_list cells
+
+(* Speeds of gangs that hold as many GPUs as theirs, one more, and so on. *)
+let widths_of k fields =
+  numbered "widths" fields k;
+  let speeds = List.map (double "speed of a width") (rows "speeds" (field fields "speeds")) in
+  need (match speeds with first :: _ -> first = 1.0 && List.for_all (fun speed -> speed > 0.0) speeds | [] -> false)
+    "a gang's own speed is not 1, or one is 0";
+  Array.of_list speeds
+
+(* What the speed of a job depends on beyond its GPUs. *)
+type job_rules = {
+  cells : cell array option; spread : float option; speeds : float array option; part : Big.t option; on_cores : bool;
+  gpus_of_gang : int; sort : Big.t option; beside : (int * (Big.t * Big.t) list) list; plain : (int * Big.t) list;
+}
+
+(* A condition of a run: the sort of a partner, a row of the profile, whether it is spread, GPUs beyond the gang. *)
+type run_condition = { partner_sort : Big.t option; row : int; apart : bool; wider : int }
+
+let speed_in rules { row; apart; wider; _ } =
+  let fed = match rules.cells with Some cells -> cells.(row).speed | None -> 1.0 in
+  let near = if apart then Option.get rules.spread else 1.0 in
+  let wide = match rules.speeds with Some speeds -> speeds.(wider) | None -> 1.0 in
+  1.0 *. fed *. near *. wide
+
+(* All conditions that there are, in the order of their numbers. *)
+let conditions_of rules =
+  let several = function Some found -> List.init (Array.length found) Fun.id | None -> [0] in
+  let sorts = List.concat_map (fun (_, row) -> List.map fst row) rules.beside |> List.sort_uniq Big.compare in
+  let every make found rest = List.concat_map (fun one -> List.map (make one) rest) found in
+  let wider = List.map (fun wider -> { partner_sort = None; row = 0; apart = false; wider }) (several rules.speeds) in
+  let apart = every (fun apart rest -> { rest with apart }) (if rules.spread = None then [false] else [false; true]) wider in
+  let rows = every (fun row rest -> { rest with row }) (several rules.cells) apart in
+  every (fun partner_sort rest -> { rest with partner_sort }) (None :: List.map Option.some sorts) rows
+
+(* Ticks of all of the job on GPUs of a type, under a condition. *)
+let ticks_in rules condition on =
+  let ticks = match condition.partner_sort with
+    | None -> List.assoc_opt on rules.plain
+    | Some sort ->
+      if List.mem_assoc on rules.plain then
+        Option.bind (List.assoc_opt on rules.beside)
+          (fun row -> Option.map snd (List.find_opt (fun (other, _) -> Big.equal other sort) row))
+      else None in
+  Option.map (fun ticks -> slower ticks (speed_in rules condition)) ticks
+
+(* Fewest nodes of some sizes, the largest first, that hold so many GPUs. *)
+let fewest sizes width =
+  let rec more count held = function
+    | size :: rest when Big.lt held width -> more (count + 1) (Big.add held size) rest
+    | _ -> if Big.lt held width then count + 1 else count in
+  more 0 Big.zero sizes
+
+(* GPUs of which parts are held: no more than all of each, and one that is held in part counts as one of its node. *)
+let check_parts nodes held =
+  let by_node = Hashtbl.create 16 in
+  List.iter
+    (fun (node, event) -> Hashtbl.replace by_node node (event :: Option.value ~default:[] (Hashtbl.find_opt by_node node)))
+    held;
+  Hashtbl.iter
+    (fun node events ->
+       let in_order (t, more, _, _) (u, other, _, _) =
+         let c = Big.compare t u in if c <> 0 then c else Bool.compare more other in
+       let most = Big.to_int nodes.(node).gpus and now = ref 0 in
+       let parts = Hashtbl.create 8 in
+       List.iter
+         (fun (_, more, number, amount) ->
+            let sign = if more then 1 else -1 in
+            if number < 0 then now := !now + sign * amount
+            else begin
+              let before = Option.value ~default:0 (Hashtbl.find_opt parts number) in
+              let after = before + sign * amount in
+              Hashtbl.replace parts number after;
+              need (after <= 1000) "more than all of a GPU is held";
+              if before = 0 then incr now;
+              if after = 0 then decr now
+            end;
+            need (!now <= most) "a node has not so many GPUs")
+         (List.stable_sort in_order events))
+    by_node
 
 (* ---- certificate --------------------------------------------------------------------------------- *)
 
-let certificate_of (header, nodes, jobs, runs, bound, claim) =
-  need (jobs <> [] && nodes <> []) "there are no jobs or no nodes";
+(* What is proven of the file, in words. *)
+let proven_of file =
+  let { header; bound; claim; _ } = file in
+  need (file.jobs <> [] && file.nodes <> []) "there are no jobs or no nodes";
   let policy = name "policy" (field header "policy") in
+  let restarting = word header "preemption" "restart" and once = word header "starts" "once" in
+  let ample = word header "types" "ample" in
+  (* nodes *)
   let types = Hashtbl.create 8 in
   let type_number written =
     match Hashtbl.find_opt types written with
     | Some number -> number
     | None -> let number = Hashtbl.length types in Hashtbl.add types written number; number in
   let node k fields =
-    need (small "node" (field fields "node") = k) "node %d is out of order" k;
+    numbered "node" fields k;
     { gpus = whole ~least:Big.one "GPUs of a node" (field fields "gpus");
       gpu_type = type_number (name "type of a node" (field fields "type")) } in
-  let nodes = List.mapi node nodes in
+  let nodes = Array.of_list (List.mapi node file.nodes) in
+  let thousandths = Array.of_list (List.map (fun fields ->
+    let amount name = Option.value ~default:Big.zero (optional fields name (whole name)) in
+    (amount "cpus", amount "memory")) file.nodes) in
+  let cores = Option.value ~default:(-1) (Hashtbl.find_opt types "cores") in
+  let sizes on_cores =
+    Array.to_list nodes |> List.filter (fun node -> (node.gpu_type = cores) = on_cores)
+    |> List.map (fun node -> node.gpus) |> List.sort (fun a b -> Big.compare b a) in
+  let sizes_of_cores = sizes true and sizes_of_gpus = sizes false in
+  (* rules *)
+  let saves, known = match file.checkpoints with
+    | [] -> (None, None)
+    | [fields] ->
+      need (not once) "nodes fail, after which jobs begin again";
+      let least = if restarting then Big.pow (Big.of_int 2) 60 else Big.one in
+      let rule = { between = whole ~least "interval of checkpoints" (field fields "interval");
+                   writing = whole "cost of a checkpoint" (field fields "cost") } in
+      (Some rule, Some (whole "time until which faults are known" (field fields "until")))
+    | _ -> reject "there are several rules of checkpoints" in
+  need (file.faults = [] || saves <> None) "nodes fail, and nothing says what is saved";
+  let last_down = Hashtbl.create 8 in
+  let fault fields =
+    let node = small "node of a fault" (field fields "node") and down = whole "fault" (field fields "down") in
+    let up = whole ~least:(Big.succ down) "end of a fault" (field fields "up") in
+    need (node < Array.length nodes) "a node fails that there is not";
+    need (match Hashtbl.find_opt last_down node with Some before -> Big.leq before down | None -> true)
+      "faults of a node are out of order";
+    Hashtbl.replace last_down node down;
+    ((node, down), up) in
+  let faults = List.map fault file.faults in
+  let quota k fields =
+    numbered "quota" fields k;
+    let periods =
+      List.map
+        (fun period ->
+           let start, most = pair "a period" period in
+           (whole "start of a period" start, whole "GPUs of a quota" most))
+        (rows "periods" (field fields "periods")) in
+    need (match periods with (start, _) :: _ -> Big.equal start Big.zero | [] -> false) "a quota does not begin at 0";
+    need (increasing (fun (a, _) (b, _) -> Big.lt a b) periods) "periods of a quota are out of order";
+    periods in
+  let quotas = List.mapi quota file.quotas in
+  let profiles = Array.of_list (List.mapi profile_of file.profiles) in
+  let all_widths = Array.of_list (List.mapi widths_of file.widths) in
+  let until = optional header "stopped" (whole "time at which it was stopped") in
+  let window = optional header "window" (fun value ->
+    let first, last = pair "window" value in
+    let first = small "job of the window" first and last = small "job of the window" last in
+    need (first < last && last <= List.length file.jobs) "the window has no jobs, or such that there are not";
+    (first, last)) in
+  (* utilities *)
+  let by_utility = field header "objective" = Text "utility" in
+  let of_utility = match by_utility, List.assoc_opt "utility" header with
+    | false, None -> []
+    | true, Some (Text ("effective_throughput" | "completion_time" | "fairness")) -> ["worth"]
+    | true, Some (Text "deadline") -> ["worth"; "deadline"]
+    | _ -> reject "a utility is no objective, or unknown" in
+  let round = optional header "round" (whole ~least:Big.one "round of utilities") in
+  need ((round <> None) = by_utility) "a round is of no utility, or lacks";
+  let whole_rounds = word header "rounds" "whole" in
+  need (by_utility || not whole_rounds) "rounds are of no utility";
+  need (List.mem_assoc "earned" claim = by_utility && List.mem_assoc "cost" claim <> by_utility
+        && List.mem_assoc "unit" bound = by_utility)
+    "the claim or the bound is of what the objective is not";
+  (* jobs *)
+  let shares = ref false in
+  let has_parts = List.exists (List.mem_assoc "part") file.jobs in
+  let per_gpu = if has_parts then whole_gpu else Big.one in
+  let units gpus = Big.mul gpus per_gpu in
   let ids = Hashtbl.create 1024 in
   let job k fields =
-    need (small "job" (field fields "job") = k) "job %d is out of order" k;
+    numbered "job" fields k;
     let id = name "id of a job" (field fields "id") in
     need (not (Hashtbl.mem ids id)) "job %d has the id of another" k;
     Hashtbl.add ids id ();
-    let times = match field fields "run" with
+    let plain = match field fields "run" with
       | Record [] -> reject "job %d can run nowhere" k
       | Record times ->
         List.map
@@ -321,74 +539,316 @@ let certificate_of (header, nodes, jobs, runs, bound, claim) =
              | None -> reject "job %d has a run time on a type that no node is of" k)
           times
       | _ -> reject "run times of job %d are no record" k in
-    { arrival = whole "arrival" (field fields "arrival");
-      gang = whole ~least:Big.one "gang" (field fields "gpus");
-      weight = rational "weight" (field fields "weight");
-      times } in
-  let jobs = List.mapi job jobs in
+    let gpus = whole ~least:Big.one "gang" (field fields "gpus") in
+    let part = optional fields "part" (fun value ->
+      let part = whole ~least:Big.one "part" value in
+      need (Big.equal gpus Big.one && Big.lt part whole_gpu && not (List.mem_assoc "spread" fields))
+        "job %d holds a part of something else than a GPU" k;
+      part) in
+    let cells = optional fields "profile" (fun value ->
+      let number = small "profile" value in
+      need (number < Array.length profiles) "job %d has a profile that is not there" k;
+      profiles.(number)) in
+    let spread = optional fields "spread" (fun value ->
+      let speed = double "speed of a job" value in
+      need (speed > 0.0 && speed <= 1.0) "job %d is faster when spread" k;
+      speed) in
+    let on_cores = match plain with [(only, _)] -> only = cores | _ -> false in
+    let speeds = optional fields "widths" (fun value ->
+      let number = small "widths" value in
+      need (number < Array.length all_widths) "job %d has widths that are not there" k;
+      need (part = None) "job %d holds a part of something else than a GPU" k;
+      all_widths.(number)) in
+    need (List.mem_assoc "sort" fields = List.mem_assoc "beside" fields) "job %d has a sort or speeds beside others, and not both" k;
+    let sort = optional fields "sort" (whole "sort") in
+    let beside = match List.assoc_opt "beside" fields with
+      | None -> []
+      | Some (Record by_type) ->
+        List.map
+          (fun (on, row) ->
+             let on = match Hashtbl.find_opt types on with
+               | Some number -> number
+               | None -> reject "job %d shares GPUs of no node" k in
+             let partner (sort, ticks) =
+               let number = try Big.of_string sort with Invalid_argument _ -> reject "job %d runs beside no sort" k in
+               need (Big.to_string number = sort) "job %d runs beside no sort" k;
+               let ticks = whole ~least:Big.one "run time" ticks in
+               need (Big.leq ticks longest_exact) "a run time is no double up to 2^53";
+               shares := true;
+               (whole "sort" (Whole number), ticks) in
+             match row with
+             | Record row -> (on, List.map partner row)
+             | _ -> reject "job %d has no speeds beside sorts" k)
+          by_type
+      | Some _ -> reject "job %d has no speeds beside others" k in
+    need (part = None || beside = []) "job %d holds a part of something else than a GPU" k;
+    let rules = { cells; spread; speeds; part; on_cores; gpus_of_gang = small "gang" (Whole gpus); sort; beside; plain } in
+    if cells <> None || spread <> None || speeds <> None || sort <> None then
+      List.iter (fun (_, ticks) -> need (Big.leq ticks longest_exact) "a run time is no double up to 2^53") plain;
+    let conditions = conditions_of rules in
+    let in_condition number condition =
+      List.filter_map (fun (on, _) -> Option.map (fun ticks -> ((on, number), ticks)) (ticks_in rules condition on)) plain in
+    let times = List.concat (List.mapi in_condition conditions) in
+    let numbers = Hashtbl.create 8 in
+    List.iteri (fun number condition -> Hashtbl.replace numbers condition number) conditions;
+    need ((quotas <> [] && not on_cores) = List.mem_assoc "quota" fields) "job %d has a quota that is not there, or none" k;
+    let fields_of_utility = List.filter (fun field -> List.mem_assoc field fields) ["worth"; "deadline"] in
+    need (fields_of_utility = of_utility) "job %d has a worth or a deadline that no utility asks for, or lacks one" k;
+    let worth = Option.value ~default:(fraction Big.zero Big.one) (optional fields "worth" (rational "worth")) in
+    let deadline = optional fields "deadline" (whole "deadline") in
+    let quota = optional fields "quota" (fun value ->
+      let number = small "quota" value in
+      need (number < List.length quotas) "job %d has a quota that is not there" k;
+      number) in
+    ( (rules, numbers),
+      { arrival = whole "arrival" (field fields "arrival");
+        gang = (match part with Some part -> part | None -> units gpus);
+        weight = rational "weight" (field fields "weight"); times;
+        watched = (match window with Some (first, last) -> first <= k && k < last | None -> true);
+        worth; deadline; quota } ) in
+  let jobs = List.mapi job file.jobs in
+  let rules_of = Array.of_list (List.map fst jobs) and jobs = List.map snd jobs in
+  let shares = !shares in
+  let may_share = List.exists (List.mem_assoc "beside") file.jobs in
+  let may_grow = List.exists (List.mem_assoc "widths") file.jobs in
+  if quotas <> [] && may_share then raise (Not_covered "quotas of jobs that share GPUs");
+  let counted =
+    List.filter
+      (fun job -> job.watched && match until with Some limit -> Big.lt job.arrival limit | None -> true) jobs in
+  need (counted <> []) "it was stopped before a job that counts arrived";
+  let whole_gangs = List.for_all (fun job -> Big.divisible job.gang per_gpu) counted in
+  (* runs *)
+  let last_of = Hashtbl.create 1024 in
+  let held_parts = ref [] in
+  let waiting = Hashtbl.create 8 and latest_start = ref None in
+  let nobody_waits () = need (Hashtbl.length waiting = 0) "a job does not share what its partner holds" in
   let run fields =
     let start = whole "start of a run" (field fields "start") in
-    let pieces =
-      List.map
-        (fun piece ->
-           let on, gpus = pair "a piece" piece in
-           (small "node of a run" on, whole ~least:Big.one "GPUs of a run" gpus))
-        (rows "pieces" (field fields "pieces")) in
-    let rec increasing = function
-      | (first, _) :: ((second, _) :: _ as rest) -> first < second && increasing rest
-      | _ -> true in
-    need (increasing pieces) "nodes of a run are out of order";
-    { of_job = small "job of a run" (field fields "job");
-      start; stop = whole ~least:(Big.succ start) "end of a run" (field fields "end");
-      overhead = whole "overhead" (field fields "overhead"); pieces } in
-  let runs = List.map run runs in
-  let rec in_order = function
-    | first :: (second :: _ as rest) -> Big.leq first.start second.start && in_order rest
-    | _ -> true in
-  need (in_order runs) "runs are not in order of their starts";
+    let k = small "job of a run" (field fields "job") in
+    need (k < Array.length rules_of) "a run is of a job that there is not";
+    let ({ cells; spread; part; on_cores; _ } as rules), numbers = rules_of.(k) in
+    let stop = whole ~least:(Big.succ start) "end of a run" (field fields "end") in
+    let piece value = match value, part, cells with
+      | Row [on; gpus], None, None -> (on, gpus, None, None)
+      | Row [on; gpus; number], Some _, None -> (on, gpus, Some number, None)
+      | Row [on; gpus; row], None, Some _ -> (on, gpus, None, Some row)
+      | Row [on; gpus; number; row], Some _, Some _ -> (on, gpus, Some number, Some row)
+      | _ -> reject "a piece has not its entries" in
+    let piece value =
+      let on, gpus, number, row = piece value in
+      let on = small "node of a run" on in
+      need (on < Array.length nodes) "a run is on a node that there is not";
+      let gpus = whole ~least:Big.one "GPUs of a run" gpus in
+      (on, gpus, Option.map (small "GPU") number, Option.map (small "row of a profile") row) in
+    let found = List.map piece (rows "pieces" (field fields "pieces")) in
+    need (increasing (fun (a, _, _, _) (b, _, _, _) -> a < b) found) "nodes of a run are out of order";
+    let amount gpus = match part with Some part -> Big.mul gpus part | None -> units gpus in
+    let pieces = List.map (fun (on, gpus, _, _) -> (on, amount gpus)) found in
+    (* Whoever of two holds a GPU, it counts once. *)
+    if !latest_start <> Some start then (nobody_waits (); latest_start := Some start);
+    let partner = optional fields "partner" (small "partner") in
+    let second = match partner with
+      | None -> false
+      | Some other ->
+        need (other <> k && other < Array.length rules_of) "job %d has a partner that there is not" k;
+        need (rules.sort <> None) "job %d has a partner, and no speed beside one" k;
+        let here = (start, stop, pieces) in
+        (match Hashtbl.find_opt waiting (other, k) with
+         | Some there ->
+           need (there = here) "jobs %d and %d do not hold the same" k other;
+           Hashtbl.remove waiting (other, k);
+           true
+         | None -> Hashtbl.replace waiting (k, other) here; false) in
+    let partner_sort = match partner with
+      | None -> None
+      | Some other ->
+        let theirs, _ = rules_of.(other) in
+        need (theirs.gpus_of_gang = rules.gpus_of_gang) "job %d is beside another gang" k;
+        let able one other (on, _) =
+          List.mem_assoc nodes.(on).gpu_type one.plain
+          && (match List.assoc_opt nodes.(on).gpu_type one.beside, other.sort with
+              | Some row, Some sort -> List.exists (fun (found, _) -> Big.equal found sort) row
+              | _ -> false) in
+        need (List.for_all (able rules theirs) pieces && List.for_all (able theirs rules) pieces)
+          "jobs %d and %d cannot share these GPUs" k other;
+        theirs.sort in
+    if has_parts && not second then
+      List.iter
+        (fun (on, gpus, number, _) ->
+           let number, held = match number, part with
+             | Some number, Some part ->
+               need (Big.lt (Big.of_int number) nodes.(on).gpus) "a run is on a GPU that there is not";
+               (number, Big.to_int part)
+             | _ -> need (Big.leq gpus nodes.(on).gpus) "a node has not so many GPUs"; (-1, Big.to_int gpus) in
+           held_parts := (on, (start, true, number, held)) :: (on, (stop, false, number, held)) :: !held_parts)
+        found;
+    let thousandths gpus = match part with Some part -> part | None -> Big.mul gpus whole_gpu in
+    let uses, slowest = match cells with
+      | None -> ([], 0)
+      | Some cells ->
+        let each (on, gpus, _, row) =
+          let row = Option.get row in
+          need (row < Array.length cells) "a row of a profile is not there";
+          let gpus = thousandths gpus in
+          ([(2 * on, Big.mul gpus cells.(row).cpus); (2 * on + 1, Big.mul gpus cells.(row).memory)], row) in
+        let every = List.map each found in
+        let slower_row best (_, row) = if best < 0 || cells.(row).speed < cells.(best).speed then row else best in
+        (List.concat_map fst every, max 0 (List.fold_left slower_row (-1) every)) in
+    let node_use = 2 * Array.length nodes in
+    let uses =
+      if shares && not has_parts && not second then List.map (fun (on, gpus) -> (node_use + on, gpus)) pieces @ uses
+      else uses in
+    let width = List.fold_left (fun sum (_, gpus, _, _) -> Big.add sum gpus) Big.zero found in
+    let apart =
+      spread <> None
+      && List.length found > fewest (if on_cores then sizes_of_cores else sizes_of_gpus) width in
+    let wider = Big.to_int width - rules.gpus_of_gang in
+    need (0 <= wider && wider < (match rules.speeds with Some speeds -> Array.length speeds | None -> 1))
+      "a run of job %d holds %s GPUs, not its gang" k (Big.to_string width);
+    let changes = partner <> None || profiles <> [||] in
+    let may_go_on = match Hashtbl.find_opt last_of k with
+      | Some (ended, held, changed) -> Big.equal ended start && held = pieces && (changes || changed)
+      | None -> false in
+    Hashtbl.replace last_of k (stop, pieces, changes);
+    let goes_on = match List.assoc_opt "goes_on" fields with
+      | None -> may_go_on
+      | Some (Flag said) -> need (may_go_on || not said) "a run goes on that cannot"; said
+      | Some _ -> reject "goes_on is neither true nor false" in
+    if goes_on && saves <> None then raise (Not_covered "checkpoints of runs that go on");
+    need (match known with Some known -> Big.lt stop known | None -> true) "a run goes on when nobody knows which nodes are down";
+    { of_job = k; start; stop; overhead = whole "overhead" (field fields "overhead"); pieces;
+      condition = Hashtbl.find numbers { partner_sort; row = slowest; apart; wider }; uses; goes_on } in
+  let runs = List.map run file.runs in
+  nobody_waits ();
+  need (increasing (fun first second -> Big.leq first.start second.start) runs) "runs are not in order of their starts";
+  check_parts nodes !held_parts;
+  if quotas <> [] && List.length runs > 20_000 then raise (Not_covered "quotas of so many runs");
+  (* charges, objective and bound *)
   let charge entry =
     let gang, ticks = pair "a restart" entry in
-    (whole ~least:Big.one "gang of a restart" gang, whole "restart" ticks) in
+    (units (whole ~least:Big.one "gang of a restart" gang), whole "restart" ticks) in
   let restarts = List.map charge (rows "restarts" (field header "restart")) in
-  let rec increasing = function
-    | (first, _) :: ((second, _) :: _ as rest) -> Big.lt first second && increasing rest
-    | _ -> true in
-  need (restarts <> [] && increasing restarts) "gangs of restarts do not increase";
+  need (restarts <> [] && increasing (fun (a, _) (b, _) -> Big.lt a b) restarts) "gangs of restarts do not increase";
   let charged =
     { start_charge = whole "start" (field header "start");
       migration = whole "migration" (field header "migration"); restarts } in
-  let objective = match field header "objective" with
+  let least_start = if shares then Big.zero else charged.start_charge in
+  let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
+  let priced = rows "prices" (field bound "prices") in
+  let prices () = List.map (whole "price") priced in
+  let unstopped kind = need (until = None) "%s is no bound of what was stopped" kind in
+  let objective () = match field header "objective" with
     | Text "completion" -> Completion
     | Text "flow" -> Flow
     | Text "makespan" -> Makespan
     | _ -> reject "the objective is unknown" in
-  let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
-  let priced = rows "prices" (field bound "prices") in
-  let prices () = List.map (whole "price") priced in
-  let multipliers = match field bound "bound" with
-    | Text "interval-lp" ->
-      (* Further than any schedule that does not wait for nothing; the proof does without. *)
-      let shortest job = List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
-      let latest = List.fold_left (fun latest job -> Big.max latest job.arrival) Big.zero jobs in
-      let longest sum job = Big.add sum (Big.add (shortest job) charged.start_charge) in
-      let all = List.fold_left longest latest jobs in
-      need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
-      IntervalPrices (grid, prices ())
-    | Text "priced-plans" -> PlanPrices (grid, prices ())
-    | Text "job" -> need (grid = [] && priced = []) "job takes no prices"; Alone
-    | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; Area
-    | _ -> reject "the bound is unknown" in
-  need ((multipliers = Area) = (objective = Makespan)) "the bound is none of the objective";
+  let multipliers objective =
+    let found = match field bound "bound" with
+      | Text "interval-lp" ->
+        (* Further than any schedule that does not wait for nothing; the proof does without. *)
+        let shortest job = List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
+        let latest = List.fold_left (fun latest job -> Big.max latest job.arrival) Big.zero counted in
+        let longest sum job = Big.add sum (Big.add (shortest job) least_start) in
+        let all = List.fold_left longest latest counted in
+        need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
+        IntervalPrices (grid, prices ())
+      | Text "priced-plans" -> PlanPrices (grid, prices ())
+      | Text "job" -> need (grid = [] && priced = []) "job takes no prices"; unstopped "job"; Alone
+      | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area (whole_gangs && not shares)
+      | Text "fluid" ->
+        need (grid = [] && priced = []) "fluid takes no prices";
+        let first = (List.hd counted).weight in
+        need (List.for_all (fun job -> job.weight = first) counted) "fluid: weights differ";
+        OneMachine
+      | Text (("mean-busy-time" | "wide-gangs") as kind) ->
+        need (grid = [] && priced = []) "%s takes no prices" kind;
+        unstopped kind;
+        if List.length counted > 5_000 then raise (Not_covered (kind ^ " of so many jobs"));
+        if kind = "mean-busy-time" then BusyTimes
+        else begin
+          need (whole_gangs && not shares) "wide-gangs: jobs share GPUs or hold parts of them";
+          WideGangs
+        end
+      | _ -> reject "the bound is unknown" in
+    let of_last = match found with Area _ -> true | _ -> false in
+    need (of_last = (objective = Makespan)) "the bound is none of the objective";
+    found in
+  let prices_of_rounds () =
+    need (grid = []) "prices by round take no grid";
+    let found = List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced in
+    let by_type = match field bound "bound" with
+      | Text "round-prices" -> false
+      | Text "typed-round-prices" -> need (whole_gangs && not shares && file.widths = []) "prices by type: jobs share GPUs, may grow or hold parts"; true
+      | _ -> reject "the bound is unknown" in
+    need (List.length found = if by_type then Hashtbl.length types else 1) "there are no prices for all types";
+    let length = List.length (List.hd found) in
+    need (List.for_all (fun row -> List.length row = length) found) "there are not as many prices in all rows";
+    (by_type, found) in
+  (* the class *)
+  let words =
+    [Words (if once then "non-preemptive schedules" else "preemptive schedules");
+     Words (if saves <> None then " on nodes that fail" else "");
+     Words (if quotas <> [] then " within quotas of tenants" else "");
+     Words (match may_share, has_parts with
+       | true, true -> " in which at most two jobs share a GPU or no more than all of it is held in parts"
+       | true, false -> " in which at most two jobs share a GPU"
+       | false, true -> " in which no GPU is held by more than all of it"
+       | false, false -> " in which no two jobs share a GPU");
+     Words (if may_grow then " and gangs may grow" else "");
+     Words (if ample then ", no gang uses a GPU type with fewer GPUs than it" else "")]
+    @ (if Big.equal least_start Big.zero then [] else [Words ", a start takes "; Seconds least_start; Words " s"])
+    @ [Words (if restarting && not once then ", jobs restart when preempted" else "")]
+    @ (match window with
+       | Some (first, last) -> [Words (Printf.sprintf ", counting jobs %d to %d alone" first (last - 1))]
+       | None -> [])
+    @ (match until with
+       | Some limit -> [Words ", counting time until "; Seconds limit; Words " s alone"]
+       | None -> [])
+    @ (match round with
+       | Some length when whole_rounds -> [Words ", in whole rounds of "; Seconds length; Words " s"]
+       | _ -> []) in
   (match field claim "class" with
-   | Text written -> need_class header charged.start_charge written
+   | Text written -> need_words written words
    | _ -> reject "the class is no text");
-  let claimed_ratio = rational "ratio" (field claim "ratio") in
-  ( policy,
-    { of_instance = { nodes; jobs; charged; lost = List.mem_assoc "preemption" header }; of_schedule = runs; of_objective = objective;
-      by_multipliers = multipliers;
-      claimed_cost = rational "cost" (field claim "cost");
-      claimed_bound = rational "bound" (field claim "bound");
-      claimed_ratio } )
+  let amounts =
+    List.concat_map
+      (fun (cpus, memory) ->
+         if profiles = [||] then [Big.zero; Big.zero] else [Big.mul cpus whole_gpu; Big.mul memory whole_gpu])
+      (Array.to_list thousandths)
+    @ List.map (fun node -> units node.gpus) (Array.to_list nodes) in
+  (* Two may share a GPU: which are no more than there are is one of the amounts. *)
+  let often = if shares then Big.of_int 2 else Big.one in
+  let nodes = List.map (fun node -> { node with gpus = Big.mul often (units node.gpus) }) (Array.to_list nodes) in
+  let widest = match Array.to_list rules_of with
+    | _ when not may_grow -> Big.one
+    | every ->
+      let most (rules, _) = match rules.speeds with Some speeds -> Array.length speeds | None -> 1 in
+      Big.of_int (List.fold_left (fun widest each -> max widest (most each)) 1 every) in
+  let instance =
+    { nodes; jobs; charged; lost = restarting; until; per_gpu; saves; faults; quotas; amounts; once; widest;
+      rounds = (if whole_rounds then round else None); least_start } in
+  let claimed_bound = rational "bound" (field claim "bound") and ratio = rational "ratio" (field claim "ratio") in
+  let proven = match round with
+    | Some round_length ->
+      let by_type, rows = prices_of_rounds () in
+      check_utility
+        { utility_instance = instance; utility_schedule = runs; round_length; by_type; rows;
+          unit0 = rational "unit of prices" (field bound "unit");
+          claimed_earned = rational "utility earned" (field claim "earned");
+          claimed_most = claimed_bound; claimed_multiple = ratio }
+    | None ->
+      let objective = objective () in
+      check
+        { of_instance = instance; of_schedule = runs; of_objective = objective; by_multipliers = multipliers objective;
+          claimed_cost = rational "cost" (field claim "cost"); claimed_bound; claimed_ratio = ratio } in
+  (* What is proven of jobs that share GPUs or may grow is less than there may be to say. *)
+  if not proven && (shares || may_grow) then raise (Not_covered "this bound of jobs that share GPUs or may grow");
+  need proven "the claim is not proven";
+  let { qnum; qden } = ratio in
+  let said = if by_utility then "any schedule of its instance earns at most" else "costs at most" in
+  let of_whom = if by_utility then "what it does" else "any schedule of its instance" in
+  Printf.sprintf "%s%s %s %s/%s times %s" policy (if by_utility then ":" else "") said
+    (Big.to_string qnum) (Big.to_string qden) of_whom
 
 let contents path =
   let file = open_in_bin path in
@@ -397,11 +857,8 @@ let contents path =
 (* 0: proven, 1: rejected, 2: not covered. *)
 let verdict path =
   try
-    let policy, certificate = certificate_of (read (contents path)) in
-    need (check certificate) "the claim is not proven";
-    let { qnum; qden } = certificate.claimed_ratio in
-    Printf.printf "%s: proven: %s costs at most %s/%s times any schedule of its instance\n" path policy
-      (Big.to_string qnum) (Big.to_string qden);
+    let sentence = proven_of (read (contents path)) in
+    Printf.printf "%s: proven: %s\n" path sentence;
     0
   with
   | Rejected message | Sys_error message -> Printf.printf "%s: rejected: %s\n" path message; 1
