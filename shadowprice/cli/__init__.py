@@ -44,10 +44,9 @@ from shadowprice.cli.real.commands import (
 )
 from shadowprice.cli.real.execute import execute_command
 from shadowprice.cli.real.profile import profile_command
+from shadowprice.cli.real.queue import queue
 from shadowprice.cli.runs import compare_command, simulate_command
 from shadowprice.cli.servers import servers_command
-from shadowprice.cli.service.queue import queue
-from shadowprice.cli.service.serve import serve_command
 from shadowprice.cli.show import (
     console,
     print_comparison,
@@ -102,7 +101,6 @@ app.command("check", **shown("check"))(check_command)
 app.command("profile", **shown("profile"))(profile_command)
 app.command("adversary", **shown("adversary"))(adversary_command)
 app.command("execute", **shown("execute"))(execute_command)
-app.command("serve", **shown("serve"))(serve_command)
 app.command("status", **shown("status"))(status_command)
 app.command("cancel", **shown("cancel"))(cancel_command)
 app.command("drain", **shown("drain"))(drain_command)

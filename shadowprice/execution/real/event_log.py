@@ -47,13 +47,9 @@ def describe_decision(
     return data, why
 
 
-OF_POLICY = "needs "
-"""Beginning of the reasons of decisions; others may have what a job wrote."""
-
-
 def _reason(gpus: int, free: int) -> str:
     """Reason that a job waits, as far as numbers tell."""
-    numbers = f"{OF_POLICY}{gpus} GPU{'s' * (gpus > 1)}, {free} free"
+    numbers = f"needs {gpus} GPU{'s' * (gpus > 1)}, {free} free"
     if gpus > free:
         return numbers
     return f"{numbers}: the policy lets it wait, or they are badly spread"
@@ -220,6 +216,12 @@ class Record:
         self.ledger.update_job(
             tracked.job.name, state=CANCELLED, finish_s=now_s, why="cancelled by a person"
         )
+
+    def refused(self, tracked: JobRecord, now_s: float) -> None:
+        """A job that holds nothing fails: what is stored of it cannot be read."""
+        name, why = tracked.job.name, f"it cannot be read: {tracked.unreadable}"
+        self._event("gave-up", name, tracked.epoch, why=why, tries=0)
+        self.ledger.update_job(name, state=FAILED, finish_s=now_s, why=why[-500:])
 
     def arrived(self, tracked: JobRecord) -> None:
         """A job arrived."""

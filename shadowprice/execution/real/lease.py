@@ -209,6 +209,8 @@ class JobRecord:
         Its leases while it runs as several copies (then ``lease`` is not used).
     reports : bool
         Whether its command has reported steps.
+    unreadable : str
+        Why what is stored of it cannot be read, empty if it can: it gets no lease, and fails.
     """
 
     row: int
@@ -227,6 +229,7 @@ class JobRecord:
     copies: list[HeldLease] = field(default_factory=list)
     written_off: list[HeldLease] = field(default_factory=list)
     reports: bool = False
+    unreadable: str = ""
 
     @property
     def held(self) -> list[HeldLease]:

@@ -63,7 +63,8 @@ class HostEvents:
         Row and epoch of leases that were over before, and whose processes are gone now; the step
         that their job has committed.
     withdrawn : list of int
-        Rows of waiting jobs that are over: cancelled, or finished while they were being stopped.
+        Rows of waiting jobs that are over: cancelled, unreadable, or finished while they were being
+        stopped.
     cancelled : list of int
         Those of the unplaced and the withdrawn that a person cancelled.
     returned : list of int
@@ -73,7 +74,9 @@ class HostEvents:
     missing : list of str
         Uuids of devices that were not found again when the run was resumed.
     submitted : list of int
-        Numbers of jobs that were submitted and are taken in now.
+        Numbers of jobs that were added to the queue and are taken in now.
+    refused : list of int
+        Those of the unplaced and the withdrawn that fail, since what is stored of them cannot be read.
     """
 
     progress: list[JobProgress]
@@ -86,6 +89,7 @@ class HostEvents:
     lost: list[str]
     missing: list[str]
     submitted: list[int] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -161,20 +165,21 @@ class LiveHosts:
         withdrawn = [
             tracked.row
             for tracked in run.tracked
-            if tracked.view == WAITING and (tracked.over or tracked.cancel)
+            if tracked.view == WAITING and (tracked.over or tracked.cancel or tracked.unreadable)
         ]
         unplaced = [
             tracked.row
             for tracked in run.tracked
             if tracked.view == RUNNING and tracked.lease is None
         ]
-        cancelled = [
-            row
-            for row in (*withdrawn, *unplaced)
-            if run.tracked[row].cancel and not run.tracked[row].over
-        ]
-        for row in cancelled:
-            run.record.cancelled(run.tracked[row], now_s)
+        cancelled, refused = [], []
+        for one in (run.tracked[row] for row in (*withdrawn, *unplaced)):
+            if one.cancel and not one.over:
+                cancelled.append(one.row)
+                run.record.cancelled(one, now_s)
+            elif one.unreadable and not one.over:
+                refused.append(one.row)
+                run.record.refused(one, now_s)
         self.observer.tell_drained()
         return HostEvents(
             progress=progress,
@@ -183,10 +188,11 @@ class LiveHosts:
             confirmed=confirmed,
             withdrawn=withdrawn,
             cancelled=cancelled,
-            returned=self._returned(ended, set(unplaced) - set(cancelled), now_s),
+            returned=self._returned(ended, set(unplaced) - {*cancelled, *refused}, now_s),
             lost=sorted(run.watch.lost),
             missing=sorted(run.unusable()),
             submitted=run.arrivals.fresh(),
+            refused=refused,
         )
 
     def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
@@ -246,9 +252,8 @@ class LiveHosts:
         """Epoch and devices of a new lease; no devices if some, or its amounts, are not to be had."""
         run = self.run
         with run.ledger.transaction():
-            may = (
-                not tracked.over and not tracked.cancel and run.devices.has_amounts(amounts.by_node)
-            )
+            may = not (tracked.over or tracked.cancel or tracked.unreadable)
+            may = may and run.devices.has_amounts(amounts.by_node)
             devices = self._find(pieces, partner) if may else ()
             if not devices:
                 yield tracked.epoch, []
@@ -415,7 +420,7 @@ class LiveHosts:
         if tracked.view == RUNNING:
             return tracked.lease is not None and self.run.watch.over(tracked.lease)
         if tracked.view == WAITING:
-            return bool(tracked.over) or tracked.cancel
+            return bool(tracked.over or tracked.cancel or tracked.unreadable)
         return tracked.return_s <= now_s
 
     def _expected(self) -> bool:

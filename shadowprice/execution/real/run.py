@@ -19,7 +19,7 @@ from shadowprice.execution.real.lease_outcome import LeaseOutcome
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.measuring import Measuring
-from shadowprice.execution.service.arrivals import Arrivals
+from shadowprice.execution.real.queue.arrivals import Arrivals
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RealRun:
         return [lease for tracked in self.tracked for lease in tracked.held]
 
     def known_jobs(self) -> dict[str, Job]:
-        """Jobs by name: those that were taken in, and all that were submitted."""
+        """Jobs by name: those that were taken in, and all that were added."""
         listed = [*(tracked.job for tracked in self.tracked), *self.arrivals.jobs()]
         return {job.name: job for job in listed}
 
