@@ -40,6 +40,7 @@ from shadowprice.cli.real.commands import (
     cancel_command,
     drain_command,
     report_command,
+    retry_command,
     status_command,
 )
 from shadowprice.cli.real.execute import execute_command
@@ -103,6 +104,7 @@ app.command("adversary", **shown("adversary"))(adversary_command)
 app.command("execute", **shown("execute"))(execute_command)
 app.command("status", **shown("status"))(status_command)
 app.command("cancel", **shown("cancel"))(cancel_command)
+app.command("retry", **shown("retry"))(retry_command)
 app.command("drain", **shown("drain"))(drain_command)
 app.command("report", **shown("report"))(report_command)
 app.command("laws", **shown("laws"))(laws_command)

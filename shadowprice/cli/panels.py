@@ -27,7 +27,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "servers",
     ),
     "Models and policies": ("models", "policies", "terms", "laws"),
-    "Real hosts": ("execute", "status", "cancel", "drain", "report", "queue", "profile"),
+    "Real hosts": ("execute", "status", "cancel", "retry", "drain", "report", "queue", "profile"),
     "Proofs": ("verify", "certify", "check", "adversary"),
     "Data": ("generate", "generators", "traces", "trace", "data"),
     "This installation": ("doctor",),
@@ -235,6 +235,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "queue cancel": (Example("queue cancel pool resnet-a resnet-b", "Both, or neither."),),
     "status": (Example("status run1 --follow", "Until the run is over."),),
     "cancel": (Example("cancel run1 resnet-a resnet-b", "Two jobs, or neither."),),
+    "retry": (
+        Example("retry run1", "All jobs that were given up, from their last checkpoints."),
+        Example("retry run1 resnet-a", "One of them."),
+    ),
     "drain": (
         Example("drain run1 localhost:0 --reason 'ECC errors'", "No new lease on a device."),
         Example("drain run1 localhost:0 --back", "It is given out again."),

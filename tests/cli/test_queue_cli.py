@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from shadowprice.cli import app
 from shadowprice.errors import InputError
+from shadowprice.execution.real.ledger import RunLedger
 from support.fake_queue import FakeQueue
 
 ENTRY = {"name": "j", "command": ["true", "\x1b[31m"], "iterations": 1500, "gpus": 1}
@@ -73,6 +74,29 @@ def test_a_queue_that_cannot_be_is_refused_before_anything_is_made(
     with pytest.raises(InputError, match=expected):
         CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_given_up_is_taken_up_all_or_what_is_named(state: Path) -> None:
+    with pytest.raises(InputError, match="no job was given up"):
+        printed("retry", state)
+    with pytest.raises(
+        InputError, match="job 'j' is finished, expected one that was given up: there is"
+    ):
+        printed("retry", state, "j")
+    ledger = RunLedger.open(state / "run.db")
+    for name in ("bad", "worse"):
+        ledger.add_job(name, position=9, iterations=5, gpus=1, arrival_s=0.0, state="failed")
+    ledger.set("ended", True)
+    with pytest.raises(InputError, match=r"job 'x' is none of the run, .* up: bad, worse; nothing"):
+        printed("retry", state, "bad", "x")
+    assert not ledger.retried()
+    assert printed("retry", state, "bad").startswith(
+        "to be taken up again: bad; the same `shadowprice"
+    )
+    assert ledger.retried() == {"bad"}
+    assert ledger.value("ended") is False
+    assert printed("retry", state).startswith("to be taken up again: bad, worse; ")
+    ledger.close()
 
 
 def test_a_drain_names_what_there_is(state: Path) -> None:

@@ -141,7 +141,8 @@ def read_exit(directory: Path) -> Exit | None:
     if found is None or type(found.get("code")) is not int or found.get("reason") not in REASONS:
         return None
     detail = str(found.get("detail", ""))[:TEXT_LIMIT]
-    return Exit(found["code"], found["reason"], found.get("forced") is True, detail)
+    forced, host_failed = (found.get(key) is True for key in ("forced", "host_failed"))
+    return Exit(found["code"], found["reason"], forced, detail, host_failed)
 
 
 def read_report(directory: Path) -> dict[str, Any]:
@@ -357,7 +358,7 @@ def _after_death(
             if not stack.enter_context(lease_lock(directory)):
                 return RankStatus(Phase.RUNNING, report)
         if kill_orphans(str(directory), recorded, here=here):
-            ended = Exit(-9, "exited", detail="the supervisor was killed")
+            ended = Exit(-9, "exited", detail="the supervisor was killed", host_failed=True)
             return RankStatus(Phase.ENDED, report, read_exit(directory) or ended)
         known = recorded.get("machine") == machine() or (here and not recorded)
         return RankStatus(Phase.RUNNING if known else Phase.LOST, report)

@@ -73,7 +73,7 @@ class StoredLease:
     def refuse(self, why: str) -> None:
         """Let it never begin, should a supervisor come after all."""
         lease_files.void(self.directory, why)
-        self.refused = Exit(127, "unstartable", detail=why)
+        self.refused = Exit(127, "unstartable", detail=why, host_failed=True)
 
 
 L = TypeVar("L", bound=StoredLease)

@@ -315,7 +315,7 @@ def _run(
                 return True
         with ledger.transaction():
             run.record.note("driver-ended")
-            ledger.set("ended", True)
+            ledger.set("ended", not ledger.retried())
         return False
     finally:
         host.close()

@@ -10,9 +10,14 @@ from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real.checkpoints import damaged_before
 from shadowprice.execution.real.clock import Clock
 from shadowprice.execution.real.lease import Ending, HeldLease, JobRecord, Kind
-from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED, LeaseOutcome
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measuring import JobProgress, Measuring, timed
+from shadowprice.execution.real.outcomes.lease_outcome import (
+    CANCELLED,
+    FAILED,
+    FINISHED,
+    LeaseOutcome,
+)
 from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.policy import Decision, State
@@ -217,6 +222,19 @@ class Record:
             tracked.job.name, state=CANCELLED, finish_s=now_s, why="cancelled by a person"
         )
 
+    def retried(self, tracked: JobRecord) -> None:
+        """A job that was given up is taken up again."""
+        name = tracked.job.name
+        self._event("retried", name, tracked.epoch, step=tracked.step)
+        self.ledger.update_job(
+            name, state="waiting", retry=0, tries=0, finish_s=None, why="taken up again"
+        )
+
+    def held_back(self, tracked: JobRecord) -> None:
+        """A job that crashed at once waits for devices that are free without stopping others again."""
+        why = "waits for free devices: it failed, and others were stopped for it since"
+        self.ledger.update_job(tracked.job.name, why=why)
+
     def refused(self, tracked: JobRecord, now_s: float) -> None:
         """A job that holds nothing fails: what is stored of it cannot be read."""
         name, why = tracked.job.name, f"it cannot be read: {tracked.unreadable}"
@@ -334,6 +352,8 @@ class Record:
             columns |= {"state": FAILED, "finish_s": now_s, "why": f"given up: {why}"}
         elif end is not None and end.kind is Kind.FAILED:
             back_off_s = max(what.return_s - now_s, 0.0)
+            if what.host_tries > tracked.host_tries:
+                why = f"its host failed, which is not counted: {why}"
             self._event(
                 "failed", name, lease.epoch, why=why, tries=what.tries, back_off_s=back_off_s
             )

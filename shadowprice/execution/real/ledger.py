@@ -32,7 +32,8 @@ CREATE TABLE jobs (
     step INTEGER NOT NULL DEFAULT 0, iterations INTEGER NOT NULL, gpus INTEGER NOT NULL,
     tries INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0, arrival_s REAL NOT NULL,
     first_start_s REAL, finish_s REAL, predicted_rate REAL, measured_rate REAL,
-    model TEXT NOT NULL DEFAULT '', why TEXT NOT NULL DEFAULT '', cancel INTEGER NOT NULL DEFAULT 0
+    model TEXT NOT NULL DEFAULT '', why TEXT NOT NULL DEFAULT '', cancel INTEGER NOT NULL DEFAULT 0,
+    retry INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, time_s REAL NOT NULL, kind TEXT NOT NULL,
@@ -248,9 +249,15 @@ class RunLedger:
         """All jobs, in the order of the workload."""
         return self._rows("SELECT * FROM jobs ORDER BY position")
 
-    def cancelled(self) -> list[str]:
+    def cancelled(self) -> frozenset[str]:
         """Names of the jobs that somebody wants to be cancelled."""
-        return [row["name"] for row in self._rows("SELECT name FROM jobs WHERE cancel = 1")]
+        wanted = self._rows("SELECT name FROM jobs WHERE cancel = 1")
+        return frozenset(row["name"] for row in wanted)
+
+    def retried(self) -> frozenset[str]:
+        """Names of the jobs that were given up and that somebody wants to be taken up again."""
+        wanted = self._rows("SELECT name FROM jobs WHERE retry = 1 AND state = 'failed'")
+        return frozenset(row["name"] for row in wanted)
 
     def submit(self, name: str, **columns: object) -> None:
         """A job that was added to the queue; see the table ``submissions``."""

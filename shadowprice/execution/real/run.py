@@ -15,10 +15,10 @@ from shadowprice.execution.real.job_file import Job
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.lease import HeldLease, JobRecord
 from shadowprice.execution.real.lease_monitor import LeaseMonitor
-from shadowprice.execution.real.lease_outcome import LeaseOutcome
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.measuring import Measuring
+from shadowprice.execution.real.outcomes.lease_outcome import LeaseOutcome
 from shadowprice.execution.real.queue.arrivals import Arrivals
 
 
@@ -89,8 +89,16 @@ class RealRun:
     def conclude(self, outcome: LeaseOutcome) -> None:
         """A job goes on, or is over, as an outcome says."""
         tracked = self.tracked[outcome.row]
-        tracked.step, tracked.tries, tracked.over = outcome.step, outcome.tries, outcome.over
-        tracked.return_s = outcome.return_s
+        tracked.step, tracked.over, tracked.return_s = outcome.step, outcome.over, outcome.return_s
+        tracked.tries, tracked.host_tries = outcome.tries, outcome.host_tries
+        tracked.lived = tracked.lived or outcome.lived
+        tracked.stopped_others = tracked.stopped_others and not outcome.lived
+
+    def take_up(self, row: int) -> None:
+        """A job that was given up is tried again, from its last checkpoint."""
+        tracked = self.tracked[row]
+        tracked.over, tracked.tries, tracked.host_tries = "", 0, 0
+        tracked.retry = False
 
     def confirm(self, row: int, epoch: int, copy: int | None = None) -> None:
         """The processes of a lease that was written off are gone."""

@@ -149,9 +149,12 @@ def lock_within(descriptor: int, wait_s: float) -> bool:
         time.sleep(0.005)
 
 
-def ending(code: int, reason: str, *, forced: bool = False, detail: str = "") -> dict[str, Any]:
-    """Content of ``exit.json``."""
-    return {"code": code, "reason": reason, "forced": forced, "detail": detail}
+def ending(
+    code: int, reason: str, *, forced: bool = False, detail: str = "", host_failed: bool = False
+) -> dict[str, Any]:
+    """Content of ``exit.json``; ``host_failed`` where supervision or the disk did, and not the command."""
+    record = {"code": code, "reason": reason, "forced": forced, "detail": detail}
+    return {**record, "host_failed": True} if host_failed else record
 
 
 def reserve_space(directory: str) -> None:

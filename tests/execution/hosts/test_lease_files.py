@@ -308,7 +308,8 @@ def test_a_dead_supervisor_elsewhere_is_lost_and_before_a_reboot_is_gone(lease: 
     supervisor_json(lease, node="far-away", machine="another boot/1")
     assert read_status(lease).phase is Phase.LOST
     supervisor_json(lease, machine="an earlier boot/1")
-    assert read_status(lease).exit == Exit(-9, "exited", detail="the supervisor was killed")
+    killed = Exit(-9, "exited", detail="the supervisor was killed", host_failed=True)
+    assert read_status(lease).exit == killed
 
 
 def test_a_stranger_with_the_same_number_is_spared(lease: Path) -> None:

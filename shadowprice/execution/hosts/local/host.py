@@ -268,7 +268,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
             # A supervisor that it had forked has the lock, and begins.
             if lease_files.void(lease.directory, why):
                 if not launcher.killed:
-                    lease.refused = Exit(127, "unstartable", detail=why)
+                    lease.refused = Exit(127, "unstartable", detail=why, host_failed=True)
                 return self._status(lease)
         killed = status.exit is not None and status.exit.code == -9
         if killed and lease.orphaned():

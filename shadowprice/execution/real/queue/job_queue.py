@@ -31,8 +31,8 @@ from shadowprice.execution.real.job_file import (
     jobs_of,
     workload,
 )
-from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED
 from shadowprice.execution.real.ledger import Row, RunLedger
+from shadowprice.execution.real.outcomes.lease_outcome import CANCELLED, FAILED, FINISHED
 from shadowprice.execution.real.queue.arrivals import Arrival
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import LEDGER, passed_s
