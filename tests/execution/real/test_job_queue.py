@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,13 @@ from hypothesis import strategies as st
 from shadowprice.errors import InputError
 from shadowprice.execution.real.job_file import Job, entry_of, jobs_of
 from shadowprice.execution.real.queue.job_queue import JobQueue
+from shadowprice.instances.grid import MAX_TIME_S
+from shadowprice.instances.speeds.throughput_files import JOB_PREFIX
+from shadowprice.proofs.execution_log import verify_ledger
+from support.fake_host import Job as HostJob
+from support.fake_host import two_nodes
 from support.fake_queue import FakeQueue
-from support.fake_run import FakeRun
+from support.fake_run import FakeRun, log
 
 ENTRY = {"name": "j", "command": ["true"], "iterations": 5, "gpus": 1}
 
@@ -116,6 +123,125 @@ def test_a_run_of_a_job_file_takes_no_further_jobs(tmp_path: Path) -> None:
     run.execute().close()
     with pytest.raises(InputError, match="takes no further jobs, expected one that was begun with"):
         JobQueue(run.state)
+
+
+# Limits of keys, and what cannot be read.
+
+LONGEST_S = MAX_TIME_S - 100.0
+"""Largest deadline of a job that is added at 100 s."""
+LIMITS: dict[str, tuple[object, object]] = {
+    "name": ("n" * 64, "n" * 65),
+    "command": (["x"] * 10_000, ["x"] * 10_001),
+    "iterations": (10**9, 10**12),
+    "gpus": (2, 3),
+    "cpus": (8.0, 8.001),
+    "memory_gb": (16.0, 16.001),
+    "weight": (1e18, 1.0000001e18),
+    "deadline_s": (LONGEST_S, LONGEST_S + 2**-19),
+    "done_exit_code": (255, 256),
+    "throughput": (1e300, math.inf),
+    "model": ("m" * 100_000, f"{JOB_PREFIX}m"),
+    "tenant": ("t" * 100_000, "two\nlines"),
+    "job_class": ("c" * 100_000, "two\nlines"),
+    "gpu_types": (["A100"] * 100, []),
+    "env": ({"A" * 1000: "v" * 100_000}, {"SHADOWPRICE_X": "1"}),
+    "arrival_s": (0.0, math.ulp(0.0)),
+    "directory": ("/", "/nowhere"),
+    "container": (None, {"image": "/nowhere.sif"}),
+    "graph": (None, {"stages": []}),
+}
+"""Of each key the most that is accepted, and one beyond."""
+UNMEASURED = {
+    "shell": "in place of a command",
+    "epochs": "in place of iterations",
+    "iterations_per_epoch": "in place of iterations",
+}
+
+
+def test_every_key_has_its_limit() -> None:
+    fields = set(Job.__dataclass_fields__) | {"shell", "epochs", "iterations_per_epoch"}
+    assert LIMITS.keys() | UNMEASURED.keys() == fields
+
+
+@pytest.mark.parametrize("key", LIMITS)
+def test_the_limit_of_every_key_is_taken_in_and_one_beyond_is_refused(
+    tmp_path: Path, key: str
+) -> None:
+    """What is stored can be read and run with by every later driver: nothing is added that ends it."""
+    nodes = tuple(replace(node, cpus=8.0, memory_gb=16.0) for node in two_nodes(2))
+    good = {**ENTRY, "name": "good", "iterations": 100}
+    run = FakeQueue(tmp_path / "r", (), "srtf", nodes=nodes, plan=[(0.0, good)])
+    run.execute().close()
+    queue = run.queue()
+    limit, beyond = LIMITS[key]
+    with pytest.raises(InputError):
+        add(queue, {"name": "beyond", key: beyond})
+    assert len(queue.ledger.submissions()) == 1
+    more = {} if limit is None else {key: limit}
+    (name,) = add(queue, {"name": "at-limit", "throughput": 1000, **more})
+    with queue.ledger.transaction():
+        queue.ledger.set("ended", False)
+    queue.close()
+    steps = int(LIMITS["iterations"][0]) if key == "iterations" else 5  # type: ignore[call-overload]
+    run.host.jobs[name] = HostJob(steps, 1e6)
+    ledger = run.execute()
+    assert set(run.states(ledger).values()) == {"finished"}, log(ledger)
+    ledger.close()
+
+
+@settings(max_examples=15)
+@given(
+    st.sampled_from(["", "{", "[]", "null", '{"name": "b"}', "\x00", '{"env": 5}']),
+    st.sampled_from(["job", "env"]),
+    st.integers(0, 40),
+    st.lists(st.integers(-30, 30).filter(bool), max_size=2),
+)
+def test_a_stored_job_that_cannot_be_read_fails_alone_whenever_it_was_damaged(
+    tmp_path_factory: pytest.TempPathFactory,
+    text: str,
+    column: str,
+    damaged_s: int,
+    kills: list[int],
+) -> None:
+    folder = tmp_path_factory.mktemp("damaged")
+    jobs = [{**ENTRY, "name": name, "iterations": 80, "throughput": 10} for name in "abc"]
+    plan = [(4.0 * k, job) for k, job in enumerate(jobs)]
+    run = FakeQueue(folder / "r", (), "fifo", 4.0, nodes=two_nodes(1)[:1], plan=plan)
+
+    def damage(run: FakeRun) -> None:
+        if "b" not in run.added:  # type: ignore[attr-defined]
+            run.faults.insert(0, (run.clock.time_s + 0.25, damage))
+            return
+        with closing(sqlite3.connect(run.state / "run.db")) as db, db:
+            db.execute(f"UPDATE submissions SET {column} = ? WHERE name = 'b'", (text,))
+
+    run.faults = [(float(damaged_s), damage)]
+    run.kill_at_write = sorted(kills, key=abs)
+    ledger = run.execute()
+    states = run.states(ledger)
+    assert (states["a"], states["c"]) == ("finished", "finished"), log(ledger)
+    assert states["b"] in ("finished", "failed")
+    if states["b"] == "failed":
+        (why,) = (row["why"] for row in ledger.jobs() if row["name"] == "b")
+        assert "row 2 of the table submissions" in why
+    verify_ledger(ledger.path)
+    ledger.close()
+
+
+def test_a_job_that_is_damaged_before_it_is_taken_in_fails(queue: JobQueue, tmp_path: Path) -> None:
+    run = FakeQueue(tmp_path / "r", (), plan=[(0.0, ENTRY)])
+    ledger = run.execute()
+    queue = run.queue()
+    add(queue, {"name": "bad"}, {"name": "good"})
+    with closing(sqlite3.connect(run.state / "run.db")) as db, db:
+        db.execute("UPDATE submissions SET job = 'torn' WHERE name = 'bad'")
+    queue.close()
+    ledger.set("ended", False)
+    ledger.close()
+    run.host.jobs["good"] = HostJob(5, 10.0)
+    ledger = run.execute()
+    assert run.states(ledger) == {"j": "finished", "bad": "failed", "good": "finished"}
+    ledger.close()
 
 
 TEXT = st.text(
