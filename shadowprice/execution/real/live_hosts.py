@@ -479,10 +479,12 @@ class LiveHosts:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
         directory = self.run.orders.job_directory(tracked.job.name)
         if end is not None and tracked.job.keeps_checkpoints:
-            if end.kind in (Kind.FINISHED, Kind.PREEMPTED):
-                said = end.code in _SAVED and not end.forced
-                plain_checkpoints.adopt(directory, lease.epoch, whole=said)
-            elif end.kind is Kind.FAILED:
+            # What its host ended may have saved, as what was killed after the grace.
+            by_host = end.host_failed and lease.began
+            if end.kind in (Kind.FINISHED, Kind.PREEMPTED) or by_host:
+                whole = end.code in _SAVED and not end.forced and not by_host
+                plain_checkpoints.adopt(directory, lease.epoch, whole=whole)
+            elif end.kind is Kind.FAILED and not end.host_failed:
                 plain_checkpoints.fall_back(directory)
         if end is not None and end.kind is Kind.FINISHED:
             return lease.target

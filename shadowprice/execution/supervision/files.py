@@ -57,6 +57,25 @@ def read_json(path: str, limit: int = FILE_LIMIT) -> dict[str, Any] | None:
         os.close(descriptor)
 
 
+def read_whole(path: str, limit: int) -> bytes | None:
+    """The first bytes of a plain file, at most so many; None if there is none, whatever is there."""
+    try:
+        descriptor = os.open(path, READ_FLAGS)
+    except OSError:
+        return None
+    data = b""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        while len(data) < limit and (more := os.read(descriptor, limit - len(data))):
+            data += more
+        return data
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
 def read_small(path: str) -> bytes:
     """The first 4 KiB of a file; empty if there is none, whatever is there."""
     try:
@@ -86,12 +105,17 @@ def write_json(path: str, value: object, *, durable: bool = False) -> None:
 
 
 def write_text(path: str, text: str, *, durable: bool = False) -> None:
+    """Replace a file atomically, as :func:`write_bytes` does."""
+    write_bytes(path, text.encode(errors="replace"), durable=durable)
+
+
+def write_bytes(path: str, data: bytes, *, durable: bool = False) -> None:
     """Replace a file atomically; ``durable`` waits until it, and its name, would survive a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, 0o600)
     try:
-        _write_all(descriptor, text.encode(errors="replace"))
+        _write_all(descriptor, data)
         if durable:
             os.fsync(descriptor)
     except OSError:

@@ -2,7 +2,7 @@
 
 ::
 
-    python -I -S STATE/supervisor.py serve DESCRIPTOR
+    python -I -S -B STATE/supervisor.py serve DESCRIPTOR
 
 Each message on the socket is the directory of a lease, with descriptors that its supervisor is to
 keep open (claims on devices). The launcher is a child subreaper: what a supervisor that was killed
