@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from shadowprice.execution.real.checkpoints import adopted
+from shadowprice.execution.real.checkpoints import adopt, adopted, prepare
 from shadowprice.execution.real.driver import execute
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
@@ -187,3 +187,18 @@ def test_each_file_alone(stopped: Stopped) -> None:
         data = (stopped.whole / name).read_bytes()
         for damage in DAMAGES.values():
             assert stopped.resume({name: damage(data)}) <= 2 * ROUND_STEPS, name
+
+
+@pytest.mark.parametrize("damage", [b"\xff\n", b"", b"e", b"e7\n"])
+def test_the_adopted_folder_is_known_though_its_name_is_damaged(
+    tmp_path: Path, damage: bytes
+) -> None:
+    for epoch in (1, 2):
+        prepare(tmp_path, epoch)
+        adopt(tmp_path, epoch)
+    prepare(tmp_path, 3)
+    assert adopted(tmp_path) == tmp_path / "plain" / "e2"
+    (tmp_path / "plain" / "ADOPTED").write_bytes(damage)
+    assert adopted(tmp_path) == tmp_path / "plain" / "e2"
+    (tmp_path / "plain" / "ADOPTED").unlink()
+    assert adopted(tmp_path) is None  # nothing was adopted yet
