@@ -287,9 +287,18 @@ def report_command(
     expect_outputs(force or output is None, state / "report.html" if output is None else output)
     from shadowprice.analysis.real_runs.report import report
     from shadowprice.analysis.real_runs.run import RunReader
+    from shadowprice.execution.supervision.files import write_text
 
     target = state / "report.html" if output is None else output
     with RunReader(state) as run:
         page = report(run, made_by=origin().sentence())
-    write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"))
+    if output is None:
+        try:
+            write_text(
+                str(target), page
+            )  # in place of whatever a job left there, a link for instance
+        except OSError as error:
+            raise InputError(f"{target}: cannot be written: {error.strerror}") from error
+    else:
+        write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"))
     console.print(str(target), markup=False, highlight=False, soft_wrap=True)

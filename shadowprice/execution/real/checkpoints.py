@@ -124,7 +124,7 @@ def last_commit(job_directory: Path) -> tuple[int, int]:
     if not named and folder.is_dir():
         whole = (path.parent.name for path in folder.glob("step-*/manifest.json"))
         matches = [match for name in whole if (match := _CHECKPOINT.fullmatch(name))]
-        found = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=None)
+        found = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=found)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
