@@ -22,6 +22,8 @@ from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.policy import Decision, State
 
+_TRACEBACK = "Traceback (most recent call last):"
+
 # Decisions in words, for the log and for people who wait.
 
 
@@ -58,6 +60,18 @@ def _reason(gpus: int, free: int) -> str:
     if gpus > free:
         return numbers
     return f"{numbers}: the policy lets it wait, or they are badly spread"
+
+
+def reason_line(why: str) -> str:
+    r"""Reason in one line; of a traceback the last line, which says what was wrong, for the first.
+
+    >>> reason_line("exited 1: Traceback (most recent call last):\n  File x\nImportError: no nope\n")
+    'exited 1: ImportError: no nope'
+    """
+    before, traceback, after = why.partition(_TRACEBACK)
+    lines = [line.strip() for line in (after if traceback else before).splitlines()]
+    lines = [line for line in lines if line]
+    return before + lines[-1] if traceback and lines else " ".join(lines)
 
 
 @dataclass(frozen=True)
@@ -340,7 +354,7 @@ class Record:
     ) -> None:
         """Record what becomes of the job."""
         name, columns = tracked.job.name, dict[str, Any](step=what.step, tries=what.tries)
-        why = end.why[-500:] if end is not None else "lost sight of its node"
+        why = "lost sight of its node" if end is None else reason_line(end.why)[-500:]
         if what.over == FINISHED:
             self._event("finished", name, lease.epoch, step=what.step, at_s=what.end_s)
             columns |= {"state": FINISHED, "finish_s": what.end_s, "why": ""}
@@ -349,7 +363,8 @@ class Record:
             columns |= {"state": CANCELLED, "finish_s": now_s, "why": "cancelled by a person"}
         elif what.over == FAILED:
             self._event("gave-up", name, lease.epoch, why=why, tries=what.tries)
-            columns |= {"state": FAILED, "finish_s": now_s, "why": f"given up: {why}"}
+            log = f"jobs/{name}/leases/{lease.keys[0].folder}/output.log"
+            columns |= {"state": FAILED, "finish_s": now_s, "why": f"given up: {why}; see {log}"}
         elif end is not None and end.kind is Kind.FAILED:
             back_off_s = max(what.return_s - now_s, 0.0)
             if what.host_tries > tracked.host_tries:
