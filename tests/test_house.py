@@ -44,8 +44,6 @@ OPTIONAL = {
     for name in ("strategies.py", "graph_strategies.py", "battery.py", "cases.py")
 } | {
     "gym_environment.py": {"gymnasium"},
-    "http_server.py": {"aiohttp"},
-    "prometheus.py": {"prometheus-client"},
 }
 
 

@@ -80,7 +80,6 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "shadowprice.execution.callbacks.lightning",
             "shadowprice.execution.callbacks.huggingface",
             "shadowprice.execution.hosts.protocol",
-            "shadowprice.execution.service.client",
         ),
     ),
     "evidence": (

@@ -40,14 +40,14 @@ from shadowprice.cli.real.commands import (
     cancel_command,
     drain_command,
     report_command,
+    retry_command,
     status_command,
 )
 from shadowprice.cli.real.execute import execute_command
 from shadowprice.cli.real.profile import profile_command
+from shadowprice.cli.real.queue import queue
 from shadowprice.cli.runs import compare_command, simulate_command
 from shadowprice.cli.servers import servers_command
-from shadowprice.cli.service.queue import queue
-from shadowprice.cli.service.serve import serve_command
 from shadowprice.cli.show import (
     console,
     print_comparison,
@@ -102,9 +102,9 @@ app.command("check", **shown("check"))(check_command)
 app.command("profile", **shown("profile"))(profile_command)
 app.command("adversary", **shown("adversary"))(adversary_command)
 app.command("execute", **shown("execute"))(execute_command)
-app.command("serve", **shown("serve"))(serve_command)
 app.command("status", **shown("status"))(status_command)
 app.command("cancel", **shown("cancel"))(cancel_command)
+app.command("retry", **shown("retry"))(retry_command)
 app.command("drain", **shown("drain"))(drain_command)
 app.command("report", **shown("report"))(report_command)
 app.command("laws", **shown("laws"))(laws_command)

@@ -67,8 +67,6 @@ DISTRIBUTIONS = (
     Distribution("pyomo", "models", "every formulation", _AGAIN, True),
     Distribution("hypothesis", "tests", "laws, adversary --method hypothesis", _extra("test")),
     Distribution("ray", "host", "execute --hosts ray", _extra("ray")),
-    Distribution("aiohttp", "host", "serve", _extra("serve")),
-    Distribution("prometheus-client", "host", "serve", _extra("serve")),
     Distribution("torch", "training", "callbacks for PyTorch, parameters.pt", _extra("torch")),
     Distribution("lightning", "training", "the callback for Lightning", _extra("lightning")),
     Distribution(

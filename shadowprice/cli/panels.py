@@ -27,7 +27,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "servers",
     ),
     "Models and policies": ("models", "policies", "terms", "laws"),
-    "Real hosts": ("execute", "status", "cancel", "drain", "report", "serve", "queue", "profile"),
+    "Real hosts": ("execute", "status", "cancel", "retry", "drain", "report", "queue", "profile"),
     "Proofs": ("verify", "certify", "check", "adversary"),
     "Data": ("generate", "generators", "traces", "trace", "data"),
     "This installation": ("doctor",),
@@ -220,35 +220,25 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "execute jobs.yaml --policy srtf --hosts slurm:gpu,time=2:00:00 --state run2",
             "On nodes of a Slurm partition; --hosts ray for a Ray cluster.",
         ),
-    ),
-    "serve": (
         Example(
-            "serve pool --policy srtf --hosts local:2 --round 5",
-            "A queue on two CPU slots; `queue` submits, Ctrl-C stops, the same command goes on.",
-        ),
-        Example(
-            "serve pool --policy gavel:max_min_fairness --socket /run/pool/sock --user alice:2 --user bob --http 8080",
-            "For three users, and a page on a port of this machine.",
+            "execute --queue --state pool --policy srtf --hosts local:2 --round 5",
+            "Jobs that `queue add` brings, until Ctrl-C; the same command goes on.",
         ),
     ),
-    "queue submit": (
-        Example("queue submit pool jobs.yaml", "All jobs of a file, or none (needs `serve pool`)."),
-    ),
-    "queue list": (Example("queue list pool", "Jobs of all users (needs `serve pool`)."),),
-    "queue why": (Example("queue why pool resnet-a-1", "Why it waits (needs `serve pool`)."),),
-    "queue output": (
-        Example("queue output pool resnet-a-1", "What it printed last (needs `serve pool`)."),
-    ),
-    "queue cancel": (
+    "queue add": (
         Example(
-            "queue cancel pool resnet-a-1 resnet-b-2", "Both, or neither (needs `serve pool`)."
+            "queue add pool jobs.yaml", "All jobs of a file, or none (needs `execute --queue`)."
         ),
     ),
-    "queue token": (
-        Example("queue token pool", "Address of the page (needs `serve pool --http PORT`)."),
-    ),
+    "queue list": (Example("queue list pool", "Where each job runs, or why it waits."),),
+    "queue why": (Example("queue why pool resnet-a", "Why it waits."),),
+    "queue cancel": (Example("queue cancel pool resnet-a resnet-b", "Both, or neither."),),
     "status": (Example("status run1 --follow", "Until the run is over."),),
     "cancel": (Example("cancel run1 resnet-a resnet-b", "Two jobs, or neither."),),
+    "retry": (
+        Example("retry run1", "All jobs that were given up, from their last checkpoints."),
+        Example("retry run1 resnet-a", "One of them."),
+    ),
     "drain": (
         Example("drain run1 localhost:0 --reason 'ECC errors'", "No new lease on a device."),
         Example("drain run1 localhost:0 --back", "It is given out again."),

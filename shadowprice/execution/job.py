@@ -315,7 +315,10 @@ def _sync(*paths: Path) -> None:
 
 
 def _text(path: Path) -> str:
-    return path.read_text("utf-8").strip() if path.exists() else ""
+    try:
+        return path.read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
 
 
 def _number(

@@ -2,7 +2,7 @@
 
 ::
 
-    python -I -S STATE/supervisor.py LEASE_DIRECTORY
+    python -I -S -B STATE/supervisor.py LEASE_DIRECTORY
 
 A copy of this file lies in the state directory, beside one of what it imports
 (:func:`shadowprice.execution.hosts.lease_files.copy_supervisor`), so that a node needs nothing but
@@ -17,7 +17,7 @@ import os
 import sys
 
 if __name__ == "__main__":
-    os.umask(0o077)  # before anything is imported, which leaves compiled files
+    os.umask(0o077)
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, os.path.join(here, "library"))
     if len(sys.argv) == 2:

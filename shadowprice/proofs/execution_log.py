@@ -20,7 +20,8 @@ The log is what the driver wrote down before it acted. Rules, each event against
 ``quarantine``  no device is on a lost node or quarantined; it is kept until its lease is released
 ``progress``    a lease goes on from the last committed step, which decreases by damage only
 ``loss``        steps done after it are told in full, and no more than allowed
-``over``        a job finishes with all steps, without a lease; what is over gets no other end
+``over``        a job finishes with all steps, without a lease; what is over gets no other end, unless it
+                was given up and is taken up again
 ``end``         after the last event of a run that ended every job is over and every lease released
 ==============  ====================================================================================
 
@@ -456,6 +457,12 @@ class _Log:
         need(data["why"], "over", f"{key[0]} is given up for no reason")
         self.close(key[0], "gave-up")
 
+    def retried(self, key: Key, data: Event) -> None:
+        """A person takes up again what was given up, and nothing else."""
+        state = self.state.get(key[0])
+        need(state == "gave-up", "over", f"{key[0]} is taken up again, but is {state}")
+        self.state[key[0]] = "failed"
+
     def cancelled(self, key: Key, data: Event) -> None:
         self.state.setdefault(key[0], "arrived")  # perhaps before it arrived
         self.close(key[0], "cancelled")
@@ -496,7 +503,7 @@ class _Log:
 
 KINDS = (
     "driver-started driver-ended note arrived decided granted partner released damaged quarantined "
-    "unquarantined node-lost node-back failed finished gave-up cancelled"
+    "unquarantined node-lost node-back failed finished gave-up retried cancelled"
 )
 HANDLERS = {kind: getattr(_Log, kind.replace("-", "_")) for kind in KINDS.split()}
 HANDLERS |= dict.fromkeys(("running", "stop-asked"), _Log.of_a_lease)

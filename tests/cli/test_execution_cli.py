@@ -300,6 +300,8 @@ def test_execute_status_and_report_of_a_real_run(jobs: Path, tmp_path: Path) -> 
     assert [job["state"] for job in record["jobs"]] == ["finished", "finished"]
     assert call("report", where).exit_code == 0
     page = (where / "report.html").read_text()
+    written = [path for path in where.rglob("*") if path.is_file()]
+    assert {path.stat().st_mode & 0o777 for path in written} == {0o600}, written
     assert SECRET not in page
     assert "2 finished" in page
     # The same command again has nothing left to do.

@@ -1,91 +1,110 @@
-"""``shadowprice serve`` and ``queue``: what they print, and what they refuse."""
+"""``shadowprice queue`` and ``execute --queue``: what they print, and what they refuse."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("aiohttp", reason="the extra serve is not installed")
-
-from shadowprice.analysis.service.http_server import ServiceServer
 from shadowprice.cli import app
 from shadowprice.errors import InputError
-from shadowprice.execution.service.users import Access
-from support.fake_service import ALICE, FakeService
+from shadowprice.execution.real.ledger import RunLedger
+from support.fake_queue import FakeQueue
 
 ENTRY = {"name": "j", "command": ["true", "\x1b[31m"], "iterations": 1500, "gpus": 1}
 
 
-@pytest.fixture(scope="module")
-def state() -> Iterator[Path]:
-    # Not pytest's folder: paths of sockets are short.
-    folder = Path(tempfile.mkdtemp())
-    run = FakeService(folder / "r", (), plan=[(0.0, ALICE, ENTRY)])
-    run.execute().close()
-    with ServiceServer(run.state, Access(os.getuid(), {}), run.state / "service.sock"):
-        yield run.state
-    shutil.rmtree(folder)
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    run = FakeQueue(tmp_path / "r", (), plan=[(0.0, ENTRY)])
+    ledger = run.execute()
+    ledger.set("ended", False)  # it was stopped, as a queue is
+    ledger.close()
+    return run.state
 
 
-def said(*arguments: object) -> str:
-    done = CliRunner().invoke(app, ["queue", *map(str, arguments)], catch_exceptions=False)
+def printed(*arguments: object) -> str:
+    done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
     assert done.exit_code == 0
     return done.output
 
 
-def test_users_submit_list_ask_why_and_cancel(state: Path, tmp_path: Path) -> None:
-    (tmp_path / "jobs.yaml").write_text(json.dumps({"jobs": [ENTRY, ENTRY | {"name": "k"}]}))
-    assert said("submit", state, tmp_path / "jobs.yaml", "--request", "r") == "j-2\nk-3\n"
-    again = said("submit", state, tmp_path / "jobs.yaml", "--request", "r", "--json")
-    assert json.loads(again)["jobs"] == ["j-2", "k-3"]
-    listed = said("list", state)
+def test_its_owner_adds_lists_asks_why_and_cancels(state: Path, tmp_path: Path) -> None:
+    jobs = [ENTRY | {"name": "k"}, ENTRY | {"name": "m"}]
+    (tmp_path / "jobs.yaml").write_text(json.dumps({"jobs": jobs}))
+    assert printed("queue", "add", state, tmp_path / "jobs.yaml") == "k\nm\n"
+    with pytest.raises(InputError, match="job k: its name is that of a job of the run, which is"):
+        printed("queue", "add", state, tmp_path / "jobs.yaml")
+    listed = printed("queue", "list", state)
     assert "1,500 / 1,500" in listed
-    assert "0 of 4 devices are held" in listed
-    assert {job["name"] for job in json.loads(said("list", state, "--json"))["jobs"]} == {
-        *("j-1", "j-2", "k-3")
+    rows = {
+        job["name"]: job for job in json.loads(printed("queue", "list", state, "--json"))["jobs"]
     }
-    mine = json.loads(said("list", state, "--mine", "--json"))["jobs"]
-    assert {job["name"] for job in mine} == {"j-2", "k-3"}
-    assert said("why", state, "k-3") == "k-3 was submitted; the next decision sees it\n"
-    assert said("output", state, "j-1") == "\n"
-    assert said("cancel", state, "j-2", "k-3") == "to be cancelled: j-2, k-3\n"
-    assert said("token", state, "--drop") == "your tokens are dropped\n"
+    assert {name: job["state"] for name, job in rows.items()} == {
+        **{"j": "finished", "k": "expected", "m": "expected"}
+    }
+    assert printed("queue", "why", state, "m") == "m is expected: the next decision sees it\n"
+    with pytest.raises(InputError, match="has no job 'x', expected one of j, k, m"):
+        printed("queue", "why", state, "x")
+    assert printed("queue", "cancel", state, "k", "m").startswith("to be cancelled: k, m; ")
+    with pytest.raises(InputError, match="job 'j' is finished already"):
+        printed("queue", "cancel", state, "j", "m")
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--policy", "no-such"], "no-such"),
-        (["--policy", "fifo", "--http", "99999"], "--http is 99999"),
-        (["--policy", "fifo", "--webhook", "ftp://x"], "expected an address"),
-        (["--policy", "fifo", "--user", "no-such-user-9"], "no user 'no-such-user-9'"),
-        (["--policy", "fifo", "--health-check", "a 'b"], "--health-check"),
-        (["--policy", "hadare"], "expected one that runs gangs"),
-        (["--policy", "gittins2d"], "services of all jobs"),
+        ([], "expected JOBS, or --queue with --state"),
+        (["--queue"], "expected JOBS, or --queue with --state"),
+        (["--queue", "--state", "pool", "jobs.yaml"], "without JOBS"),
+        (["--queue", "--state", "pool", "--dry-run"], "without JOBS and --dry-run"),
+        (["--queue", "--state", "pool", "--health-check", "a 'b"], "--health-check"),
+        (["--queue", "--state", "pool", "--policy", "no-such"], "no-such"),
+        (["--queue", "--state", "pool", "--policy", "hadare"], "expected one that runs gangs"),
+        (["--queue", "--state", "pool", "--policy", "gittins2d"], "services of all jobs"),
     ],
 )
-def test_a_service_that_cannot_be_is_refused_before_anything_is_made(
-    tmp_path: Path, options: list[str], expected: str
+def test_a_queue_that_cannot_be_is_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], expected: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ["execute", "--policy", "fifo", "--no-view", *options]
     with pytest.raises(InputError, match=expected):
-        CliRunner().invoke(app, ["serve", str(tmp_path / "pool"), *options], catch_exceptions=False)
-    assert not (tmp_path / "pool").exists()
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_given_up_is_taken_up_all_or_what_is_named(state: Path) -> None:
+    with pytest.raises(InputError, match="no job was given up"):
+        printed("retry", state)
+    with pytest.raises(
+        InputError, match="job 'j' is finished, expected one that was given up: there is"
+    ):
+        printed("retry", state, "j")
+    ledger = RunLedger.open(state / "run.db")
+    for name in ("bad", "worse"):
+        ledger.add_job(name, position=9, iterations=5, gpus=1, arrival_s=0.0, state="failed")
+    ledger.set("ended", True)
+    with pytest.raises(InputError, match=r"job 'x' is none of the run, .* up: bad, worse; nothing"):
+        printed("retry", state, "bad", "x")
+    assert not ledger.retried()
+    assert printed("retry", state, "bad").startswith(
+        "to be taken up again: bad; the same `shadowprice"
+    )
+    assert ledger.retried() == {"bad"}
+    assert ledger.value("ended") is False
+    assert printed("retry", state).startswith("to be taken up again: bad, worse; ")
+    ledger.close()
 
 
 def test_a_drain_names_what_there_is(state: Path) -> None:
-    runner = CliRunner()
-    done = runner.invoke(app, ["drain", str(state), "n1:0"], catch_exceptions=False)
-    assert done.output.startswith("drained: n1:0; the driver will act when it is started")
-    done = runner.invoke(app, ["drain", str(state), "n1", "--back"], catch_exceptions=False)
-    assert done.output.startswith("to be given out again: n1; ")
+    assert printed("drain", state, "n1:0").startswith(
+        "drained: n1:0; the driver will act when it is started"
+    )
+    assert printed("drain", state, "n1", "--back").startswith("to be given out again: n1; ")
     with pytest.raises(InputError, match="no node or device 'n9', expected one of n0, n1, n0:0"):
-        runner.invoke(app, ["drain", str(state), "n1", "n9"], catch_exceptions=False)
+        printed("drain", state, "n1", "n9")
     with pytest.raises(InputError, match="expected no --now"):
-        runner.invoke(app, ["drain", str(state), "n1", "--now", "--back"], catch_exceptions=False)
+        printed("drain", state, "n1", "--now", "--back")

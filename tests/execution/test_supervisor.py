@@ -276,6 +276,7 @@ def test_a_supervisor_after_a_dead_one_cleans_up(rank: Callable[..., Rank]) -> N
     found = read_json(f"{run.directory}/exit.json")
     assert found is not None
     assert (found["code"], found["detail"]) == (-9, "the supervisor was killed")
+    assert found["host_failed"]
     assert run.output() == "up\n"
 
 
@@ -359,6 +360,8 @@ def test_what_cannot_be_started_says_why(
     found = run.ended()
     assert (found.code, found.reason) == (127, "unstartable")
     assert words in found.detail
+    # What cannot be executed is the job's own; an order that is none is not.
+    assert found.host_failed is ("order.json" in words)
 
 
 def test_an_order_that_is_torn(rank: Callable[..., Rank]) -> None:
@@ -366,6 +369,7 @@ def test_an_order_that_is_torn(rank: Callable[..., Rank]) -> None:
     (run.directory / "order.json").write_text('{"argv": ["tr')
     assert run.supervise().wait(20.0) == 0
     assert run.ended().reason == "unstartable"
+    assert run.ended().host_failed
 
 
 def test_a_command_removes_its_lease(rank: Callable[..., Rank]) -> None:

@@ -194,6 +194,9 @@ class Miniature:
                 self.backing_off.append(name)
             else:
                 self.event("gave-up", name, lease.epoch, why="exited 1", tries=4)
+                if rng.random() < 0.5:
+                    self.event("retried", name, lease.epoch, step=self.step[name])
+                    self.backing_off.append(name)
         if lease.partner in self.held:
             self.held[lease.partner].partner = None
             self.event("partner", lease.partner, self.held[lease.partner].epoch, partner=None)

@@ -18,9 +18,9 @@ from shadowprice.execution.real.engine import RealEngine
 from shadowprice.execution.real.job_file import JobFile, load_job_file
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
+from shadowprice.execution.real.queue.arrivals import Arrivals, NoArrivals
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import open_ledger
-from shadowprice.execution.service.arrivals import Arrivals, NoArrivals
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import placement, policy
 from support.fake_host import FakeHost, Job, VirtualClock, two_nodes

@@ -52,6 +52,13 @@ class JobRow:
         """Part of its iterations that is done, 0 to 1."""
         return min(self.step / self.iterations, 1.0) if self.iterations else 0.0
 
+    @property
+    def because(self) -> str:
+        """Devices that it holds, or the reason why it waits or ended; empty if nothing is known."""
+        if self.devices:
+            return " ".join(self.devices)
+        return self.why or ("the next decision sees it" if self.state == "expected" else "")
+
 
 def job_rows(run: RunReader) -> list[JobRow]:
     """All jobs, in the order of the workload; O(jobs + leases)."""

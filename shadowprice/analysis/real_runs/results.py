@@ -27,6 +27,7 @@ from shadowprice.execution.real.measured_run import (
     write_measured,
 )
 from shadowprice.execution.real.state_directory import LEDGER
+from shadowprice.execution.supervision.files import write_text
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.speeds.model_skew import ModelSkews
 from shadowprice.instances.speeds.throughput_files import spread_speeds
@@ -330,7 +331,11 @@ def results(state: Path, policy: str | Policy | None = None) -> Results:
         return Results(checked, None, "", str(error))
     finally:
         ledger.close()
-    command = write_measured(run, state / MEASURED)
+    place = state / MEASURED
+    _remove_links(place)
+    command = write_measured(run, place)
+    for path in place.iterdir():
+        path.chmod(0o600)
     if policy is None and runs_a_file(run.policy):
         why = f"its policy {run.policy!r} runs a file, which is not done because a log names it"
         return Results(checked, None, command, why)
@@ -338,5 +343,14 @@ def results(state: Path, policy: str | Policy | None = None) -> Results:
         drift = replace(replay(run, policy), unsimulated=faults)
     except ShadowpriceError as error:
         return Results(checked, None, command, str(error))
-    drift.frame.to_csv(state / MEASURED / "drift.csv", index=False)
+    write_text(str(place / "drift.csv"), drift.frame.to_csv(index=False))
     return Results(checked, drift, command)
+
+
+def _remove_links(folder: Path) -> None:
+    """Remove links in the place of a folder and of its files: a job may have made them."""
+    if folder.is_symlink():
+        folder.unlink()
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_symlink():
+            path.unlink()

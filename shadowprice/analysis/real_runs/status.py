@@ -79,6 +79,7 @@ def _other(run: RunReader, kind: str, subject: str, data: Row) -> str:
         "failed": f"{subject} failed",
         "finished": f"{subject} finished at step {data.get('step') or 0:,}",
         "gave-up": f"{subject} is given up after {data.get('tries')} tries",
+        "retried": f"{subject} is taken up again at step {data.get('step') or 0:,}",
         "cancelled": f"{subject} is cancelled",
         "node-lost": f"node {data.get('node')} does not answer",
         "node-back": f"node {data.get('node')} is back",

@@ -147,6 +147,8 @@ class Timeline:
             if kind in ("finished", "gave-up", "cancelled"):
                 # A job that finished by itself did so before a driver saw it.
                 self.over_s[event["job"]] = float(data.get("at_s", time_s))
+            if kind == "retried":
+                self.over_s.pop(event["job"], None)
             if kind in ("failed", "quarantined"):
                 self._failed((str(event["job"]), int(event["epoch"])), time_s)
             if kind in INCIDENTS:

@@ -41,6 +41,9 @@ def unsimulated(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         words.append(
             f"{_count(failed, 'lease')} failed, and {_count(lost, 'step')} were done again"
         )
+    taken_up = sum(event["kind"] == "retried" for event in log)
+    if taken_up:
+        words.append(f"{_count(taken_up, 'job')} given up and taken up again by a person")
     if nodes:
         words.append(f"{_count(nodes, 'node')} did not answer for some time")
     return tuple(words)

@@ -176,6 +176,45 @@ def cancel_command(
     console.print(f"to be cancelled: {', '.join(jobs)}; {when}", markup=False, highlight=False)
 
 
+def retry_command(
+    state: StateArgument,
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of jobs; all that were given up if none.", metavar="[JOB]..."),
+    ] = None,
+) -> None:
+    """Take up jobs of a real run again that were given up, from their last checkpoints. All of them, or none."""
+    from shadowprice.analysis.real_runs.run import RunReader
+    from shadowprice.execution.real.ledger import RunLedger
+    from shadowprice.execution.real.state_directory import LEDGER
+
+    ledger = RunLedger.open(state / LEDGER)
+    try:
+        with ledger.transaction():
+            states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
+            failed = [name for name, how in states.items() if how == "failed"]
+            for job in jobs or ():
+                if job not in failed:
+                    raise InputError(
+                        f"{state}: job {job!r} is {states.get(job, 'none of the run')}, expected one that was given "
+                        f"up: {', '.join(failed) or 'there is none'}; nothing was changed"
+                    )
+            chosen = list(dict.fromkeys(jobs or failed))
+            if not chosen:
+                raise InputError(f"{state}: no job was given up; nothing was changed")
+            for job in chosen:
+                ledger.update_job(job, retry=1)
+            ledger.set("ended", False)
+    finally:
+        ledger.close()
+    with RunReader(state) as run:
+        acts = run.driver == "running"
+    when = "the driver acts at once" if acts else "the same `shadowprice execute` goes on with them"
+    console.print(
+        f"to be taken up again: {', '.join(chosen)}; {when}", markup=False, highlight=False
+    )
+
+
 def drain_command(
     state: StateArgument,
     names: Annotated[
@@ -248,9 +287,18 @@ def report_command(
     expect_outputs(force or output is None, state / "report.html" if output is None else output)
     from shadowprice.analysis.real_runs.report import report
     from shadowprice.analysis.real_runs.run import RunReader
+    from shadowprice.execution.supervision.files import write_text
 
     target = state / "report.html" if output is None else output
     with RunReader(state) as run:
         page = report(run, made_by=origin().sentence())
-    write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"))
+    if output is None:
+        try:
+            write_text(
+                str(target), page
+            )  # in place of whatever a job left there, a link for instance
+        except OSError as error:
+            raise InputError(f"{target}: cannot be written: {error.strerror}") from error
+    else:
+        write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"))
     console.print(str(target), markup=False, highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +30,7 @@ from shadowprice.cli.real.commands import (
     words_of,
 )
 from shadowprice.cli.show import console, print_table, stderr
+from shadowprice.errors import InputError
 from shadowprice.execution.real.limits import Limits
 
 if TYPE_CHECKING:
@@ -129,8 +130,14 @@ _LIMITS = Limits()
 
 
 def execute_command(
-    jobs: Annotated[Path, typer.Argument(help="Jobs to run (YAML).", metavar="JOBS")],
     policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
+    jobs: Annotated[
+        Path | None,
+        typer.Argument(help="Jobs to run (YAML); none with --queue.", metavar="JOBS"),
+    ] = None,
+    queued: Annotated[
+        bool, typer.Option("--queue", help="Run the jobs that `queue add` brings, until Ctrl-C.")
+    ] = False,
     hosts: HostsOption = "local",
     round_s: RoundOption = 60.0,
     state: Annotated[
@@ -163,18 +170,24 @@ def execute_command(
     """Run jobs on real hosts under a policy; the same command again goes on where it was.
 
     Ctrl-C asks running jobs for a last checkpoint and ends; a second one leaves at once. The exit
-    code is 0 if all jobs finished, 1 if some did not, 130 after Ctrl-C.
+    code is 0 if all jobs finished, 1 if some did not, 130 after Ctrl-C; 0 then with --queue.
     """
     from shadowprice.analysis.real_runs.plan import plan
-    from shadowprice.cli.real.execute import print_plan
+    from shadowprice.execution.real.driver import execute, execute_queue
     from shadowprice.execution.real.settings import Settings
 
+    source = state if queued else jobs
+    if source is None or (queued and (jobs is not None or dry_run)):
+        raise InputError(
+            "execute: expected JOBS, or --queue with --state DIR for jobs that come, of which nothing can be "
+            "said before: without JOBS and --dry-run"
+        )
     settings = Settings(
-        jobs=jobs,
+        jobs=source,
         policy=policy,
         hosts=hosts,
         round_s=round_s,
-        state=jobs.with_suffix(".state") if state is None else state,
+        state=source.with_suffix(".state") if state is None else state,
         placement=placement,
         throughputs=throughputs,
         share=share,
@@ -186,21 +199,21 @@ def execute_command(
     if dry_run:
         print_plan(plan(settings), as_json)
         return
-    summary = _carry_out(settings, shown=not (no_view or as_json))
+    run = execute_queue if queued else execute
+    summary = _carry_out(run, settings, shown=not (no_view or as_json))
     _say_how_it_ended(settings, summary, as_json)
     if summary.interrupted:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(0 if queued else INTERRUPTED)
     raise typer.Exit(0 if summary.all_finished else NOT_ALL)
 
 
-def _carry_out(settings: Settings, *, shown: bool) -> Summary:
+def _carry_out(run: Callable[[Settings], Summary], settings: Settings, *, shown: bool) -> Summary:
     from shadowprice.cli.real.view import Following
-    from shadowprice.execution.real.driver import execute
 
     if not shown:
-        return execute(settings)
+        return run(settings)
     with Following(settings.state, console) as following:
-        summary = execute(settings)
+        summary = run(settings)
     if following.error is not None:
         stderr.print(f"the view ended: {following.error}", style="yellow", markup=False)
     return summary

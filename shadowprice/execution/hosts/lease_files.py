@@ -29,7 +29,9 @@ from shadowprice.execution.supervision.files import (
     lock_within,
     make_folder,
     read_json,
+    read_whole,
     take_lock,
+    write_bytes,
     write_json,
     write_text,
 )
@@ -56,8 +58,13 @@ class SupervisorCopy:
         self._paths = [str(state / name) for name in _supervisor_sources()]
         self._whole: list[tuple[int, ...] | None] = []
 
-    def put(self) -> None:
-        """Write what is missing or damaged of it; what has the attributes it had is not read again.
+    def put(self) -> tuple[str, ...]:
+        """Write what is missing or differs of it; what has the attributes it had is not read again.
+
+        Returns
+        -------
+        tuple of str
+            Names of files that were something else: of another release, or damaged.
 
         Raises
         ------
@@ -66,9 +73,11 @@ class SupervisorCopy:
         """
         # Of before it is read, so that a change meanwhile is one of the next time.
         attributes = list(map(_attributes, self._paths))
+        differed: tuple[str, ...] = ()
         if None in attributes or attributes != self._whole:
-            copy_supervisor(self._state)
+            differed = copy_supervisor(self._state)
             self._whole = attributes
+        return differed
 
 
 def _attributes(path: str) -> tuple[int, ...] | None:
@@ -87,44 +96,60 @@ def _attributes(path: str) -> tuple[int, ...] | None:
     return about.st_ino, about.st_mtime_ns, about.st_ctime_ns, about.st_size
 
 
-def copy_supervisor(state: Path) -> Path:
-    """Put the supervisor into a state directory; the file to run.
+def copy_supervisor(state: Path) -> tuple[str, ...]:
+    """Put the supervisor into a state directory, whatever is there in its place.
+
+    Returns
+    -------
+    tuple of str
+        Names of files that were something else.
 
     Raises
     ------
     HostError
         If it cannot be written.
     """
+    differed = []
     try:
         make_folder(str(state / _FOLDER))
-        for name, text in _supervisor_sources().items():  # the file to run last
-            if not (state / name).is_file() or (state / name).read_text("utf-8") != text:
-                write_text(str(state / name), text)
-    except (OSError, UnicodeDecodeError) as error:
+        for folder in (LIBRARY, f"{LIBRARY}/execution", _FOLDER):
+            # Compiled files of an earlier release would be read in place of these.
+            shutil.rmtree(state / folder / "__pycache__", ignore_errors=True)
+        for name, data in _supervisor_sources().items():  # the file to run last
+            found = read_whole(f"{state}/{name}", len(data) + 1)
+            if found != data:
+                write_bytes(f"{state}/{name}", data)
+                differed += [name] if found is not None else []
+    except OSError as error:
         raise HostError(f"state directory {state}: cannot write the supervisor: {error}") from None
-    return state / "supervisor.py"
+    return tuple(differed)
 
 
-def _supervisor_sources() -> dict[str, str]:
-    """Texts of the files to copy, by their names in a state directory."""
+def _supervisor_sources() -> dict[str, bytes]:
+    """Bytes of the files to copy, by their names in a state directory."""
     package = importlib.resources.files("shadowprice.execution")
     # Nothing else of this package goes with it, so the packages around it are empty.
-    sources = {f"{LIBRARY}/__init__.py": "", f"{LIBRARY}/execution/__init__.py": ""}
+    sources = {f"{LIBRARY}/__init__.py": b"", f"{LIBRARY}/execution/__init__.py": b""}
     for part in package.joinpath("supervision").iterdir():
         if part.name.endswith(".py"):
-            sources[f"{_FOLDER}/{part.name}"] = part.read_text(encoding="utf-8")
-    sources["supervisor.py"] = package.joinpath("supervisor.py").read_text(encoding="utf-8")
+            sources[f"{_FOLDER}/{part.name}"] = part.read_bytes()
+    sources["supervisor.py"] = package.joinpath("supervisor.py").read_bytes()
     return sources
+
+
+# -B: what is compiled is left nowhere, to be torn and then read in place of its source.
+PYTHON_OPTIONS = ("-I", "-S", "-B")
 
 
 def supervisor_argv(state: Path, directory: Path, python: str = sys.executable) -> list[str]:
     """Command to execute on a node for the order in a lease's directory."""
-    return [python, "-I", "-S", str(state / "supervisor.py"), str(directory)]
+    return [python, *PYTHON_OPTIONS, str(state / "supervisor.py"), str(directory)]
 
 
 def launcher_argv(state: Path, descriptor: int, python: str = sys.executable) -> list[str]:
     """Command that starts supervisors for whoever writes to a socket."""
-    return [python, "-I", "-S", str(state / "supervisor.py"), "serve", str(descriptor)]
+    program = str(state / "supervisor.py")
+    return [python, *PYTHON_OPTIONS, program, "serve", str(descriptor)]
 
 
 # Files that a job and its supervisor wrote, reduced to what makes sense.
@@ -141,7 +166,8 @@ def read_exit(directory: Path) -> Exit | None:
     if found is None or type(found.get("code")) is not int or found.get("reason") not in REASONS:
         return None
     detail = str(found.get("detail", ""))[:TEXT_LIMIT]
-    return Exit(found["code"], found["reason"], found.get("forced") is True, detail)
+    forced, host_failed = (found.get(key) is True for key in ("forced", "host_failed"))
+    return Exit(found["code"], found["reason"], forced, detail, host_failed)
 
 
 def read_report(directory: Path) -> dict[str, Any]:
@@ -357,7 +383,7 @@ def _after_death(
             if not stack.enter_context(lease_lock(directory)):
                 return RankStatus(Phase.RUNNING, report)
         if kill_orphans(str(directory), recorded, here=here):
-            ended = Exit(-9, "exited", detail="the supervisor was killed")
+            ended = Exit(-9, "exited", detail="the supervisor was killed", host_failed=True)
             return RankStatus(Phase.ENDED, report, read_exit(directory) or ended)
         known = recorded.get("machine") == machine() or (here and not recorded)
         return RankStatus(Phase.RUNNING if known else Phase.LOST, report)

@@ -185,12 +185,15 @@ class Exit:
         Whether SIGKILL was needed.
     detail : str
         What to tell a person, the last lines of its output for instance.
+    host_failed : bool
+        Whether supervision, its launcher or the disk failed, and not the command.
     """
 
     code: int
     reason: str
     forced: bool = False
     detail: str = ""
+    host_failed: bool = False
 
 
 @dataclass(frozen=True, repr=False)

@@ -73,7 +73,7 @@ class StoredLease:
     def refuse(self, why: str) -> None:
         """Let it never begin, should a supervisor come after all."""
         lease_files.void(self.directory, why)
-        self.refused = Exit(127, "unstartable", detail=why)
+        self.refused = Exit(127, "unstartable", detail=why, host_failed=True)
 
 
 L = TypeVar("L", bound=StoredLease)
@@ -96,7 +96,9 @@ class SharedStorageHost(ABC, Generic[L]):
         self._state = state.resolve()
         self._leases: dict[LeaseKey, L] = {}
         self._supervisor = lease_files.SupervisorCopy(self._state)
-        self._supervisor.put()
+        differed = self._supervisor.put()
+        if differed:
+            self.notes = (f"written again, of another release or damaged: {', '.join(differed)}",)
 
     @abstractmethod
     def discover(self) -> tuple[FoundNode, ...]:

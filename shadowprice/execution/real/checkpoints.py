@@ -111,7 +111,7 @@ _CHECKPOINT = re.compile(r"step-([0-9]{1,15})\.epoch-([0-9]{1,15})")
 def last_commit(job_directory: Path) -> tuple[int, int]:
     """Step and epoch of a job's last committed checkpoint, 0 and 0 if there is none.
 
-    The name of the last may be lost in a power cut, which the checkpoints survive.
+    The name of the last may be lost in a power cut, or damaged, which the checkpoints survive.
     """
     folder = job_directory / "checkpoints"
     try:
@@ -120,10 +120,11 @@ def last_commit(job_directory: Path) -> tuple[int, int]:
     except OSError:
         name = ""
     found = _CHECKPOINT.fullmatch(name)
-    if found is None and folder.is_dir():
+    named = found is not None and (folder / name / "manifest.json").is_file()
+    if not named and folder.is_dir():
         whole = (path.parent.name for path in folder.glob("step-*/manifest.json"))
         matches = [match for name in whole if (match := _CHECKPOINT.fullmatch(name))]
-        found = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=None)
+        found = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=found)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
@@ -282,12 +283,16 @@ def adopted(job_directory: Path) -> Path | None:
 
 
 def _adopted(job_directory: Path) -> tuple[int, int | None]:
-    """Epoch of the adopted folder, 0 for none; epoch of the one before if the first may not be whole."""
+    """Epoch of the adopted folder, 0 for none; epoch of the one before if the first may not be whole.
+
+    Where its name is damaged, the oldest folder was adopted: what is older was removed then.
+    """
     try:
-        text = (job_directory / _FOLDER / _ADOPTED).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = (job_directory / _FOLDER / _ADOPTED).read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return 0, None
     found = _ADOPTION.fullmatch(text)
-    if found is None:
-        return 0, None
-    return int(found[1]), None if found[2] is None else int(found[2])
+    if found is not None and (found[1] == "0" or folder_of(job_directory, int(found[1])).is_dir()):
+        return int(found[1]), None if found[2] is None else int(found[2])
+    names = [path.name[1:] for path in (job_directory / _FOLDER).glob("e*") if path.is_dir()]
+    return min((int(name) for name in names if name.isdecimal()), default=0), None

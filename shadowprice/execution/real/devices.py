@@ -96,6 +96,13 @@ class DevicePool:
         free = [device for device in found.devices if self._free(device)][:count]
         return tuple(free) if len(free) == count else ()
 
+    def count_free(self, node: int, freed: Collection[str] = ()) -> int:
+        """Free devices of a node, those included that are free from now on."""
+        found = self.nodes[node]
+        if found.name in self.lost:
+            return 0
+        return sum(self._free(each) or each.uuid in freed for each in found.devices)
+
     def joinable(self, devices: Iterable[Device]) -> bool:
         """True if nothing but a running lease may be left on these devices."""
         return not any(self._written_off[device.uuid] for device in devices)

@@ -8,11 +8,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
-from shadowprice.errors import HostError
+from shadowprice.errors import HostError, InputError
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.first_instance import instance_of, profiles_of, why_not_in_pairs
 from shadowprice.execution.hosts.absent import AbsentDevices
@@ -32,12 +33,14 @@ from shadowprice.execution.real.lease import JobRecord
 from shadowprice.execution.real.lease_monitor import LeaseMonitor
 from shadowprice.execution.real.ledger import RunLedger, mend
 from shadowprice.execution.real.measuring import Measuring
+from shadowprice.execution.real.queue.arrivals import Arrivals, NoArrivals
+from shadowprice.execution.real.queue.job_queue import QUEUE, QueuedArrivals
 from shadowprice.execution.real.run import RealRun
 from shadowprice.execution.real.settings import Settings
 from shadowprice.execution.real.state_directory import locked, open_ledger, take_over
-from shadowprice.execution.service.arrivals import Arrivals, NoArrivals
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.profiles import table_entry
+from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.registry import placement as find_placement
 
 # The parts of a run, from a job file and hosts.
@@ -174,25 +177,6 @@ def _nobody(ledger: RunLedger) -> None:
     """Look at nothing."""
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """Things that a driver has beside the jobs of its file.
-
-    Parameters
-    ----------
-    on_tick : callable
-        Called with the ledger whenever the driver has looked at its leases.
-    arrivals : callable
-        Makes the source of further jobs from the ledger.
-    beside : callable
-        Makes a context from the ledger, in which the driver runs once it is written down what is run.
-    """
-
-    on_tick: Callable[[RunLedger], None] = _nobody
-    arrivals: Callable[[RunLedger], Arrivals] = lambda ledger: NoArrivals()
-    beside: Callable[[RunLedger], AbstractContextManager[object]] = nullcontext
-
-
 def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = None) -> Summary:
     """Execute a job file until all of its jobs are over; resume if the state directory has a run.
 
@@ -219,23 +203,54 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
         settings.acting_policy(), find_placement(settings.placement)
     else:
         expect_averageable(job_file.jobs)
-    return drive(settings, job_file, Surroundings(on_tick or _nobody))
+    return _drive(settings, job_file, lambda ledger: NoArrivals(), on_tick or _nobody)
 
 
-def drive(settings: Settings, job_file: JobFile, around: Surroundings) -> Summary:
-    """Be the driver of a state directory until its jobs are over, or somebody stops it.
+def execute_queue(
+    settings: Settings, on_tick: Callable[[RunLedger], None] | None = None
+) -> Summary:
+    """Execute the jobs that are added to the queue of a state directory, until somebody stops it.
+
+    See :func:`execute`; the job file of the settings is not read.
 
     Raises
     ------
-    InputError, HostError, PolicyError
-        See :func:`execute`.
+    InputError
+        Also if the policy runs copies, or needs to know jobs before they come.
+    HostError, PolicyError
+        As there.
     """
+    if copies_policy(settings) is not None:
+        raise InputError(
+            f"policy {settings.policy_name}: runs jobs of a job file as copies, expected one that runs gangs"
+        )
+    if Knowledge.DISTRIBUTION in settings.acting_policy().knows:
+        raise InputError(
+            f"policy {settings.policy_name}: is told the services of all jobs, which a queue does not "
+            "know; expected a policy that is not told"
+        )
+    find_placement(settings.placement)
+    return _drive(
+        settings,
+        JobFile(Path(QUEUE), (), QUEUE),
+        lambda ledger: QueuedArrivals(ledger, settings),
+        on_tick or _nobody,
+    )
+
+
+def _drive(
+    settings: Settings,
+    job_file: JobFile,
+    arrivals: Callable[[RunLedger], Arrivals],
+    on_tick: Callable[[RunLedger], None],
+) -> Summary:
+    """Be the driver of a state directory until its jobs are over, or somebody stops it."""
     with _disk_errors(settings), locked(settings.state):
         ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
         try:
             take_over(ledger, settings.state)
             ended = bool(ledger.value("ended"))
-            interrupted = not ended and _drive(settings, job_file, ledger, resumed, around)
+            interrupted = not ended and _run(settings, job_file, ledger, resumed, arrivals, on_tick)
             states = {row["name"]: row["state"] for row in ledger.jobs()}
             return Summary(states, interrupted, resumed)
         finally:
@@ -253,12 +268,13 @@ def _disk_errors(settings: Settings) -> Iterator[None]:
         ) from error
 
 
-def _drive(
+def _run(
     settings: Settings,
     job_file: JobFile,
     ledger: RunLedger,
     resumed: bool,
-    around: Surroundings,
+    arrivals: Callable[[RunLedger], Arrivals],
+    on_tick: Callable[[RunLedger], None],
 ) -> bool:
     """Run the loop; whether it was interrupted.
 
@@ -275,15 +291,16 @@ def _drive(
                 ledger.set("began_unix", time.time())
 
             def tick() -> None:
-                around.on_tick(ledger)
+                on_tick(ledger)
                 if asked.is_set():
                     raise Interrupted
 
             facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
             clock = WallClock(facts, ledger.last_s())
             ledger.set("clock", clock.record())
-            arrivals = around.arrivals(ledger)
-            run = assemble(settings, job_file, ledger, hosts, clock, resumed, tick, arrivals)
+            run = assemble(
+                settings, job_file, ledger, hosts, clock, resumed, tick, arrivals(ledger)
+            )
             run.record.note(
                 "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
             )
@@ -291,15 +308,14 @@ def _drive(
                 run.record.note("note", text=text)
             engine = _engine(settings, run)
             try:
-                with around.beside(ledger):
-                    engine.loop()
+                engine.loop()
             except Interrupted:
                 asked.clear()
                 _wind_down(run)
                 return True
         with ledger.transaction():
             run.record.note("driver-ended")
-            ledger.set("ended", True)
+            ledger.set("ended", not ledger.retried())
         return False
     finally:
         host.close()

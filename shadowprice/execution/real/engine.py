@@ -112,9 +112,17 @@ class RealEngine(Engine):
             del decision.starts[job]
             (decision.fields or {}).pop(job, None)
         self._complete(decision)
+        self._note_stopped_others(decision)
         self.real.decided(state, decision, cpu_s)
         self.real.prepare(decision.stops)
         return decision
+
+    def _note_stopped_others(self, decision: Decision) -> None:
+        """Remember of jobs that failed that others are stopped for them."""
+        for job in decision.starts:
+            tracked = self.run.tracked[job]
+            if (tracked.tries or tracked.host_tries) and set(decision.stops) - {job}:
+                tracked.stopped_others = True
 
     def _unmoved(self, decision: Decision) -> set[int]:
         """Jobs that a decision starts where they are, the replicas of their graphs included."""

@@ -10,12 +10,19 @@ from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real.checkpoints import damaged_before
 from shadowprice.execution.real.clock import Clock
 from shadowprice.execution.real.lease import Ending, HeldLease, JobRecord, Kind
-from shadowprice.execution.real.lease_outcome import CANCELLED, FAILED, FINISHED, LeaseOutcome
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.measuring import JobProgress, Measuring, timed
+from shadowprice.execution.real.outcomes.lease_outcome import (
+    CANCELLED,
+    FAILED,
+    FINISHED,
+    LeaseOutcome,
+)
 from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.policy import Decision, State
+
+_TRACEBACK = "Traceback (most recent call last):"
 
 # Decisions in words, for the log and for people who wait.
 
@@ -47,16 +54,24 @@ def describe_decision(
     return data, why
 
 
-OF_POLICY = "needs "
-"""Beginning of the reasons of decisions; others may have what a job wrote."""
-
-
 def _reason(gpus: int, free: int) -> str:
     """Reason that a job waits, as far as numbers tell."""
-    numbers = f"{OF_POLICY}{gpus} GPU{'s' * (gpus > 1)}, {free} free"
+    numbers = f"needs {gpus} GPU{'s' * (gpus > 1)}, {free} free"
     if gpus > free:
         return numbers
     return f"{numbers}: the policy lets it wait, or they are badly spread"
+
+
+def reason_line(why: str) -> str:
+    r"""Reason in one line; of a traceback the last line, which says what was wrong, for the first.
+
+    >>> reason_line("exited 1: Traceback (most recent call last):\n  File x\nImportError: no nope\n")
+    'exited 1: ImportError: no nope'
+    """
+    before, traceback, after = why.partition(_TRACEBACK)
+    lines = [line.strip() for line in (after if traceback else before).splitlines()]
+    lines = [line for line in lines if line]
+    return before + lines[-1] if traceback and lines else " ".join(lines)
 
 
 @dataclass(frozen=True)
@@ -221,6 +236,25 @@ class Record:
             tracked.job.name, state=CANCELLED, finish_s=now_s, why="cancelled by a person"
         )
 
+    def retried(self, tracked: JobRecord) -> None:
+        """A job that was given up is taken up again."""
+        name = tracked.job.name
+        self._event("retried", name, tracked.epoch, step=tracked.step)
+        self.ledger.update_job(
+            name, state="waiting", retry=0, tries=0, finish_s=None, why="taken up again"
+        )
+
+    def held_back(self, tracked: JobRecord) -> None:
+        """A job that crashed at once waits for devices that are free without stopping others again."""
+        why = "waits for free devices: it failed, and others were stopped for it since"
+        self.ledger.update_job(tracked.job.name, why=why)
+
+    def refused(self, tracked: JobRecord, now_s: float) -> None:
+        """A job that holds nothing fails: what is stored of it cannot be read."""
+        name, why = tracked.job.name, f"it cannot be read: {tracked.unreadable}"
+        self._event("gave-up", name, tracked.epoch, why=why, tries=0)
+        self.ledger.update_job(name, state=FAILED, finish_s=now_s, why=why[-500:])
+
     def arrived(self, tracked: JobRecord) -> None:
         """A job arrived."""
         with self.ledger.transaction():
@@ -320,7 +354,7 @@ class Record:
     ) -> None:
         """Record what becomes of the job."""
         name, columns = tracked.job.name, dict[str, Any](step=what.step, tries=what.tries)
-        why = end.why[-500:] if end is not None else "lost sight of its node"
+        why = "lost sight of its node" if end is None else reason_line(end.why)[-500:]
         if what.over == FINISHED:
             self._event("finished", name, lease.epoch, step=what.step, at_s=what.end_s)
             columns |= {"state": FINISHED, "finish_s": what.end_s, "why": ""}
@@ -329,9 +363,12 @@ class Record:
             columns |= {"state": CANCELLED, "finish_s": now_s, "why": "cancelled by a person"}
         elif what.over == FAILED:
             self._event("gave-up", name, lease.epoch, why=why, tries=what.tries)
-            columns |= {"state": FAILED, "finish_s": now_s, "why": f"given up: {why}"}
+            log = f"jobs/{name}/leases/{lease.keys[0].folder}/output.log"
+            columns |= {"state": FAILED, "finish_s": now_s, "why": f"given up: {why}; see {log}"}
         elif end is not None and end.kind is Kind.FAILED:
             back_off_s = max(what.return_s - now_s, 0.0)
+            if what.host_tries > tracked.host_tries:
+                why = f"its host failed, which is not counted: {why}"
             self._event(
                 "failed", name, lease.epoch, why=why, tries=what.tries, back_off_s=back_off_s
             )

@@ -46,6 +46,7 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.execution.containers import Container
 from shadowprice.execution.hosts.meeting import MEETING_VARIABLES
 from shadowprice.execution.hosts.protocol import FoundNode
+from shadowprice.execution.placeholders import SHELL, filled
 from shadowprice.execution.real.graphs.entries import NodeNetwork, gang_of, graph_of
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
@@ -120,10 +121,6 @@ _Throughput: TypeAlias = Annotated[
         "which it can run"
     ),
 ]
-
-
-# Placeholders of a command; everything else in braces is the command's own.
-_PLACEHOLDER = re.compile(r"\{(python|directory|checkpoint_dir)\}")
 
 
 @dataclass(frozen=True)
@@ -227,9 +224,7 @@ class Job:
             "directory": str(self.directory),
             "checkpoint_dir": checkpoint_dir,
         }
-        return tuple(
-            _PLACEHOLDER.sub(lambda found: values[found[1]], text) for text in self.command
-        )
+        return filled(self.command, values)
 
 
 class _Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,7 +258,7 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError("command[0] is '', expected a program")
             return tuple(self.command)
         if self.shell and not self.command:
-            return ("/bin/sh", "-c", self.shell)
+            return (*SHELL, self.shell)
         raise ValueError(
             f"has {'both command and shell' if self.shell else 'no command'}, expected command: "
             "[program, argument, ...], or shell: text if a shell shall read it"

@@ -188,12 +188,17 @@ class JobRecord:
     ----------
     step : int
         Step of its last committed checkpoint; all of its iterations once it finished.
+    lived : bool
+        Whether a lease of it came to a checkpoint, or lasted a minute.
+    stopped_others : bool
+        Whether others were stopped for it since it failed; until it has lived, it comes back only where
+        there are free devices for it.
     estimated_s : float
         Work done by a command that reports no steps, as run time on its fastest type [s].
-    tries : int
-        Failures in a row without a checkpoint between them.
+    tries, host_tries : int
+        Failures in a row without a checkpoint between them: its own, and those of its hosts.
     over : str
-        How it ended for good: ``finished``, ``cancelled``, ``failed``; empty before.
+        How it ended: ``finished``, ``cancelled``, ``failed``; empty before, and again if it is retried.
     view : str
         Where the engine thinks that it is: ``absent`` before its arrival, after its end, and while
         it waits to be tried again.
@@ -203,12 +208,14 @@ class JobRecord:
         Where the engine thinks that the replicas of its graph are.
     return_s : float
         When it comes back after a failure [s], infinity if it does not wait for that.
-    cancel : bool
-        Whether somebody wants it to be cancelled.
+    cancel, retry : bool
+        Whether somebody wants it to be cancelled, or taken up again though it was given up.
     copies : list of HeldLease
         Its leases while it runs as several copies (then ``lease`` is not used).
     reports : bool
         Whether its command has reported steps.
+    unreadable : str
+        Why what is stored of it cannot be read, empty if it can: it gets no lease, and fails.
     """
 
     row: int
@@ -217,16 +224,21 @@ class JobRecord:
     epoch: int = 0
     estimated_s: float = 0.0
     tries: int = 0
+    host_tries: int = 0
+    lived: bool = False
+    stopped_others: bool = False
     over: str = ""
     view: str = ABSENT
     pieces: Pieces = ()
     mapping: StageMapping | None = None
     return_s: float = math.inf
     cancel: bool = False
+    retry: bool = False
     lease: HeldLease | None = None
     copies: list[HeldLease] = field(default_factory=list)
     written_off: list[HeldLease] = field(default_factory=list)
     reports: bool = False
+    unreadable: str = ""
 
     @property
     def held(self) -> list[HeldLease]:
@@ -239,6 +251,9 @@ class JobRecord:
 
 PREEMPTED_CODES = frozenset({75, 143})
 """Exit codes of a command that saved its work and wants to run again: EX_TEMPFAIL, 128 + SIGTERM."""
+
+FAILED_WHY, HOST_FAILED_WHY = "failed: ", "host failed: "
+"""Beginnings of reasons why a lease is asked to stop: it had failed, or its host had."""
 
 _TERMINATED = -15
 
@@ -266,6 +281,8 @@ class Ending:
         Whether a rank had to be killed.
     why : str
         What to tell a person.
+    host_failed : bool
+        Whether it failed by its host's fault: that is not counted against the job.
     """
 
     kind: Kind
@@ -273,6 +290,7 @@ class Ending:
     reason: str
     forced: bool
     why: str
+    host_failed: bool = False
 
 
 def ending(
@@ -295,16 +313,22 @@ def ending(
     target : int
         Step at which the lease has nothing left to do.
     stop_why : str
-        Why the lease was asked to stop, empty if it was not; ``failed: ...`` if because it had failed.
+        Why the lease was asked to stop, empty if it was not; ``failed: ...`` if because it had failed, or
+        ``host failed: ...`` if its host had.
     done_exit_code : int, optional
         Exit code of a command that reports no steps which says that it is done, asked to end or not.
     """
     judged = [(*_judge(one, report, target, stop_why, done_exit_code), one) for one in exits]
     order = (Kind.FAILED, Kind.UNSTARTED, Kind.PREEMPTED, Kind.FINISHED)
     kind, why, one = min(judged, key=lambda found: order.index(found[0]))
-    if stop_why.startswith("failed: "):
-        kind, why = Kind.FAILED, stop_why.removeprefix("failed: ")
-    return Ending(kind, one.code, one.reason, any(each.forced for each in exits), why)
+    for prefix in (FAILED_WHY, HOST_FAILED_WHY):
+        if stop_why.startswith(prefix):
+            kind, why = Kind.FAILED, stop_why.removeprefix(prefix)
+    host_failed = kind is Kind.FAILED and (
+        stop_why.startswith(HOST_FAILED_WHY) or any(each.host_failed for each in exits)
+    )
+    forced = any(each.forced for each in exits)
+    return Ending(kind, one.code, one.reason, forced, why, host_failed)
 
 
 def _judge(

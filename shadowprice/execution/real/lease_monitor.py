@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from shadowprice.execution.hosts.absent import AbsentDevices
 from shadowprice.execution.hosts.protocol import Host, Phase
 from shadowprice.execution.real.clock import Clock
-from shadowprice.execution.real.lease import HeldLease
+from shadowprice.execution.real.lease import FAILED_WHY, HOST_FAILED_WHY, HeldLease
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.measuring import number
 
@@ -72,7 +72,7 @@ class LeaseMonitor:
         for lease in leases:
             if lease.unstarted and now_s - lease.granted_s > self.limits.hang_s:
                 limit = f"{self.limits.hang_s:g} s"
-                self.stop([lease], f"failed: its start was not prepared within {limit}")
+                self.stop([lease], f"{FAILED_WHY}its start was not prepared within {limit}")
         self.on_tick()
         return now_s
 
@@ -144,9 +144,9 @@ class LeaseMonitor:
         if lease.broken:
             self._check_gang(lease, now_s)
         elif not lease.runs and now_s - max(lease.granted_s, lease.ordered_s) > limits.start_s:
-            self.stop([lease], f"failed: did not start within {limits.start_s:g} s")
+            self.stop([lease], f"{HOST_FAILED_WHY}did not start within {limits.start_s:g} s")
         elif self._reports(lease) and now_s - lease.moved_s > limits.hang_s:
-            self.stop([lease], f"failed: made no step for {limits.hang_s:g} s")
+            self.stop([lease], f"{FAILED_WHY}made no step for {limits.hang_s:g} s")
 
     def _reports(self, lease: HeldLease) -> bool:
         """True if its command reports steps: it has, or an earlier lease of the job had."""
@@ -167,4 +167,4 @@ class LeaseMonitor:
             lease.part_ended_s = now_s
         elif now_s - lease.part_ended_s > self.limits.grace_s:
             rank = min(key.rank for key in exits)
-            self.stop([lease], f"failed: rank {rank} of the gang ended long before the others")
+            self.stop([lease], f"{FAILED_WHY}rank {rank} of the gang ended long before the others")

@@ -3,9 +3,9 @@
 Everything is written before it is acted upon, in transactions that a killed process leaves either
 whole or undone. ``run`` says what is executed, ``jobs`` where every job stands, ``events`` what
 happened (append-only; :mod:`shadowprice.proofs.execution_log` checks it), ``samples`` and
-``observations`` what was measured, ``submissions`` and ``tokens`` what the users of a service gave and
-were given, ``journal`` what hosts answered to the engine, from which a new
-driver brings the policy back to where it was (:mod:`shadowprice.execution.real.replay`).
+``observations`` what was measured, ``submissions`` the jobs that were added to a queue, ``journal`` what
+hosts answered to the engine, from which a new driver brings the policy back to where it was
+(:mod:`shadowprice.execution.real.replay`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from shadowprice.errors import HostError, InputError
 from shadowprice.execution.hosts.protocol import FoundNode
 from shadowprice.execution.supervision.files import sync_folder
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -32,7 +32,8 @@ CREATE TABLE jobs (
     step INTEGER NOT NULL DEFAULT 0, iterations INTEGER NOT NULL, gpus INTEGER NOT NULL,
     tries INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0, arrival_s REAL NOT NULL,
     first_start_s REAL, finish_s REAL, predicted_rate REAL, measured_rate REAL,
-    model TEXT NOT NULL DEFAULT '', why TEXT NOT NULL DEFAULT '', cancel INTEGER NOT NULL DEFAULT 0
+    model TEXT NOT NULL DEFAULT '', why TEXT NOT NULL DEFAULT '', cancel INTEGER NOT NULL DEFAULT 0,
+    retry INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, time_s REAL NOT NULL, kind TEXT NOT NULL,
@@ -51,13 +52,12 @@ CREATE TABLE observations (
     PRIMARY KEY (job, gpus, gpu_type, nodes, co_runner)
 ) WITHOUT ROWID;
 CREATE TABLE submissions (
-    seq INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, uid INTEGER NOT NULL, user TEXT NOT NULL,
-    request TEXT NOT NULL, arrival_s REAL NOT NULL, job TEXT NOT NULL, env TEXT NOT NULL
+    seq INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, arrival_s REAL NOT NULL, job TEXT NOT NULL,
+    env TEXT NOT NULL
 );
-CREATE INDEX submissions_of_request ON submissions (uid, request);
-CREATE TABLE tokens (
-    sha256 TEXT PRIMARY KEY, uid INTEGER NOT NULL, user TEXT NOT NULL, until_unix REAL NOT NULL
-) WITHOUT ROWID;
+CREATE TRIGGER forget AFTER UPDATE OF state ON jobs WHEN NEW.state IN ('finished', 'cancelled') BEGIN
+    UPDATE submissions SET env = '{}' WHERE name = NEW.name;
+END;
 CREATE TABLE journal (seq INTEGER PRIMARY KEY AUTOINCREMENT, call TEXT NOT NULL, data TEXT NOT NULL);
 """
 
@@ -154,6 +154,8 @@ class RunLedger:
         # FULL: what was written before an action is on the disk before the action.
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
+        # What is forgotten, variables of jobs for instance, is overwritten.
+        self._db.execute("PRAGMA secure_delete = ON")
 
     def close(self) -> None:
         """Close the file."""
@@ -247,25 +249,31 @@ class RunLedger:
         """All jobs, in the order of the workload."""
         return self._rows("SELECT * FROM jobs ORDER BY position")
 
-    def cancelled(self) -> list[str]:
+    def cancelled(self) -> frozenset[str]:
         """Names of the jobs that somebody wants to be cancelled."""
-        return [row["name"] for row in self._rows("SELECT name FROM jobs WHERE cancel = 1")]
+        wanted = self._rows("SELECT name FROM jobs WHERE cancel = 1")
+        return frozenset(row["name"] for row in wanted)
+
+    def retried(self) -> frozenset[str]:
+        """Names of the jobs that were given up and that somebody wants to be taken up again."""
+        wanted = self._rows("SELECT name FROM jobs WHERE retry = 1 AND state = 'failed'")
+        return frozenset(row["name"] for row in wanted)
 
     def submit(self, name: str, **columns: object) -> None:
-        """A job that a user of a service submitted; see the table ``submissions``."""
+        """A job that was added to the queue; see the table ``submissions``."""
         self._insert("submissions", {"name": name, **columns})
 
-    def submissions(self, since: int = 0) -> list[Row]:
-        """Jobs that were submitted after a given one, in order."""
-        return self._rows("SELECT * FROM submissions WHERE seq > ? ORDER BY seq", (since,))
+    def submissions(self) -> list[Row]:
+        """Jobs that were added to the queue, in order."""
+        return self._rows("SELECT * FROM submissions ORDER BY seq")
 
     def submission_numbers(self, since: int = 0) -> list[int]:
-        """Numbers of the jobs that were submitted after a given one, in order."""
+        """Numbers of the jobs that were added after a given one, in order."""
         rows = self._rows("SELECT seq FROM submissions WHERE seq > ? ORDER BY seq", (since,))
         return [int(row["seq"]) for row in rows]
 
     def submission(self, number: int) -> Row:
-        """The job with a number that was submitted.
+        """The job with a number that was added.
 
         Raises
         ------
@@ -277,53 +285,10 @@ class RunLedger:
             raise InputError(f"{self.path}: has no submission {number}, which its journal names")
         return rows[0]
 
-    def last_submission(self) -> Row | None:
-        """Number and arrival of the job that was submitted last."""
+    def last_submission(self) -> tuple[int, float]:
+        """Number and arrival [s] of the job that was added last; 0 before the first."""
         last = self._rows("SELECT seq, arrival_s FROM submissions ORDER BY seq DESC LIMIT 1")
-        return last[0] if last else None
-
-    def submitted_job(self, name: str) -> Row | None:
-        """A job with who submitted it and what it is; None if nobody submitted it."""
-        joined = (
-            "SELECT jobs.*, uid, user, job FROM jobs JOIN submissions USING (name) WHERE name = ?"
-        )
-        rows = self._rows(joined, (name,))
-        return rows[0] if rows else None
-
-    def owners(self) -> dict[str, str]:
-        """User of each submitted job."""
-        return {
-            row["name"]: row["user"] for row in self._rows("SELECT name, user FROM submissions")
-        }
-
-    def requested(self, uid: int, request: str) -> list[str]:
-        """Names of the jobs that a user submitted with a request, in order."""
-        found = "SELECT name FROM submissions WHERE uid = ? AND request = ? ORDER BY seq"
-        return [row["name"] for row in self._rows(found, (uid, request))]
-
-    def forget_environments(self, over: Sequence[str]) -> None:
-        """Overwrite the variables of submitted jobs in these states, which do not run again."""
-        self._db.execute("PRAGMA secure_delete = ON")
-        marks = ", ".join("?" * len(over))
-        self._write(
-            "UPDATE submissions SET env = '{}' WHERE env <> '{}' AND name IN "
-            f"(SELECT name FROM jobs WHERE state IN ({marks}))",
-            tuple(over),
-        )
-
-    def add_token(self, sha256: str, uid: int, user: str, until_unix: float) -> None:
-        """A token by which a user may come until a date [s since 1970]."""
-        columns = {"sha256": sha256, "uid": uid, "user": user, "until_unix": until_unix}
-        self._insert("tokens", columns)
-
-    def token(self, sha256: str) -> Row | None:
-        """Whose a token is, and until when; None if nobody's."""
-        rows = self._rows("SELECT * FROM tokens WHERE sha256 = ?", (sha256,))
-        return rows[0] if rows else None
-
-    def drop_tokens(self, uid: int) -> None:
-        """All tokens of a user mean nothing from now on."""
-        self._write("DELETE FROM tokens WHERE uid = ?", (uid,))
+        return (int(last[0]["seq"]), float(last[0]["arrival_s"])) if last else (0, 0.0)
 
     def event(
         self, time_s: float, kind: str, job: str = "", epoch: int = 0, **data: object

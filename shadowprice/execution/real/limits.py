@@ -33,10 +33,13 @@ class Limits:
         Until a started command must run [s].
     hang_s : float
         Without a step, a job that reports steps has failed [s].
-    retries : int
-        Failures in a row, without a checkpoint between them, after which a job is given up.
+    retries, host_retries : int
+        Failures in a row, without a checkpoint between them, after which a job is given up; those of
+        hosts in a row from which on they count as its own.
+    lived_s : float
+        A lease that ran for so long has not crashed at once [s].
     back_off_s, back_off_max_s : float
-        Wait before the first retry [s]; doubled each time, up to the largest.
+        Wait before the first retry [s]; eight times as long each time, up to the largest.
     node_s : float
         While jobs wait and no lease runs because nodes are lost or devices quarantined, until the
         run ends [s]; it can be resumed.
@@ -50,6 +53,8 @@ class Limits:
     start_s: float = 120.0
     hang_s: float = 600.0
     retries: int = 3
+    host_retries: int = 100
+    lived_s: float = 60.0
     back_off_s: float = 1.0
     back_off_max_s: float = 300.0
     node_s: float = 600.0
@@ -57,10 +62,14 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name in ("retries", "back_off_s", "grace_s", "confirm_s") else 1e-3
+            least = (
+                0
+                if field.name in ("retries", "host_retries", "back_off_s", "grace_s", "confirm_s")
+                else 1e-3
+            )
             if not least <= value < math.inf:
                 raise InputError(f"limits: {field.name} is {value!r}, expected at least {least}")
 
     def back_off(self, tries: int) -> float:
         """Wait before a job runs again after so many failures in a row [s]."""
-        return float(min(self.back_off_s * 2.0 ** min(tries - 1, 60), self.back_off_max_s))
+        return float(min(self.back_off_s * 8.0 ** min(tries - 1, 20), self.back_off_max_s))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from shadowprice.execution.real.event_log import describe_decision
 from shadowprice.execution.real.graphs.replicas import PlacedReplicas
 from shadowprice.execution.real.lease import (
     ABSENT,
+    FAILED_WHY,
     RUNNING,
     WAITING,
     Ending,
@@ -35,9 +36,15 @@ from shadowprice.execution.real.lease import (
     JobRecord,
     Kind,
 )
-from shadowprice.execution.real.lease_outcome import LeaseOutcome, conclude, lease_ending
 from shadowprice.execution.real.measuring import JobProgress
 from shadowprice.execution.real.observer import RunObserver
+from shadowprice.execution.real.outcomes.failures import CommonFailures, may_return
+from shadowprice.execution.real.outcomes.lease_outcome import (
+    FAILED,
+    LeaseOutcome,
+    conclude,
+    lease_ending,
+)
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.placement.protocol import Pieces
@@ -63,7 +70,8 @@ class HostEvents:
         Row and epoch of leases that were over before, and whose processes are gone now; the step
         that their job has committed.
     withdrawn : list of int
-        Rows of waiting jobs that are over: cancelled, or finished while they were being stopped.
+        Rows of waiting jobs that are over: cancelled, unreadable, or finished while they were being
+        stopped.
     cancelled : list of int
         Those of the unplaced and the withdrawn that a person cancelled.
     returned : list of int
@@ -73,7 +81,11 @@ class HostEvents:
     missing : list of str
         Uuids of devices that were not found again when the run was resumed.
     submitted : list of int
-        Numbers of jobs that were submitted and are taken in now.
+        Numbers of jobs that were added to the queue and are taken in now.
+    refused : list of int
+        Those of the unplaced and the withdrawn that fail, since what is stored of them cannot be read.
+    retried : list of int
+        Those of the returned that were given up before.
     """
 
     progress: list[JobProgress]
@@ -86,6 +98,8 @@ class HostEvents:
     lost: list[str]
     missing: list[str]
     submitted: list[int] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+    retried: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -113,6 +127,8 @@ class LiveHosts:
     def __init__(self, run: RealRun) -> None:
         self.run = run
         self.observer = RunObserver(run)
+        self._failures = CommonFailures(run)
+        self._held_back: set[int] = set()
         self._collected_s = -math.inf
         self._granted: list[int] = []
         self._copies: list[tuple[HeldLease, FolderCopy]] = []
@@ -161,21 +177,26 @@ class LiveHosts:
         withdrawn = [
             tracked.row
             for tracked in run.tracked
-            if tracked.view == WAITING and (tracked.over or tracked.cancel)
+            if tracked.view == WAITING and (tracked.over or tracked.cancel or tracked.unreadable)
         ]
         unplaced = [
             tracked.row
             for tracked in run.tracked
             if tracked.view == RUNNING and tracked.lease is None
         ]
-        cancelled = [
-            row
-            for row in (*withdrawn, *unplaced)
-            if run.tracked[row].cancel and not run.tracked[row].over
-        ]
-        for row in cancelled:
-            run.record.cancelled(run.tracked[row], now_s)
+        cancelled, refused = [], []
+        for one in (run.tracked[row] for row in (*withdrawn, *unplaced)):
+            if one.cancel and not one.over:
+                cancelled.append(one.row)
+                run.record.cancelled(one, now_s)
+            elif one.unreadable and not one.over:
+                refused.append(one.row)
+                run.record.refused(one, now_s)
+        retried = [one.row for one in run.tracked if one.retry and one.over == FAILED]
+        for row in retried:
+            run.record.retried(run.tracked[row])
         self.observer.tell_drained()
+        left = set(unplaced) - {*cancelled, *refused}
         return HostEvents(
             progress=progress,
             ended=ended,
@@ -183,10 +204,12 @@ class LiveHosts:
             confirmed=confirmed,
             withdrawn=withdrawn,
             cancelled=cancelled,
-            returned=self._returned(ended, set(unplaced) - set(cancelled), now_s),
+            returned=[*self._returned(ended, left, now_s), *retried],
             lost=sorted(run.watch.lost),
             missing=sorted(run.unusable()),
             submitted=run.arrivals.fresh(),
+            refused=refused,
+            retried=retried,
         )
 
     def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
@@ -246,9 +269,8 @@ class LiveHosts:
         """Epoch and devices of a new lease; no devices if some, or its amounts, are not to be had."""
         run = self.run
         with run.ledger.transaction():
-            may = (
-                not tracked.over and not tracked.cancel and run.devices.has_amounts(amounts.by_node)
-            )
+            may = not (tracked.over or tracked.cancel or tracked.unreadable)
+            may = may and run.devices.has_amounts(amounts.by_node)
             devices = self._find(pieces, partner) if may else ()
             if not devices:
                 yield tracked.epoch, []
@@ -329,7 +351,7 @@ class LiveHosts:
         watch = self.run.watch
         if isinstance(error, shutil.Error):
             # What the command left cannot be copied, a pipe for instance: its failure, not the run's.
-            lease.stop_why = f"failed: its checkpoints cannot be copied: {error}"
+            lease.stop_why = f"{FAILED_WHY}its checkpoints cannot be copied: {error}"
             watch.void(lease)
             return
         if error is not None:
@@ -382,7 +404,9 @@ class LiveHosts:
         end = lease_ending(lease)
         step = self._committed(tracked, lease, end)
         self.observer.drain_unhealthy(lease)
-        outcome = conclude(tracked, lease, end, step, now_s, run.limits)
+        together = self._failures.include(lease, step, now_s)
+        outcome = conclude(tracked, lease, end, step, now_s, run.limits, with_others=together)
+        self._failures.note(lease, end, now_s)
         if at_once and not outcome.over:
             outcome = replace(outcome, return_s=now_s)
         run.record.ended(lease, end, outcome, now_s)
@@ -415,13 +439,17 @@ class LiveHosts:
         if tracked.view == RUNNING:
             return tracked.lease is not None and self.run.watch.over(tracked.lease)
         if tracked.view == WAITING:
-            return bool(tracked.over) or tracked.cancel
-        return tracked.return_s <= now_s
+            return bool(tracked.over or tracked.cancel or tracked.unreadable)
+        if tracked.retry and tracked.over == FAILED:
+            return True
+        return tracked.return_s <= now_s and self._may_return(tracked)
 
     def _expected(self) -> bool:
         """True if anything can still happen by itself."""
         tracked = self.run.tracked
         if self.run.arrivals.open:
+            return True
+        if any(one.retry and one.over == FAILED for one in tracked):
             return True
         if all(one.over for one in tracked):
             return False
@@ -429,9 +457,9 @@ class LiveHosts:
             return True
         if any(one.view == RUNNING for one in tracked):
             return True
-        return self._held_back() and any(one.view == WAITING for one in tracked)
+        return self._lacks_devices() and any(one.view == WAITING for one in tracked)
 
-    def _held_back(self) -> bool:
+    def _lacks_devices(self) -> bool:
         """True if nodes or devices of the run cannot be given out now, but may be later."""
         return bool(self.run.watch.lost or self.run.unusable())
 
@@ -440,7 +468,7 @@ class LiveHosts:
         tracked = self.run.tracked
         if self.run.arrivals.open:
             return  # it waits with its jobs
-        quarantined = self._held_back() or any(one.written_off for one in tracked)
+        quarantined = self._lacks_devices() or any(one.written_off for one in tracked)
         stuck = (until_s == math.inf or quarantined) and all(one.lease is None for one in tracked)
         stuck = stuck and all(one.return_s == math.inf for one in tracked)
         # Neither is anybody still to arrive.
@@ -451,10 +479,12 @@ class LiveHosts:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""
         directory = self.run.orders.job_directory(tracked.job.name)
         if end is not None and tracked.job.keeps_checkpoints:
-            if end.kind in (Kind.FINISHED, Kind.PREEMPTED):
-                said = end.code in _SAVED and not end.forced
-                plain_checkpoints.adopt(directory, lease.epoch, whole=said)
-            elif end.kind is Kind.FAILED:
+            # What its host ended may have saved, as what was killed after the grace.
+            by_host = end.host_failed and lease.began
+            if end.kind in (Kind.FINISHED, Kind.PREEMPTED) or by_host:
+                whole = end.code in _SAVED and not end.forced and not by_host
+                plain_checkpoints.adopt(directory, lease.epoch, whole=whole)
+            elif end.kind is Kind.FAILED and not end.host_failed:
                 plain_checkpoints.fall_back(directory)
         if end is not None and end.kind is Kind.FINISHED:
             return lease.target
@@ -480,7 +510,20 @@ class LiveHosts:
         """Jobs that may run again: at once after a preemption, later after a failure."""
         rows = [outcome.row for outcome in ended if outcome.return_s <= now_s]
         rows += [row for row in sorted(unplaced) if not self.run.tracked[row].over]
+        leases = [self.run.tracked[each.row].lease for each in ended if each.confirmed]
+        freed = {device.uuid for lease in leases if lease for device in lease.devices}
         for tracked in self.run.tracked:
-            if tracked.view == ABSENT and tracked.return_s <= now_s:
+            due = tracked.view == ABSENT and tracked.return_s <= now_s
+            if due and self._may_return(tracked, freed):
                 rows.append(tracked.row)
         return rows
+
+    def _may_return(self, tracked: JobRecord, freed: Collection[str] = ()) -> bool:
+        """True if a job that failed is offered to the policy again; of one that is not, that is noted once."""
+        if may_return(self.run, tracked, freed):
+            self._held_back.discard(tracked.row)
+            return True
+        if tracked.row not in self._held_back:
+            self._held_back.add(tracked.row)
+            self.run.record.held_back(tracked)
+        return False

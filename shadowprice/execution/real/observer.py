@@ -73,7 +73,8 @@ class RunObserver:
     def look(self) -> float:
         """Look at all leases once; returns the time [s].
 
-        Whoever a person wants to be cancelled is marked, and all leases of it are asked to stop.
+        Whoever a person wants to be cancelled is marked, and all leases of it are asked to stop; so is, if it
+        was given up, whoever is to be taken up again.
         """
         run = self.run
         leases = run.leases()
@@ -86,11 +87,12 @@ class RunObserver:
             self._sampled_s = now_s
             run.record.samples(run.held(), run.measuring, now_s)
         run.drain_at_once()
-        wanted = set(run.ledger.cancelled())
+        cancelled, retried = run.ledger.cancelled(), run.ledger.retried()
         for tracked in run.tracked:
-            if tracked.job.name in wanted and not tracked.over and not tracked.cancel:
+            if tracked.job.name in cancelled and not tracked.over and not tracked.cancel:
                 tracked.cancel = True
                 run.ask_stop(tracked.held, "cancelled")
+            tracked.retry = tracked.job.name in retried
         return now_s
 
     def _announce(self, leases: Sequence[HeldLease]) -> None:

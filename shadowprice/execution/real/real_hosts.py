@@ -15,9 +15,9 @@ from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.lease_amounts import GrantedAmounts
 from shadowprice.execution.real.graphs.replicas import PlacedReplicas
 from shadowprice.execution.real.lease import ABSENT, RUNNING, WAITING, HeldLease, JobRecord
-from shadowprice.execution.real.lease_outcome import CANCELLED, LeaseOutcome
 from shadowprice.execution.real.live_hosts import HostEvents, LiveHosts, StoppedRun
 from shadowprice.execution.real.measuring import JobProgress
+from shadowprice.execution.real.outcomes.lease_outcome import CANCELLED, FAILED, LeaseOutcome
 from shadowprice.execution.real.replay import Journal
 from shadowprice.execution.real.run import RealRun
 from shadowprice.instances.features import Feature
@@ -47,7 +47,10 @@ class RealHosts:
 
     def await_event(self, until_s: float) -> float:
         """Wait until something happens, at the latest until a time; infinity if nothing will."""
-        return self.journal.ask("await", float, lambda: nullcontext(self.live.wait(until_s)))
+        # That nothing will is not written down: jobs that were given up may be taken up again.
+        return self.journal.ask(
+            "await", float, lambda: nullcontext(self.live.wait(until_s)), unless=math.inf
+        )
 
     def await_time(self, due_s: float) -> float:
         """Wait until a time; returns the time it is."""
@@ -243,8 +246,11 @@ class RealHosts:
             run.tracked[outcome.row].view = ABSENT
         for row in (*events.unplaced, *events.withdrawn):
             run.tracked[row].view = ABSENT
-        for row in events.cancelled:
-            run.tracked[row].over, run.tracked[row].return_s = CANCELLED, math.inf
+        for how, rows in ((CANCELLED, events.cancelled), (FAILED, events.refused)):
+            for row in rows:
+                run.tracked[row].over, run.tracked[row].return_s = how, math.inf
+        for row in events.retried:
+            run.take_up(row)
         for row in events.returned:
             run.tracked[row].view, run.tracked[row].return_s = WAITING, math.inf
         run.devices.lost, run.devices.missing = set(events.lost), frozenset(events.missing)
@@ -252,13 +258,14 @@ class RealHosts:
             self._take(number)
 
     def _take(self, number: int) -> None:
-        """A job that was submitted is known from now on; it arrives in its turn."""
+        """A job that was added is known from now on; it arrives in its turn."""
         run = self.run
-        job, instance, notes = run.arrivals.take(number, run.measuring.instance)
-        run.tracked.append(JobRecord(len(run.tracked), job))
-        run.amounts.add(job)
-        run.measuring.grow(instance)
-        for text in notes:
+        arrival = run.arrivals.take(number, run.measuring.instance)
+        tracked = JobRecord(len(run.tracked), arrival.job, unreadable=arrival.unreadable)
+        run.tracked.append(tracked)
+        run.amounts.add(arrival.job)
+        run.measuring.grow(arrival.instance)
+        for text in arrival.notes:
             self.journal.act(lambda text=text: run.record.note("note", text=text))  # type: ignore[misc]
 
     def _advance(self, lease: HeldLease, progress: JobProgress, now_s: float) -> None:

@@ -45,7 +45,19 @@ class Journal:
         self._ahead = next(self._recorded, None)
         self._ended = False
 
-    def ask(self, call: str, kind: type[T], live: Callable[[], AbstractContextManager[T]]) -> T:
+    @property
+    def ahead(self) -> bool:
+        """True while recorded answers are left."""
+        return self._ahead is not None
+
+    def ask(
+        self,
+        call: str,
+        kind: type[T],
+        live: Callable[[], AbstractContextManager[T]],
+        *,
+        unless: T | None = None,
+    ) -> T:
         """The recorded answer to a call; a new one, which is kept, where the record has ended.
 
         Parameters
@@ -54,6 +66,8 @@ class Journal:
             Of the answer, made of numbers, text, lists, dataclasses and structs.
         live : callable
             Makes a new answer, and the context to write it down in: the transaction of its events.
+        unless : T, optional
+            An answer that is not kept: nothing follows from it that lasts.
 
         Raises
         ------
@@ -65,7 +79,8 @@ class Journal:
         if self._ahead is None:
             self._end()
             with live() as answer:
-                self._ledger.answer(call, msgspec.to_builtins(answer))
+                if unless is None or answer != unless:
+                    self._ledger.answer(call, msgspec.to_builtins(answer))
             return answer
         self._on_read()
         recorded, data = self._ahead

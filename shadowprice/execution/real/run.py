@@ -15,11 +15,11 @@ from shadowprice.execution.real.job_file import Job
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.lease import HeldLease, JobRecord
 from shadowprice.execution.real.lease_monitor import LeaseMonitor
-from shadowprice.execution.real.lease_outcome import LeaseOutcome
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
 from shadowprice.execution.real.measuring import Measuring
-from shadowprice.execution.service.arrivals import Arrivals
+from shadowprice.execution.real.outcomes.lease_outcome import LeaseOutcome
+from shadowprice.execution.real.queue.arrivals import Arrivals
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RealRun:
         return [lease for tracked in self.tracked for lease in tracked.held]
 
     def known_jobs(self) -> dict[str, Job]:
-        """Jobs by name: those that were taken in, and all that were submitted."""
+        """Jobs by name: those that were taken in, and all that were added."""
         listed = [*(tracked.job for tracked in self.tracked), *self.arrivals.jobs()]
         return {job.name: job for job in listed}
 
@@ -89,8 +89,16 @@ class RealRun:
     def conclude(self, outcome: LeaseOutcome) -> None:
         """A job goes on, or is over, as an outcome says."""
         tracked = self.tracked[outcome.row]
-        tracked.step, tracked.tries, tracked.over = outcome.step, outcome.tries, outcome.over
-        tracked.return_s = outcome.return_s
+        tracked.step, tracked.over, tracked.return_s = outcome.step, outcome.over, outcome.return_s
+        tracked.tries, tracked.host_tries = outcome.tries, outcome.host_tries
+        tracked.lived = tracked.lived or outcome.lived
+        tracked.stopped_others = tracked.stopped_others and not outcome.lived
+
+    def take_up(self, row: int) -> None:
+        """A job that was given up is tried again, from its last checkpoint."""
+        tracked = self.tracked[row]
+        tracked.over, tracked.tries, tracked.host_tries = "", 0, 0
+        tracked.retry = False
 
     def confirm(self, row: int, epoch: int, copy: int | None = None) -> None:
         """The processes of a lease that was written off are gone."""

@@ -43,6 +43,10 @@ _ZERO, _ONE, _SIGKILL = map(ctypes.c_ulong, (0, 1, signal.SIGKILL))
 _SUBREAPER, _PDEATHSIG = ctypes.c_int(PR_SET_CHILD_SUBREAPER), ctypes.c_int(PR_SET_PDEATHSIG)
 
 
+class CannotRunError(Exception):
+    """The command of an order cannot be executed: it is not there, for instance."""
+
+
 class Command:
     """The child of a supervisor, until it is the command of a lease.
 
@@ -81,7 +85,8 @@ class Command:
                 f"exit {nothing}" if nothing is not None else f"ending {json.dumps(self._begin())}"
             )
         except BaseException as error:
-            end = ending(127, "unstartable", detail=f"the command did not begin: {error!r}")
+            detail = f"the command did not begin: {error!r}"
+            end = ending(127, "unstartable", detail=detail, host_failed=True)
             said = f"ending {json.dumps(end)}"
         try:
             self._say(said)
@@ -115,9 +120,11 @@ class Command:
             order["env"].update(private)
             self._write_record()
             self._execute(order)
+        except CannotRunError as error:
+            return ending(127, "unstartable", detail=str(error))
         except (OSError, LookupError, TypeError, ValueError) as error:
             detail = str(error) if isinstance(error, OSError) else f"order.json: {error!r}"
-            return ending(127, "unstartable", detail=detail)
+            return ending(127, "unstartable", detail=detail, host_failed=True)
         raise AssertionError("a command was executed, and this process goes on")
 
     def _say(self, line: str) -> None:
@@ -186,7 +193,7 @@ class Command:
             os.execvpe(order["argv"][0], order["argv"], environment)
         except (OSError, TypeError, ValueError) as error:
             why = getattr(error, "strerror", None) or repr(error)
-            raise OSError(f"cannot run {what}: {why}") from None
+            raise CannotRunError(f"cannot run {what}: {why}") from None
 
 
 def secret_names(private: Mapping[str, Any]) -> dict[str, str]:

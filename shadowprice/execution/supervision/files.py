@@ -57,6 +57,25 @@ def read_json(path: str, limit: int = FILE_LIMIT) -> dict[str, Any] | None:
         os.close(descriptor)
 
 
+def read_whole(path: str, limit: int) -> bytes | None:
+    """The first bytes of a plain file, at most so many; None if there is none, whatever is there."""
+    try:
+        descriptor = os.open(path, READ_FLAGS)
+    except OSError:
+        return None
+    data = b""
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        while len(data) < limit and (more := os.read(descriptor, limit - len(data))):
+            data += more
+        return data
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
 def read_small(path: str) -> bytes:
     """The first 4 KiB of a file; empty if there is none, whatever is there."""
     try:
@@ -86,12 +105,17 @@ def write_json(path: str, value: object, *, durable: bool = False) -> None:
 
 
 def write_text(path: str, text: str, *, durable: bool = False) -> None:
+    """Replace a file atomically, as :func:`write_bytes` does."""
+    write_bytes(path, text.encode(errors="replace"), durable=durable)
+
+
+def write_bytes(path: str, data: bytes, *, durable: bool = False) -> None:
     """Replace a file atomically; ``durable`` waits until it, and its name, would survive a power cut."""
     temporary = f"{path}.{os.getpid()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, 0o600)
     try:
-        _write_all(descriptor, text.encode(errors="replace"))
+        _write_all(descriptor, data)
         if durable:
             os.fsync(descriptor)
     except OSError:
@@ -149,9 +173,12 @@ def lock_within(descriptor: int, wait_s: float) -> bool:
         time.sleep(0.005)
 
 
-def ending(code: int, reason: str, *, forced: bool = False, detail: str = "") -> dict[str, Any]:
-    """Content of ``exit.json``."""
-    return {"code": code, "reason": reason, "forced": forced, "detail": detail}
+def ending(
+    code: int, reason: str, *, forced: bool = False, detail: str = "", host_failed: bool = False
+) -> dict[str, Any]:
+    """Content of ``exit.json``; ``host_failed`` where supervision or the disk did, and not the command."""
+    record = {"code": code, "reason": reason, "forced": forced, "detail": detail}
+    return {**record, "host_failed": True} if host_failed else record
 
 
 def reserve_space(directory: str) -> None:

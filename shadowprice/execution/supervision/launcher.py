@@ -2,7 +2,7 @@
 
 ::
 
-    python -I -S STATE/supervisor.py serve DESCRIPTOR
+    python -I -S -B STATE/supervisor.py serve DESCRIPTOR
 
 Each message on the socket is the directory of a lease, with descriptors that its supervisor is to
 keep open (claims on devices). The launcher is a child subreaper: what a supervisor that was killed
@@ -171,7 +171,8 @@ def _write_end(directory: str) -> None:
         with contextlib.suppress(OSError), open(f"{directory}/supervisor.log", "rb") as file:
             said = file.read(LOG_BYTES).decode(errors="replace").strip()
         detail = f"the supervisor ended before it began: {said or 'it said nothing'}"
-        write_json(f"{directory}/exit.json", ending(127, "unstartable", detail=detail))
+        record = ending(127, "unstartable", detail=detail, host_failed=True)
+        write_json(f"{directory}/exit.json", record)
     finally:
         os.close(lock)
 

@@ -150,7 +150,7 @@ def kill_orphans(
             return False
         time.sleep(0.01)
     with contextlib.suppress(OSError):  # a full disk: whoever asks next finds the same
-        killed = ending(-9, "exited", detail="the supervisor was killed")
+        killed = ending(-9, "exited", detail="the supervisor was killed", host_failed=True)
         if read_json(f"{directory}/exit.json") is None:
             write_json(f"{directory}/exit.json", killed)
     return True

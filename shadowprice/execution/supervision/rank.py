@@ -110,7 +110,8 @@ class Supervisor:
             record = end or self._watch()
         except Exception as error:
             self._end_all()
-            record = ending(-9, "exited", forced=True, detail=f"the supervisor failed: {error!r}")
+            detail = f"the supervisor failed: {error!r}"
+            record = ending(-9, "exited", forced=True, detail=detail, host_failed=True)
         if not self.owned:
             nothing = settled(self.directory, self.lock)
             if nothing is not None:
@@ -137,7 +138,7 @@ class Supervisor:
             supervisor = getpid()
             self.command = fork()
         except OSError as error:
-            return ending(127, "unstartable", detail=str(error))
+            return ending(127, "unstartable", detail=str(error), host_failed=True)
         if self.command == 0:
             Command(self.directory, supervisor, (self.lock, log, write_end, tell)).become()
         close(write_end)
@@ -149,7 +150,8 @@ class Supervisor:
             if what == b"exit":
                 return int(about)
             self.owned = what == b"ending"
-            killed = ending(-9, "exited", detail="it was killed before its command began")
+            detail = "it was killed before its command began"
+            killed = ending(-9, "exited", detail=detail, host_failed=True)
             return json.loads(about) if self.owned else killed
         self.owned = True
         self._take_order(about, log)

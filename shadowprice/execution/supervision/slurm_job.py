@@ -5,8 +5,8 @@ when they are in one job, so the job's script becomes this program: it starts th
 lease that the job was submitted for, and of each *guest* lease whose note appears in the job's
 folder of guests, and ends with the last of them. ::
 
-    python -I -S STATE/supervisor.py hold LEASE_DIRECTORY GUESTS_DIRECTORY
-    python -I -S STATE/supervisor.py sweep LEASE_DIRECTORY
+    python -I -S -B STATE/supervisor.py hold LEASE_DIRECTORY GUESTS_DIRECTORY
+    python -I -S -B STATE/supervisor.py sweep LEASE_DIRECTORY
 
 ``sweep`` is for a lease whose supervisor was lost with its node, or killed: it ends what is left.
 """
@@ -145,7 +145,7 @@ def _signal_supervisor(lease: str, number: int) -> None:
 
 
 def _supervise(supervisor: str, lease: str) -> list[str]:
-    return [sys.executable, "-I", "-S", supervisor, lease]
+    return [sys.executable, "-I", "-S", "-B", supervisor, lease]
 
 
 def main(supervisor: str, arguments: list[str]) -> int:

@@ -308,7 +308,8 @@ def test_a_dead_supervisor_elsewhere_is_lost_and_before_a_reboot_is_gone(lease: 
     supervisor_json(lease, node="far-away", machine="another boot/1")
     assert read_status(lease).phase is Phase.LOST
     supervisor_json(lease, machine="an earlier boot/1")
-    assert read_status(lease).exit == Exit(-9, "exited", detail="the supervisor was killed")
+    killed = Exit(-9, "exited", detail="the supervisor was killed", host_failed=True)
+    assert read_status(lease).exit == killed
 
 
 def test_a_stranger_with_the_same_number_is_spared(lease: Path) -> None:
@@ -467,13 +468,14 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_the_supervisor_is_copied_with_its_parts(tmp_path: Path) -> None:
-    path = copy_supervisor(tmp_path)
+    assert copy_supervisor(tmp_path) == ()
+    path = tmp_path / "supervisor.py"
     before = {part: part.stat().st_mtime_ns for part in tmp_path.rglob("*.py")}
     assert len(before) >= 6
-    copy_supervisor(tmp_path)
+    assert copy_supervisor(tmp_path) == ()
     assert {part: part.stat().st_mtime_ns for part in tmp_path.rglob("*.py")} == before
     path.write_text("old version")
-    copy_supervisor(tmp_path)
+    assert copy_supervisor(tmp_path) == ("supervisor.py",)
     assert path.read_text() != "old version"
     library = str(tmp_path / "library")
     module = "shadowprice.execution.supervision.rank"
@@ -502,6 +504,28 @@ def test_a_damaged_supervisor_is_mended_and_a_whole_one_not_read_again(
         path.unlink()
         copy.put()
         assert path.read_bytes() == text
+
+
+@pytest.mark.parametrize("damage", [b"\xff", b"", b"x" * 100_000, None])
+def test_whatever_is_in_the_place_of_a_part_is_replaced(
+    tmp_path: Path, damage: bytes | None
+) -> None:
+    """Not UTF-8, empty, longer; a folder or a pipe; compiled files, which would be read in its place."""
+    copy_supervisor(tmp_path)
+    whole = {path: path.read_bytes() for path in tmp_path.rglob("*.py")}
+    for path in whole:
+        if damage is None:
+            path.unlink()
+            path.mkdir() if "rank" in path.name else os.mkfifo(path)
+        else:
+            path.write_bytes(damage)
+    compiled = tmp_path / "library/shadowprice/execution/supervision/__pycache__"
+    compiled.mkdir()
+    (compiled / "rank.cpython-311.pyc").write_bytes(b"torn")
+    differed = copy_supervisor(tmp_path)
+    assert {path: path.read_bytes() for path in whole} == whole
+    assert not compiled.exists()
+    assert ("supervisor.py" in differed) == (damage is not None)
 
 
 def test_a_state_directory_that_cannot_be_written(tmp_path: Path) -> None:

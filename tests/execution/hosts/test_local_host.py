@@ -67,7 +67,9 @@ class TestLocalHost(HostConformance):
         copied = lease_files.copy_supervisor
         # In the moment between the look at it and its start.
         monkeypatch.setattr(
-            lease_files, "copy_supervisor", lambda state: copied(state).write_text(damaged)
+            lease_files,
+            "copy_supervisor",
+            lambda state: (copied(state), (state / "supervisor.py").write_text(damaged)),
         )
         found = case.ended(case.start(["true"]))
         assert found.reason == "unstartable"  # a failure: it is not tried for ever

@@ -418,3 +418,25 @@ def test_rounds_without_a_change_restart_nothing(make: Callable[..., Case]) -> N
         assert not case.events("stop-asked", name)
         assert case.total(name) == (250, sum(range(250)))
     assert len(case.events("decided")) == 2  # what it leads to, not each time
+
+
+def test_an_outage_of_what_all_jobs_need_ends_none_of_them(
+    make: Callable[..., Case], tmp_path: Path
+) -> None:
+    """Each is tried again more often than for failures of its own, and loses what followed its checkpoint."""
+    away = tmp_path / "away"
+    command = counts(f"time.sleep(0.01); pathlib.Path({str(away)!r}).exists() and sys.exit(1)", 20)
+    case = make(job("one", command, 400), job("two", command, 400))
+    began = once(lambda: all(reported(case.lease(name), 60) for name in ("one", "two")), away.touch)
+
+    def tick(ledger: RunLedger) -> None:
+        began(ledger)
+        if away.exists() and min(len(case.events("failed", name)) for name in ("one", "two")) >= 3:
+            away.unlink()
+
+    assert case.execute(tick).all_finished
+    for name in ("one", "two"):
+        failed = [event["data"]["why"] for event in case.events("failed", name)]
+        assert sum("its host failed, which is not counted" in why for why in failed) >= 2
+        assert case.total(name) == (400, sum(range(400)))
+    assert verify_ledger(case.state / "run.db")["most_lost"] <= 40

@@ -8,12 +8,13 @@ import json
 import math
 import os
 import string
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.errors import InfeasibleJobError, InputError
@@ -501,3 +502,24 @@ def test_deadlines_classes_and_tenants_are_columns_of_the_workload(tmp_path: Pat
         "tenant": ["vision", ""],
         "weight": [3.0, 1.0],
     }
+
+
+VALUES = st.text(st.sampled_from(list("ab /'\"\\$`*?;&|<>(){}#~!\n\téß")), min_size=1, max_size=8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(VALUES)
+def test_a_shell_reads_placeholders_as_they_are(value: str) -> None:
+    """In no quotes, in both kinds, after a backslash, beside other text."""
+    text = r"""printf '%s\0' {directory} "{directory}" '{directory}' x{directory}y "a \" {directory}" '\'{directory}"""
+    job = Job("j", ("/bin/sh", "-c", text), {}, 1, 5, Path(value))
+    values = {**{"directory": str(Path(value))}}
+    found = str(values["directory"])
+    done = subprocess.run(job.argv("p", "/c"), capture_output=True, check=True)
+    read = done.stdout.decode().split("\0")[:-1]
+    assert read == [found, found, found, f"x{found}y", f'a " {found}', f"\\{found}"]
+
+
+def test_a_command_without_a_shell_has_placeholders_as_they_are() -> None:
+    job = Job("j", ("x", "{checkpoint_dir}"), {}, 1, 5, Path("/d"))
+    assert job.argv("p", "/a b") == ("x", "/a b")

@@ -21,11 +21,11 @@ from shadowprice.execution.real.job_file import load_job_file
 from shadowprice.execution.real.launch_specs import LaunchSpecs
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.limits import Limits
-from shadowprice.execution.service.queue import NOT_COUNTED, JobQueue
+from shadowprice.execution.real.queue.job_queue import NOT_COUNTED
 from shadowprice.proofs.execution_log import LogRejected, verify_ledger, verify_log
 from support.fake_host import FakeHost, two_nodes
+from support.fake_queue import FakeQueue
 from support.fake_run import FakeRun, events
-from support.fake_service import ACCESS, ALICE, FakeService
 from support.in_memory_runs import check, job
 
 pytestmark = pytest.mark.usefixtures("no_power_cuts")
@@ -292,13 +292,10 @@ def test_the_verifier_adds_leases_up(tmp_path: Path) -> None:
         verify_log(told, nodes)
 
 
-def test_jobs_of_a_service_ask_as_well(tmp_path: Path) -> None:
-    """The second waits for the CPUs of the first; what no node has is refused when it is submitted."""
-    plan = [
-        (4.0, ALICE, {"command": ["x"], **job(name, 60, cpus=6, gpu_types=["A100"])})
-        for name in "ab"
-    ]
-    run = FakeService(tmp_path / "r", [], policy="srtf", nodes=NODES, plan=plan)
+def test_jobs_of_a_queue_ask_as_well(tmp_path: Path) -> None:
+    """The second waits for the CPUs of the first; what no node has is refused when it is added."""
+    plan = [(4.0, {"command": ["x"], **job(name, 60, cpus=6, gpu_types=["A100"])}) for name in "ab"]
+    run = FakeQueue(tmp_path / "r", [], policy="srtf", nodes=NODES, plan=plan)
     host = run.host
     run.host = CountingHost(host.clock, host.nodes, host.jobs, host.state)
     run.host.on_poll = host.on_poll
@@ -307,15 +304,15 @@ def test_jobs_of_a_service_ask_as_well(tmp_path: Path) -> None:
     first, second = (e["time_s"] for e in events(ledger, "granted"))
     assert second >= events(ledger, "released")[0]["time_s"] > first
     verify_ledger(ledger.path)
-    queue = JobQueue(run.state, ACCESS, lambda ledger: 100.0)
+    queue = run.queue()
     asks = {"jobs": [{"command": ["x"], **job("c", cpus=9)}]}
     with pytest.raises(InfeasibleJobError, match="asks for 9 CPUs"):
-        queue.submit(ALICE, asks, tmp_path, "r3")
+        queue.add(asks, "jobs", tmp_path)
     with ledger.transaction():
         ledger.set(NOT_COUNTED, "hadar chooses nodes by their GPUs alone")
     asks["jobs"][0]["cpus"] = 1
     with pytest.raises(InputError, match="expected none: hadar chooses nodes"):
-        queue.submit(ALICE, asks, tmp_path, "r3")
+        queue.add(asks, "jobs", tmp_path)
     queue.close()
     ledger.close()
 

@@ -234,7 +234,7 @@ def test_a_job_that_always_fails_is_given_up_and_the_others_finish(tmp_path: Pat
     ledger = run.execute()
     assert run.states(ledger) == {"bad": "failed", "good": "finished"}
     waits = [row["data"]["back_off_s"] for row in events(ledger, "failed")]
-    assert waits == [1.0, 2.0, 4.0]
+    assert waits == [1.0, 8.0, 64.0]
     assert events(ledger, "gave-up")[0]["data"]["why"].startswith("exited 1: boom")
     check(run, ledger)
 

@@ -22,10 +22,10 @@ from shadowprice.execution.real.copies.rounds import (
     RoundStart,
 )
 from shadowprice.execution.real.lease import Ending, Kind
-from shadowprice.execution.real.lease_outcome import LeaseOutcome
 from shadowprice.execution.real.ledger import RunLedger
 from shadowprice.execution.real.live_hosts import HostEvents, StoppedRun
 from shadowprice.execution.real.measuring import JobProgress
+from shadowprice.execution.real.outcomes.lease_outcome import LeaseOutcome
 from shadowprice.execution.real.replay import Journal
 
 TIMES = st.floats(0, 2**32) | st.just(math.inf)

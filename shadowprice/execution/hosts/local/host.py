@@ -177,10 +177,11 @@ class LocalHost(SharedStorageHost[LocalLease]):
                 for name in map(_name, range(self._nodes))
             )
         notes = {gpu.uuid: self._taken(gpu) for gpu in found}
-        self.notes = tuple(note for note in notes.values() if note)
+        taken = tuple(note for note in notes.values() if note)
         free = [gpu for gpu in found if not notes[gpu.uuid]]
         if not free:
-            raise HostError(f"no GPU of this machine is free: {'; '.join(self.notes)}")
+            raise HostError(f"no GPU of this machine is free: {'; '.join(taken)}")
+        self.notes = tuple(dict.fromkeys((*self.notes, *taken)))
         self._claimed = frozenset(gpu.uuid for gpu in free)
         nodes = []
         for k, gpu_type in enumerate(dict.fromkeys(gpu.gpu_type for gpu in free)):
@@ -268,7 +269,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
             # A supervisor that it had forked has the lock, and begins.
             if lease_files.void(lease.directory, why):
                 if not launcher.killed:
-                    lease.refused = Exit(127, "unstartable", detail=why)
+                    lease.refused = Exit(127, "unstartable", detail=why, host_failed=True)
                 return self._status(lease)
         killed = status.exit is not None and status.exit.code == -9
         if killed and lease.orphaned():

@@ -36,7 +36,7 @@ for directory in sys.argv[2:]:
         os.setsid()
         log = os.open(directory + "/supervisor.log", os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(log, 2)
-        os.execv(sys.executable, [sys.executable, "-I", "-S", sys.argv[1], directory])
+        os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", sys.argv[1], directory])
 """
 """Starts supervisors and ends, so that they have no parent that Ray would kill them with."""
 

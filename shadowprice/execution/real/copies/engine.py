@@ -71,7 +71,8 @@ class CopyEngine:
         with ThreadPoolExecutor(1, "averaging") if given is None else nullcontext(given) as where:
             live = LiveCopies(self.state, self.leases, self.policy, self.round_s, where)
             journal = Journal(self.run.ledger, live.observer.keep_alive, live.take_over)
-            while not self.state.over:
+            # Jobs that were given up may have been taken up again.
+            while not self.state.over or journal.ahead or self.run.ledger.retried():
                 events = journal.ask("events", RoundEvents, live.events)
                 self.state.take_in(events)
                 live.start_granted()

@@ -31,9 +31,9 @@ from shadowprice.execution.real.copies.rounds import (
 )
 from shadowprice.execution.real.copies.state import CopyState
 from shadowprice.execution.real.lease import JobRecord
-from shadowprice.execution.real.lease_outcome import FINISHED, lease_ending
 from shadowprice.execution.real.measuring import timed
 from shadowprice.execution.real.observer import RunObserver
+from shadowprice.execution.real.outcomes.lease_outcome import FAILED, FINISHED, lease_ending
 
 
 class LiveCopies:
@@ -148,6 +148,7 @@ class LiveCopies:
                 for job in jobs
                 if job.cancel and not job.over and job.row not in state.under_way
             ],
+            retried=[job.row for job in jobs if job.retry and job.over == FAILED],
             counted=[
                 self._count(each)
                 for each in state.under_way.values()
@@ -267,6 +268,8 @@ class LiveCopies:
             self._write_confirmed(run.tracked[row], epoch, copy)
         for row in events.withdrawn:
             record.cancelled(run.tracked[row], now_s)
+        for row in events.retried:
+            record.retried(run.tracked[row])
         for concluded in events.concluded:
             self._write_concluded(self.state.under_way[concluded.outcome.row], concluded, now_s)
         if events.started is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shadowprice.execution.real.copies.rounds import CountedCopies, JobRound
 from shadowprice.execution.real.lease import Ending, HeldLease, JobRecord, Kind
-from shadowprice.execution.real.lease_outcome import FINISHED, LeaseOutcome, consequence
 from shadowprice.execution.real.limits import Limits
+from shadowprice.execution.real.outcomes.lease_outcome import FINISHED, LeaseOutcome, consequence
 
 ROUND_ENDS = "the round ends"
 """Why copies are asked to stop."""
@@ -33,20 +33,23 @@ def conclude_round(
     step = grant.from_step + steps
     end = _as_a_whole(round_, counted, trouble, steps)
     finished = step >= tracked.job.iterations
-    tries, over, return_s = consequence(
+    what = consequence(
         tracked,
         now_s,
         limits,
         advanced=steps > 0,
         finished=finished,
         failed=end.kind is Kind.FAILED,
+        by_host=end.host_failed,
     )
     end_s = now_s
-    if over == FINISHED:
+    if what.over == FINISHED:
         end_s = min(max(lease.ended_s for lease in round_.leases), now_s)
     confirmed = None not in counted.ends
     return end, LeaseOutcome(
-        grant.row, grant.epoch, end_s, step, tries, over, return_s, confirmed=confirmed
+        *(grant.row, grant.epoch, end_s, step, what.tries, what.over, what.return_s),
+        confirmed=confirmed,
+        host_tries=what.host_tries,
     )
 
 
@@ -58,7 +61,8 @@ def _as_a_whole(round_: JobRound, counted: CountedCopies, trouble: str, steps: i
     ends = [end for end in counted.ends if end is not None]
     for number, (end, lease) in enumerate(zip(counted.ends, round_.leases, strict=True)):
         if end is not None and (why := _failure(end, lease)):
-            return Ending(Kind.FAILED, end.code, end.reason, end.forced, f"copy {number}: {why}")
+            why = f"copy {number}: {why}"
+            return Ending(Kind.FAILED, end.code, end.reason, end.forced, why, end.host_failed)
     if not ends:
         return Ending(Kind.UNSTARTED, 0, "void", False, "lost sight of its nodes")
     return Ending(Kind.PREEMPTED, 0, "stopped", False, ends[0].why or "between two rounds")

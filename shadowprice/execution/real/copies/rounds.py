@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from shadowprice.execution.real.copies.rates import MeasuredCopy
 from shadowprice.execution.real.lease import Ending, HeldLease, Kind
-from shadowprice.execution.real.lease_outcome import LeaseOutcome
+from shadowprice.execution.real.outcomes.lease_outcome import LeaseOutcome
 
 _GOOD = frozenset({Kind.FINISHED, Kind.PREEMPTED})
 
@@ -114,6 +114,8 @@ class RoundEvents:
         Row, epoch and number of copies that were over before, and whose processes are gone now.
     withdrawn : list of int
         Rows of waiting jobs that a person cancelled.
+    retried : list of int
+        Rows of jobs that were given up and are taken up again.
     counted, concluded
         Of jobs all copies of which are over; of those whose average was made, or needs none.
     started : RoundStart or None
@@ -127,6 +129,7 @@ class RoundEvents:
     counted: list[CountedCopies] = field(default_factory=list)
     concluded: list[RoundOutcome] = field(default_factory=list)
     started: RoundStart | None = None
+    retried: list[int] = field(default_factory=list)
 
 
 @dataclass

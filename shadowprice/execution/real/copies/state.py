@@ -14,7 +14,7 @@ from shadowprice.execution.real.copies.rounds import (
     RoundStart,
 )
 from shadowprice.execution.real.lease import RUNNING, WAITING, HeldLease, JobRecord, Kind
-from shadowprice.execution.real.lease_outcome import CANCELLED
+from shadowprice.execution.real.outcomes.lease_outcome import CANCELLED
 from shadowprice.execution.real.run import RealRun
 
 AVOIDED_ROUNDS = 4
@@ -79,6 +79,8 @@ class CopyState:
             run.confirm(row, epoch, copy)
         for row in events.withdrawn:
             run.tracked[row].over, run.tracked[row].return_s = CANCELLED, math.inf
+        for row in events.retried:
+            run.take_up(row)
         for counted in events.counted:
             self.under_way[counted.row].counted = counted
         for concluded in events.concluded:

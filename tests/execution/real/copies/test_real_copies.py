@@ -343,7 +343,7 @@ def test_survivors_of_a_round_count_and_a_round_without_any_is_a_failure(tmp_pat
     )
     ledger = run.execute()
     assert run.states(ledger) == {"bad": "failed", "good": "finished"}
-    assert [row["data"]["back_off_s"] for row in events(ledger, "failed")] == [1.0, 2.0, 4.0]
+    assert [row["data"]["back_off_s"] for row in events(ledger, "failed")] == [1.0, 8.0, 64.0]
     assert events(ledger, "gave-up")[0]["data"]["why"].startswith("copy 0: exited 1: boom")
     check(run, ledger)
 

@@ -14,7 +14,6 @@ from shadowprice.errors import InputError
 from shadowprice.execution.hosts.protocol import Device
 from shadowprice.execution.real.graphs.replicas import PlacedReplicas, replicas_of
 from shadowprice.execution.real.job_file import entry_of, jobs_of, load_job_file
-from shadowprice.execution.service.queue import JobQueue
 from shadowprice.instances.graphs.graph_file import graph_entry, job_graph_of
 from shadowprice.instances.graphs.iteration_time import iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph
@@ -22,7 +21,7 @@ from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.strategies import job_graphs, mappings
 from shadowprice.instances.workload import Workload
-from support.fake_service import ACCESS, ALICE, FakeService
+from support.fake_queue import FakeQueue
 from support.mapped_runs import NETWORK, NODES, graph
 
 T5 = {"name": "t5-small", "pipeline": 2, "data": 3, "batch": 4, "flop_per_s": "15e12"}
@@ -127,17 +126,17 @@ def test_entries_make_the_job_again(drawn: JobGraph) -> None:
     assert jobs_of({"jobs": [entry_of(made)]}, "jobs", Path("/")) == (made,)
 
 
-def test_a_service_takes_no_graphs(tmp_path: Path) -> None:
-    run = FakeService(tmp_path / "r", [], policy="srtf", nodes=NODES, plan=[])
+def test_a_queue_takes_no_graphs(tmp_path: Path) -> None:
+    run = FakeQueue(tmp_path / "r", [], policy="srtf", nodes=NODES, plan=[])
     ledger = run.execute()
-    queue = JobQueue(run.state, ACCESS, lambda ledger: 100.0)
+    queue = run.queue()
     job = {"name": "a", "command": ["x"], "iterations": 5, "graph": graph()}
     with pytest.raises(
-        InputError, match="job a: has a graph, expected none: a service has no network"
+        InputError, match="job a: has a graph, expected none: a queue has no network"
     ):
-        queue.submit(ALICE, {"jobs": [job]}, tmp_path, "r1")
+        queue.add({"jobs": [job]}, "jobs", tmp_path)
     with pytest.raises(InputError, match="names network, expected none"):
-        queue.submit(ALICE, {"jobs": [job], "network": NETWORK}, tmp_path, "r1")
+        queue.add({"jobs": [job], "network": NETWORK}, "jobs", tmp_path)
     queue.close()
     ledger.close()
 

@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from shadowprice.execution.real.job_file import Job
 from shadowprice.instances.instance import Instance
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A job that is taken in.
+
+    Parameters
+    ----------
+    job : Job
+        What it is.
+    instance : Instance
+        With the job in its last row.
+    notes : list of str
+        What is assumed of it.
+    unreadable : str
+        Why what was stored of it cannot be read, empty if it can: then the job stands in for it, and is to
+        fail.
+    """
+
+    job: Job
+    instance: Instance
+    notes: list[str]
+    unreadable: str = ""
 
 
 class Arrivals(Protocol):
@@ -21,13 +45,13 @@ class Arrivals(Protocol):
         """True while more may come: the run does not end by itself."""
 
     def fresh(self) -> list[int]:
-        """Numbers of the jobs that were submitted and not taken in yet, in order."""
+        """Numbers of the jobs that were added and not taken in yet, in order."""
 
-    def take(self, number: int, instance: Instance) -> tuple[Job, Instance, list[str]]:
-        """A submitted job, the instance with it in the last row, and notes of what is assumed."""
+    def take(self, number: int, instance: Instance) -> Arrival:
+        """A job that was added, for an instance without it."""
 
     def jobs(self) -> Sequence[Job]:
-        """All that were submitted so far, in order."""
+        """All that were added so far, in order."""
 
 
 class NoArrivals:
@@ -39,7 +63,7 @@ class NoArrivals:
         """None."""
         return []
 
-    def take(self, number: int, instance: Instance) -> tuple[Job, Instance, list[str]]:
+    def take(self, number: int, instance: Instance) -> Arrival:
         """Never called: there are none."""
         raise AssertionError("a run of a job file has no further jobs")
 

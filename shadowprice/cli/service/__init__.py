@@ -1,1 +1,0 @@
-"""Commands of a service and of its users."""

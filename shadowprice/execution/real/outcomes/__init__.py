@@ -1,0 +1,1 @@
+"""Ends of leases: what follows from them for a job, and whose failures they are."""

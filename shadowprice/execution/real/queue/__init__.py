@@ -1,0 +1,1 @@
+"""Queue of a run: jobs that come while others run."""
