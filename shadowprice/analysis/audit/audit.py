@@ -1,0 +1,378 @@
+"""Audit of what was run: recorded schedules verified and measured, and what any scheduler could have gained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shadowprice.analysis.audit.measures import Measures, measure
+from shadowprice.analysis.audit.reading import cluster_of, read_records
+from shadowprice.analysis.audit.recorded_run import RecordedRun, recorded_run
+from shadowprice.analysis.audit.variants import Variant, rerun, variants
+from shadowprice.analysis.bounds import bounds_of, certified_and_found
+from shadowprice.analysis.certificates.effort import BoundEffort
+from shadowprice.analysis.certificates.exact_cost import exact_cost
+from shadowprice.analysis.compare import Comparison, ComparisonRow, compare_outcomes
+from shadowprice.analysis.wording import cost_cells, counted
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.clusters.node_lists import node_names
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.recorded.record import table
+from shadowprice.instances.workload import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from shadowprice.analysis.given import Where
+
+COUNTERFACTUALS = ("easy", "srtf", "las2d")
+"""Policies that run the jobs of a log again: as clusters do, with the log's own durations, and knowing none."""
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedRun:
+    """Verdict on one recorded run.
+
+    Parameters
+    ----------
+    run : RecordedRun
+        The record, its contradictions, and the verified schedule.
+    comparisons : mapping of Objective to Comparison
+        Recorded and counterfactual costs against certified bounds of these jobs on this cluster; empty where nothing
+        was verified.
+    measures : Measures or None
+    variants : tuple of Variant
+        The same with other capacities.
+    """
+
+    run: RecordedRun
+    comparisons: Mapping[Objective, Comparison]
+    measures: Measures | None = None
+    variants: tuple[Variant, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Scheduler or run, as the record calls it."""
+        return self.run.record.name
+
+    @property
+    def contradictions(self) -> pd.DataFrame:
+        """All contradictions: row, job, kind, remedy, detail."""
+        return table(self.run.contradictions)
+
+    def row(self, goal: Objective) -> ComparisonRow | None:
+        """The recorded cost against its bound; None where there is none."""
+        found = self.comparisons.get(goal)
+        return None if found is None else found.rows[0]
+
+    def lines(self) -> list[str]:
+        """Verdict in words: what was verified, and each objective against its bound."""
+        return [*self._verified(), *self._verdicts(), *self._stated()]
+
+    def _verified(self) -> list[str]:
+        record, kept = self.run.record, int(self.run.kept.sum())
+        faults = sum(len(each) for each in self.run.contradictions)
+        told = f"{record.name}: {counted(len(record.id), 'job')}, {counted(faults, 'row')} noticed"
+        if self.run.outcome is None:
+            return [f"{told}; no schedule could be verified, so that nothing is said of it"]
+        jobs = f"{kept:,} verified" + (
+            f", {len(record.id) - kept:,} left out" if kept < len(record.id) else ""
+        )
+        return [f"{told}; {jobs}"]
+
+    def _verdicts(self) -> list[str]:
+        found = []
+        for goal, comparison in self.comparisons.items():
+            first, *others = comparison.rows
+            jobs, per = len(next(iter(comparison.outcomes.values())).complete), Fraction(1)
+            what = "the makespan"
+            if goal is Objective.FLOW:
+                what, per = "mean JCT", Fraction(1, jobs)
+            (cost, bound, ratio), *_ = cost_cells([_seconds(first, per)])
+            if not first.certified or first.proven_by.ticks <= 0:
+                found.append(f"{what} was {cost} s; no bound above 0 was found")
+                continue
+            place = f"on these {counted(jobs, 'job')} and {self.run.cluster.physical_gpus:,} GPUs"
+            proof = f"{goal}, certified by {first.bound_kind}"
+            words = (
+                f"{what} was {cost} s; {place}, of all {first.holds_for}, none has less than {bound} s "
+                f"({proof}): at most {ratio} of what was possible"
+            )
+            if others:
+                words += f"; {', '.join(_told(row, per) for row in others)}"
+            found.append(words)
+        return found
+
+    def _stated(self) -> list[str]:
+        """Metrics that the record itself states, beside ours."""
+        if self.run.outcome is None or not self.run.record.stated:
+            return []
+        ours = self.run.outcome.summary()
+        parts = []
+        for name, value in self.run.record.stated.items():
+            mine = ours[name]
+            assert isinstance(mine, float)
+            same = abs(mine - value) <= 1e-6 * max(abs(value), 1.0)
+            how = (
+                ", time held over that of all GPUs until the last end"
+                if name == "utilization"
+                else ""
+            )
+            parts.append(f"{name} {value:,.10g}" + ("" if same else f" (here {mine:,.10g}{how})"))
+        return [f"the record states {', '.join(parts)}"]
+
+    def document(self) -> dict[str, object]:
+        """The verdict as JSON has it."""
+        record, outcome = self.run.record, self.run.outcome
+        faults = self.contradictions
+        return {
+            "run": record.name,
+            "jobs": len(record.id),
+            "verified_jobs": int(self.run.kept.sum()) if outcome is not None else 0,
+            "cluster": str(self.run.cluster),
+            "verified": outcome is not None,
+            "metrics": None if outcome is None else _metrics(outcome.summary()),
+            "stated": dict(record.stated),
+            "contradictions": faults.to_dict(orient="records"),
+            "contradictions_by_kind": {
+                str(each.kind): len(each) for each in self.run.contradictions
+            },
+            "objectives": {str(goal): each.to_dict() for goal, each in self.comparisons.items()},
+            "measures": None if self.measures is None else _measured(self.measures),
+            "capacities": [each.document() for each in self.variants],
+            "notes": list(self.run.notes),
+            "cannot_answer": list(record.unanswered),
+            "sentences": self.lines(),
+        }
+
+
+def _told(row: ComparisonRow, per: Fraction) -> str:
+    cost, _ = _seconds(row, per)
+    return f"{row.policy} would have had {float(cost):,.0f} s"
+
+
+def _seconds(row: ComparisonRow, per: Fraction) -> tuple[Fraction, Fraction]:
+    return row.cost_ticks / TICKS_PER_S * per, row.proven_by.ticks / TICKS_PER_S * per
+
+
+_NOT_OF_THE_RECORD = ("cpu_s", "policy", "verified")
+
+
+def _metrics(summary: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in summary.items() if name not in _NOT_OF_THE_RECORD}
+
+
+def _measured(found: Measures) -> dict[str, object]:
+    return {
+        "waits": [asdict(each) for each in found.waits],
+        "idle_gpu_h": asdict(found.idle),
+        "most_gpus": found.most_gpus,
+        "most_gpus_by_day": found.most_by_day.tolist(),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """Verdicts on all runs of a record.
+
+    Parameters
+    ----------
+    source : str
+    runs : tuple of AuditedRun
+        In the order of the file.
+    common : mapping of Objective to tuple of ComparisonRow
+        Costs of several runs of the same jobs against one bound, that of jobs which need no more than the
+        least time for which any of the runs held them; empty for one run.
+    """
+
+    source: str
+    runs: tuple[AuditedRun, ...]
+    common: Mapping[Objective, tuple[ComparisonRow, ...]]
+
+    @property
+    def contradictions(self) -> pd.DataFrame:
+        """Contradictions of all runs: run, row, job, kind, remedy, detail."""
+        import pandas as pd
+
+        frames = [each.contradictions.assign(run=each.name) for each in self.runs]
+        joined = pd.concat(frames, ignore_index=True)
+        return joined[["run", *(name for name in joined.columns if name != "run")]]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a run and objective: cost, bound and ratio, and those against the common bound."""
+        import pandas as pd
+
+        rows = []
+        for place, audited in enumerate(self.runs):
+            for goal in audited.comparisons:
+                row = audited.row(goal)
+                assert row is not None
+                shared = self.common.get(goal)
+                rows.append(
+                    {
+                        "run": audited.name,
+                        "objective": str(goal),
+                        "cost_s": row.cost,
+                        "bound_s": row.bound,
+                        "ratio": row.ratio,
+                        "bound_kind": row.bound_kind,
+                        "class": str(row.holds_for),
+                        "common_bound_s": np.nan if shared is None else shared[place].bound,
+                        "common_ratio": np.nan if shared is None else shared[place].ratio,
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def lines(self) -> list[str]:
+        """All sentences."""
+        found = [line for each in self.runs for line in each.lines()]
+        for goal, rows in self.common.items():
+            if rows[0].proven_by.ticks > 0:
+                (_, bound, _), *_ = cost_cells([_seconds(each, Fraction(1)) for each in rows])
+                found.append(
+                    f"{goal} of all {len(rows)} runs: of jobs that need no more than the least time for which one "
+                    f"of them held its gang, of all {rows[0].holds_for}, none costs less than {bound} s "
+                    f"(certified by {rows[0].bound_kind})"
+                )
+        return found
+
+    def document(self) -> dict[str, object]:
+        """The audit as JSON has it."""
+        return {
+            "source": self.source,
+            "runs": [each.document() for each in self.runs],
+            "common": {
+                str(goal): [row.to_dict() for row in rows] for goal, rows in self.common.items()
+            },
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def audit(
+    log: str | Path,
+    cluster: Where | None = None,
+    *,
+    jobs: Workload | None = None,
+    policies: Sequence[str] | None = None,
+    budget_s: float = 20.0,
+    zone: str | None = None,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Audit:
+    """Verify what was run, measure it, and bound what any scheduler could have reached.
+
+    Parameters
+    ----------
+    log : path
+        A log with starts and ends, a table of pieces, or recorded rounds.
+    cluster : Where, optional
+        Cluster on which it ran; a file of rounds may say so itself.
+    jobs : Workload, optional
+        The jobs, where another file has them: arrivals, gangs, work and rates are theirs then.
+    policies : sequence of str, optional
+        Policies that run the jobs again; by default :data:`COUNTERFACTUALS` for one run, none for several.
+    budget_s : float
+        Time for all bounds [s], at most.
+    zone : str, optional
+        Zone of dates without one.
+    progress : callable
+        Told of each step.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or no cluster is known.
+    """
+    progress(f"reading {log}")
+    records = read_records(log, zone=zone)
+    names = node_names(cluster) if isinstance(cluster, str | Path) else ()
+    given = cluster if cluster is None or isinstance(cluster, Cluster) else Cluster.load(cluster)
+    if policies is None:
+        policies = COUNTERFACTUALS if len(records) == 1 else ()
+    runs = [
+        recorded_run(record, cluster_of(record, given), names=names, jobs=jobs)
+        for record in records
+    ]
+    several = len(runs) > 1
+    share_s = budget_s / (len(runs) + several)
+    audited = [_audited(run, policies, share_s, progress) for run in runs]
+    common = _common(runs, share_s) if several else {}
+    return Audit(str(log), tuple(audited), common)
+
+
+def _audited(
+    run: RecordedRun,
+    policies: Sequence[str],
+    budget_s: float,
+    progress: Callable[[str], None],
+) -> AuditedRun:
+    if run.outcome is None:
+        return AuditedRun(run, {})
+    outcomes = {run.record.name: run.outcome}
+    for name in policies:
+        progress(f"running the jobs of {run.record.name} again under {name}")
+        outcomes[name] = rerun(run.outcome.instance, name)
+    goals = [Objective.FLOW] * run.answers_jct + [Objective.MAKESPAN]
+    progress(f"bounding what was possible for {run.record.name}")
+    # Whatever the record's scheduler did: the bound is of all schedulers, that preempt as well.
+    share_s = budget_s / 3 if policies else budget_s
+    comparisons = {
+        goal: compare_outcomes(outcomes, goal, budget_s=share_s, preemptive=True) for goal in goals
+    }
+    origin_s = run.record.origin_s
+    measured = measure(run.outcome, origin_s=origin_s)
+    varied = (
+        variants(run.outcome, measured, policies, share_s) if policies and run.answers_jct else ()
+    )
+    return AuditedRun(run, comparisons, measured, tuple(varied))
+
+
+def _common(
+    runs: Sequence[RecordedRun], budget_s: float
+) -> dict[Objective, tuple[ComparisonRow, ...]]:
+    """Rows of runs of the same jobs on one cluster against one bound; none where they are not the same."""
+    outcomes = [run.outcome for run in runs if run.outcome is not None]
+    if len(outcomes) < len(runs):
+        return {}
+    first = outcomes[0].instance
+    if not all(_same_jobs(first, each.instance) for each in outcomes):
+        return {}
+    work = np.minimum.reduce([each.instance.workload.work for each in outcomes])
+    least = Instance(first.cluster, replace(first.workload, work=work))
+    found: dict[Objective, tuple[ComparisonRow, ...]] = {}
+    for goal in (Objective.FLOW, Objective.MAKESPAN):
+        if goal is Objective.FLOW and not all(run.answers_jct for run in runs):
+            continue
+        bound, _ = certified_and_found(bounds_of(least, goal, BoundEffort(budget_s)))
+        found[goal] = tuple(
+            ComparisonRow(
+                run.record.name,
+                exact_cost(outcome.instance, goal, outcome.end_s),
+                bound,
+                attained=False,
+                found=None,
+            )
+            for run, outcome in zip(runs, outcomes, strict=True)
+        )
+    return found
+
+
+def _same_jobs(one: Instance, other: Instance) -> bool:
+    """True if instances have one cluster, and jobs that differ in their work alone."""
+    if one.cluster != other.cluster or len(one.workload) != len(other.workload):
+        return False
+    if one.workload.throughput is not None or other.workload.throughput is not None:
+        return False
+    return all(
+        bool((getattr(one.workload, name) == getattr(other.workload, name)).all())
+        for name in ("id", "arrival_s", "gpus", "weight")
+    )

@@ -1,0 +1,377 @@
+"""Recorded rounds: which job held which workers in which round, as simulators in rounds write it (JSON, may be xz).
+
+::
+
+    {"cluster": {"nodes": 8, "gpus_per_node": 4},                  or a text such as "8x4"
+     "jobs": [{"id": 0, "gpus": 1, "arrival_s": 0.0}, ...],
+     "runs": {"las": {"round_s": 120,
+                      "rounds": [{"0": [0]}, {"0": [0], "1": [1, 2]}, ...],
+                      "jct": [1182.6, ...],                          optional: a list, or one by job
+                      "makespan": ..., "avg_jct": ..., "cluster_util": ...}}}   optional
+
+One run may stand in place of ``runs``. Round k goes from ``start_s + k round_s``, ``start_s`` being the first arrival
+if it is not said, or a round is a pair of its time and its jobs. Workers are numbered through the nodes. In its last
+round a job ends when it is complete, if the file says when, with the round otherwise. Rounds that follow each other
+on the same workers are one run. Gavel's simulator and those made of it go on to the next round as soon as all jobs of a
+round are complete: of the two clocks that one is taken which contradicts fewer completions, and a note says so. Form of
+our own, after what Shockwave's simulator (NSDI'23) keeps: *read*.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shadowprice.errors import InputError
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.entries import is_number, on_one_line, shown
+from shadowprice.instances.files import read_json
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_grid
+from shadowprice.instances.recorded.record import ContradictionKind, Contradictions, RunRecord
+from shadowprice.instances.workload import MAX_GANG
+
+_STATED = {"makespan": "makespan_s", "avg_jct": "avg_jct_s", "cluster_util": "utilization"}
+"""Metrics that a run may state, and our names for them."""
+
+_SLACK_S = 1e-3
+"""Rounding of times in files [s]: a millisecond after its last round a job still ends with it."""
+
+
+def read_rounds(path: str | Path) -> list[RunRecord]:
+    """Records of all runs of a file, in its order.
+
+    Raises
+    ------
+    InputError
+        If the file is not of this form, naming what and where.
+    """
+    path = Path(path)
+    given = read_json(path)
+    if not isinstance(given, dict):
+        raise InputError(f"{path}: expected an object with cluster, jobs and runs")
+    runs = given.get("runs", {str(given.get("name", path.name)): given})
+    if not isinstance(runs, dict) or not runs:
+        raise InputError(f"{path}: runs: expected an object of runs by name, at least one")
+    jobs, cluster = _Jobs.read(given.get("jobs"), f"{path}: jobs"), _cluster(given, path)
+    return [_record(path, name, run, jobs, cluster) for name, run in runs.items()]
+
+
+@dataclass(frozen=True)
+class _Jobs:
+    """Jobs of a file."""
+
+    names: list[str]
+    arrival_s: list[float]
+    gpus: list[int]
+    place: Mapping[str, int]
+
+    @classmethod
+    def read(cls, given: Any, where: str) -> _Jobs:
+        if not isinstance(given, list) or not given:
+            raise InputError(f"{where}: expected a list of jobs with id, gpus and arrival_s")
+        names, arrivals, gangs = [], [], []
+        for number, job in enumerate(given):
+            if not isinstance(job, dict):
+                raise InputError(f"{where}: job {number}: expected an object")
+            name = str(job.get("id", number))
+            if not name or not on_one_line(name):
+                raise InputError(f"{where}: job {number}: id is {shown(name)}, expected a name")
+            arrival, gpus = job.get("arrival_s"), job.get("gpus")
+            if not is_number(arrival) or not 0 <= arrival <= MAX_TIME_S:
+                raise InputError(
+                    f"{where}: job {name!r}: arrival_s is {shown(arrival)}, expected seconds >= 0"
+                )
+            if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= MAX_GANG:
+                raise InputError(
+                    f"{where}: job {name!r}: gpus is {shown(gpus)}, expected a whole number >= 1"
+                )
+            names.append(name)
+            arrivals.append(float(arrival))
+            gangs.append(gpus)
+        if len(set(names)) < len(names):
+            raise InputError(f"{where}: two jobs have one id")
+        return cls(names, arrivals, gangs, {name: k for k, name in enumerate(names)})
+
+
+def _cluster(given: Mapping[str, Any], path: Path) -> Cluster | None:
+    told = given.get("cluster")
+    if told is None:
+        return None
+    if isinstance(told, str):
+        return Cluster.parse(told)
+    counts = (
+        [told.get(name) for name in ("nodes", "gpus_per_node")] if isinstance(told, dict) else []
+    )
+    if not counts or not all(isinstance(each, int) and each > 0 for each in counts):
+        raise InputError(
+            f"{path}: cluster: expected nodes and gpus_per_node, or a text such as 8x4"
+        )
+    return Cluster.parse("{}x{}".format(*counts))
+
+
+def _record(path: Path, name: str, run: Any, jobs: _Jobs, cluster: Cluster | None) -> RunRecord:
+    where = f"{path}: run {name!r}"
+    if not isinstance(run, dict) or not isinstance(run.get("rounds"), list) or not run["rounds"]:
+        raise InputError(f"{where}: rounds: expected a list of rounds, at least one")
+    if cluster is None:
+        raise InputError(f"{where}: workers are numbers, and the file names no cluster")
+    rounds = _rounds(run, min(jobs.arrival_s), where)
+    end_s = _completions(run.get("jct"), jobs, where)
+    readings = [_read(clock, jobs, cluster, end_s, where) for clock in _clocks(rounds, jobs, end_s)]
+    read = min(readings, key=lambda each: each.late)
+    length_s = rounds.length_s
+    notes = [f"rounds of {length_s:g} s; workers are numbered through the nodes"]
+    if end_s:
+        notes.append("a job ends in its last round when the file says that it was complete")
+    if read is not readings[0]:
+        notes.append("a round in which all jobs complete ends with the last of them")
+    stated = {ours: float(run[key]) for key, ours in _STATED.items() if is_number(run.get(key))}
+    return read.record(path, name, notes, stated)
+
+
+Held = Mapping[str, Any]
+Span = tuple[float, float, Held]
+"""Begin and end of a round [s], and who holds which workers."""
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """Rounds of a run by the clock that its file states."""
+
+    length_s: float
+    start_s: list[float]
+    held: list[Held]
+    timed: bool
+
+
+def _rounds(run: Mapping[str, Any], first_s: float, where: str) -> _Rounds:
+    rounds, length = run["rounds"], run.get("round_s")
+    if not is_number(length) or not 0 < length <= MAX_TIME_S:
+        raise InputError(f"{where}: round_s is {shown(length)}, expected seconds > 0")
+    begin = run.get("start_s", first_s)
+    if not is_number(begin):
+        raise InputError(f"{where}: start_s is {shown(begin)}, expected seconds")
+    timed = [
+        _timed(each, begin + k * length, f"{where}: round {k + 1}") for k, each in enumerate(rounds)
+    ]
+    starts = [start for start, _ in timed]
+    if any(two <= one for one, two in itertools.pairwise(starts)):
+        raise InputError(f"{where}: rounds are not in order of their times")
+    return _Rounds(
+        float(length), starts, [held for _, held in timed], any(isinstance(e, list) for e in rounds)
+    )
+
+
+def _clocks(rounds: _Rounds, jobs: _Jobs, end_s: Mapping[int, float]) -> Iterator[list[Span]]:
+    """Rounds by the clock of the file; and as they are if one ends as soon as all of its jobs are complete."""
+    ends = [*rounds.start_s[1:], rounds.start_s[-1] + rounds.length_s]
+    yield list(zip(rounds.start_s, ends, rounds.held, strict=True))
+    if rounds.timed or not end_s:
+        return
+    last = {name: k for k, held in enumerate(rounds.held) for name in held}
+    begin, spans = rounds.start_s[0], []
+    for k, held in enumerate(rounds.held):
+        end = begin + rounds.length_s
+        leave = [end_s.get(jobs.place.get(name, -1), np.inf) for name in held]
+        over = max(leave, default=np.inf)
+        if all(last[name] == k for name in held) and begin < over < end:
+            end = over
+        spans.append((begin, end, held))
+        begin = end
+    yield spans
+
+
+def _read(
+    spans: Sequence[Span], jobs: _Jobs, cluster: Cluster, end_s: Mapping[int, float], where: str
+) -> _Reading:
+    read = _Reading(jobs, cluster, end_s)
+    for number, (start, end, held) in enumerate(spans, 1):
+        read.round(number, start, end, held, f"{where}: round {number}")
+    read.expect_ends()
+    return read
+
+
+def _timed(given: Any, start_s: float, where: str) -> tuple[float, Mapping[str, Any]]:
+    if isinstance(given, list) and len(given) == 2 and is_number(given[0]):
+        start_s, given = float(given[0]), given[1]
+    if not isinstance(given, dict):
+        raise InputError(
+            f"{where}: expected an object of workers by job, or a pair of its time and one"
+        )
+    return start_s, given
+
+
+def _completions(given: Any, jobs: _Jobs, where: str) -> dict[int, float]:
+    """Completions that the file states [s], by position of the job."""
+    if given is None:
+        return {}
+    if isinstance(given, list):
+        if len(given) != len(jobs.names):
+            raise InputError(f"{where}: jct: {len(given)} values, expected {len(jobs.names)}")
+        given = dict(zip(jobs.names, given, strict=True))
+    if not isinstance(given, dict):
+        raise InputError(f"{where}: jct: expected a list, or an object by job")
+    found = {}
+    for name, value in given.items():
+        if name not in jobs.place or not (value is None or is_number(value)):
+            raise InputError(
+                f"{where}: jct of {shown(name)} is {shown(value)}, expected seconds of a job"
+            )
+        if value is not None:
+            place = jobs.place[name]
+            found[place] = jobs.arrival_s[place] + float(value)
+    return found
+
+
+class _Reading:
+    """Pieces of one run, gathered round by round."""
+
+    def __init__(self, jobs: _Jobs, cluster: Cluster, end_s: Mapping[int, float]) -> None:
+        self.jobs, self.cluster, self.end_s = jobs, cluster, end_s
+        # Node of every worker.
+        self.node_of = np.repeat(np.arange(len(cluster.nodes)), cluster.gpus_per_node).tolist()
+        self.runs: list[tuple[int, tuple[int, ...], float, float, int]] = []
+        self.last: dict[int, int] = {}
+        self.wrong: dict[ContradictionKind, list[tuple[int, str, str]]] = defaultdict(list)
+
+    def say(self, kind: ContradictionKind, number: int, job: str, detail: str) -> None:
+        """Note a contradiction."""
+        self.wrong[kind].append((number, job, detail))
+
+    def round(
+        self, number: int, start: float, end: float, held: Mapping[str, Any], where: str
+    ) -> None:
+        """Take in who held which workers in a round."""
+        holder: dict[int, str] = {}
+        for name, given in held.items():
+            if not isinstance(given, list) or not all(
+                isinstance(each, int) and not isinstance(each, bool) for each in given
+            ):
+                raise InputError(f"{where}: job {name!r}: expected a list of numbers of workers")
+            place = self.jobs.place.get(name)
+            if place is None:
+                self.say(
+                    ContradictionKind.NO_SUCH_JOB, number, name, "is not among the jobs of the file"
+                )
+                continue
+            if given:
+                self._held(number, start, end, place, tuple(given), holder)
+
+    def _held(
+        self,
+        number: int,
+        start: float,
+        end: float,
+        place: int,
+        workers: tuple[int, ...],
+        holder: dict[int, str],
+    ) -> None:
+        name = self.jobs.names[place]
+        outside = [each for each in workers if not 0 <= each < len(self.node_of)]
+        if outside:
+            most = len(self.node_of) - 1
+            self.say(
+                ContradictionKind.UNKNOWN_NODE,
+                number,
+                name,
+                f"worker {outside[0]}, expected 0 to {most}",
+            )
+        for worker in workers:
+            if worker in holder:
+                self.say(
+                    ContradictionKind.TWICE,
+                    number,
+                    name,
+                    f"worker {worker}, which {holder[worker]} holds",
+                )
+            holder[worker] = name
+        wanted = self.jobs.gpus[place]
+        if len(workers) != wanted:
+            self.say(
+                ContradictionKind.GANG, number, name, f"{len(workers)} workers, expected {wanted}"
+            )
+        complete = self.end_s.get(place, np.inf)
+        if abs(complete - start) <= _SLACK_S:
+            # Complete as its round begins: of the work that was left nothing can be seen at this resolution.
+            complete = start + TICK_S
+        if start >= complete:
+            late = f"holds workers from {start:g} s, complete at {complete:.6f} s"
+            self.say(ContradictionKind.AFTER_END, number, name, late)
+            return
+        stop, before = min(end, complete), self.last.get(place)
+        if before is not None:
+            _, same, begun, until, first = self.runs[before]
+            if same == workers and until == start:
+                self.runs[before] = (place, workers, begun, stop, first)
+                return
+        self.last[place] = len(self.runs)
+        self.runs.append((place, workers, start, stop, number))
+
+    @property
+    def late(self) -> int:
+        """Completions that do not fit the rounds."""
+        return sum(
+            len(self.wrong[kind])
+            for kind in (ContradictionKind.AFTER_END, ContradictionKind.BEYOND_ROWS)
+        )
+
+    def expect_ends(self) -> None:
+        """Note jobs that are complete after their last round, or never ran."""
+        for place, complete in self.end_s.items():
+            if place not in self.last:
+                continue
+            _, _, _, until, first = self.runs[self.last[place]]
+            if complete > until + _SLACK_S:
+                detail = f"complete at {complete:.6f} s, its last round ends at {until:g} s"
+                self.say(ContradictionKind.BEYOND_ROWS, first, self.jobs.names[place], detail)
+        for place, name in enumerate(self.jobs.names):
+            if place not in self.last:
+                self.say(ContradictionKind.NEVER_RAN, 0, name, "holds no worker in any round")
+
+    def record(
+        self, path: Path, name: str, notes: Sequence[str], stated: Mapping[str, float]
+    ) -> RunRecord:
+        """The record of what was taken in."""
+        columns: tuple[list[Any], ...] = ([], [], [], [], [], [])
+        for place, workers, start, end, number in self.runs:
+            on: dict[int, int] = defaultdict(int)
+            for worker in workers:
+                on[self.node_of[worker] if 0 <= worker < len(self.node_of) else -2] += 1
+            for node, count in on.items():
+                if node >= 0:
+                    for column, value in zip(
+                        columns, (place, node, count, start, end, number), strict=True
+                    ):
+                        column.append(value)
+        return RunRecord(
+            source=str(path),
+            name=name,
+            id=np.array(self.jobs.names, dtype=object),
+            submit_s=np.array(self.jobs.arrival_s),
+            gang=np.array(self.jobs.gpus, dtype=np.int64),
+            job=np.array(columns[0], dtype=np.int64),
+            node=np.array(columns[1], dtype=np.int64),
+            gpus=np.array(columns[2], dtype=np.int64),
+            start_s=to_grid(columns[3]),
+            end_s=to_grid(columns[4]),
+            row=np.array(columns[5], dtype=np.int64),
+            nodes=tuple(map(str, range(len(self.cluster.nodes)))),
+            contradictions=tuple(
+                Contradictions(
+                    kind,
+                    np.array([number for number, _, _ in rows], dtype=np.int64),
+                    np.array([job for _, job, _ in rows], dtype=object),
+                    [detail for _, _, detail in rows],
+                )
+                for kind, rows in self.wrong.items()
+            ),
+            notes=tuple(notes),
+            cluster=self.cluster,
+            stated=stated,
+        )

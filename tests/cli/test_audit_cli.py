@@ -1,0 +1,78 @@
+"""``shadowprice audit`` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import shadowprice as sp
+from shadowprice.analysis.audit.rows import schedule_rows
+from shadowprice.instances.workload_files import write_workload
+from support.command_line import CommandLine
+
+
+@pytest.fixture
+def shadowprice(capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capfd, columns=200)
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    jobs = sp.generate("lognormal", jobs=40, seed=3, load=1.2, gpus_total=16)
+    write_workload(jobs, tmp_path / "jobs.csv")
+    schedule_rows(sp.simulate(jobs, "4x4", "fifo")).to_csv(tmp_path / "ran.csv", index=False)
+    return tmp_path / "ran.csv"
+
+
+def test_a_verdict_in_words_and_as_json(shadowprice: CommandLine, ran: Path) -> None:
+    words = (ran, "--cluster", "4x4", "--budget", "0")
+    told = shadowprice("audit", *words).stdout
+    assert "40 verified" in told
+    assert "none has less than" in told
+    found = json.loads(shadowprice("audit", *words, "--json").stdout)
+    assert found["runs"][0]["verified_jobs"] == 40
+    assert found["runs"][0]["objectives"]["flow"]["policies"][1]["policy"] == "easy"
+    assert "made_by" in found
+
+
+def test_a_trace_says_what_the_jobs_are(shadowprice: CommandLine, ran: Path) -> None:
+    words = ("--schedule", ran, "--cluster", "4x4", "--policies", "srtf", "--budget", "0", "--json")
+    with_trace = json.loads(shadowprice("audit", ran.parent / "jobs.csv", *words).stdout)["runs"][0]
+    alone = json.loads(shadowprice("audit", *words).stdout)["runs"][0]
+    assert with_trace["objectives"] == alone["objectives"]
+    assert with_trace["notes"] != alone["notes"]
+
+
+def test_all_contradictions_are_written(
+    shadowprice: CommandLine, ran: Path, tmp_path: Path
+) -> None:
+    rows = pd.read_csv(ran)
+    rows.loc[3, "end"] = rows.loc[3, "start"] - 1
+    rows.to_csv(ran, index=False)
+    output = tmp_path / "wrong.csv"
+    done = shadowprice(
+        "audit", ran, "--cluster", "4x4", "--budget", "0", "--contradictions", output
+    )
+    assert "39 verified" in done.stdout
+    table = pd.read_csv(output)
+    assert (table["row"].tolist(), table["kind"].tolist()) == ([4], ["ends before it starts"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "expected a log, or --schedule"),
+        (("nothing.csv", "--cluster", "4x4"), "nothing.csv: no such file"),
+        (("--schedule", "nothing.csv", "--cluster", "4x4"), "nothing.csv: no such file"),
+    ],
+)
+def test_what_is_missing_is_one_line(
+    shadowprice: CommandLine, words: tuple[str, ...], message: str
+) -> None:
+    done = shadowprice("audit", *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
