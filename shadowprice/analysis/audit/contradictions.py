@@ -89,6 +89,7 @@ def contradictions(record: RunRecord, cluster: Cluster, places: Places) -> list[
     node = places.of(record)
     found = [
         *_of_times(record),
+        _of_types(record, cluster, node),
         *_of_nodes(record, cluster, node),
         _overlaps(record),
         _gangs(record),
@@ -179,6 +180,21 @@ def _of_nodes(record: RunRecord, cluster: Cluster, node: NDArray[np.int64]) -> l
             [f"holds {record.gpus[k]} GPUs of {size[k]}" for k in wider.tolist()],
         ),
     ]
+
+
+def _of_types(record: RunRecord, cluster: Cluster, node: NDArray[np.int64]) -> Contradictions:
+    """Pieces on nodes of another type than the one that the cluster has and the job held."""
+    asked = record.of_jobs.get("allowed_types")
+    if asked is None:
+        return record.wrong(ContradictionKind.TYPE, np.zeros(0, dtype=np.int64), [])
+    mine = asked[record.job]
+    types = np.array(cluster.gpu_types, dtype=object)[cluster.type_of_node[np.maximum(node, 0)]]
+    bad = np.flatnonzero((node != NOWHERE) & np.isin(mine, cluster.gpu_types) & (mine != types))
+    return record.wrong(
+        ContradictionKind.TYPE,
+        bad,
+        [f"held GPUs of type {mine[k]} on a node of type {types[k]}" for k in bad.tolist()],
+    )
 
 
 def _overlaps(record: RunRecord) -> Contradictions:

@@ -194,7 +194,7 @@ def _groups(
 ) -> list[WaitGroup]:
     import pandas as pd
 
-    values, of = np.unique(names, return_inverse=True)
+    of, values = pd.factorize(names, sort=True)
     grouped = pd.Series(wait_s).groupby(of)
     p95, total = grouped.quantile(0.95).to_numpy(), grouped.sum().to_numpy()
     count = np.bincount(of)

@@ -216,8 +216,9 @@ def _workload(record: RunRecord, cluster: Cluster, jobs: Workload | None) -> Wor
         # Without submissions all jobs are there from the first start on: that lets every scheduler do the most.
         submit_s = np.full(len(submit_s), record.start_s.min())
     of_jobs: dict[str, Any] = dict(record.of_jobs)
-    if len(cluster.gpu_types) == 1:
-        of_jobs.pop("allowed_types", None)
+    if "allowed_types" in of_jobs:
+        types = of_jobs["allowed_types"]
+        of_jobs["allowed_types"] = np.where(np.isin(types, cluster.gpu_types), types, "")
     return Workload.from_columns(
         id=record.id,
         arrival_s=submit_s,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,7 @@ class ContradictionKind(StrEnum):
     SUBMISSIONS = "two submissions"
     UNKNOWN_NODE = "no such node"
     WIDE = "wider than its node"
+    TYPE = "another GPU type"
     TWICE = "GPU held twice"
     CAPACITY = "over capacity"
     OVERLAP = "two runs at once"
@@ -202,7 +204,7 @@ class RunRecord(Brief):
     stated: Mapping[str, float] = field(default_factory=dict)
     unanswered: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def places(self) -> bool:
         """True if the record says on which nodes jobs ran."""
         return bool((self.node != NOWHERE).any())
