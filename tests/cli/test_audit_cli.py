@@ -76,3 +76,31 @@ def test_what_is_missing_is_one_line(
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_pages_and_pictures_are_written(
+    shadowprice: CommandLine, ran: Path, tmp_path: Path
+) -> None:
+    page, plot = tmp_path / "audit.html", tmp_path / "audit.png"
+    words = ("--cluster", "4x4", "--budget", "0")
+    done = shadowprice("audit", ran, *words, "--page", page, "--plot", plot, "--day", "0")
+    assert done.returncode == 0
+    assert "<svg" in page.read_text(encoding="utf-8")
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert "exists" in shadowprice("audit", ran, *words, "--page", page).stderr
+    assert "--day 1: goes with --page" in shadowprice("audit", ran, *words, "--day", "1").stderr
+
+
+def test_several_runs_are_a_table(shadowprice: CommandLine, tmp_path: Path) -> None:
+    jobs = [{"id": "a", "gpus": 1, "arrival_s": 0}]
+    runs = {
+        name: {"round_s": 10, "rounds": [{}] * wait + [{"a": [0]}]}
+        for name, wait in (("late", 1), ("prompt", 0))
+    }
+    path = tmp_path / "rounds.json"
+    path.write_text(json.dumps({"cluster": "1x1", "jobs": jobs, "runs": runs}))
+    done = shadowprice("audit", path, "--budget", "0")
+    assert done.returncode == 0
+    assert "flow of all 2 runs" in done.stdout
+    (late,) = [line for line in done.stdout.splitlines() if "late" in line and "JCT" in line]
+    assert [each.strip() for each in late.split("│")][3:7] == ["20", "10", "2x", "2x"]

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shadowprice.analysis.audit.measures import Measures, measure
+from shadowprice.analysis.audit.costs import Cost, costs
+from shadowprice.analysis.audit.measures import IdleHours, Measures, measure
 from shadowprice.analysis.audit.reading import cluster_of, read_records
 from shadowprice.analysis.audit.recorded_run import RecordedRun, recorded_run
-from shadowprice.analysis.audit.variants import Variant, rerun, variants
+from shadowprice.analysis.audit.variants import ASSUMED, Variant, rerun, variants
 from shadowprice.analysis.bounds import bounds_of, certified_and_found
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
@@ -50,12 +51,15 @@ class AuditedRun:
     measures : Measures or None
     variants : tuple of Variant
         The same with other capacities.
+    costs : tuple of Cost
+        What cost most, the largest first.
     """
 
     run: RecordedRun
     comparisons: Mapping[Objective, Comparison]
     measures: Measures | None = None
     variants: tuple[Variant, ...] = ()
+    costs: tuple[Cost, ...] = ()
 
     @property
     def name(self) -> str:
@@ -75,6 +79,45 @@ class AuditedRun:
     def lines(self) -> list[str]:
         """Verdict in words: what was verified, and each objective against its bound."""
         return [*self._verified(), *self._verdicts(), *self._stated()]
+
+    def report(self) -> list[str]:
+        """Ten lines for whoever runs the cluster: what was used, what cost most, and what is taken to be so."""
+        outcome, measured = self.run.outcome, self.measures
+        if outcome is None or measured is None:
+            return self.lines()
+        summary, idle = outcome.summary(), measured.idle
+        jobs, wait_h = (
+            len(outcome.complete),
+            sum(w.total_h for w in measured.waits if w.kind == "GPUs"),
+        )
+        use = summary["utilization"]
+        assert isinstance(use, float)
+        first, *verdicts = self.lines()
+        lines = [first, verdicts[0] if verdicts else ""]
+        lines.append(
+            f"use: {use:.1%} of {self.run.cluster.physical_gpus:,} GPUs until the last end, at most "
+            f"{measured.most_gpus:,} at once; {counted(jobs, 'job')} waited {wait_h:,.1f} hours together"
+            f"{_who_waited(measured)}"
+        )
+        lines += [each.sentence() for each in self.costs]
+        lines.append(
+            f"idle GPU-hours: {idle.nobody_waits:,.1f} while nobody waited, {idle.too_wide:,.1f} while all that waited "
+            f"were wider than what was free, {', '.join(_fragmented(self.run, idle))}"
+            f"{idle.held_back:,.1f} while a job waited that fits"
+        )
+        for each in self.variants:
+            lines.append(self._varied(each))
+        return [*lines, ASSUMED]
+
+    def _varied(self, variant: Variant) -> str:
+        first, *others = variant.comparison.rows
+        per = Fraction(1, len(next(iter(variant.comparison.outcomes.values())).complete))
+        (_, bound, ratio), *_ = cost_cells([_seconds(first, per)])
+        return (
+            f"capacity {variant.capacity}: of all {first.holds_for} none has a mean JCT of less than {bound} s "
+            f"({variant.comparison.objective}, certified by {first.bound_kind}), at most {ratio}; "
+            + ", ".join(_told(row, per) for row in others)
+        )
 
     def _verified(self) -> list[str]:
         record, kept = self.run.record, int(self.run.kept.sum())
@@ -103,7 +146,7 @@ class AuditedRun:
             proof = f"{goal}, certified by {first.bound_kind}"
             words = (
                 f"{what} was {cost} s; {place}, of all {first.holds_for}, none has less than {bound} s "
-                f"({proof}): at most {ratio} of what was possible"
+                f"({proof}): at most {ratio} the optimum"
             )
             if others:
                 words += f"; {', '.join(_told(row, per) for row in others)}"
@@ -147,10 +190,32 @@ class AuditedRun:
             "objectives": {str(goal): each.to_dict() for goal, each in self.comparisons.items()},
             "measures": None if self.measures is None else _measured(self.measures),
             "capacities": [each.document() for each in self.variants],
+            "costs": [asdict(each) for each in self.costs],
             "notes": list(self.run.notes),
             "cannot_answer": list(record.unanswered),
             "sentences": self.lines(),
         }
+
+
+def _who_waited(measured: Measures) -> str:
+    """User, tenant or partition whose jobs waited for longest together, of the first kind that is known."""
+    for kind in ("user", "tenant", "partition"):
+        found = [each for each in measured.waits if each.kind == kind]
+        if len(found) > 1:
+            most = found[0]
+            return f", {kind} {most.name or '(none)'} {most.total_h:,.1f} in {counted(most.jobs, 'job')}"
+    return ""
+
+
+def _fragmented(run: RecordedRun, idle: IdleHours) -> list[str]:
+    """Idle GPU-hours by node and rack, where these are known."""
+    if not run.record.places:
+        return [""]
+    where = [f"{idle.by_node:,.1f} while no node had room for one that fits by count"]
+    racks = {node.rack for node in run.cluster.nodes}
+    if len(racks) > 1:
+        where.append(f"{idle.by_rack:,.1f} while no rack had")
+    return [*where, ""]
 
 
 def _told(row: ComparisonRow, per: Fraction) -> str:
@@ -233,7 +298,11 @@ class Audit:
 
     def lines(self) -> list[str]:
         """All sentences."""
-        found = [line for each in self.runs for line in each.lines()]
+        return [*(line for each in self.runs for line in each.lines()), *self.common_lines()]
+
+    def common_lines(self) -> list[str]:
+        """Sentences on the bound that several runs have in common."""
+        found = []
         for goal, rows in self.common.items():
             if rows[0].proven_by.ticks > 0:
                 (_, bound, _), *_ = cost_cells([_seconds(each, Fraction(1)) for each in rows])
@@ -333,7 +402,8 @@ def _audited(
     varied = (
         variants(run.outcome, measured, policies, share_s) if policies and run.answers_jct else ()
     )
-    return AuditedRun(run, comparisons, measured, tuple(varied))
+    paid = costs(run.outcome, progress) if policies and run.answers_jct else ()
+    return AuditedRun(run, comparisons, measured, tuple(varied), tuple(paid))
 
 
 def _common(

@@ -73,10 +73,9 @@ def variants(
         Cluster((Node(most),), _by_day(measured)),
         replace(plain, tenant=np.full(len(plain), ALL, dtype=object)),
     )
-    cases = (
-        (f"as recorded: {most:,} GPUs, the most that were held at once", smaller),
-        ("by day: no run begins beyond what was held at most on its day", limited),
-    )
+    cases = [("by day: no run begins beyond what was held at most on its day", limited)]
+    if most < instance.cluster.total_gpus:
+        cases.insert(0, (f"as recorded, {most:,} GPUs, the most that were held at once", smaller))
     return [
         Variant(name, most, _compared(outcome, each, policies, budget_s / len(cases)))
         for name, each in cases

@@ -7,15 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shadowprice.analysis.wording import at_most, cost_cells
 from shadowprice.cli.given import split_names
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_table
+from shadowprice.cli.origin import origin
+from shadowprice.cli.outputs import (
+    ForceOption,
+    expect_outputs,
+    print_record,
+    write_file,
+    write_picture,
+    write_table,
+)
 from shadowprice.cli.progress import progress_line
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.audit.audit import Audit
+    from shadowprice.analysis.audit.audit import Audit, AuditedRun
 
 MOST_SHOWN = 12
 """Contradictions that are printed; all are in the table that is written."""
@@ -58,13 +67,27 @@ def audit_command(
         Path | None,
         typer.Option("--contradictions", help="Write all contradictions (.csv, .parquet)."),
     ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Write a page of pictures (HTML, one file).")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Write a picture of one run (PNG, PDF, SVG).")
+    ] = None,
+    day: Annotated[
+        int | None,
+        typer.Option(
+            "--day", min=0, help="Day whose GPUs the page draws, from 0; the busiest by default."
+        ),
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Verify what was run, measure it, and bound what any scheduler could have gained."""
     if log is None and schedule is None:
         raise InputError("expected a log, or --schedule with what was run")
-    expect_outputs(force, contradictions)
+    if day is not None and page is None:
+        raise InputError(f"--day {day}: goes with --page")
+    expect_outputs(force, contradictions, page, plot)
     from shadowprice.analysis.audit.audit import audit
     from shadowprice.instances.traces import load_trace
 
@@ -83,12 +106,96 @@ def audit_command(
         )
     if contradictions is not None:
         write_table(contradictions, found.contradictions)
+    if page is not None:
+        from shadowprice.analysis.audit.page import audit_page
+
+        text = audit_page(found, day, made_by=origin().sentence())
+        write_file(page, lambda partial: partial.write_text(text, encoding="utf-8"))
+    if plot is not None:
+        from shadowprice.analysis.audit.figures import overview
+
+        write_picture(plot, overview(_one(found)))
     if as_json:
         print_record(found.document())
         return
     _print(found)
 
 
+def _one(found: Audit) -> AuditedRun:
+    """The run of which a picture is drawn.
+
+    Raises
+    ------
+    InputError
+        If there are several, or nothing of it was verified.
+    """
+    if len(found.runs) > 1 or found.runs[0].run.outcome is None:
+        raise InputError(
+            f"{found.source}: --plot draws one verified run, got {len(found.runs)} runs"
+        )
+    return found.runs[0]
+
+
 def _print(found: Audit) -> None:
-    for line in found.lines():
+    if len(found.runs) == 1:
+        lines = found.runs[0].report()
+    else:
+        _print_runs(found)
+        lines = found.common_lines()
+    for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+    _print_contradictions(found)
+    for each in found.runs[:1]:
+        for question in each.run.record.unanswered:
+            console.print(
+                f"cannot be answered: {question}", markup=False, highlight=False, soft_wrap=True
+            )
+
+
+def _print_runs(found: Audit) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from shadowprice.instances.grid import TICKS_PER_S as scale
+
+    heads = ("run", "objective", "cost [s]", "bound [s]", "ratio at most", "to the common bound")
+    table = Table(*map(escape, heads))
+    table.columns[0].overflow = "fold"
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for place, audited in enumerate(found.runs):
+        if audited.run.outcome is None:
+            table.add_row(escape(audited.name), "not verified")
+        for goal, comparison in audited.comparisons.items():
+            row = comparison.rows[0]
+            jobs = len(comparison.outcomes[row.policy].complete) if goal == "flow" else 1
+            (cells,) = cost_cells(
+                [(row.cost_ticks / scale / jobs, row.proven_by.ticks / scale / jobs)]
+            )
+            shared = found.common.get(goal)
+            other = "" if shared is None else at_most(shared[place].ratio)
+            what = "mean JCT (flow)" if goal == "flow" else str(goal)
+            table.add_row(escape(audited.name), what, *cells, other)
+    console.print(table)
+
+
+def _print_contradictions(found: Audit) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    kinds = [(audited, each) for audited in found.runs for each in audited.run.contradictions]
+    if not kinds:
+        return
+    table = Table(
+        "noticed", "rows", "what is done", "first", title="contradictions and rows that are no runs"
+    )
+    for audited, each in kinds[:MOST_SHOWN]:
+        run = f"{audited.name}, " if len(found.runs) > 1 else ""
+        first = f"{run}row {each.row[0]}, job {each.job[0]}: {each.detail[0]}"
+        table.add_row(str(each.kind), f"{len(each):,}", str(each.remedy), escape(first))
+    console.print(table)
+    if len(kinds) > MOST_SHOWN:
+        console.print(
+            f"{len(kinds) - MOST_SHOWN} more kinds; --contradictions writes all rows",
+            highlight=False,
+        )

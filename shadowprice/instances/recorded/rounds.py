@@ -370,6 +370,7 @@ class _Reading:
                     [detail for _, _, detail in rows],
                 )
                 for kind, rows in self.wrong.items()
+                if rows
             ),
             notes=tuple(notes),
             cluster=self.cluster,

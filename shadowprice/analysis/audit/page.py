@@ -1,0 +1,112 @@
+"""Page of an audit: the verdict, what cost most, pictures and contradictions, in one HTML file."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from shadowprice.analysis.audit.audit import Audit, AuditedRun
+from shadowprice.analysis.audit.figures import (
+    busiest_day,
+    day_figure,
+    gap_figure,
+    use_figure,
+    waits_figure,
+)
+from shadowprice.analysis.pages.page import Sheet, page
+from shadowprice.analysis.study.pictures import as_svg
+
+MOST_ROWS = 200
+"""Contradictions of one run that a page lists."""
+
+Section = tuple[str, str, Markup | None, Sheet | None]
+"""Head, note, picture and table."""
+
+
+def audit_page(found: Audit, day: int | None = None, *, made_by: str = "") -> str:
+    """The page as HTML.
+
+    Parameters
+    ----------
+    day : int, optional
+        Day of which GPUs are drawn, counted from 0; the one on which most were held at once if not given.
+    made_by : str
+        What made the page, for its foot.
+
+    Raises
+    ------
+    InputError
+        If nothing ran on that day.
+    """
+    sections: list[Section] = []
+    if len(found.runs) > 1:
+        frame = found.frame.drop(columns="class")
+        rows = [
+            [f"{each:,.4g}" if isinstance(each, float) else str(each) for each in row]
+            for row in frame.itertuples(index=False)
+        ]
+        sections.append(("All runs", "", None, Sheet(list(frame.columns), rows, words=2)))
+    for each in found.runs:
+        sections += _sections(each, day, head=each.name if len(found.runs) > 1 else "")
+    return page(
+        "trace/trace.html.j2",
+        title=f"Audit of {found.source}",
+        sentence=found.runs[0].lines()[0]
+        if len(found.runs) == 1
+        else f"{len(found.runs)} recorded runs",
+        sections=sections,
+        made_by=made_by,
+    )
+
+
+def _sections(audited: AuditedRun, day: int | None, *, head: str) -> list[Section]:
+    before = f"{head}: " if head else ""
+    report = Sheet(("",), [(line,) for line in audited.report()], words=1)
+    sections: list[Section] = [(f"{before}verdict", "", None, report)]
+    if audited.run.outcome is not None and audited.measures is not None:
+        drawn = busiest_day(audited) if day is None else day
+        bound = "Costs over the bound: no schedule of the class is lower than 1."
+        sections += [
+            (f"{before}the gap", bound, _svg(gap_figure(audited)), None),
+            (f"{before}use and queue", "", _svg(use_figure(audited)), None),
+            (f"{before}waits", "", _svg(waits_figure(audited)), _waits(audited)),
+            (f"{before}a day", "", _svg(day_figure(audited, drawn)), None),
+        ]
+    table = audited.contradictions
+    if len(table):
+        rows = [
+            [str(cell) for cell in row] for row in table.head(MOST_ROWS).itertuples(index=False)
+        ]
+        more = f"The first {MOST_ROWS} of {len(table):,}." if len(table) > MOST_ROWS else ""
+        sections.append(
+            (f"{before}contradictions", more, None, Sheet(list(table.columns), rows, words=5))
+        )
+    notes = [
+        (note,)
+        for note in (
+            *audited.run.notes,
+            *(f"cannot be answered: {each}" for each in audited.run.record.unanswered),
+        )
+    ]
+    sections.append((f"{before}what was taken to be so", "", None, Sheet(("",), notes, words=1)))
+    return sections
+
+
+def _svg(figure: object) -> Markup:
+    return Markup(as_svg(figure))  # type: ignore[arg-type]
+
+
+def _waits(audited: AuditedRun) -> Sheet:
+    assert audited.measures is not None
+    rows = [
+        (
+            each.kind,
+            each.name,
+            f"{each.jobs:,}",
+            f"{each.mean_s:,.0f}",
+            f"{each.p95_s:,.0f}",
+            f"{each.total_h:,.1f}",
+        )
+        for each in audited.measures.waits
+    ]
+    heads = ("by", "", "jobs", "mean wait [s]", "95 % [s]", "together [h]")
+    return Sheet(heads, rows, words=2)
