@@ -1,4 +1,4 @@
-"""What cost most: hours of waiting that something cost somebody, each by running the jobs again without it.
+"""Costs in hours of waiting: what something cost somebody, by running the jobs again without it.
 
 Every run again is EASY backfilling over the same jobs. Hours are those of waiting until the first start, summed over
 jobs: a difference of two schedules, both of them verified, and no bound. They do not add up: who waits for two reasons

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.audit.contradictions import Places, contradictions, doubtful_jobs
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.trace.demand import racks_in_words
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.grid import TICK_S
@@ -86,6 +87,9 @@ def recorded_run(
     if jobs is not None:
         record = _of_table(record, jobs)
         notes.append(f"arrivals, gangs and work are those of {jobs.source}")
+    racks = racks_in_words(cluster)
+    if racks is not None:
+        notes.append(racks)
     places = Places.matched(record, cluster, names)
     if places.note and record.places:
         notes.append(places.note)
