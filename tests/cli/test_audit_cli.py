@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis.audit.rows import schedule_rows
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload_files import write_workload
 from support.command_line import CommandLine
 
@@ -104,3 +106,18 @@ def test_several_runs_are_a_table(shadowprice: CommandLine, tmp_path: Path) -> N
     assert "flow of all 2 runs" in done.stdout
     (late,) = [line for line in done.stdout.splitlines() if "late" in line and "JCT" in line]
     assert [each.strip() for each in late.split("│")][3:7] == ["20", "10", "2x", "2x"]
+
+
+def test_what_was_run_is_written_for_others_to_verify_and_certify(
+    shadowprice: CommandLine, ran: Path, tmp_path: Path
+) -> None:
+    words = ("--cluster", "4x4", "--budget", "0", "--json", "-o", tmp_path / "run")
+    found = json.loads(shadowprice("audit", ran, *words).stdout)["runs"][0]
+    assert shadowprice("verify", tmp_path / "run").returncode == 0
+    proof = tmp_path / "run.jsonl"
+    assert shadowprice("certify", tmp_path / "run", "-o", proof, "--budget", "0").returncode == 0
+    claim = json.loads(shadowprice("check", proof, "--json").stdout)
+    assert claim["objective"] == "flow"
+    first = found["objectives"]["flow"]["policies"][0]
+    assert Fraction(claim["bound"]) / TICKS_PER_S >= Fraction(first["bound"])
+    assert float(Fraction(claim["cost"]) / TICKS_PER_S) == first["cost"]

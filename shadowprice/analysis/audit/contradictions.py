@@ -198,7 +198,7 @@ def _of_types(record: RunRecord, cluster: Cluster, node: NDArray[np.int64]) -> C
 
 
 def _overlaps(record: RunRecord) -> Contradictions:
-    """HoldingRows of a job that begin before another one of it has ended."""
+    """Runs of a job that begin before another one of it has ended."""
     import pandas as pd
 
     timed = np.flatnonzero(_timed(record))
@@ -225,7 +225,7 @@ def _overlaps(record: RunRecord) -> Contradictions:
 
 
 def _gangs(record: RunRecord) -> Contradictions:
-    """HoldingRows that are not on the whole gang from beginning to end."""
+    """Runs that are not on the whole gang from beginning to end."""
     order = np.lexsort((record.start_s, record.job))
     order = order[~np.isnan(record.start_s[order])]
     job, start, end = record.job[order], record.start_s[order], record.end_s[order]
@@ -253,10 +253,10 @@ def _gangs(record: RunRecord) -> Contradictions:
 def _over_capacity(
     record: RunRecord, cluster: Cluster, node: NDArray[np.int64], doubtful: Mask
 ) -> Contradictions:
-    """HoldingRows without which no node holds more GPUs than it has, and the moment at which each is one too many.
+    """Runs without which no node holds more GPUs than it has, and the moment at which each is one too many.
 
-    Of those that are held then, one that is doubtful for another reason is named, else the one that ends last: for
-    single GPUs that sets the fewest aside.
+    Of those that are held then one that is doubtful for another reason is named, else one that is enough by itself, and
+    of these the one that ends last: for single GPUs that sets the fewest aside.
     """
     known = _timed(record) & ((record.node == NOWHERE) | (node != NOWHERE))
     if not record.places:
@@ -294,8 +294,6 @@ def _sweep(
     """Pieces of a node that are one too many, and what to say of them; their jobs are put ``aside``."""
     held, found = 0, []
     ends: list[tuple[float, int]] = []
-    # Who is set aside first: jobs that are doubtful, then those that end last.
-    last: list[tuple[bool, float, int]] = []
     here: set[int] = set()
     for piece in pieces[np.argsort(record.start_s[pieces], kind="stable")].tolist():
         job, start = int(record.job[piece]), float(record.start_s[piece])
@@ -307,13 +305,10 @@ def _sweep(
                 here.discard(over)
                 held -= int(record.gpus[over])
         heapq.heappush(ends, (float(record.end_s[piece]), piece))
-        heapq.heappush(last, (not doubtful[job], -float(record.end_s[piece]), piece))
         here.add(piece)
         held += int(record.gpus[piece])
         while held > size:
-            _, _, worst = heapq.heappop(last)
-            if worst not in here:
-                continue
+            worst = max(here, key=_worse(record, held - size, doubtful))
             found.append(
                 (worst, f"holds {held} of {size} GPUs at {start:g} s, when {record.id[job]} starts")
             )
@@ -322,3 +317,15 @@ def _sweep(
                 here.discard(same)
                 held -= int(record.gpus[same])
     return found
+
+
+def _worse(
+    record: RunRecord, excess: int, doubtful: Mask
+) -> Callable[[int], tuple[bool, bool, float, int]]:
+    """Key by which pieces are set aside: the doubtful, those that are enough by themselves, those that end last."""
+    return lambda piece: (
+        bool(doubtful[record.job[piece]]),
+        bool(record.gpus[piece] >= excess),
+        float(record.end_s[piece]),
+        piece,
+    )

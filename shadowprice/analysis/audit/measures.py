@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shadowprice.analysis import metrics
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.grid import to_grid
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 MOST_GROUPS = 12
@@ -153,7 +154,7 @@ def measure(outcome: Outcome, *, origin_s: float | None = None) -> Measures:
     origin_s : float, optional
         Time 0 by the clock of the log, in seconds since 1970: hours and days are that clock's then.
     """
-    day_begin_s = -((origin_s or 0.0) % DAY_S)
+    day_begin_s = -float(to_grid((origin_s or 0.0) % DAY_S))
     held = held_gpus(outcome)
     return Measures(
         waits=tuple(_waits(outcome, day_begin_s)),

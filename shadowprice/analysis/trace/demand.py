@@ -32,7 +32,8 @@ class TypeLoad:
     jobs : int
         Jobs that may run on them alone.
     load : float
-        Their GPU time over that of the GPUs, from the first arrival to the last.
+        Their GPU time over that of the GPUs, with the mean gap of all jobs that can run after the last arrival, as
+        :func:`shadowprice.instances.generators.rescaling.offered_load` has it.
     by_span : tuple of float
         The same of those that arrive in each of :data:`SPANS` equal spans.
     """
@@ -57,10 +58,12 @@ def type_loads(
     able = np.isfinite(run_s) & ~workload.on_cores
     arrival_s = workload.arrival_s
     span_s = float(arrival_s[-1] - arrival_s[0]) if len(arrival_s) else 0.0
-    if span_s <= 0:
+    jobs = int(able.sum())
+    if span_s <= 0 or jobs < 2:
         return ()
     names = _allowed(workload, cluster)
-    gpu_s = np.where(able, workload.held_gpus * run_s, 0.0)
+    # After the last arrival there is one gap more than there are between arrivals.
+    gpu_s = np.where(able, workload.held_gpus * run_s, 0.0) * ((jobs - 1) / jobs)
     place = np.minimum(((arrival_s - arrival_s[0]) / span_s * SPANS).astype(np.int64), SPANS - 1)
     gpus = dict(zip(cluster.gpu_types, cluster.gpus_per_type.tolist(), strict=True))
     every = frozenset(gpus) - {CORES}

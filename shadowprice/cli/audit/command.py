@@ -14,6 +14,7 @@ from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import (
     ForceOption,
     expect_outputs,
+    expect_run_directory,
     print_record,
     write_file,
     write_picture,
@@ -79,6 +80,14 @@ def audit_command(
             "--day", min=0, help="Day whose GPUs the page draws, from 0; the busiest by default."
         ),
     ] = None,
+    run_directory: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Write what was run as a run directory, for `verify` and `certify`.",
+        ),
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -88,6 +97,7 @@ def audit_command(
     if day is not None and page is None:
         raise InputError(f"--day {day}: goes with --page")
     expect_outputs(force, contradictions, page, plot)
+    expect_run_directory(force, run_directory)
     from shadowprice.analysis.audit.audit import audit
     from shadowprice.instances.traces import load_trace
 
@@ -114,15 +124,22 @@ def audit_command(
     if plot is not None:
         from shadowprice.analysis.audit.figures import overview
 
-        write_picture(plot, overview(_one(found)))
+        write_picture(plot, overview(_one(found, "--plot draws")))
+    if run_directory is not None:
+        from shadowprice.analysis.run_directory.directory import save
+        from shadowprice.analysis.run_directory.files import Provenance
+
+        outcome = _one(found, "-o writes").run.outcome
+        assert outcome is not None
+        save(outcome, run_directory, provenance=Provenance(origin().record()))
     if as_json:
         print_record(found.document())
         return
     _print(found)
 
 
-def _one(found: Audit) -> AuditedRun:
-    """The run of which a picture is drawn.
+def _one(found: Audit, does: str) -> AuditedRun:
+    """The only run of a record.
 
     Raises
     ------
@@ -130,9 +147,7 @@ def _one(found: Audit) -> AuditedRun:
         If there are several, or nothing of it was verified.
     """
     if len(found.runs) > 1 or found.runs[0].run.outcome is None:
-        raise InputError(
-            f"{found.source}: --plot draws one verified run, got {len(found.runs)} runs"
-        )
+        raise InputError(f"{found.source}: {does} one verified run, got {len(found.runs)} runs")
     return found.runs[0]
 
 

@@ -63,7 +63,7 @@ _BETWEEN = re.compile(r"[\s,;|+]+")
 
 
 def read_schedule_table(path: str | Path) -> RunRecord:
-    """RunRecord of a table.
+    """Record of a table.
 
     Raises
     ------

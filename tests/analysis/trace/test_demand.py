@@ -14,6 +14,7 @@ from shadowprice.analysis.audit.recorded_use import NOT_RECORDED, recorded_use
 from shadowprice.analysis.trace.contents import run_times_s
 from shadowprice.analysis.trace.demand import racks_in_words, type_loads, unanswered
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.generators.rescaling import offered_load
 from shadowprice.instances.workload import Workload
 from support.command_line import CommandLine
 
@@ -32,10 +33,10 @@ def test_a_load_on_one_type_is_not_hidden_by_the_average() -> None:
         work=[70, 70, 70],
         allowed_types=["a10", "a10", "h100"],
     )
-    assert loads(jobs) == pytest.approx({"a10": 1.4, "(all)": 0.7, "h100": 0.35})
+    assert loads(jobs) == pytest.approx({"a10": 1.4 * 2 / 3, "(all)": 1.4 / 3, "h100": 0.7 / 3})
     (first, *_) = type_loads(jobs, CLUSTER, run_times_s(jobs, CLUSTER))
     assert first.types == "a10"
-    assert first.by_span == pytest.approx((11.2, 0, 0, 0, 0, 0, 0, 0))
+    assert first.by_span == pytest.approx((11.2 * 2 / 3, 0, 0, 0, 0, 0, 0, 0))
 
 
 @given(
@@ -53,7 +54,7 @@ def test_a_load_on_one_type_is_not_hidden_by_the_average() -> None:
 def test_loads_are_those_of_who_may_run_nowhere_else(rows: list[tuple[int, int, int, str]]) -> None:
     arrival, gpus, work, types = (list(each) for each in zip(*rows, strict=True))
     jobs = Workload.from_columns(arrival_s=arrival, gpus=gpus, work=work, allowed_types=types)
-    span = max(arrival) - min(arrival)
+    span = (max(arrival) - min(arrival)) * len(rows) / (len(rows) - 1)
     found = loads(jobs)
     if not span:
         assert found == {}
@@ -62,6 +63,7 @@ def test_loads_are_those_of_who_may_run_nowhere_else(rows: list[tuple[int, int, 
         mine = sum(g * w for _, g, w, t in rows if t in names)
         if mine:
             assert found[names[0]] == pytest.approx(mine / count / span)
+    assert found["(all)"] == pytest.approx(offered_load(jobs, 12))
     assert found["(all)"] == pytest.approx(sum(g * w for _, g, w, _ in rows) / 12 / span)
     for each in type_loads(jobs, CLUSTER, run_times_s(jobs, CLUSTER)):
         assert np.mean(each.by_span) == pytest.approx(each.load)
@@ -109,9 +111,9 @@ def test_the_command_tells_all_of_it(tmp_path: Path, capfd: pytest.CaptureFixtur
     words = ("trace", path, "--cluster", "1x4:a10,2x4:h100")
     told = CommandLine(capfd, columns=160)(*words)
     assert told.returncode == 0
-    assert " 0.900 " in told.stdout
+    assert " 0.450 " in told.stdout
     assert f"cannot be answered: {NOT_RECORDED}" in told.stdout
     found = json.loads(CommandLine(capfd)(*words, "--json").stdout)
     assert found["loads"][0]["types"] == "a10"
-    assert found["loads"][0]["load"] == 0.9
+    assert found["loads"][0]["load"] == 0.45
     assert NOT_RECORDED in found["cannot_answer"]
