@@ -13,8 +13,8 @@ One run may stand in place of ``runs``. Round k goes from ``start_s + k round_s`
 if it is not said, or a round is a pair of its time and its jobs. Workers are numbered through the nodes. In its last
 round a job ends when it is complete, if the file says when, with the round otherwise. Rounds that follow each other
 on the same workers are one run. Gavel's simulator and those made of it go on to the next round as soon as all jobs of a
-round are complete: of the two clocks that one is taken which contradicts fewer completions, and a note says so. Form of
-our own, after what Shockwave's simulator (NSDI'23) keeps: *read*.
+round are complete, and rounds of real runs drift: of three clocks that one is taken which contradicts fewest arrivals
+and completions, and a note says which. Form of our own, after what Shockwave's simulator (NSDI'23) keeps: *read*.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from shadowprice.instances.workload import MAX_GANG
 _STATED = {"makespan": "makespan_s", "avg_jct": "avg_jct_s", "cluster_util": "utilization"}
 """Metrics that a run may state, and our names for them."""
 
+_LATE = 0.1
+"""Share of a round by which real ones may be longer than they are said to be."""
 _SLACK_S = 1e-3
 """Rounding of times in files [s]: a millisecond after its last round a job still ends with it."""
 
@@ -123,16 +125,14 @@ def _record(path: Path, name: str, run: Any, jobs: _Jobs, cluster: Cluster | Non
         raise InputError(f"{where}: workers are numbers, and the file names no cluster")
     rounds = _rounds(run, min(jobs.arrival_s), where)
     end_s = _completions(run.get("jct"), jobs, where)
-    readings = [_read(clock, jobs, cluster, end_s, where) for clock in _clocks(rounds, jobs, end_s)]
-    read = min(readings, key=lambda each: each.late)
-    length_s = rounds.length_s
-    notes = [f"rounds of {length_s:g} s; workers are numbered through the nodes"]
+    clocks = _clocks(rounds, jobs, end_s)
+    readings = {told: _read(spans, jobs, cluster, end_s, where) for told, spans in clocks.items()}
+    clock = min(readings, key=lambda told: readings[told].misfits)
+    notes = [f"rounds of {rounds.length_s:g} s{clock}; workers are numbered through the nodes"]
     if end_s:
         notes.append("a job ends in its last round when the file says that it was complete")
-    if read is not readings[0]:
-        notes.append("a round in which all jobs complete ends with the last of them")
     stated = {ours: float(run[key]) for key, ours in _STATED.items() if is_number(run.get(key))}
-    return read.record(path, name, notes, stated)
+    return readings[clock].record(path, name, notes, stated)
 
 
 Held = Mapping[str, Any]
@@ -168,23 +168,51 @@ def _rounds(run: Mapping[str, Any], first_s: float, where: str) -> _Rounds:
     )
 
 
-def _clocks(rounds: _Rounds, jobs: _Jobs, end_s: Mapping[int, float]) -> Iterator[list[Span]]:
-    """Rounds by the clock of the file; and as they are if one ends as soon as all of its jobs are complete."""
+_EARLY = ", of which one ends with the last of its jobs where all of them complete in it"
+_DRIFTS = _EARLY + ", and later where jobs complete or arrive up to a tenth of it later"
+
+
+def _clocks(
+    rounds: _Rounds, jobs: _Jobs, end_s: Mapping[int, float]
+) -> Mapping[str, Sequence[Span]]:
+    """Rounds by the clock of the file, and by those of rounds that end early, or drift; by words for them."""
     ends = [*rounds.start_s[1:], rounds.start_s[-1] + rounds.length_s]
-    yield list(zip(rounds.start_s, ends, rounds.held, strict=True))
+    fixed = list(zip(rounds.start_s, ends, rounds.held, strict=True))
     if rounds.timed or not end_s:
-        return
+        return {"": fixed}
+    return {
+        "": fixed,
+        _EARLY: list(_moving(rounds, jobs, end_s, late=0.0)),
+        _DRIFTS: list(_moving(rounds, jobs, end_s, late=_LATE)),
+    }
+
+
+def _moving(
+    rounds: _Rounds, jobs: _Jobs, end_s: Mapping[int, float], late: float
+) -> Iterator[Span]:
+    """Rounds of which each begins when the one before is over.
+
+    Parameters
+    ----------
+    late : float
+        Share of its length by which a round may end later, for jobs that complete in it or arrive for the next.
+    """
     last = {name: k for k, held in enumerate(rounds.held) for name in held}
-    begin, spans = rounds.start_s[0], []
+    known = [[name for name in held if name in jobs.place] for held in rounds.held]
+    begin = rounds.start_s[0]
     for k, held in enumerate(rounds.held):
         end = begin + rounds.length_s
-        leave = [end_s.get(jobs.place.get(name, -1), np.inf) for name in held]
+        leave = [end_s.get(jobs.place[name], np.inf) for name in known[k] if last[name] == k]
         over = max(leave, default=np.inf)
-        if all(last[name] == k for name in held) and begin < over < end:
+        if len(leave) == len(held) and begin < over < end:
             end = over
-        spans.append((begin, end, held))
+        if late:
+            follow = known[k + 1] if k + 1 < len(known) else []
+            arrivals = [jobs.arrival_s[jobs.place[name]] for name in follow]
+            latest = max([end, *(each for each in leave if each < np.inf), *arrivals])
+            end = min(latest, end + late * rounds.length_s)
+        yield begin, end, held
         begin = end
-    yield spans
 
 
 def _read(
@@ -238,6 +266,7 @@ class _Reading:
         self.node_of = np.repeat(np.arange(len(cluster.nodes)), cluster.gpus_per_node).tolist()
         self.runs: list[tuple[int, tuple[int, ...], float, float, int]] = []
         self.last: dict[int, int] = {}
+        self.early = 0
         self.wrong: dict[ContradictionKind, list[tuple[int, str, str]]] = defaultdict(list)
 
     def say(self, kind: ContradictionKind, number: int, job: str, detail: str) -> None:
@@ -305,6 +334,7 @@ class _Reading:
             self.say(ContradictionKind.AFTER_END, number, name, late)
             return
         stop, before = min(end, complete), self.last.get(place)
+        self.early += before is None and start < self.jobs.arrival_s[place]
         if before is not None:
             _, same, begun, until, first = self.runs[before]
             if same == workers and until == start:
@@ -314,12 +344,10 @@ class _Reading:
         self.runs.append((place, workers, start, stop, number))
 
     @property
-    def late(self) -> int:
-        """Completions that do not fit the rounds."""
-        return sum(
-            len(self.wrong[kind])
-            for kind in (ContradictionKind.AFTER_END, ContradictionKind.BEYOND_ROWS)
-        )
+    def misfits(self) -> int:
+        """Jobs that are complete, or arrive, when the rounds do not say so."""
+        kinds = (ContradictionKind.AFTER_END, ContradictionKind.BEYOND_ROWS)
+        return self.early + sum(len(self.wrong.get(kind, ())) for kind in kinds)
 
     def expect_ends(self) -> None:
         """Note jobs that are complete after their last round, or never ran."""

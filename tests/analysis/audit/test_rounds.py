@@ -125,7 +125,7 @@ def test_a_round_may_end_with_the_last_of_its_jobs(tmp_path: Path) -> None:
     (record,) = read_rounds(early)
     assert record.end_s.tolist() == [7.0, 8.0]
     assert record.start_s.tolist() == [0.0, 7.0]
-    assert "a round in which all jobs complete ends with the last of them" in record.notes
+    assert "ends with the last of its jobs where all of them complete" in record.notes[0]
     (record,) = read_rounds(written(tmp_path, rounds(rounds=held, jct={"a": 7.0, "b": 14.0})))
     assert record.start_s.tolist() == [0.0, 10.0]
 
@@ -146,3 +146,22 @@ def test_a_round_may_end_with_the_last_of_its_jobs(tmp_path: Path) -> None:
 def test_a_wrong_file_is_one_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_rounds(written(tmp_path, rounds(**change)))
+
+
+def test_rounds_of_a_real_run_drift(tmp_path: Path) -> None:
+    """Each round takes eleven seconds instead of ten: no completion fits the clock that the file states."""
+    count = 30
+    jobs = [{"id": f"j{k}", "gpus": 1, "arrival_s": 11.0 * k} for k in range(count)]
+    held = [{f"j{k}": [0]} for k in range(count)]
+    given = {"cluster": "1x2", "jobs": jobs, "round_s": 10, "rounds": held, "jct": [10.9] * count}
+    (record,) = read_rounds(written(tmp_path, given))
+    assert record.cluster is not None
+    found = recorded_run(record, record.cluster)
+    assert not found.contradictions
+    assert found.outcome is not None
+    assert found.outcome.jct_s == pytest.approx([10.9] * count, abs=1e-6)
+    assert "a tenth of it later" in record.notes[0]
+
+
+def test_a_completion_far_beyond_its_rounds_is_no_drift(tmp_path: Path) -> None:
+    assert ("end beyond its rows", "b") in kinds(tmp_path, jct={"a": 15.0, "b": 60.0})
