@@ -20,6 +20,7 @@ from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.compare import Comparison, ComparisonRow, compare_outcomes
 from shadowprice.analysis.wording import cost_cells, counted
+from shadowprice.brief import Brief, cut, screen, table_lines
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.node_lists import node_names
 from shadowprice.instances.grid import TICKS_PER_S
@@ -37,8 +38,8 @@ COUNTERFACTUALS = ("easy", "srtf", "las2d")
 """Policies that run the jobs of a log again: as clusters do, with the log's own durations, and knowing none."""
 
 
-@dataclass(frozen=True, eq=False)
-class AuditedRun:
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditedRun(Brief):
     """Verdict on one recorded run.
 
     Parameters
@@ -243,7 +244,7 @@ def _measured(found: Measures) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """Verdicts on all runs of a record.
 
@@ -324,7 +325,21 @@ class Audit:
         }
 
     def __repr__(self) -> str:
-        return "\n".join(self.lines())
+        rows: list[tuple[str, ...]] = []
+        classes: dict[str, None] = {}
+        for audited in self.runs:
+            for goal, comparison in audited.comparisons.items():
+                row = comparison.rows[0]
+                (cells,) = cost_cells([_seconds(row, Fraction(1))])
+                rows.append((cut(audited.name, 30), str(goal), *cells, row.bound_kind))
+                classes[str(row.holds_for)] = None
+        jobs = sum(len(each.run.record.id) for each in self.runs)
+        kept = sum(int(each.run.kept.sum()) for each in self.runs if each.run.outcome is not None)
+        told = f"{kept:,} of {counted(jobs, 'job')} verified in {counted(len(self.runs), 'run')}"
+        bounds = f", bounds of {' or '.join(classes)}" if rows else ""
+        head = f"Audit({cut(self.source, 40)}: {told}{bounds})"
+        names = ("run", "objective", "cost [s]", "bound [s]", "ratio at most", "certified by")
+        return screen(head, table_lines(names, rows) if rows else ())
 
 
 def audit(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.brief import Brief
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.recorded.record import (
     NOWHERE,
@@ -27,8 +28,8 @@ from shadowprice.instances.recorded.record import (
 _DIGITS = re.compile(r"(\d+)")
 
 
-@dataclass(frozen=True)
-class Places:
+@dataclass(frozen=True, repr=False)
+class Places(Brief):
     """Positions of the nodes of a record in a cluster.
 
     Parameters

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis import metrics
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.brief import Brief
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import to_grid
 
@@ -81,8 +82,8 @@ class IdleHours:
         return self.nobody_waits + self.too_wide + self.by_node + self.by_rack + self.held_back
 
 
-@dataclass(frozen=True, eq=False)
-class Measures:
+@dataclass(frozen=True, eq=False, repr=False)
+class Measures(Brief):
     """Measures of a recorded schedule.
 
     Parameters
@@ -105,8 +106,8 @@ class Measures:
     day_begin_s: float
 
 
-@dataclass(frozen=True, eq=False)
-class Levels:
+@dataclass(frozen=True, eq=False, repr=False)
+class Levels(Brief):
     """A step function: a value from each moment to the next."""
 
     time_s: Floats

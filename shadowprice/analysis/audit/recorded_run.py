@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shadowprice.analysis.audit.contradictions import Places, contradictions, doubtful_jobs
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.trace.demand import racks_in_words
+from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.grid import TICK_S
@@ -27,8 +28,8 @@ _MOST_REFUSALS = 50
 """Jobs that the verifier refuses one after another, until no more is tried."""
 
 
-@dataclass(frozen=True, eq=False)
-class RecordedRun:
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordedRun(Brief):
     """A recorded run beside what contradicts itself in it.
 
     Parameters

@@ -17,6 +17,7 @@ from shadowprice.analysis.compare import Comparison, compare_outcomes
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out
+from shadowprice.brief import Brief
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.instance import Instance
@@ -30,8 +31,8 @@ ASSUMED = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Variant:
+@dataclass(frozen=True, eq=False, repr=False)
+class Variant(Brief):
     """The same jobs on another capacity.
 
     Parameters
