@@ -31,13 +31,13 @@ def ran(tmp_path: Path) -> Path:
 
 def test_a_verdict_in_words_and_as_json(shadowprice: CommandLine, ran: Path) -> None:
     words = (ran, "--cluster", "4x4", "--budget", "0")
-    told = shadowprice("audit", *words).stdout
-    assert "40 verified" in told
-    assert "none has less than" in told
-    found = json.loads(shadowprice("audit", *words, "--json").stdout)
-    assert found["runs"][0]["verified_jobs"] == 40
-    assert found["runs"][0]["objectives"]["flow"]["policies"][1]["policy"] == "easy"
-    assert "made_by" in found
+    shown = shadowprice("audit", *words).stdout
+    assert "40 verified" in shown
+    assert "none has less than" in shown
+    result = json.loads(shadowprice("audit", *words, "--json").stdout)
+    assert result["runs"][0]["verified_jobs"] == 40
+    assert result["runs"][0]["objectives"]["flow"]["policies"][1]["policy"] == "easy"
+    assert "made_by" in result
 
 
 def test_a_trace_says_what_the_jobs_are(shadowprice: CommandLine, ran: Path) -> None:
@@ -112,12 +112,12 @@ def test_what_was_run_is_written_for_others_to_verify_and_certify(
     shadowprice: CommandLine, ran: Path, tmp_path: Path
 ) -> None:
     words = ("--cluster", "4x4", "--budget", "0", "--json", "-o", tmp_path / "run")
-    found = json.loads(shadowprice("audit", ran, *words).stdout)["runs"][0]
+    result = json.loads(shadowprice("audit", ran, *words).stdout)["runs"][0]
     assert shadowprice("verify", tmp_path / "run").returncode == 0
     proof = tmp_path / "run.jsonl"
     assert shadowprice("certify", tmp_path / "run", "-o", proof, "--budget", "0").returncode == 0
     claim = json.loads(shadowprice("check", proof, "--json").stdout)
     assert claim["objective"] == "flow"
-    first = found["objectives"]["flow"]["policies"][0]
+    first = result["objectives"]["flow"]["policies"][0]
     assert Fraction(claim["bound"]) / TICKS_PER_S >= Fraction(first["bound"])
     assert float(Fraction(claim["cost"]) / TICKS_PER_S) == first["cost"]

@@ -74,8 +74,8 @@ class AuditedRun(Brief):
 
     def row(self, goal: Objective) -> ComparisonRow | None:
         """The recorded cost against its bound; None where there is none."""
-        found = self.comparisons.get(goal)
-        return None if found is None else found.rows[0]
+        result = self.comparisons.get(goal)
+        return None if result is None else result.rows[0]
 
     def lines(self) -> list[str]:
         """Verdict in words: what was verified, and each objective against its bound."""
@@ -121,18 +121,18 @@ class AuditedRun(Brief):
         )
 
     def _verified(self) -> list[str]:
-        record, kept = self.run.record, int(self.run.kept.sum())
+        record, sound = self.run.record, int(self.run.sound.sum())
         faults = sum(len(each) for each in self.run.contradictions)
-        told = f"{record.name}: {counted(len(record.id), 'job')}, {counted(faults, 'row')} noticed"
+        words = f"{record.name}: {counted(len(record.id), 'job')}, {counted(faults, 'row')} noticed"
         if self.run.outcome is None:
-            return [f"{told}; no schedule could be verified, so that nothing is said of it"]
-        jobs = f"{kept:,} verified" + (
-            f", {len(record.id) - kept:,} left out" if kept < len(record.id) else ""
+            return [f"{words}; no schedule could be verified, so that nothing is said of it"]
+        jobs = f"{sound:,} verified" + (
+            f", {len(record.id) - sound:,} left out" if sound < len(record.id) else ""
         )
-        return [f"{told}; {jobs}"]
+        return [f"{words}; {jobs}"]
 
     def _verdicts(self) -> list[str]:
-        found = []
+        result = []
         for goal, comparison in self.comparisons.items():
             first, *others = comparison.rows
             jobs, per = len(next(iter(comparison.outcomes.values())).complete), Fraction(1)
@@ -141,7 +141,7 @@ class AuditedRun(Brief):
                 what, per = "mean JCT", Fraction(1, jobs)
             (cost, bound, ratio), *_ = cost_cells([_seconds(first, per)])
             if not first.certified or first.proven_by.ticks <= 0:
-                found.append(f"{what} was {cost} s; no bound above 0 was found")
+                result.append(f"{what} was {cost} s; no bound above 0 was found")
                 continue
             place = f"on these {counted(jobs, 'job')} and {self.run.cluster.physical_gpus:,} GPUs"
             proof = f"{goal}, certified by {first.bound_kind}"
@@ -151,8 +151,8 @@ class AuditedRun(Brief):
             )
             if others:
                 words += f"; {', '.join(_told(row, per) for row in others)}"
-            found.append(words)
-        return found
+            result.append(words)
+        return result
 
     def _stated(self) -> list[str]:
         """Metrics that the record itself states, beside ours."""
@@ -179,7 +179,7 @@ class AuditedRun(Brief):
         return {
             "run": record.name,
             "jobs": len(record.id),
-            "verified_jobs": int(self.run.kept.sum()) if outcome is not None else 0,
+            "verified_jobs": int(self.run.sound.sum()) if outcome is not None else 0,
             "cluster": str(self.run.cluster),
             "verified": outcome is not None,
             "metrics": None if outcome is None else _metrics(outcome.summary()),
@@ -201,9 +201,9 @@ class AuditedRun(Brief):
 def _who_waited(measured: Measures) -> str:
     """User, tenant or partition whose jobs waited for longest together, of the first kind that is known."""
     for kind in ("user", "tenant", "partition"):
-        found = [each for each in measured.waits if each.kind == kind]
-        if len(found) > 1:
-            most = found[0]
+        result = [each for each in measured.waits if each.kind == kind]
+        if len(result) > 1:
+            most = result[0]
             return f", {kind} {most.name or '(none)'} {most.total_h:,.1f} in {counted(most.jobs, 'job')}"
     return ""
 
@@ -235,12 +235,12 @@ def _metrics(summary: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in summary.items() if name not in _NOT_OF_THE_RECORD}
 
 
-def _measured(found: Measures) -> dict[str, object]:
+def _measured(result: Measures) -> dict[str, object]:
     return {
-        "waits": [asdict(each) for each in found.waits],
-        "idle_gpu_h": asdict(found.idle),
-        "most_gpus": found.most_gpus,
-        "most_gpus_by_day": found.most_by_day.tolist(),
+        "waits": [asdict(each) for each in result.waits],
+        "idle_gpu_h": asdict(result.idle),
+        "most_gpus": result.most_gpus,
+        "most_gpus_by_day": result.most_by_day.tolist(),
     }
 
 
@@ -303,16 +303,16 @@ class Audit:
 
     def common_lines(self) -> list[str]:
         """Sentences on the bound that several runs have in common."""
-        found = []
+        result = []
         for goal, rows in self.common.items():
             if rows[0].proven_by.ticks > 0:
                 (_, bound, _), *_ = cost_cells([_seconds(each, Fraction(1)) for each in rows])
-                found.append(
+                result.append(
                     f"{goal} of all {len(rows)} runs: of jobs that need no more than the least time for which one "
                     f"of them held its gang, of all {rows[0].holds_for}, none costs less than {bound} s "
                     f"(certified by {rows[0].bound_kind})"
                 )
-        return found
+        return result
 
     def document(self) -> dict[str, object]:
         """The audit as JSON has it."""
@@ -334,10 +334,10 @@ class Audit:
                 rows.append((cut(audited.name, 30), str(goal), *cells, row.bound_kind))
                 classes[str(row.holds_for)] = None
         jobs = sum(len(each.run.record.id) for each in self.runs)
-        kept = sum(int(each.run.kept.sum()) for each in self.runs if each.run.outcome is not None)
-        told = f"{kept:,} of {counted(jobs, 'job')} verified in {counted(len(self.runs), 'run')}"
+        sound = sum(int(each.run.sound.sum()) for each in self.runs if each.run.outcome is not None)
+        words = f"{sound:,} of {counted(jobs, 'job')} verified in {counted(len(self.runs), 'run')}"
         bounds = f", bounds of {' or '.join(classes)}" if rows else ""
-        head = f"Audit({cut(self.source, 40)}: {told}{bounds})"
+        head = f"Audit({cut(self.source, 40)}: {words}{bounds})"
         names = ("run", "objective", "cost [s]", "bound [s]", "ratio at most", "certified by")
         return screen(head, table_lines(names, rows) if rows else ())
 
@@ -379,12 +379,11 @@ def audit(
     progress(f"reading {log}")
     records = read_records(log, zone=zone)
     names = node_names(cluster) if isinstance(cluster, str | Path) else ()
-    given = cluster if cluster is None or isinstance(cluster, Cluster) else Cluster.load(cluster)
+    raw = cluster if cluster is None or isinstance(cluster, Cluster) else Cluster.load(cluster)
     if policies is None:
         policies = COUNTERFACTUALS if len(records) == 1 else ()
     runs = [
-        recorded_run(record, cluster_of(record, given), names=names, jobs=jobs)
-        for record in records
+        recorded_run(record, cluster_of(record, raw), names=names, jobs=jobs) for record in records
     ]
     several = len(runs) > 1
     share_s = budget_s / (len(runs) + several)
@@ -433,12 +432,12 @@ def _common(
         return {}
     work = np.minimum.reduce([each.instance.workload.work for each in outcomes])
     least = Instance(first.cluster, replace(first.workload, work=work))
-    found: dict[Objective, tuple[ComparisonRow, ...]] = {}
+    result: dict[Objective, tuple[ComparisonRow, ...]] = {}
     for goal in (Objective.FLOW, Objective.MAKESPAN):
         if goal is Objective.FLOW and not all(run.answers_jct for run in runs):
             continue
         bound, _ = certified_and_found(bounds_of(least, goal, BoundEffort(budget_s)))
-        found[goal] = tuple(
+        result[goal] = tuple(
             ComparisonRow(
                 run.record.name,
                 exact_cost(outcome.instance, goal, outcome.end_s),
@@ -448,7 +447,7 @@ def _common(
             )
             for run, outcome in zip(runs, outcomes, strict=True)
         )
-    return found
+    return result
 
 
 def _same_jobs(one: Instance, other: Instance) -> bool:

@@ -55,13 +55,13 @@ class Places(Brief):
         nodes = len(cluster.nodes)
         if names:
             position = {name: k for k, name in enumerate(names)}
-            found = [position.get(name, NOWHERE) for name in record.nodes]
-            return cls(np.array(found, dtype=np.int64), "nodes are those of the list by name")
+            result = [position.get(name, NOWHERE) for name in record.nodes]
+            return cls(np.array(result, dtype=np.int64), "nodes are those of the list by name")
         if all(name.isdecimal() for name in record.nodes):
             numbers = [int(name) for name in record.nodes]
-            found = [each if each < nodes else NOWHERE for each in numbers]
+            result = [each if each < nodes else NOWHERE for each in numbers]
             return cls(
-                np.array(found, dtype=np.int64), "nodes are known by number" if found else ""
+                np.array(result, dtype=np.int64), "nodes are known by number" if result else ""
             )
         order = sorted(range(len(record.nodes)), key=lambda k: _natural(record.nodes[k]))
         place = np.full(len(order), NOWHERE)
@@ -88,16 +88,16 @@ def _natural(name: str) -> tuple[tuple[int, str], ...]:
 def contradictions(record: RunRecord, cluster: Cluster, places: Places) -> list[Contradictions]:
     """All that contradicts itself or the cluster, beside what was noticed in reading; O(R log R) for R pieces."""
     node = places.of(record)
-    found = [
+    result = [
         *_of_times(record),
         _of_types(record, cluster, node),
         *_of_nodes(record, cluster, node),
         _overlaps(record),
         _gangs(record),
     ]
-    doubtful = doubtful_jobs(record.with_more(*found))
-    found.append(_over_capacity(record, cluster, node, doubtful))
-    return [each for each in found if len(each)]
+    doubtful = doubtful_jobs(record.with_more(*result))
+    result.append(_over_capacity(record, cluster, node, doubtful))
+    return [each for each in result if len(each)]
 
 
 def doubtful_jobs(record: RunRecord) -> Mask:
@@ -154,11 +154,11 @@ def _of_times(record: RunRecord) -> list[Contradictions]:
             ),
         ),
     ]
-    found = []
+    result = []
     for kind, mask, say in cases:
         places = _once(record, mask)
-        found.append(record.wrong(kind, places, [say(k) for k in places.tolist()]))
-    return found
+        result.append(record.wrong(kind, places, [say(k) for k in places.tolist()]))
+    return result
 
 
 def _of_nodes(record: RunRecord, cluster: Cluster, node: NDArray[np.int64]) -> list[Contradictions]:
@@ -293,7 +293,7 @@ def _sweep(
     record: RunRecord, pieces: NDArray[np.int64], size: int, doubtful: Mask, aside: set[int]
 ) -> list[tuple[int, str]]:
     """Pieces of a node that are one too many, and what to say of them; their jobs are put ``aside``."""
-    held, found = 0, []
+    held, result = 0, []
     ends: list[tuple[float, int]] = []
     here: set[int] = set()
     for piece in pieces[np.argsort(record.start_s[pieces], kind="stable")].tolist():
@@ -310,14 +310,14 @@ def _sweep(
         held += int(record.gpus[piece])
         while held > size:
             worst = max(here, key=_worse(record, held - size, doubtful))
-            found.append(
+            result.append(
                 (worst, f"holds {held} of {size} GPUs at {start:g} s, when {record.id[job]} starts")
             )
             aside.add(int(record.job[worst]))
             for same in [each for each in here if record.job[each] == record.job[worst]]:
                 here.discard(same)
                 held -= int(record.gpus[same])
-    return found
+    return result
 
 
 def _worse(

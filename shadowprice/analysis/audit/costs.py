@@ -76,20 +76,20 @@ def costs(outcome: Outcome, progress: Callable[[str], None]) -> list[Cost]:
     waits = _waits_s(outcome)
     progress("running the jobs again, backfilled")
     easy = _waits_s(_easy(instance))
-    found = [
+    result = [
         _cost(instance, "head-of-line blocking", waits, easy, "as recorded", "EASY backfilling")
     ]
     if len(instance.cluster.nodes) > 1 and instance.workload.throughput is None:
         progress("running the jobs again, gangs on as few nodes as they fit on")
         packed = _waits_s(_easy(instance, Semantics(placement="consolidate")))
-        kept = "EASY on as few nodes as gangs fit on"
-        found.append(_cost(instance, "fragmentation", packed, easy, kept, "on any nodes"))
+        sound = "EASY on as few nodes as gangs fit on"
+        result.append(_cost(instance, "fragmentation", packed, easy, sound, "on any nodes"))
     walled = _walls(outcome)
     if walled is not None:
         progress("running the jobs again, within their partitions")
         apart = _waits_s(_easy(walled))
         name = "EASY within the most that each partition held"
-        found.append(_cost(instance, "partitions", apart, easy, name, "one pool"))
+        result.append(_cost(instance, "partitions", apart, easy, name, "one pool"))
     long = _long_jobs(instance)
     if long is not None:
         progress("running the jobs again, without the longest")
@@ -98,8 +98,8 @@ def costs(outcome: Outcome, progress: Callable[[str], None]) -> list[Cost]:
         others = np.where(long, 0.0, easy)
         most_h = float(instance.workload.work[long].min()) / HOUR_S
         name = f"long jobs, {int(long.sum()):,} of {most_h:,.1f} h and more"
-        found.append(_cost(instance, name, others, alone, "EASY with them", "without them"))
-    return sorted(found, key=lambda each: -each.hours)
+        result.append(_cost(instance, name, others, alone, "EASY with them", "without them"))
+    return sorted(result, key=lambda each: -each.hours)
 
 
 def _easy(instance: Instance, semantics: Semantics | None = None) -> Outcome:
@@ -108,8 +108,8 @@ def _easy(instance: Instance, semantics: Semantics | None = None) -> Outcome:
 
 def _waits_s(outcome: Outcome) -> Floats:
     """Wait of every job until its first start [s]."""
-    found: Floats = outcome.totals.first_start_s - outcome.instance.workload.arrival_s
-    return found
+    result: Floats = outcome.totals.first_start_s - outcome.instance.workload.arrival_s
+    return result
 
 
 def _cost(

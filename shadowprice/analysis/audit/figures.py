@@ -25,22 +25,22 @@ _CELLS = 240
 
 def best_counterfactual(audited: AuditedRun) -> str | None:
     """Policy with the least flow time among those that ran the jobs again; None where there is none."""
-    found = audited.comparisons.get(Objective.FLOW)
-    if found is None or len(found.rows) < 2:
+    result = audited.comparisons.get(Objective.FLOW)
+    if result is None or len(result.rows) < 2:
         return None
-    return min(found.rows[1:], key=lambda row: row.cost_ticks).policy
+    return min(result.rows[1:], key=lambda row: row.cost_ticks).policy
 
 
 def _shown(audited: AuditedRun) -> Mapping[str, Outcome]:
     """The record, and the best that ran its jobs again."""
     assert audited.run.outcome is not None
-    found = {"recorded": audited.run.outcome}
+    result = {"recorded": audited.run.outcome}
     best = best_counterfactual(audited)
     if best is not None:
-        found[f"{best}, the best of those run again"] = audited.comparisons[
+        result[f"{best}, the best of those run again"] = audited.comparisons[
             Objective.FLOW
         ].outcomes[best]
-    return found
+    return result
 
 
 def use_figure(audited: AuditedRun) -> Figure:

@@ -180,15 +180,15 @@ def _waits(outcome: Outcome, day_begin_s: float) -> list[WaitGroup]:
     jobs = outcome.instance.workload
     wait_s = outcome.totals.first_start_s - jobs.arrival_s
     hour = ((jobs.arrival_s - day_begin_s) // HOUR_S % 24).astype(np.int64)
-    found = _groups("GPUs", jobs.gpus, wait_s, in_order=True)
+    result = _groups("GPUs", jobs.gpus, wait_s, in_order=True)
     for kind, names in (
         ("user", jobs.name),
         ("tenant", jobs.tenant),
         ("partition", jobs.job_class),
     ):
         if (names != "").any():
-            found += _groups(kind, names, wait_s)
-    return found + _groups("hour", hour, wait_s, in_order=True)
+            result += _groups(kind, names, wait_s)
+    return result + _groups("hour", hour, wait_s, in_order=True)
 
 
 def _groups(

@@ -22,7 +22,7 @@ Section = tuple[str, str, Markup | None, Sheet | None]
 """Head, note, picture and table."""
 
 
-def audit_page(found: Audit, day: int | None = None, *, made_by: str = "") -> str:
+def audit_page(result: Audit, day: int | None = None, *, made_by: str = "") -> str:
     """The page as HTML.
 
     Parameters
@@ -38,21 +38,21 @@ def audit_page(found: Audit, day: int | None = None, *, made_by: str = "") -> st
         If nothing ran on that day.
     """
     sections: list[Section] = []
-    if len(found.runs) > 1:
-        frame = found.frame.drop(columns="class")
+    if len(result.runs) > 1:
+        frame = result.frame.drop(columns="class")
         rows = [
             [f"{each:,.4g}" if isinstance(each, float) else str(each) for each in row]
             for row in frame.itertuples(index=False)
         ]
         sections.append(("All runs", "", None, Sheet(list(frame.columns), rows, words=2)))
-    for each in found.runs:
-        sections += _sections(each, day, head=each.name if len(found.runs) > 1 else "")
+    for each in result.runs:
+        sections += _sections(each, day, head=each.name if len(result.runs) > 1 else "")
     return page(
         "trace/trace.html.j2",
-        title=f"Audit of {found.source}",
-        sentence=found.runs[0].lines()[0]
-        if len(found.runs) == 1
-        else f"{len(found.runs)} recorded runs",
+        title=f"Audit of {result.source}",
+        sentence=result.runs[0].lines()[0]
+        if len(result.runs) == 1
+        else f"{len(result.runs)} recorded runs",
         sections=sections,
         made_by=made_by,
     )

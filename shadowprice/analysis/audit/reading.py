@@ -51,7 +51,7 @@ def _read(path: Path, zone: str | None) -> list[RunRecord]:
     return [read_schedule_table(path)]
 
 
-def cluster_of(record: RunRecord, given: Cluster | None) -> Cluster:
+def cluster_of(record: RunRecord, raw: Cluster | None) -> Cluster:
     """The cluster that was given, or the one of the file.
 
     Raises
@@ -59,9 +59,9 @@ def cluster_of(record: RunRecord, given: Cluster | None) -> Cluster:
     InputError
         If there is neither.
     """
-    found = record.cluster if given is None else given
-    if found is None:
+    result = record.cluster if raw is None else raw
+    if result is None:
         raise InputError(
             f"{record.source}: does not say on which cluster it ran, expected one such as 16x8 (--cluster)"
         )
-    return found
+    return result

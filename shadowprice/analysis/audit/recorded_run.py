@@ -40,7 +40,7 @@ class RecordedRun(Brief):
         As it was given.
     outcome : Outcome or None
         Verified schedule of the jobs that were not set aside; None where none is left, or the verifier refuses it.
-    kept : ndarray of bool, shape (n,)
+    sound : ndarray of bool, shape (n,)
         Jobs of the record that are in the outcome.
     notes : tuple of str
         What was taken to be so.
@@ -49,7 +49,7 @@ class RecordedRun(Brief):
     record: RunRecord
     cluster: Cluster
     outcome: Outcome | None
-    kept: Mask
+    sound: Mask
     notes: tuple[str, ...]
 
     @property
@@ -60,7 +60,7 @@ class RecordedRun(Brief):
     @property
     def answers_jct(self) -> bool:
         """True if the record tells when jobs were submitted."""
-        return bool(np.isfinite(self.record.submit_s[self.kept]).all() and self.kept.any())
+        return bool(np.isfinite(self.record.submit_s[self.sound]).all() and self.sound.any())
 
 
 def recorded_run(
@@ -97,19 +97,19 @@ def recorded_run(
     record = record.with_more(*contradictions(record, cluster, places))
     if jobs is not None and jobs.throughput is None:
         record = record.with_more(_other_work(record, jobs))
-    kept = ~doubtful_jobs(record)
-    ran = np.zeros(len(kept), dtype=np.bool_)
+    sound = ~doubtful_jobs(record)
+    ran = np.zeros(len(sound), dtype=np.bool_)
     ran[record.job] = True
-    kept &= ran
+    sound &= ran
     if jobs is None:
         notes.append("a job needs the time for which it held its gang, wherever it runs")
     if not record.places:
         notes.append("no nodes are known: the cluster is taken as one pool of GPUs")
     outcome = None
     for _ in range(_MOST_REFUSALS):
-        if not kept.any():
+        if not sound.any():
             break
-        some = record.select(kept)
+        some = record.select(sound)
         try:
             instance, schedule = _schedule(some, cluster, places, jobs)
             outcome = _verified(instance, schedule, record.name)
@@ -119,11 +119,11 @@ def recorded_run(
             record = record.with_more(_refused(record, job, str(refusal)))
             if job is None:
                 break
-            kept &= record.id != job
+            sound &= record.id != job
         except InputError as refusal:
             record = record.with_more(_refused(record, None, str(refusal)))
             break
-    return RecordedRun(record, cluster, outcome, kept, tuple(notes))
+    return RecordedRun(record, cluster, outcome, sound, tuple(notes))
 
 
 def _verified(instance: Instance, schedule: Schedule, name: str) -> Outcome:
@@ -136,17 +136,17 @@ def _verified(instance: Instance, schedule: Schedule, name: str) -> Outcome:
     )
 
 
-def _refused(record: RunRecord, job: str | None, said: str) -> Contradictions:
+def _refused(record: RunRecord, job: str | None, detail: str) -> Contradictions:
     """The verifier's own words."""
     if job is None:
         return Contradictions(
             ContradictionKind.RULE,
             np.zeros(1, dtype=np.int64),
             np.array([""], dtype=object),
-            [said],
+            [detail],
         )
     row = record.row[record.id[record.job] == job]
-    return Contradictions(ContradictionKind.RULE, row[:1], np.array([job], dtype=object), [said])
+    return Contradictions(ContradictionKind.RULE, row[:1], np.array([job], dtype=object), [detail])
 
 
 def _schedule(
@@ -238,8 +238,8 @@ def _of_table(record: RunRecord, jobs: Workload) -> RunRecord:
     """The record with submissions and gangs of a table of jobs; rows of others are no runs."""
     there = np.array([name in jobs.row_of for name in record.id.tolist()], dtype=np.bool_)
     stray = np.flatnonzero(~there[record.job])
-    said = ["is not in the table of jobs"] * len(stray)
-    record = record.with_more(record.wrong(ContradictionKind.NO_SUCH_JOB, stray, said)).select(
+    detail = ["is not in the table of jobs"] * len(stray)
+    record = record.with_more(record.wrong(ContradictionKind.NO_SUCH_JOB, stray, detail)).select(
         there
     )
     if not there.any():

@@ -21,15 +21,15 @@ def recorded_use(path: str | Path, cluster: Cluster) -> tuple[list[str], list[st
         return [], [NOT_RECORDED]
     lines: list[str] = []
     for record in records[:1]:
-        found = recorded_run(record, cluster)
-        for each in found.contradictions:
+        result = recorded_run(record, cluster)
+        for each in result.contradictions:
             first = f"row {each.row[0]}, job {each.job[0]}: {each.detail[0]}"
             lines.append(f"{each.kind}: {len(each):,} rows, {each.remedy} (first: {first})")
-        if found.outcome is not None:
-            summary = found.outcome.summary()
+        if result.outcome is not None:
+            summary = result.outcome.summary()
             lines.insert(
                 0,
-                f"recorded: {int(found.kept.sum()):,} jobs verified, use {summary['utilization']:.1%}, mean JCT "
+                f"recorded: {int(result.sound.sum()):,} jobs verified, use {summary['utilization']:.1%}, mean JCT "
                 f"{summary['avg_jct_s']:,.0f} s; `audit` says what was possible",
             )
     return lines, [each for each in records[0].unanswered if each != NO_LIMITS]

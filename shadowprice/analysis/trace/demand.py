@@ -67,7 +67,7 @@ def type_loads(
     place = np.minimum(((arrival_s - arrival_s[0]) / span_s * SPANS).astype(np.int64), SPANS - 1)
     gpus = dict(zip(cluster.gpu_types, cluster.gpus_per_type.tolist(), strict=True))
     every = frozenset(gpus) - {CORES}
-    found = []
+    result = []
     for types in {*names, every}:
         within = np.array([each <= types for each in names], dtype=np.bool_) & able
         count = sum(gpus[each] for each in types)
@@ -78,8 +78,8 @@ def type_loads(
         )
         label = ALL_TYPES if types == every else "|".join(sorted(types))
         total = float(gpu_s[within].sum()) / (count * span_s)
-        found.append(TypeLoad(label, count, int(within.sum()), total, tuple(spans.tolist())))
-    return tuple(sorted(found, key=lambda each: (-each.load, each.types)))
+        result.append(TypeLoad(label, count, int(within.sum()), total, tuple(spans.tolist())))
+    return tuple(sorted(result, key=lambda each: (-each.load, each.types)))
 
 
 def _allowed(workload: Workload, cluster: Cluster) -> list[frozenset[str]]:
@@ -112,18 +112,18 @@ def racks_in_words(cluster: Cluster) -> str | None:
 
 def unanswered(workload: Workload, cluster: Cluster | None) -> list[str]:
     """Questions about a trace that it cannot answer, as the columns that it lacks say."""
-    found = []
+    result = []
     if not np.isfinite(workload.limit_s).any():
-        found.append(
+        result.append(
             "which run times users asked for: policies that know limits see what jobs took"
         )
     if not (workload.group != "").any():
-        found.append("which jobs are runs of one program: predictors learn from nothing")
+        result.append("which jobs are runs of one program: predictors learn from nothing")
     if not (workload.model != "").any() and workload.throughput is None:
-        found.append(
+        result.append(
             "how fast jobs are on other GPUs, shared or spread: all GPUs are taken as alike"
         )
     types = () if cluster is None else tuple(name for name in cluster.gpu_types if name != ANY_TYPE)
     if len(types) > 1 and workload.throughput is None and not (workload.allowed_types != "").any():
-        found.append(f"on which of {', '.join(types)} a job may run: it may on all of them")
-    return found
+        result.append(f"on which of {', '.join(types)} a job may run: it may on all of them")
+    return result

@@ -105,7 +105,7 @@ def audit_command(
     ran = log if schedule is None else schedule
     assert ran is not None
     with progress_line() as say:
-        found = audit(
+        result = audit(
             ran,
             cluster,
             jobs=jobs,
@@ -115,30 +115,30 @@ def audit_command(
             progress=say,
         )
     if contradictions is not None:
-        write_table(contradictions, found.contradictions)
+        write_table(contradictions, result.contradictions)
     if page is not None:
         from shadowprice.analysis.audit.page import audit_page
 
-        text = audit_page(found, day, made_by=origin().sentence())
+        text = audit_page(result, day, made_by=origin().sentence())
         write_file(page, lambda partial: partial.write_text(text, encoding="utf-8"))
     if plot is not None:
         from shadowprice.analysis.audit.figures import overview
 
-        write_picture(plot, overview(_one(found, "--plot draws")))
+        write_picture(plot, overview(_one(result, "--plot draws")))
     if run_directory is not None:
         from shadowprice.analysis.run_directory.directory import save
         from shadowprice.analysis.run_directory.files import Provenance
 
-        outcome = _one(found, "-o writes").run.outcome
+        outcome = _one(result, "-o writes").run.outcome
         assert outcome is not None
         save(outcome, run_directory, provenance=Provenance(origin().record()))
     if as_json:
-        print_record(found.document())
+        print_record(result.document())
         return
-    _print(found)
+    _print(result)
 
 
-def _one(found: Audit, does: str) -> AuditedRun:
+def _one(result: Audit, does: str) -> AuditedRun:
     """The only run of a record.
 
     Raises
@@ -146,28 +146,28 @@ def _one(found: Audit, does: str) -> AuditedRun:
     InputError
         If there are several, or nothing of it was verified.
     """
-    if len(found.runs) > 1 or found.runs[0].run.outcome is None:
-        raise InputError(f"{found.source}: {does} one verified run, got {len(found.runs)} runs")
-    return found.runs[0]
+    if len(result.runs) > 1 or result.runs[0].run.outcome is None:
+        raise InputError(f"{result.source}: {does} one verified run, got {len(result.runs)} runs")
+    return result.runs[0]
 
 
-def _print(found: Audit) -> None:
-    if len(found.runs) == 1:
-        lines = found.runs[0].report()
+def _print(result: Audit) -> None:
+    if len(result.runs) == 1:
+        lines = result.runs[0].report()
     else:
-        _print_runs(found)
-        lines = found.common_lines()
+        _print_runs(result)
+        lines = result.common_lines()
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    _print_contradictions(found)
-    for each in found.runs[:1]:
+    _print_contradictions(result)
+    for each in result.runs[:1]:
         for question in each.run.record.unanswered:
             console.print(
                 f"cannot be answered: {question}", markup=False, highlight=False, soft_wrap=True
             )
 
 
-def _print_runs(found: Audit) -> None:
+def _print_runs(result: Audit) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -178,7 +178,7 @@ def _print_runs(found: Audit) -> None:
     table.columns[0].overflow = "fold"
     for column in table.columns[2:]:
         column.justify = "right"
-    for place, audited in enumerate(found.runs):
+    for place, audited in enumerate(result.runs):
         if audited.run.outcome is None:
             table.add_row(escape(audited.name), "not verified")
         for goal, comparison in audited.comparisons.items():
@@ -187,25 +187,25 @@ def _print_runs(found: Audit) -> None:
             (cells,) = cost_cells(
                 [(row.cost_ticks / scale / jobs, row.proven_by.ticks / scale / jobs)]
             )
-            shared = found.common.get(goal)
+            shared = result.common.get(goal)
             other = "" if shared is None else at_most(shared[place].ratio)
             what = "mean JCT (flow)" if goal == "flow" else str(goal)
             table.add_row(escape(audited.name), what, *cells, other)
     console.print(table)
 
 
-def _print_contradictions(found: Audit) -> None:
+def _print_contradictions(result: Audit) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    kinds = [(audited, each) for audited in found.runs for each in audited.run.contradictions]
+    kinds = [(audited, each) for audited in result.runs for each in audited.run.contradictions]
     if not kinds:
         return
     table = Table(
         "noticed", "rows", "what is done", "first", title="contradictions and rows that are no runs"
     )
     for audited, each in kinds[:MOST_SHOWN]:
-        run = f"{audited.name}, " if len(found.runs) > 1 else ""
+        run = f"{audited.name}, " if len(result.runs) > 1 else ""
         first = f"{run}row {each.row[0]}, job {each.job[0]}: {each.detail[0]}"
         table.add_row(str(each.kind), f"{len(each):,}", str(each.remedy), escape(first))
     console.print(table)

@@ -41,7 +41,7 @@ class LogRows:
 
     source: str
     columns: Mapping[str, Texts]
-    found: list[Contradictions] = field(default_factory=list)
+    noticed: list[Contradictions] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     row: NDArray[np.int64] = field(init=False)
 
@@ -66,7 +66,7 @@ class LogRows:
         places = np.flatnonzero(which)
         if len(places):
             texts = [detail if isinstance(detail, str) else detail(k) for k in places.tolist()]
-            self.found.append(Contradictions(kind, self.row[places], job[places], texts))
+            self.noticed.append(Contradictions(kind, self.row[places], job[places], texts))
 
 
 def times_s(values: Texts, zone: str | None = None) -> tuple[Seconds, Mask, bool]:
@@ -131,8 +131,8 @@ def assembled(log: LogRows, runs: HoldingRows, *, name: str, dated: bool) -> Run
     import pandas as pd
 
     if not len(runs.job):
-        told = "; ".join(f"{each.kind}: {len(each)} rows" for each in log.found)
-        raise InputError(f"{log.source}: no row is a run on GPUs{f' ({told})' if told else ''}")
+        words = "; ".join(f"{each.kind}: {len(each)} rows" for each in log.noticed)
+        raise InputError(f"{log.source}: no row is a run on GPUs{f' ({words})' if words else ''}")
     job, names = pd.factorize(runs.job)
     first = np.unique(job, return_index=True)[1]
     moments = np.concatenate((runs.submit_s, runs.start_s))
@@ -158,7 +158,7 @@ def assembled(log: LogRows, runs: HoldingRows, *, name: str, dated: bool) -> Run
         row=log.row[of],
         nodes=runs.nodes,
         of_jobs={key: column[first] for key, column in runs.of_rows.items()},
-        contradictions=tuple(log.found),
+        contradictions=tuple(log.noticed),
         notes=tuple(log.notes),
         origin_s=origin_s if dated else None,
         unanswered=() if len(known) else (NO_SUBMISSIONS,),

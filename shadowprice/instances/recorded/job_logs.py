@@ -115,11 +115,11 @@ def read_philly_log(path: str | Path) -> RunRecord:
         If the file is no list of jobs, or no attempt held GPUs.
     """
     path = Path(path)
-    given = read_json(path)
-    if not isinstance(given, list) or not given:
+    raw = read_json(path)
+    if not isinstance(raw, list) or not raw:
         raise InputError(f"{path}: expected a list of jobs")
     try:
-        attempts = [each for number, job in enumerate(given, 1) for each in _attempts(number, job)]
+        attempts = [each for number, job in enumerate(raw, 1) for each in _attempts(number, job)]
     except (KeyError, TypeError, AttributeError, ValueError):
         raise InputError(
             f"{path}: expected jobs with jobid, vc, user, status, submitted_time and attempts, each with start_time, "
@@ -132,7 +132,7 @@ def read_philly_log(path: str | Path) -> RunRecord:
     log = LogRows(str(path), {"job": job, "submit": texts[0], "start": texts[1], "end": texts[2]})
     log.row = np.array([each.row for each in attempts], dtype=np.int64)
     kinds = ContradictionKind
-    never = sorted({str(each["jobid"]) for each in given if not each["attempts"]})
+    never = sorted({str(each["jobid"]) for each in raw if not each["attempts"]})
     if never:
         log.notes.append(f"{len(never):,} jobs have no attempt")
     log.notes.append(
@@ -151,9 +151,9 @@ def read_philly_log(path: str | Path) -> RunRecord:
     log.say(kinds.STILL_RUNNING, np.isnan(end_s) & ~unstarted, job, "still ran when the log ended")
     _note_twice(log, attempts, start_s, end_s)
     ran = (total > 0) & ~unstarted
-    kept = [each for each, true in zip(attempts, ran.tolist(), strict=True) if true]
+    sound = [each for each, true in zip(attempts, ran.tolist(), strict=True) if true]
     log.keep(ran)
-    repeats = np.array([each.job for each in kept], dtype=object)
+    repeats = np.array([each.job for each in sound], dtype=object)
     runs = HoldingRows(
         repeats,
         submit_s[ran],
@@ -161,10 +161,10 @@ def read_philly_log(path: str | Path) -> RunRecord:
         end_s[ran],
         total[ran],
         of_rows={
-            "tenant": np.array([each.of_job[0] for each in kept], dtype=object),
-            "name": np.array([each.of_job[1] for each in kept], dtype=object),
+            "tenant": np.array([each.of_job[0] for each in sound], dtype=object),
+            "name": np.array([each.of_job[1] for each in sound], dtype=object),
         },
-        **_machines(kept),
+        **_machines(sound),
     )
     log.notes.append("a job needs the time of all its attempts")
     return assembled(log, runs, name=path.name, dated=True).lacking(NO_LIMITS)
@@ -172,7 +172,7 @@ def read_philly_log(path: str | Path) -> RunRecord:
 
 def _attempts(number: int, job: Mapping[str, Any]) -> list[_Attempt]:
     of_job = (str(job["vc"]), str(job["user"]))
-    found = []
+    result = []
     for each in job["attempts"]:
         held: dict[str, list[int]] = {}
         for part in each["detail"]:
@@ -181,7 +181,7 @@ def _attempts(number: int, job: Mapping[str, Any]) -> list[_Attempt]:
             )
         times = (job["submitted_time"], each["start_time"], each["end_time"])
         texts = tuple("" if time is None else str(time) for time in times)
-        found.append(
+        result.append(
             _Attempt(
                 number,
                 str(job["jobid"]),
@@ -190,7 +190,7 @@ def _attempts(number: int, job: Mapping[str, Any]) -> list[_Attempt]:
                 {name: tuple(gpus) for name, gpus in held.items()},
             )
         )
-    return found
+    return result
 
 
 def _machines(attempts: list[_Attempt]) -> dict[str, Any]:
@@ -220,4 +220,4 @@ def _note_twice(
             holders += [k] * len(gpus)
     twice = held_twice(log.row, log.columns["job"], devices, holders, start_s, end_s, list(names))
     if len(twice):
-        log.found.append(twice)
+        log.noticed.append(twice)

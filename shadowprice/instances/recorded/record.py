@@ -121,7 +121,7 @@ class Contradictions(Brief):
         return REMEDIES[self.kind]
 
 
-def table(found: Sequence[Contradictions]) -> pd.DataFrame:
+def table(result: Sequence[Contradictions]) -> pd.DataFrame:
     """All rows of all kinds, in order of their rows: row, job, kind, remedy, detail."""
     import pandas as pd
 
@@ -136,7 +136,7 @@ def table(found: Sequence[Contradictions]) -> pd.DataFrame:
                 "detail": list(each.detail),
             }
         )
-        for each in found
+        for each in result
         if len(each)
     ]
     if not frames:

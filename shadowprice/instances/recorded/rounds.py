@@ -54,13 +54,13 @@ def read_rounds(path: str | Path) -> list[RunRecord]:
         If the file is not of this form, naming what and where.
     """
     path = Path(path)
-    given = read_json(path)
-    if not isinstance(given, dict):
+    raw = read_json(path)
+    if not isinstance(raw, dict):
         raise InputError(f"{path}: expected an object with cluster, jobs and runs")
-    runs = given.get("runs", {str(given.get("name", path.name)): given})
+    runs = raw.get("runs", {str(raw.get("name", path.name)): raw})
     if not isinstance(runs, dict) or not runs:
         raise InputError(f"{path}: runs: expected an object of runs by name, at least one")
-    jobs, cluster = _Jobs.read(given.get("jobs"), f"{path}: jobs"), _cluster(given, path)
+    jobs, cluster = _Jobs.read(raw.get("jobs"), f"{path}: jobs"), _cluster(raw, path)
     return [_record(path, name, run, jobs, cluster) for name, run in runs.items()]
 
 
@@ -74,11 +74,11 @@ class _Jobs:
     place: Mapping[str, int]
 
     @classmethod
-    def read(cls, given: Any, where: str) -> _Jobs:
-        if not isinstance(given, list) or not given:
+    def read(cls, raw: Any, where: str) -> _Jobs:
+        if not isinstance(raw, list) or not raw:
             raise InputError(f"{where}: expected a list of jobs with id, gpus and arrival_s")
         names, arrivals, gangs = [], [], []
-        for number, job in enumerate(given):
+        for number, job in enumerate(raw):
             if not isinstance(job, dict):
                 raise InputError(f"{where}: job {number}: expected an object")
             name = str(job.get("id", number))
@@ -101,14 +101,14 @@ class _Jobs:
         return cls(names, arrivals, gangs, {name: k for k, name in enumerate(names)})
 
 
-def _cluster(given: Mapping[str, Any], path: Path) -> Cluster | None:
-    told = given.get("cluster")
-    if told is None:
+def _cluster(raw: Mapping[str, Any], path: Path) -> Cluster | None:
+    words = raw.get("cluster")
+    if words is None:
         return None
-    if isinstance(told, str):
-        return Cluster.parse(told)
+    if isinstance(words, str):
+        return Cluster.parse(words)
     counts = (
-        [told.get(name) for name in ("nodes", "gpus_per_node")] if isinstance(told, dict) else []
+        [words.get(name) for name in ("nodes", "gpus_per_node")] if isinstance(words, dict) else []
     )
     if not counts or not all(isinstance(each, int) and each > 0 for each in counts):
         raise InputError(
@@ -126,8 +126,8 @@ def _record(path: Path, name: str, run: Any, jobs: _Jobs, cluster: Cluster | Non
     rounds = _rounds(run, min(jobs.arrival_s), where)
     end_s = _completions(run.get("jct"), jobs, where)
     clocks = _clocks(rounds, jobs, end_s)
-    readings = {told: _read(spans, jobs, cluster, end_s, where) for told, spans in clocks.items()}
-    clock = min(readings, key=lambda told: readings[told].misfits)
+    readings = {words: _read(spans, jobs, cluster, end_s, where) for words, spans in clocks.items()}
+    clock = min(readings, key=lambda words: readings[words].misfits)
     notes = [f"rounds of {rounds.length_s:g} s{clock}; workers are numbered through the nodes"]
     if end_s:
         notes.append("a job ends in its last round when the file says that it was complete")
@@ -225,36 +225,36 @@ def _read(
     return read
 
 
-def _timed(given: Any, start_s: float, where: str) -> tuple[float, Mapping[str, Any]]:
-    if isinstance(given, list) and len(given) == 2 and is_number(given[0]):
-        start_s, given = float(given[0]), given[1]
-    if not isinstance(given, dict):
+def _timed(raw: Any, start_s: float, where: str) -> tuple[float, Mapping[str, Any]]:
+    if isinstance(raw, list) and len(raw) == 2 and is_number(raw[0]):
+        start_s, raw = float(raw[0]), raw[1]
+    if not isinstance(raw, dict):
         raise InputError(
             f"{where}: expected an object of workers by job, or a pair of its time and one"
         )
-    return start_s, given
+    return start_s, raw
 
 
-def _completions(given: Any, jobs: _Jobs, where: str) -> dict[int, float]:
+def _completions(raw: Any, jobs: _Jobs, where: str) -> dict[int, float]:
     """Completions that the file states [s], by position of the job."""
-    if given is None:
+    if raw is None:
         return {}
-    if isinstance(given, list):
-        if len(given) != len(jobs.names):
-            raise InputError(f"{where}: jct: {len(given)} values, expected {len(jobs.names)}")
-        given = dict(zip(jobs.names, given, strict=True))
-    if not isinstance(given, dict):
+    if isinstance(raw, list):
+        if len(raw) != len(jobs.names):
+            raise InputError(f"{where}: jct: {len(raw)} values, expected {len(jobs.names)}")
+        raw = dict(zip(jobs.names, raw, strict=True))
+    if not isinstance(raw, dict):
         raise InputError(f"{where}: jct: expected a list, or an object by job")
-    found = {}
-    for name, value in given.items():
+    result = {}
+    for name, value in raw.items():
         if name not in jobs.place or not (value is None or is_number(value)):
             raise InputError(
                 f"{where}: jct of {shown(name)} is {shown(value)}, expected seconds of a job"
             )
         if value is not None:
             place = jobs.place[name]
-            found[place] = jobs.arrival_s[place] + float(value)
-    return found
+            result[place] = jobs.arrival_s[place] + float(value)
+    return result
 
 
 class _Reading:
@@ -278,9 +278,9 @@ class _Reading:
     ) -> None:
         """Take in who held which workers in a round."""
         holder: dict[int, str] = {}
-        for name, given in held.items():
-            if not isinstance(given, list) or not all(
-                isinstance(each, int) and not isinstance(each, bool) for each in given
+        for name, raw in held.items():
+            if not isinstance(raw, list) or not all(
+                isinstance(each, int) and not isinstance(each, bool) for each in raw
             ):
                 raise InputError(f"{where}: job {name!r}: expected a list of numbers of workers")
             place = self.jobs.place.get(name)
@@ -289,8 +289,8 @@ class _Reading:
                     ContradictionKind.NO_SUCH_JOB, number, name, "is not among the jobs of the file"
                 )
                 continue
-            if given:
-                self._held(number, start, end, place, tuple(given), holder)
+            if raw:
+                self._held(number, start, end, place, tuple(raw), holder)
 
     def _held(
         self,

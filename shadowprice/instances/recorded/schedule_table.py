@@ -177,4 +177,4 @@ def _numbered(log: LogRows, times: Mapping[str, Any], pieces: Mapping[str, Any])
         pieces["nodes"],
     )
     if len(twice):
-        log.found.append(twice)
+        log.noticed.append(twice)

@@ -104,15 +104,15 @@ def _without_steps(log: LogRows) -> None:
 
 def _times(log: LogRows, zone: str | None) -> tuple[list[NDArray[np.float64]], bool]:
     """Submissions, starts and ends [s], and whether they are since 1970; texts that are none are noted."""
-    found, job = [], _jobs(log)
+    result, job = [], _jobs(log)
     for name in ("Submit", "Start", "End"):
         values, odd, _ = times_s(log.columns[name], zone)
         if name == "Submit":
             odd |= np.isnan(values)
         text = log.columns[name]
         log.say(ContradictionKind.UNREADABLE, odd, job, _no_time(name, text))
-        found.append(values)
-    return found, True
+        result.append(values)
+    return result, True
 
 
 def _no_time(name: str, text: Texts) -> Callable[[int], str]:
@@ -163,13 +163,13 @@ def _repeated(log: LogRows) -> Mask:
     """True for rows that are the same run as one above."""
     import pandas as pd
 
-    found = np.zeros(len(log.row), dtype=np.bool_)
+    result = np.zeros(len(log.row), dtype=np.bool_)
     several = np.flatnonzero(pd.Series(log.columns["JobID"]).duplicated(keep=False))
     if len(several):
         same = ("JobID", "Submit", "Start", "End", "AllocTRES")
         frame = pd.DataFrame({name: log.columns[name][several] for name in same})
-        found[several] = frame.duplicated()
-    return found
+        result[several] = frame.duplicated()
+    return result
 
 
 def _look_at_runs(log: LogRows) -> None:
@@ -259,13 +259,13 @@ def _pieces(log: LogRows, gpus: NDArray[np.int64]) -> dict[str, Any]:
         lambda k: f"NodeList is {lists[k]!r}, other rows have nodes",
     )
     if "AllocNodes" in log.columns:
-        told = ColumnChecks.floats(log.columns["AllocNodes"])
-        other = (told != count) & ~np.isnan(told) & (count > 0)
+        words = ColumnChecks.floats(log.columns["AllocNodes"])
+        other = (words != count) & ~np.isnan(words) & (count > 0)
         log.say(
             kinds.UNREADABLE,
             other,
             job,
-            lambda k: f"NodeList names {count[k]} nodes, AllocNodes is {told[k]:g}",
+            lambda k: f"NodeList names {count[k]} nodes, AllocNodes is {words[k]:g}",
         )
     few = (count > gpus) & (count > 0)
     log.say(kinds.GANG, few, job, lambda k: f"{gpus[k]} GPUs on {count[k]} nodes")
@@ -307,39 +307,39 @@ def expanded(text: str) -> tuple[str, ...]:
     """
     if text in _NO_NODES:
         return ()
-    found: list[str] = []
+    result: list[str] = []
     for head, ranges, tail in _HOSTS.findall(text):
         if not ranges:
             if head or tail:
-                found.append(head + tail)
+                result.append(head + tail)
             continue
         for part in ranges.split(","):
             low, dash, high = part.partition("-")
             if not dash:
-                found.append(f"{head}{low}{tail}")
+                result.append(f"{head}{low}{tail}")
             elif low.isdecimal() and high.isdecimal() and int(high) - int(low) < _MOST_HOSTS:
-                found += [
+                result += [
                     f"{head}{each:0{len(low)}d}{tail}" for each in range(int(low), int(high) + 1)
                 ]
             else:
                 return ()
-    return tuple(found)
+    return tuple(result)
 
 
 def _columns(log: LogRows, types: Texts) -> dict[str, NDArray[Any]]:
     names = {"tenant": "Account", "name": "User", "job_class": "Partition"}
-    found: dict[str, NDArray[Any]] = {
+    result: dict[str, NDArray[Any]] = {
         ours: log.columns[theirs] for ours, theirs in names.items() if theirs in log.columns
     }
     if (types != "").any():
-        found["allowed_types"] = types.astype(object)
+        result["allowed_types"] = types.astype(object)
     if "TimelimitRaw" in log.columns:
         limit = ColumnChecks.floats(log.columns["TimelimitRaw"]) * 60.0
-        found["limit_s"] = np.where(limit > 0, limit, np.inf)
+        result["limit_s"] = np.where(limit > 0, limit, np.inf)
     elif "Timelimit" in log.columns:
         (limit,) = _each(log.columns["Timelimit"], lambda text: (_limit_s(text),))
-        found["limit_s"] = limit
-    return found
+        result["limit_s"] = limit
+    return result
 
 
 def _limit_s(text: str) -> float:

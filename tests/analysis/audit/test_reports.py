@@ -20,12 +20,12 @@ from shadowprice.errors import InputError
 def audited(tmp_path: Path, lines: list[str], cluster: str) -> AuditedRun:
     path = tmp_path / "ran.csv"
     path.write_text("\n".join(["job,node,gpus,start,end,submit,user,partition", *lines]) + "\n")
-    (found,) = audit(path, cluster, budget_s=0.0).runs
-    return found
+    (result,) = audit(path, cluster, budget_s=0.0).runs
+    return result
 
 
-def cost(found: AuditedRun, name: str) -> tuple[float, int, str]:
-    (each,) = [each for each in found.costs if each.name.startswith(name)]
+def cost(result: AuditedRun, name: str) -> tuple[float, int, str]:
+    (each,) = [each for each in result.costs if each.name.startswith(name)]
     return each.hours, each.later, each.payer
 
 
@@ -39,13 +39,13 @@ def test_a_blocked_head_costs_those_behind_it(tmp_path: Path) -> None:
         f"b,0,2,{4 * HOUR},{5 * HOUR},0,bob,p",
         f"c,0,1,{5 * HOUR},{6 * HOUR},0,cid,p",
     ]
-    found = audited(tmp_path, rows, "1x2")
-    assert cost(found, "head-of-line") == (5.0, 1, "user cid pays most, 5.0")
+    result = audited(tmp_path, rows, "1x2")
+    assert cost(result, "head-of-line") == (5.0, 1, "user cid pays most, 5.0")
     # Without a, b begins at once, and c after it: 4 h for b less, 1 h for c more.
-    assert cost(found, "long jobs") == (3.0, 1, "user bob pays most, 4.0")
-    assert found.costs[0].name == "head-of-line blocking"
-    assert found.measures is not None
-    assert found.measures.idle.held_back == 4.0  # c fits beside a.
+    assert cost(result, "long jobs") == (3.0, 1, "user bob pays most, 4.0")
+    assert result.costs[0].name == "head-of-line blocking"
+    assert result.measures is not None
+    assert result.measures.idle.held_back == 4.0  # c fits beside a.
 
 
 def test_partitions_cost_who_waits_in_front_of_an_empty_one(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_partitions_cost_who_waits_in_front_of_an_empty_one(tmp_path: Path) -> N
         f"a,0,1,0,{HOUR},0,ann,p",
         f"b,0,1,{HOUR},{2 * HOUR},0,bob,p",
     ]
-    found = audited(tmp_path, rows, "1x2")
+    result = audited(tmp_path, rows, "1x2")
     # In one pool b begins when c is done; within its partition of one GPU after a.
-    assert cost(found, "partitions") == (0.5, 1, "user bob pays most, 0.5")
+    assert cost(result, "partitions") == (0.5, 1, "user bob pays most, 0.5")
 
 
 def test_fragmentation_costs_who_waits_for_whole_nodes(tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_fragmentation_costs_who_waits_for_whole_nodes(tmp_path: Path) -> None:
         f"b,1,1,0,{2 * HOUR},0,bob,p",
         f"w,0,2,{HOUR},{2 * HOUR},0,cid,p",
     ]
-    found = audited(tmp_path, rows, "2x2")
-    assert cost(found, "fragmentation")[:2] in [(0.0, 0), (1.0, 1)]
-    assert found.measures is not None
-    assert found.measures.idle.by_node == 2.0
+    result = audited(tmp_path, rows, "2x2")
+    assert cost(result, "fragmentation")[:2] in [(0.0, 0), (1.0, 1)]
+    assert result.measures is not None
+    assert result.measures.idle.by_node == 2.0
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +85,13 @@ def fifo(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 
 def test_a_report_has_ten_lines_or_so_and_says_what_is_assumed(fifo: Audit) -> None:
-    (found,) = fifo.runs
-    lines = found.report()
+    (result,) = fifo.runs
+    lines = result.report()
     assert 8 <= len(lines) <= 12
     assert lines[-1].startswith("assumed: the cluster is the same all the time")
-    hours = [each.hours for each in found.costs]
+    hours = [each.hours for each in result.costs]
     assert hours == sorted(hours, reverse=True)
-    assert {each.name.partition(",")[0] for each in found.costs} == {
+    assert {each.name.partition(",")[0] for each in result.costs} == {
         "head-of-line blocking",
         "fragmentation",
         "partitions",
@@ -100,18 +100,18 @@ def test_a_report_has_ten_lines_or_so_and_says_what_is_assumed(fifo: Audit) -> N
 
 
 def test_capacities_are_varied(fifo: Audit) -> None:
-    (found,) = fifo.runs
-    given = found.comparisons[sp.Objective.FLOW].rows
-    recorded, by_day = (each.comparison.rows for each in found.variants)
-    assert [each.gpus for each in found.variants] == [16, 16]  # Of the twenty that were said.
+    (result,) = fifo.runs
+    given = result.comparisons[sp.Objective.FLOW].rows
+    recorded, by_day = (each.comparison.rows for each in result.variants)
+    assert [each.gpus for each in result.variants] == [16, 16]  # Of the twenty that were said.
     for before, now in zip(given, recorded, strict=True):
         assert now.cost_ticks >= before.cost_ticks
         assert now.proven_by.ticks >= before.proven_by.ticks
     assert by_day[0].cost_ticks == given[0].cost_ticks
     # What no run may begin beyond on its day can only delay.
     assert sum(row.cost_ticks for row in by_day) >= sum(row.cost_ticks for row in recorded)
-    told = [line for line in found.report() if line.startswith("capacity")]
-    for line, each in zip(told, found.variants, strict=True):
+    words = [line for line in result.report() if line.startswith("capacity")]
+    for line, each in zip(words, result.variants, strict=True):
         row = each.comparison.rows[0]
         assert f"(flow, certified by {row.bound_kind})" in line
         assert str(row.holds_for) in line
@@ -123,11 +123,11 @@ def test_days_are_those_of_the_clock(tmp_path: Path) -> None:
         "job,gpus,start,end,submit\na,1,2025-01-01 23:00:00,2025-01-02 01:00:00,2025-01-01 22:00:00\n"
         "b,2,2025-01-03 05:00:00,2025-01-03 06:00:00,2025-01-03 05:00:00\n"
     )
-    (found,) = audit(path, "1x2", budget_s=0.0, policies=()).runs
-    assert found.measures is not None
-    assert found.measures.most_by_day.tolist() == [1, 1, 2]
-    assert found.measures.day_begin_s == -22 * HOUR
-    assert [(w.name, w.mean_s) for w in found.measures.waits if w.kind == "hour"] == [
+    (result,) = audit(path, "1x2", budget_s=0.0, policies=()).runs
+    assert result.measures is not None
+    assert result.measures.most_by_day.tolist() == [1, 1, 2]
+    assert result.measures.day_begin_s == -22 * HOUR
+    assert [(w.name, w.mean_s) for w in result.measures.waits if w.kind == "hour"] == [
         ("5", 0),
         ("22", HOUR),
     ]
@@ -144,11 +144,13 @@ def test_a_page_shows_pictures_and_asks_the_network_for_nothing(fifo: Audit) -> 
 
 
 def test_pictures_are_of_the_record_and_the_best_that_ran_again(fifo: Audit) -> None:
-    (found,) = fifo.runs
-    figure = overview(found)
-    best = min(found.comparisons[sp.Objective.FLOW].rows[1:], key=lambda row: row.cost_ticks).policy
+    (result,) = fifo.runs
+    figure = overview(result)
+    best = min(
+        result.comparisons[sp.Objective.FLOW].rows[1:], key=lambda row: row.cost_ticks
+    ).policy
     legends = [axes.get_legend() for axes in figure.get_axes()]
     labels = [text.get_text() for each in legends if each for text in each.get_texts()]
     assert labels == ["recorded", f"{best}, the best of those run again"] * 2
-    day = day_figure(found, busiest_day(found))
+    day = day_figure(result, busiest_day(result))
     assert day.get_axes()[0].get_xlim()[1] == pytest.approx(24.0)

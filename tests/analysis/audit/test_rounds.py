@@ -23,12 +23,12 @@ golden = pytest.mark.skipif(not GOLDEN.exists(), reason="the recorded runs of Sh
 
 @golden
 def test_the_nine_runs_of_shockwave_come_out_as_recorded() -> None:
-    found = audit(GOLDEN, budget_s=0.0)
-    assert len(found.runs) == 9
-    for each in found.runs:
+    result = audit(GOLDEN, budget_s=0.0)
+    assert len(result.runs) == 9
+    for each in result.runs:
         outcome, stated = each.run.outcome, each.run.record.stated
         assert outcome is not None
-        assert each.run.kept.all()
+        assert each.run.sound.all()
         summary = outcome.summary()
         assert summary["completed"] == 120
         assert summary["avg_jct_s"] == pytest.approx(stated["avg_jct_s"], abs=2e-6)
@@ -37,16 +37,16 @@ def test_the_nine_runs_of_shockwave_come_out_as_recorded() -> None:
         utilization = summary["utilization"]
         assert isinstance(utilization, float)
         assert stated["utilization"] < utilization < 1
-    kinds = {str(kind) for kind in found.contradictions["kind"]}
+    kinds = {str(kind) for kind in result.contradictions["kind"]}
     assert kinds == {"after its end"}
     # One job is held for a round in which the file says that it is complete already.
-    assert set(found.contradictions["job"]) == {"35"}
+    assert set(result.contradictions["job"]) == {"35"}
     for goal in (Objective.FLOW, Objective.MAKESPAN):
-        for each, row in zip(found.runs, found.common[goal], strict=True):
+        for each, row in zip(result.runs, result.common[goal], strict=True):
             mine = each.row(goal)
             assert mine is not None
             assert 1 <= mine.ratio <= row.ratio  # Who needs less could have been quicker.
-    best = min(row.ratio for row in found.common[Objective.MAKESPAN])
+    best = min(row.ratio for row in result.common[Objective.MAKESPAN])
     assert best == pytest.approx(1.1548, abs=1e-4)  # Shockwave's own, which the paper is about.
 
 
@@ -68,8 +68,8 @@ def written(tmp_path: Path, given: object) -> Path:
 def kinds(tmp_path: Path, **run: Any) -> list[tuple[str, str]]:
     (record,) = read_rounds(written(tmp_path, rounds(**run)))
     assert record.cluster is not None
-    found = recorded_run(record, record.cluster)
-    return [(str(each.kind), name) for each in found.contradictions for name in each.job.tolist()]
+    result = recorded_run(record, record.cluster)
+    return [(str(each.kind), name) for each in result.contradictions for name in each.job.tolist()]
 
 
 def test_rounds_become_runs_and_verify(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_fault_in_a_round_is_a_row(
 
 
 def test_no_fault_hides_another(tmp_path: Path) -> None:
-    found = kinds(
+    result = kinds(
         tmp_path,
         rounds=[{"b": [0, 1]}, {"a": [0], "b": [0, 3]}, {"a": [1, 1]}],
         jct=[12.0, 40.0],
@@ -116,7 +116,7 @@ def test_no_fault_hides_another(tmp_path: Path) -> None:
         (ContradictionKind.AFTER_END, "a"),
         (ContradictionKind.BEYOND_ROWS, "b"),
     ):
-        assert (str(each[0]), each[1]) in found, each
+        assert (str(each[0]), each[1]) in result, each
 
 
 def test_a_round_may_end_with_the_last_of_its_jobs(tmp_path: Path) -> None:
@@ -156,10 +156,10 @@ def test_rounds_of_a_real_run_drift(tmp_path: Path) -> None:
     given = {"cluster": "1x2", "jobs": jobs, "round_s": 10, "rounds": held, "jct": [10.9] * count}
     (record,) = read_rounds(written(tmp_path, given))
     assert record.cluster is not None
-    found = recorded_run(record, record.cluster)
-    assert not found.contradictions
-    assert found.outcome is not None
-    assert found.outcome.jct_s == pytest.approx([10.9] * count, abs=1e-6)
+    result = recorded_run(record, record.cluster)
+    assert not result.contradictions
+    assert result.outcome is not None
+    assert result.outcome.jct_s == pytest.approx([10.9] * count, abs=1e-6)
     assert "a tenth of it later" in record.notes[0]
 
 

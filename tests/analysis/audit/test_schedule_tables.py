@@ -23,17 +23,17 @@ def test_a_run_of_our_own_has_the_numbers_of_compare(tmp_path: Path, policy: str
     mine = sp.simulate(jobs, "4x4", policy)
     path = tmp_path / "ran.csv"
     schedule_rows(mine).to_csv(path, index=False)
-    (found,) = audit(path, "4x4", policies=("srtf",), budget_s=0.0).runs
-    assert found.run.outcome is not None
-    assert len(found.contradictions) == 0
+    (result,) = audit(path, "4x4", policies=("srtf",), budget_s=0.0).runs
+    assert result.run.outcome is not None
+    assert len(result.contradictions) == 0
     theirs = {name: value for name, value in mine.summary().items() if name != "cpu_s"}
-    ours = {name: value for name, value in found.run.outcome.summary().items() if name != "cpu_s"}
+    ours = {name: value for name, value in result.run.outcome.summary().items() if name != "cpu_s"}
     assert {**ours, "policy": policy} == theirs
     for goal in (Objective.FLOW, Objective.MAKESPAN):
         expected = sp.compare(
             jobs, "4x4", [policy, "srtf"] if policy != "srtf" else ["srtf"], goal, budget_s=0.0
         )
-        first, row = expected.rows[0], found.row(goal)
+        first, row = expected.rows[0], result.row(goal)
         assert row is not None
         assert (row.cost_ticks, row.proven_by.ticks) == (first.cost_ticks, first.proven_by.ticks)
         assert (row.bound_kind, row.holds_for) == (first.bound_kind, first.holds_for)
@@ -62,10 +62,10 @@ def faults(tmp_path: Path, lines: list[str]) -> pd.DataFrame:
     path = tmp_path / "ran.csv"
     path.write_text("\n".join([HEAD, FINE, *lines]) + "\n")
     (tmp_path / "nodes.csv").write_text("name,gpus,rack\nn1,2,r1\nn2,2,r2\n")
-    (found,) = audit(path, str(tmp_path / "nodes.csv"), policies=(), budget_s=0.0).runs
-    assert found.run.outcome is not None
-    assert "fine" in found.run.outcome.instance.workload.id
-    return found.contradictions
+    (result,) = audit(path, str(tmp_path / "nodes.csv"), policies=(), budget_s=0.0).runs
+    assert result.run.outcome is not None
+    assert "fine" in result.run.outcome.instance.workload.id
+    return result.contradictions
 
 
 @pytest.mark.parametrize("kind", FAULTS)
@@ -134,11 +134,11 @@ def test_what_is_left_is_verified_whatever_is_read(
     table = pd.DataFrame(rows, columns=["job", "node", "gpus", "start", "length"])
     table["end"], table["submit"] = table["start"] + table["length"], 3
     table.to_csv(path, index=False)
-    (found,) = audit(path, "2x2", policies=(), budget_s=0.0).runs
-    assert "breaks a rule" not in set(found.contradictions["kind"])
-    assert (found.run.outcome is not None) == bool(found.run.kept.any())
-    if not len(found.contradictions):
-        assert found.run.kept.all()
+    (result,) = audit(path, "2x2", policies=(), budget_s=0.0).runs
+    assert "breaks a rule" not in set(result.contradictions["kind"])
+    assert (result.run.outcome is not None) == bool(result.run.sound.any())
+    if not len(result.contradictions):
+        assert result.run.sound.all()
 
 
 def test_over_capacity_sets_the_fewest_aside(tmp_path: Path) -> None:
@@ -147,9 +147,9 @@ def test_over_capacity_sets_the_fewest_aside(tmp_path: Path) -> None:
     path.write_text(
         "\n".join(["job,node,gpus,start,end,submit", long, "a,0,1,1,5,0", "b,0,1,6,9,0"])
     )
-    (found,) = audit(path, "1x1", policies=(), budget_s=0.0).runs
-    assert found.contradictions["job"].tolist() == ["long"]
-    assert found.contradictions["detail"].tolist() == [
+    (result,) = audit(path, "1x1", policies=(), budget_s=0.0).runs
+    assert result.contradictions["job"].tolist() == ["long"]
+    assert result.contradictions["detail"].tolist() == [
         "node 0 holds 2 of 1 GPUs at 1 s, when a starts"
     ]
 
@@ -157,12 +157,12 @@ def test_over_capacity_sets_the_fewest_aside(tmp_path: Path) -> None:
 def test_without_submissions_only_the_makespan_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "ran.csv"
     path.write_text("job,gpus,start,end\na,1,5,9\nb,2,9,12\n")
-    (found,) = audit(path, "1x2", policies=(), budget_s=0.0).runs
-    assert list(found.comparisons) == [Objective.MAKESPAN]
-    row = found.row(Objective.MAKESPAN)
+    (result,) = audit(path, "1x2", policies=(), budget_s=0.0).runs
+    assert list(result.comparisons) == [Objective.MAKESPAN]
+    row = result.row(Objective.MAKESPAN)
     assert row is not None
     assert (row.cost, row.bound) == (7.0, 5.0)
-    assert any("when jobs were submitted" in each for each in found.run.record.unanswered)
+    assert any("when jobs were submitted" in each for each in result.run.record.unanswered)
 
 
 def test_a_table_of_jobs_says_work_and_rates(tmp_path: Path) -> None:
@@ -177,10 +177,10 @@ def test_a_table_of_jobs_says_work_and_rates(tmp_path: Path) -> None:
     mine = sp.simulate(jobs, "1x1:k80,1x1:v100", "srtf")
     path = tmp_path / "ran.csv"
     schedule_rows(mine).to_csv(path, index=False)
-    (found,) = audit(path, "1x1:k80,1x1:v100", jobs=jobs, policies=(), budget_s=0.0).runs
-    assert found.run.outcome is not None
+    (result,) = audit(path, "1x1:k80,1x1:v100", jobs=jobs, policies=(), budget_s=0.0).runs
+    assert result.run.outcome is not None
     row, expected = (
-        found.row(Objective.FLOW),
+        result.row(Objective.FLOW),
         sp.compare(jobs, "1x1:k80,1x1:v100", ["srtf"], budget_s=0.0),
     )
     assert row is not None
@@ -188,9 +188,9 @@ def test_a_table_of_jobs_says_work_and_rates(tmp_path: Path) -> None:
     rows = pd.read_csv(path)
     rows.loc[0, "end"] += 1.0
     rows.to_csv(path, index=False)
-    (found,) = audit(path, "1x1:k80,1x1:v100", jobs=jobs, policies=(), budget_s=0.0).runs
-    assert set(found.contradictions["kind"]) == {"breaks a rule"}
-    assert found.run.kept.sum() == 1
+    (result,) = audit(path, "1x1:k80,1x1:v100", jobs=jobs, policies=(), budget_s=0.0).runs
+    assert set(result.contradictions["kind"]) == {"breaks a rule"}
+    assert result.run.sound.sum() == 1
 
 
 def test_work_that_differs_from_the_table_of_jobs_is_a_row(tmp_path: Path) -> None:
@@ -199,11 +199,11 @@ def test_work_that_differs_from_the_table_of_jobs_is_a_row(tmp_path: Path) -> No
     )
     path = tmp_path / "ran.csv"
     path.write_text("job,node,gpus,start,end\na,0,1,0,4\nb,0,1,4,9\nz,0,1,9,10\n")
-    (found,) = audit(path, "1x1", jobs=jobs, policies=(), budget_s=0.0).runs
-    told = set(zip(found.contradictions["job"], found.contradictions["kind"], strict=True))
-    assert told == {("b", "other work"), ("z", "no such job"), ("c", "never ran")}
-    assert found.run.outcome is not None
-    assert found.run.outcome.instance.workload.id.tolist() == ["a"]
+    (result,) = audit(path, "1x1", jobs=jobs, policies=(), budget_s=0.0).runs
+    words = set(zip(result.contradictions["job"], result.contradictions["kind"], strict=True))
+    assert words == {("b", "other work"), ("z", "no such job"), ("c", "never ran")}
+    assert result.run.outcome is not None
+    assert result.run.outcome.instance.workload.id.tolist() == ["a"]
 
 
 def test_every_sentence_on_what_was_possible_names_class_objective_and_certificate(
@@ -212,11 +212,11 @@ def test_every_sentence_on_what_was_possible_names_class_objective_and_certifica
     jobs = sp.generate("lognormal", jobs=20, seed=3, load=1.2, gpus_total=16)
     path = tmp_path / "ran.csv"
     schedule_rows(sp.simulate(jobs, "4x4", "fifo")).to_csv(path, index=False)
-    found = audit(path, "4x4", budget_s=1.0)
-    (run,) = found.runs
-    told = [line for line in found.lines() if "none has less" in line]
-    assert len(told) == 2
-    for goal, line in zip(("flow", "makespan"), told, strict=True):
+    result = audit(path, "4x4", budget_s=1.0)
+    (run,) = result.runs
+    words = [line for line in result.lines() if "none has less" in line]
+    assert len(words) == 2
+    for goal, line in zip(("flow", "makespan"), words, strict=True):
         row = run.row(Objective(goal))
         assert row is not None
         assert row.certified
@@ -225,12 +225,12 @@ def test_every_sentence_on_what_was_possible_names_class_objective_and_certifica
     flow = run.comparisons[Objective.FLOW]
     (bound,) = [
         float(each.removesuffix(" s").replace(",", ""))
-        for each in told[0].split("less than ")[1:2]
+        for each in words[0].split("less than ")[1:2]
         for each in [each.split(" s")[0]]
     ]
     assert bound <= float(flow.rows[0].proven_by.value_s) / 20
     for row in flow.rows[1:]:
-        assert f"{row.policy} would have had {row.cost / 20:,.0f} s" in told[0]
+        assert f"{row.policy} would have had {row.cost / 20:,.0f} s" in words[0]
 
 
 @pytest.mark.parametrize(
@@ -260,17 +260,17 @@ def test_idle_hours_add_up(tmp_path: Path) -> None:
     mine = sp.simulate(jobs, "4x4", "fifo")
     path = tmp_path / "ran.csv"
     schedule_rows(mine).to_csv(path, index=False)
-    (found,) = audit(path, "4x4", policies=(), budget_s=0.0).runs
-    assert found.measures is not None
+    (result,) = audit(path, "4x4", policies=(), budget_s=0.0).runs
+    assert result.measures is not None
     summary = mine.summary()
     makespan, use = summary["makespan_s"], summary["utilization"]
     assert isinstance(makespan, float)
     assert isinstance(use, float)
-    assert found.measures.idle.total == pytest.approx(16 * makespan * (1 - use) / 3600)
-    assert found.measures.idle.too_wide > 0
+    assert result.measures.idle.total == pytest.approx(16 * makespan * (1 - use) / 3600)
+    assert result.measures.idle.too_wide > 0
     # FIFO lets nobody pass a head that does not fit.
-    assert found.measures.idle.held_back > 0
-    wait_h = sum(each.total_h for each in found.measures.waits if each.kind == "GPUs")
+    assert result.measures.idle.held_back > 0
+    wait_h = sum(each.total_h for each in result.measures.waits if each.kind == "GPUs")
     assert wait_h == pytest.approx(float((mine.totals.first_start_s - jobs.arrival_s).sum()) / 3600)
 
 
@@ -280,16 +280,16 @@ def test_fragmentation_by_node_and_by_rack(tmp_path: Path) -> None:
     path = tmp_path / "ran.csv"
     held = [f"h{node},{node},1,0,3600,0" for node in "abcd"]
     path.write_text("\n".join(["job,node,gpus,start,end,submit", *held, "w,a,2,3600,7200,0"]))
-    (found,) = audit(path, str(tmp_path / "nodes.csv"), policies=(), budget_s=0.0).runs
-    assert found.measures is not None
-    idle = found.measures.idle
+    (result,) = audit(path, str(tmp_path / "nodes.csv"), policies=(), budget_s=0.0).runs
+    assert result.measures is not None
+    idle = result.measures.idle
     assert (idle.by_node, idle.by_rack, idle.held_back) == (4.0, 0.0, 0.0)
     wide = ["w,a,2,3600,7200,0", "w,c,1,3600,7200,0"]
     held = ["h,a,1,0,3600,0", "k,c,1,0,3600,0"]
     path.write_text("\n".join(["job,node,gpus,start,end,submit", *held, *wide]))
-    (found,) = audit(path, str(tmp_path / "nodes.csv"), policies=(), budget_s=0.0).runs
-    assert found.measures is not None
-    idle = found.measures.idle
+    (result,) = audit(path, str(tmp_path / "nodes.csv"), policies=(), budget_s=0.0).runs
+    assert result.measures is not None
+    idle = result.measures.idle
     # Three GPUs take two whole nodes of which none is free with the other in reach: b and d are in two racks.
     assert idle.by_node == 0.0
     assert idle.by_rack == 0.0

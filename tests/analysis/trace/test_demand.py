@@ -22,8 +22,8 @@ CLUSTER = Cluster.parse("1x4:a10,2x4:h100")
 
 
 def loads(jobs: Workload) -> dict[str, float]:
-    found = type_loads(jobs, CLUSTER, run_times_s(jobs, CLUSTER))
-    return {each.types: each.load for each in found}
+    result = type_loads(jobs, CLUSTER, run_times_s(jobs, CLUSTER))
+    return {each.types: each.load for each in result}
 
 
 def test_a_load_on_one_type_is_not_hidden_by_the_average() -> None:
@@ -55,16 +55,16 @@ def test_loads_are_those_of_who_may_run_nowhere_else(rows: list[tuple[int, int, 
     arrival, gpus, work, types = (list(each) for each in zip(*rows, strict=True))
     jobs = Workload.from_columns(arrival_s=arrival, gpus=gpus, work=work, allowed_types=types)
     span = (max(arrival) - min(arrival)) * len(rows) / (len(rows) - 1)
-    found = loads(jobs)
+    result = loads(jobs)
     if not span:
-        assert found == {}
+        assert result == {}
         return
     for names, count in ((("a10",), 4), (("h100",), 8)):
         mine = sum(g * w for _, g, w, t in rows if t in names)
         if mine:
-            assert found[names[0]] == pytest.approx(mine / count / span)
-    assert found["(all)"] == pytest.approx(offered_load(jobs, 12))
-    assert found["(all)"] == pytest.approx(sum(g * w for _, g, w, _ in rows) / 12 / span)
+            assert result[names[0]] == pytest.approx(mine / count / span)
+    assert result["(all)"] == pytest.approx(offered_load(jobs, 12))
+    assert result["(all)"] == pytest.approx(sum(g * w for _, g, w, _ in rows) / 12 / span)
     for each in type_loads(jobs, CLUSTER, run_times_s(jobs, CLUSTER)):
         assert np.mean(each.by_span) == pytest.approx(each.load)
 
@@ -109,11 +109,11 @@ def test_the_command_tells_all_of_it(tmp_path: Path, capfd: pytest.CaptureFixtur
     path = tmp_path / "jobs.csv"
     path.write_text("id,gpus,submit,duration,allowed_types\na,4,0,90,a10\nb,4,100,90,h100\n")
     words = ("trace", path, "--cluster", "1x4:a10,2x4:h100")
-    told = CommandLine(capfd, columns=160)(*words)
-    assert told.returncode == 0
-    assert " 0.450 " in told.stdout
-    assert f"cannot be answered: {NOT_RECORDED}" in told.stdout
-    found = json.loads(CommandLine(capfd)(*words, "--json").stdout)
-    assert found["loads"][0]["types"] == "a10"
-    assert found["loads"][0]["load"] == 0.45
-    assert NOT_RECORDED in found["cannot_answer"]
+    shown = CommandLine(capfd, columns=160)(*words)
+    assert shown.returncode == 0
+    assert " 0.450 " in shown.stdout
+    assert f"cannot be answered: {NOT_RECORDED}" in shown.stdout
+    result = json.loads(CommandLine(capfd)(*words, "--json").stdout)
+    assert result["loads"][0]["types"] == "a10"
+    assert result["loads"][0]["load"] == 0.45
+    assert NOT_RECORDED in result["cannot_answer"]

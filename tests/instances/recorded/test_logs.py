@@ -90,15 +90,15 @@ def audited(folder: Path, lines: list[str]) -> RecordedRun:
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_known_fault_is_a_row(tmp_path: Path, kind: str) -> None:
-    found = audited(tmp_path, FAULTS[kind])
-    rows = table(found.contradictions)
+    result = audited(tmp_path, FAULTS[kind])
+    rows = table(result.contradictions)
     assert kind in set(rows["kind"])
     assert {name.partition("-")[0].partition("_")[0] for name in rows["job"]} == {"j"}
-    assert found.outcome is not None
-    verified = set(found.outcome.instance.workload.id.tolist())
+    assert result.outcome is not None
+    verified = set(result.outcome.instance.workload.id.tolist())
     assert ("j" in verified) == (kind in HARMLESS)
     assert "fine" in verified
-    assert ("j" in found.record.id) == (kind not in NO_RUN)
+    assert ("j" in result.record.id) == (kind not in NO_RUN)
 
 
 @settings(max_examples=50, deadline=None)
@@ -113,12 +113,12 @@ def test_no_fault_hides_another(
             moved = text.replace("2025-03-03", str(np.datetime64("2025-03-03") + number + 1))
             lines.append(f"j{number}{moved.removeprefix('j')}")
     random.shuffle(lines)  # type: ignore[attr-defined]
-    found = audited(tmp_path_factory.mktemp("faults"), lines)
-    rows = table(found.contradictions)
+    result = audited(tmp_path_factory.mktemp("faults"), lines)
+    rows = table(result.contradictions)
     for number, kind in enumerate(kinds):
         mine = rows["job"].str.match(rf"j{number}(\D|$)")
         assert kind in set(rows["kind"][mine]), (number, kind)
-    assert found.outcome is not None
+    assert result.outcome is not None
 
 
 def test_two_faults_of_one_row_are_two_rows(tmp_path: Path) -> None:
@@ -136,13 +136,13 @@ def test_two_faults_of_one_row_are_two_rows(tmp_path: Path) -> None:
 def test_components_are_one_gang_and_requeues_one_job(tmp_path: Path) -> None:
     lines = [*FAULTS["heterogeneous job"], line("k", 100, 110, nodes="n[1-2]", gpus=3, count=2)]
     lines += [line("r", 200, 210), line("r", 220, 250, submit=215), line("r_4", 300, 310)]
-    found = audited(tmp_path, lines)
-    assert found.outcome is not None
-    jobs = found.outcome.instance.workload
-    told = {name: (int(jobs.gpus[k]), float(jobs.work[k])) for name, k in jobs.row_of.items()}
-    assert told == {"fine": (1, 9), "j": (2, 80), "k": (3, 10), "r": (1, 40), "r_4": (1, 10)}
-    assert found.outcome.totals.preemptions[jobs.row_of["r"]] == 1
-    held = found.outcome.schedule
+    result = audited(tmp_path, lines)
+    assert result.outcome is not None
+    jobs = result.outcome.instance.workload
+    words = {name: (int(jobs.gpus[k]), float(jobs.work[k])) for name, k in jobs.row_of.items()}
+    assert words == {"fine": (1, 9), "j": (2, 80), "k": (3, 10), "r": (1, 40), "r_4": (1, 10)}
+    assert result.outcome.totals.preemptions[jobs.row_of["r"]] == 1
+    held = result.outcome.schedule
     mine = held.job == jobs.row_of["k"]
     assert dict(zip(held.node[mine].tolist(), held.gpus[mine].tolist(), strict=True)) == {
         0: 2,
@@ -151,9 +151,9 @@ def test_components_are_one_gang_and_requeues_one_job(tmp_path: Path) -> None:
 
 
 def test_steps_repeat_their_jobs(tmp_path: Path) -> None:
-    found = audited(tmp_path, [line("j", 10, 20), line("j.batch", 10, 20), line("j.0", 11, 20)])
-    assert not found.contradictions
-    assert "2 rows are steps, which repeat their jobs" in found.notes
+    result = audited(tmp_path, [line("j", 10, 20), line("j.batch", 10, 20), line("j.0", 11, 20)])
+    assert not result.contradictions
+    assert "2 rows are steps, which repeat their jobs" in result.notes
 
 
 def test_types_that_accounts_name_are_those_of_their_nodes(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_types_that_accounts_name_are_those_of_their_nodes(tmp_path: Path) -> No
         "\n".join([HEAD, *(each.replace("gres/gpu=", "gres/gpu:a100=") for each in rows)])
     )
     (record,) = read_records(path)
-    found = recorded_run(record, Cluster.parse("1x2:a100,1x2:h100"))
-    rows_ = table(found.contradictions)
+    result = recorded_run(record, Cluster.parse("1x2:a100,1x2:h100"))
+    rows_ = table(result.contradictions)
     assert (rows_["job"].tolist(), rows_["kind"].tolist()) == (["b"], ["another GPU type"])
     assert rows_["detail"].tolist() == ["held GPUs of type a100 on a node of type h100"]
 
@@ -219,10 +219,10 @@ def test_a_million_rows_take_twenty_seconds(tmp_path: Path) -> None:
             )
     began = time.process_time()
     (record,) = read_records(path)
-    found = recorded_run(record, Cluster.parse("1500x8"))
+    result = recorded_run(record, Cluster.parse("1500x8"))
     assert time.process_time() - began < 20
-    assert not found.contradictions
-    assert found.outcome is not None
+    assert not result.contradictions
+    assert result.outcome is not None
 
 
 HELIOS = (
@@ -240,11 +240,11 @@ def test_helios_starts_are_read(tmp_path: Path) -> None:
         f"4,u,vcA,1,8,1,RUNNING,{day}01:00,{day}10:00,,,540\n"
     )
     (record,) = read_records(path)
-    found = recorded_run(record, Cluster.parse("2x8"))
-    assert found.outcome is not None
-    assert found.outcome.jct_s.tolist() == [1500.0, 1740.0]
-    assert found.outcome.instance.workload.tenant.tolist() == ["vcA", "vcA"]
-    assert {str(each.kind) for each in found.contradictions} == {"no GPUs", "still running"}
+    result = recorded_run(record, Cluster.parse("2x8"))
+    assert result.outcome is not None
+    assert result.outcome.jct_s.tolist() == [1500.0, 1740.0]
+    assert result.outcome.instance.workload.tenant.tolist() == ["vcA", "vcA"]
+    assert {str(each.kind) for each in result.contradictions} == {"no GPUs", "still running"}
     assert any("on which nodes" in each for each in record.unanswered)
     one = recorded_run(record, Cluster.parse("1x8"))
     assert {str(each.kind) for each in one.contradictions} == {
@@ -282,11 +282,11 @@ def test_philly_attempts_are_runs_on_known_gpus(tmp_path: Path) -> None:
     path = tmp_path / "cluster_job_log"
     path.write_text(json.dumps([first, {**second, "jobid": "other"}]))
     (record,) = read_records(path)
-    found = recorded_run(record, Cluster.parse("2x8"))
-    rows = table(found.contradictions)
+    result = recorded_run(record, Cluster.parse("2x8"))
+    rows = table(result.contradictions)
     assert (rows["kind"].tolist(), rows["job"].tolist()) == (["GPU held twice"], ["other"])
-    assert found.outcome is not None
-    assert found.outcome.instance.workload.work.tolist() == [1200.0]
+    assert result.outcome is not None
+    assert result.outcome.instance.workload.work.tolist() == [1200.0]
     path.write_text(json.dumps([{"jobid": 1}]))
     with pytest.raises(InputError, match="expected jobs with jobid, vc, user"):
         read_records(path)
@@ -302,8 +302,8 @@ def test_samples_of_public_logs_are_read(name: str) -> None:
     if not path.exists():
         pytest.skip(f"{name} is absent")
     (record,) = read_records(path)
-    found = recorded_run(record, Cluster.parse("400x8"))
-    assert found.outcome is not None
+    result = recorded_run(record, Cluster.parse("400x8"))
+    assert result.outcome is not None
     # Starts and ends are those of the file: Kalos' column of durations is not asked.
     runs = pd.DataFrame({"start": record.start_s, "end": record.end_s})
     assert (runs["start"] < runs["end"]).all()
