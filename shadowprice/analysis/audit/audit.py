@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shadowprice.analysis.audit.costs import Cost, costs
+from shadowprice.analysis.audit.measures import KNOWS as MEASURED_KNOWS
 from shadowprice.analysis.audit.measures import IdleHours, Measures, measure
 from shadowprice.analysis.audit.reading import cluster_of, read_records
 from shadowprice.analysis.audit.recorded_run import RecordedRun, recorded_run
@@ -23,6 +24,7 @@ from shadowprice.analysis.wording import cost_cells, counted
 from shadowprice.brief import Brief, cut, screen, table_lines
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.node_lists import node_names
+from shadowprice.instances.features import missing
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -411,12 +413,12 @@ def _audited(
     comparisons = {
         goal: compare_outcomes(outcomes, goal, budget_s=share_s, preemptive=True) for goal in goals
     }
-    origin_s = run.record.origin_s
-    measured = measure(run.outcome, origin_s=origin_s)
-    varied = (
-        variants(run.outcome, measured, policies, share_s) if policies and run.answers_jct else ()
-    )
-    paid = costs(run.outcome, progress) if policies and run.answers_jct else ()
+    if missing(run.outcome.instance, MEASURED_KNOWS):
+        return AuditedRun(run, comparisons)
+    measured = measure(run.outcome, origin_s=run.record.origin_s)
+    again = bool(policies) and run.answers_jct
+    varied = variants(run.outcome, measured, policies, share_s) if again else ()
+    paid = costs(run.outcome, progress) if again else ()
     return AuditedRun(run, comparisons, measured, tuple(varied), tuple(paid))
 
 

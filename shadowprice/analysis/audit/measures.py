@@ -17,7 +17,11 @@ from shadowprice.analysis import metrics
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.brief import Brief
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import to_grid
+
+KNOWS = frozenset({Feature.RATES, Feature.TYPES, Feature.QUOTAS})
+"""Schedules of which GPUs and jobs are counted: a job holds its gang, and whole GPUs of it."""
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 MOST_GROUPS = 12
@@ -154,7 +158,13 @@ def measure(outcome: Outcome, *, origin_s: float | None = None) -> Measures:
     ----------
     origin_s : float, optional
         Time 0 by the clock of the log, in seconds since 1970: hours and days are that clock's then.
+
+    Raises
+    ------
+    InputError
+        If the instance has features that are not in ``KNOWS``.
     """
+    require(outcome.instance, KNOWS, "measures of what was run")
     day_begin_s = -float(to_grid((origin_s or 0.0) % DAY_S))
     held = held_gpus(outcome)
     return Measures(
