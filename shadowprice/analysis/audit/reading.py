@@ -7,10 +7,11 @@ from pathlib import Path
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.files import read_bytes
+from shadowprice.instances.recorded.imported import read_imported
 from shadowprice.instances.recorded.job_logs import is_job_log, read_job_log, read_philly_log
 from shadowprice.instances.recorded.record import RunRecord
 from shadowprice.instances.recorded.rounds import read_rounds
-from shadowprice.instances.recorded.schedule_table import read_schedule_table
+from shadowprice.instances.recorded.schedule_table import is_schedule_table, read_schedule_table
 from shadowprice.instances.recorded.slurm_accounts import is_accounts, read_accounts
 from shadowprice.instances.traces import collection_paused
 
@@ -48,7 +49,9 @@ def _read(path: Path, zone: str | None) -> list[RunRecord]:
         raise InputError(f"{path}: zone {zone!r}: is for accounts of Slurm, whose dates have none")
     if is_job_log(first_line):
         return [read_job_log(path)]
-    return [read_schedule_table(path)]
+    if is_schedule_table(first_line):
+        return [read_schedule_table(path)]
+    return [read_imported(path)]
 
 
 def cluster_of(record: RunRecord, raw: Cluster | None) -> Cluster:

@@ -19,7 +19,7 @@ from shadowprice.instances.recorded.record import (
     Mask,
     RunRecord,
 )
-from shadowprice.instances.traces.cleaning import dates_s
+from shadowprice.instances.traces.clocks import dates_s
 
 Seconds = NDArray[np.float64]
 Texts = NDArray[np.object_]

@@ -42,7 +42,7 @@ from shadowprice.instances.recorded.assembly import (
 )
 from shadowprice.instances.recorded.record import ContradictionKind, RunRecord
 from shadowprice.instances.workload import MAX_GANG
-from shadowprice.instances.workload_files import read_table
+from shadowprice.instances.workload_files import read_table, split_header
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "job": ("job", "job_id", "jobid", "id"),
@@ -60,6 +60,12 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 NEEDED = ("job", "gpus", "start", "end")
 _BETWEEN = re.compile(r"[\s,;|+]+")
+
+
+def is_schedule_table(first_line: str) -> bool:
+    """True if a header has a start under one of its names: a table that lacks another column is told so."""
+    header = {name.lower() for name in split_header(first_line)}
+    return bool(header & set(ALIASES["start"]))
 
 
 def read_schedule_table(path: str | Path) -> RunRecord:

@@ -307,3 +307,19 @@ def test_samples_of_public_logs_are_read(name: str) -> None:
     # Starts and ends are those of the file: Kalos' column of durations is not asked.
     runs = pd.DataFrame({"start": record.start_s, "end": record.end_s})
     assert (runs["start"] < runs["end"]).all()
+
+
+def test_other_traces_tell_starts_by_their_importers(tmp_path: Path) -> None:
+    """SWF: job, submitted, waited, ran, processors and twelve more."""
+    path = tmp_path / "log.swf"
+    rest = "-1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1"
+    path.write_text(f"; Version: 2.2\n1 0 10 50 2 {rest}\n2 5 20 40 2 {rest}\n")
+    (record,) = read_records(path)
+    result = recorded_run(record, Cluster.parse("1x4"))
+    assert result.outcome is not None
+    assert result.outcome.jct_s.tolist() == [60.0, 60.0]
+    one = recorded_run(record, Cluster.parse("1x3"))
+    assert [str(each.kind) for each in one.contradictions] == ["over capacity"]
+    path.write_text("id,gpus,submit,duration\na,1,0,5\n")
+    with pytest.raises(InputError, match="does not say when jobs started"):
+        read_records(path)
