@@ -12,14 +12,11 @@ from shadowprice.analysis.audit.figures import (
     use_figure,
     waits_figure,
 )
-from shadowprice.analysis.pages.page import Sheet, page
+from shadowprice.analysis.pages.page import Section, Sheet, page
 from shadowprice.analysis.study.pictures import as_svg
 
 MOST_ROWS = 200
 """Contradictions of one run that a page lists."""
-
-Section = tuple[str, str, Markup | None, Sheet | None]
-"""Head, note, picture and table."""
 
 
 def audit_page(result: Audit, day: int | None = None, *, made_by: str = "") -> str:
@@ -44,16 +41,13 @@ def audit_page(result: Audit, day: int | None = None, *, made_by: str = "") -> s
             [f"{each:,.4g}" if isinstance(each, float) else str(each) for each in row]
             for row in frame.itertuples(index=False)
         ]
-        sections.append(("All runs", "", None, Sheet(list(frame.columns), rows, words=2)))
+        sections.append(Section("All runs", [Sheet(list(frame.columns), rows, words=2)]))
     for each in result.runs:
         sections += _sections(each, day, head=each.name if len(result.runs) > 1 else "")
     return page(
-        "trace/trace.html.j2",
-        title=f"Audit of {result.source}",
-        sentence=result.runs[0].lines()[0]
-        if len(result.runs) == 1
-        else f"{len(result.runs)} recorded runs",
-        sections=sections,
+        f"Audit of {result.source}",
+        result.runs[0].lines()[0] if len(result.runs) == 1 else f"{len(result.runs)} recorded runs",
+        sections,
         made_by=made_by,
     )
 
@@ -61,15 +55,15 @@ def audit_page(result: Audit, day: int | None = None, *, made_by: str = "") -> s
 def _sections(audited: AuditedRun, day: int | None, *, head: str) -> list[Section]:
     before = f"{head}: " if head else ""
     report = Sheet(("",), [(line,) for line in audited.report()], words=1)
-    sections: list[Section] = [(f"{before}verdict", "", None, report)]
+    sections: list[Section] = [Section(f"{before}verdict", [report])]
     if audited.run.outcome is not None and audited.measures is not None:
         drawn = busiest_day(audited) if day is None else day
         bound = "Costs over the bound: no schedule of the class is lower than 1."
         sections += [
-            (f"{before}the gap", bound, _svg(gap_figure(audited)), None),
-            (f"{before}use and queue", "", _svg(use_figure(audited)), None),
-            (f"{before}waits", "", _svg(waits_figure(audited)), _waits(audited)),
-            (f"{before}a day", "", _svg(day_figure(audited, drawn)), None),
+            Section(f"{before}the gap", [_svg(gap_figure(audited))], bound),
+            Section(f"{before}use and queue", [_svg(use_figure(audited))]),
+            Section(f"{before}waits", [_svg(waits_figure(audited)), _waits(audited)]),
+            Section(f"{before}a day", [_svg(day_figure(audited, drawn))]),
         ]
     table = audited.contradictions
     if len(table):
@@ -78,7 +72,7 @@ def _sections(audited: AuditedRun, day: int | None, *, head: str) -> list[Sectio
         ]
         more = f"The first {MOST_ROWS} of {len(table):,}." if len(table) > MOST_ROWS else ""
         sections.append(
-            (f"{before}contradictions", more, None, Sheet(list(table.columns), rows, words=5))
+            Section(f"{before}contradictions", [Sheet(list(table.columns), rows, words=5)], more)
         )
     notes = [
         (note,)
@@ -87,7 +81,7 @@ def _sections(audited: AuditedRun, day: int | None, *, head: str) -> list[Sectio
             *(f"cannot be answered: {each}" for each in audited.run.record.unanswered),
         )
     ]
-    sections.append((f"{before}what was taken to be so", "", None, Sheet(("",), notes, words=1)))
+    sections.append(Section(f"{before}what was taken to be so", [Sheet(("",), notes, words=1)]))
     return sections
 
 
