@@ -12,7 +12,7 @@ from shadowprice.analysis.audit.figures import (
     use_figure,
     waits_figure,
 )
-from shadowprice.analysis.pages.page import Section, Sheet, page
+from shadowprice.analysis.pages.page import Items, Section, Sheet, page
 from shadowprice.analysis.study.pictures import as_svg
 
 MOST_ROWS = 200
@@ -54,8 +54,7 @@ def audit_page(result: Audit, day: int | None = None, *, made_by: str = "") -> s
 
 def _sections(audited: AuditedRun, day: int | None, *, head: str) -> list[Section]:
     before = f"{head}: " if head else ""
-    report = Sheet(("",), [(line,) for line in audited.report()], words=1)
-    sections: list[Section] = [Section(f"{before}verdict", [report])]
+    sections: list[Section] = [Section(f"{before}verdict", [Items(list(audited.report()))])]
     if audited.run.outcome is not None and audited.measures is not None:
         drawn = busiest_day(audited) if day is None else day
         bound = "Costs over the bound: no schedule of the class is lower than 1."
@@ -74,14 +73,9 @@ def _sections(audited: AuditedRun, day: int | None, *, head: str) -> list[Sectio
         sections.append(
             Section(f"{before}contradictions", [Sheet(list(table.columns), rows, words=5)], more)
         )
-    notes = [
-        (note,)
-        for note in (
-            *audited.run.notes,
-            *(f"cannot be answered: {each}" for each in audited.run.record.unanswered),
-        )
-    ]
-    sections.append(Section(f"{before}what was taken to be so", [Sheet(("",), notes, words=1)]))
+    unanswered = (f"cannot be answered: {each}" for each in audited.run.record.unanswered)
+    notes = Items([*audited.run.notes, *unanswered])
+    sections.append(Section(f"{before}what was taken to be so", [notes]))
     return sections
 
 
