@@ -19,6 +19,7 @@ from shadowprice.version import __version__ as __version__
 if TYPE_CHECKING:
     import pandas as pd
 
+    from shadowprice.analysis.audit.audit import Audit, audit
     from shadowprice.analysis.bounds import strongest_bound
     from shadowprice.analysis.compare import Comparison, compare
     from shadowprice.analysis.optimum import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllocationProblem",
+    "Audit",
     "Cluster",
     "Comparison",
     "EndlessWorkload",
@@ -74,6 +76,7 @@ __all__ = [
     "UtilityComparison",
     "Workload",
     "allocate",
+    "audit",
     "compare",
     "compare_utility",
     "endless",
@@ -93,6 +96,7 @@ __all__ = [
 
 _HOME = {
     "AllocationProblem": "instances.allocation_problem",
+    "Audit": "analysis.audit.audit",
     "Cluster": "instances.cluster",
     "Comparison": "analysis.compare",
     "EndlessWorkload": "instances.steady_state.endless",
@@ -113,6 +117,7 @@ _HOME = {
     "UtilityComparison": "analysis.utility.compare",
     "Workload": "instances.workload",
     "allocate": "solvers.gavel.allocate",
+    "audit": "analysis.audit.audit",
     "compare": "analysis.compare",
     "compare_utility": "analysis.utility.compare",
     "endless": "instances.generators",

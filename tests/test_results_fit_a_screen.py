@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import msgspec
@@ -20,6 +22,7 @@ import shadowprice as sp
 from shadowprice.analysis.adversary.family import InstanceFamily
 from shadowprice.analysis.adversary.judge import JudgeEffort
 from shadowprice.analysis.adversary.search import adversary
+from shadowprice.analysis.audit.rows import schedule_rows
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.certify_utility import certify_utility
 from shadowprice.analysis.limits import limits
@@ -74,7 +77,16 @@ def outcome() -> sp.Outcome:
     return sp.simulate(jobs(), cluster(), "srtf")
 
 
+@cache
+def log() -> Path:
+    """Rows of a run, as an audit reads them."""
+    path = Path(mkdtemp()) / "ran.csv"
+    schedule_rows(outcome()).to_csv(path, index=False)
+    return path
+
+
 MADE: Mapping[str, Callable[[], Any]] = {
+    "audit": lambda: sp.audit(log(), cluster(), policies=("srtf",), budget_s=0),
     "allocate": lambda: sp.allocate(
         sp.AllocationProblem.from_columns(
             gpu_types=["a", "b"], capacity=[9, 9], throughput=[[2.0, 1.0]] * JOBS

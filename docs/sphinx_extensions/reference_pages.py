@@ -18,6 +18,8 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
             "Comparison",
             "compare_utility",
             "UtilityComparison",
+            "audit",
+            "Audit",
             "JobWindow",
             "plot_prices",
             "prices_frame",

@@ -385,13 +385,42 @@ def expect_bounded(run: Run) -> None:
     require(run.instance, KNOWS, f"bounds of what {run.name!r} costs; simulate has its metrics")
 
 
+def compare_outcomes(
+    outcomes: Mapping[str, Outcome],
+    goal: Objective,
+    *,
+    budget_s: float,
+    preemptive: bool | None = None,
+) -> Comparison:
+    """Outcomes that are there already, such as recorded ones, against bounds of what was possible.
+
+    Parameters
+    ----------
+    preemptive : bool, optional
+        Whether bounds must hold for schedules that preempt; if not given, whether one of these does.
+
+    Raises
+    ------
+    InputError
+        If one has features that are not in ``KNOWS``.
+    """
+    for name, each in outcomes.items():
+        require(each.instance, KNOWS, f"bounds of what {name!r} costs")
+    rows, histories = _bounded(outcomes, goal, budget_s, preemptive)
+    return Comparison(goal, rows, outcomes, {}, histories)
+
+
 def _bounded(
-    outcomes: Mapping[str, Outcome], goal: Objective, budget_s: float
+    outcomes: Mapping[str, Outcome],
+    goal: Objective,
+    budget_s: float,
+    preemptive: bool | None = None,
 ) -> tuple[tuple[ComparisonRow, ...], tuple[BoundHistory, ...]]:
     """Rows of all outcomes, in their order, and bounds as they were found."""
     rows: dict[str, ComparisonRow] = {}
     groups, histories = _groups(outcomes), []
-    preemptive = any(map(_preempts, outcomes.values()))
+    if preemptive is None:
+        preemptive = any(map(_preempts, outcomes.values()))
     consolidated = all(_consolidates(o) for o in outcomes.values() if o.instance.copies is None)
     for group in groups:
         first = next(iter(group.values()))

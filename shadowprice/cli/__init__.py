@@ -18,6 +18,7 @@ import typer
 
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
+from shadowprice.cli.audit.command import audit_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.data import data
 from shadowprice.cli.doctor import doctor_command
@@ -93,6 +94,7 @@ app.command("allocate", **shown("allocate"))(allocate_command)
 
 app.command("simulate", **shown("simulate"))(simulate_command)
 app.command("compare", **shown("compare"))(compare_command)
+app.command("audit", **shown("audit"))(audit_command)
 app.command("place", **shown("place"))(place_command)
 app.command("joint", **shown("joint"))(joint_command)
 app.command("models", **shown("models"))(models_command)

@@ -20,6 +20,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "demo",
         "simulate",
         "compare",
+        "audit",
         "study",
         "allocate",
         "place",
@@ -86,6 +87,19 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example(
             "compare jobs.csv --cluster 4x4 --objective utility --policies hadar,fifo",
             "Total utility beside an upper bound of it.",
+        ),
+    ),
+    "audit": (
+        Example(
+            "audit sacct.txt --cluster 64x8 --zone Europe/Paris --contradictions wrong.csv",
+            "What a cluster did, from its accounts, and what any scheduler could have gained.",
+        ),
+        Example(
+            "audit jobs.csv --schedule ran.csv --cluster 4x4",
+            "What another simulator did with a trace: job, node, gpus, start, end.",
+        ),
+        Example(
+            "audit rounds.json.xz", "Recorded rounds of several runs, which name their cluster."
         ),
     ),
     "verify": (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +19,10 @@ from shadowprice.cli.show import console, stderr, warnings_told
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
+    from shadowprice.analysis.trace.demand import TypeLoad
+    from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.traces import Imported
+    from shadowprice.instances.workload import Workload
 
 _SHOW = "show"
 
@@ -67,10 +72,54 @@ def show_command(
         text = trace_page(jobs, where, imported.lines(), made_by=origin().sentence())
         write_file(page, lambda partial: partial.write_text(text, encoding="utf-8"))
     found = contents(jobs, where)
+    loads, ran, questions = _against(file, jobs, where)
     if as_json:
-        print(json.dumps(found.document()))
+        told = {
+            "loads": [asdict(each) for each in loads],
+            "recorded": ran,
+            "cannot_answer": questions,
+        }
+        print(json.dumps({**found.document(), **told}))
         return
     _print_tables(found, where)
+    _print_loads(loads)
+    for line in (*ran, *(f"cannot be answered: {each}" for each in questions)):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _against(
+    file: Path, jobs: Workload, where: Cluster | None
+) -> tuple[tuple[TypeLoad, ...], list[str], list[str]]:
+    """Loads by type, what was run, and questions that the trace cannot answer."""
+    from shadowprice.analysis.audit.recorded_use import recorded_use
+    from shadowprice.analysis.trace.contents import run_times_s
+    from shadowprice.analysis.trace.demand import racks_in_words, type_loads, unanswered
+
+    questions = unanswered(jobs, where)
+    if where is None:
+        return (), [], questions
+    ran, more = recorded_use(file, where)
+    racks = racks_in_words(where)
+    ran = ran if racks is None else [racks, *ran]
+    loads = type_loads(jobs, where, run_times_s(jobs, where))
+    return loads, ran, list(dict.fromkeys((*questions, *more)))
+
+
+def _print_loads(loads: Sequence[TypeLoad]) -> None:
+    from rich.table import Table
+
+    if not loads:
+        return
+    spans = len(loads[0].by_span)
+    table = Table(
+        "GPU types", "GPUs", "jobs that run nowhere else", "load", f"in each {spans}th of the time"
+    )
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    for each in loads:
+        over = " ".join(f"{value:.2f}" for value in each.by_span)
+        table.add_row(each.types, f"{each.gpus:,}", f"{each.jobs:,}", f"{each.load:.3f}", over)
+    console.print(table)
 
 
 def _print_tables(found: Any, where: Any) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shadowprice.brief import cut
 from shadowprice.errors import InputError
-from shadowprice.instances.clusters.node_lists import read_nodes
+from shadowprice.instances.clusters.node_lists import LISTS, read_nodes
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.entries import ONE_LINE, is_number, known_keys, on_one_line
 from shadowprice.instances.files import parse_toml, read_text
@@ -33,8 +33,6 @@ _GROUP = re.compile(
     r"(?P<nodes>[0-9]{1,9})\s*x\s*(?P<gpus>[0-9]{1,9})(?:\s*:\s*(?P<type>[A-Za-z0-9_.\-]+))?"
     rf"(?:\s*\+\s*(?P<cpus>{_NUMBER})\s*cpu)?(?:\s*\+\s*(?P<memory_gb>{_NUMBER})\s*gb)?"
 )
-_LISTS = (".csv", ".csv.gz", ".csv.xz", "pai_machine_spec.tar.gz")
-"""Ends of names of files that are lists of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,7 @@ class Cluster:
         """Read a ``.toml`` file or a list of nodes (``.csv``) where one is named, the short notation otherwise."""
         if str(spec_or_path).endswith(".toml"):
             return cls.from_toml(spec_or_path)
-        if str(spec_or_path).endswith(_LISTS):
+        if str(spec_or_path).endswith(LISTS):
             return cls.from_list(spec_or_path)
         return cls.parse(str(spec_or_path))
 

@@ -3,7 +3,7 @@
 Alibaba's openb (``sn,cpu_milli,memory_mib,gpu,model``), spot 2026 (``gpu_model,gpu_capacity_num,cpu_num,node_name``)
 and PAI 2020 (``pai_machine_spec``, without a header: machine, GPU type, CPU cores, memory [GB], GPUs), and
 the project's own (``gpus`` and what else a node has: ``count``, ``gpu_type``, ``cpus``, ``memory_gb``,
-``rack``, ...). Nodes without GPUs are left out.
+``rack``, ... and ``name``, which logs may know them by). Nodes without GPUs are left out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Any
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import shown
 from shadowprice.instances.files import read_text
+
+LISTS = (".csv", ".csv.gz", ".csv.xz", "pai_machine_spec.tar.gz")
+"""Ends of names of files that are lists of nodes."""
 
 Entry = dict[str, Any]
 """Fields of a node by their names, and ``count``."""
@@ -44,7 +47,7 @@ def read_nodes(path: str | Path, fields: Sequence[str]) -> list[Entry]:
         head, rows = _PAI, lines
     reader = _READERS.get(head)
     if reader is None:
-        if "gpus" not in head or not set(head) <= set(fields):
+        if "gpus" not in head or not set(head) <= {*fields, "name"}:
             raise InputError(
                 f"{path}: columns {', '.join(head)} are of no list of nodes, expected gpus, and of "
                 f"{', '.join(fields)}"
@@ -104,10 +107,34 @@ def _own(row: Mapping[str, str]) -> Entry:
         if name in whole
         else float(value)
         for name, value in row.items()
-        if value
+        if value and name != "name"
     } | {"gpus": int(row["gpus"])}
 
 
+_NAMES = ("name", "node_name", "sn", "machine")
+"""Columns that name nodes."""
+
+
+def node_names(path: str | Path) -> tuple[str, ...]:
+    """Names of the nodes of a list that have GPUs, in its order; none where it names none, or is no list.
+
+    Of a list with counts a name would be that of several nodes: it has none.
+    """
+    if not str(path).endswith(LISTS):
+        return ()
+    lines = [line for line in csv.reader(read_text(path).splitlines()) if line]
+    head, rows = tuple(name.strip() for name in lines[0]), lines[1:]
+    if len(head) == len(_PAI) and head[4].isdecimal():
+        head, rows = _PAI, lines
+    named = next((head.index(name) for name in _NAMES if name in head), None)
+    gpus = next((head.index(name) for name in _COUNTS if name in head), None)
+    if named is None or gpus is None or "count" in head:
+        return ()
+    return tuple(row[named].strip() for row in rows if int(row[gpus]))
+
+
+_COUNTS = ("gpus", "gpu", "gpu_capacity_num", "cap_gpu")
+"""Columns of the GPUs of a node."""
 _READERS: Mapping[tuple[str, ...], Callable[[Mapping[str, str]], Entry]] = {
     ("sn", "cpu_milli", "memory_mib", "gpu", "model"): _openb,
     ("gpu_model", "gpu_capacity_num", "cpu_num", "node_name"): _spot,

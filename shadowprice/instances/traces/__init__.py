@@ -267,7 +267,7 @@ def _load(
     importer: Importer, path: Path, throughputs: Throughputs | None, choices: LogReading
 ) -> Imported:
     if isinstance(importer, LogImporter):
-        with _collection_paused():
+        with collection_paused():
             imported = importer.load_log(path, choices)
     elif choices.recorded:
         raise InputError(f"{path}: its format is no log: it does not say when jobs started")
@@ -276,7 +276,7 @@ def _load(
             f"{path}: its format has one reading only; keep, attempts, fractions, cpu-jobs and zone are for logs"
         )
     else:
-        with _collection_paused():
+        with collection_paused():
             imported = importer.load(path, throughputs)
     if not isinstance(imported, Imported):
         raise InputError(
@@ -288,7 +288,7 @@ def _load(
 
 
 @contextmanager
-def _collection_paused() -> Iterator[None]:
+def collection_paused() -> Iterator[None]:
     """Nothing is looked for that only refers to itself: millions of values of a table take a third of the time."""
     if not gc.isenabled():
         yield

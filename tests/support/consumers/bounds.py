@@ -11,6 +11,7 @@ import numpy as np
 
 from shadowprice.analysis import bounds as every_bound
 from shadowprice.analysis import certify, certify_utility, compare, limits, settle
+from shadowprice.analysis.audit import measures
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates import cascade, demands, modes, records, speed_up, speeds
 from shadowprice.analysis.certificates.effort import BoundEffort
@@ -303,6 +304,11 @@ CONSUMERS = (
         "analysis.limits.KNOWS",
         limits.KNOWS,
         lambda i: limits.limit(ran(i), Measure.MEAN_JCT, columns=100),
+    ),
+    Consumer(
+        "analysis.audit.measures.KNOWS",
+        measures.KNOWS,
+        lambda i: measures.measure(ran(i)),
     ),
     Consumer(
         "analysis.utility.instance.KNOWS",

@@ -1,0 +1,223 @@
+"""Public logs as records: Helios and Acme, a row a run without nodes, and Philly with attempts, nodes and GPUs.
+
+Formats are those of :mod:`shadowprice.instances.traces`, whose importers take run times of them and no starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.errors import InputError
+from shadowprice.instances.columns import ColumnChecks
+from shadowprice.instances.files import read_json
+from shadowprice.instances.recorded.assembly import (
+    NO_LIMITS,
+    NO_NODES,
+    HoldingRows,
+    LogRows,
+    assembled,
+    held_twice,
+    times_s,
+    whole_pieces,
+)
+from shadowprice.instances.recorded.record import ContradictionKind, RunRecord
+from shadowprice.instances.workload_files import read_table, split_header
+
+NEEDED = ("job_id", "gpu_num", "state", "submit_time", "start_time", "end_time")
+_COLUMNS = {"vc": "tenant", "user": "name", "type": "job_class"}
+_PHILLY_ZONE = "America/Los_Angeles"
+
+
+def is_job_log(first_line: str) -> bool:
+    """True if a header has the columns that Helios' and Acme's logs have in common."""
+    return set(NEEDED) <= set(split_header(first_line))
+
+
+def read_job_log(path: str | Path) -> RunRecord:
+    """Record of a log of Helios or Acme.
+
+    Raises
+    ------
+    InputError
+        If no row is a run on GPUs.
+    """
+    path = Path(path)
+    log = LogRows(str(path), read_table(path))
+    job, state = log.columns["job_id"], log.columns["state"]
+    times, kinds = {}, ContradictionKind
+    for name in ("submit_time", "start_time", "end_time"):
+        times[name], odd, _ = times_s(log.columns[name])
+        text = log.columns[name]
+        odd |= (name == "submit_time") & np.isnan(times[name])
+        log.say(kinds.UNREADABLE, odd, job, _no_time(name, text))
+    gpus = ColumnChecks.floats(log.columns["gpu_num"])
+    whole = (gpus >= 0) & (gpus == np.floor(gpus))
+    text = log.columns["gpu_num"]
+    log.say(kinds.UNREADABLE, ~whole, job, lambda k: f"gpu_num is {text[k]!r}, expected whole GPUs")
+    unstarted = np.isnan(times["start_time"])
+    open_end = np.isnan(times["end_time"]) & ~unstarted
+    running = np.isin(state, ("RUNNING", "SUSPENDED"))
+    log.say(kinds.NO_GPUS, gpus == 0, job, "held no GPU")
+    log.say(kinds.NEVER_RAN, unstarted, job, lambda k: f"{state[k]}, never started")
+    log.say(kinds.STILL_RUNNING, open_end & running, job, "still ran when the log ended")
+    log.say(
+        kinds.UNKNOWN_END,
+        open_end & ~running,
+        job,
+        lambda k: f"end is unknown, state is {state[k]}",
+    )
+    ran = whole & (gpus > 0) & ~unstarted
+    log.keep(ran)
+    held = gpus[ran].astype(np.int64)
+    submit_s, start_s, end_s = (each[ran] for each in times.values())
+    of_rows: dict[str, NDArray[Any]] = {
+        ours: log.columns[theirs] for theirs, ours in _COLUMNS.items() if theirs in log.columns
+    }
+    runs = HoldingRows(
+        log.columns["job_id"],
+        submit_s,
+        start_s,
+        end_s,
+        held,
+        of_rows=of_rows,
+        **whole_pieces(len(held), held),
+    )
+    return assembled(log, runs, name=path.name, dated=True).lacking(NO_NODES, NO_LIMITS)
+
+
+def _no_time(name: str, text: NDArray[np.object_]) -> Callable[[int], str]:
+    return lambda k: f"{name} is {text[k]!r}, expected a date"
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """An attempt of a job: its row is the number of the job in the file."""
+
+    row: int
+    job: str
+    times: tuple[str, str, str]
+    of_job: tuple[str, str]
+    held: Mapping[str, tuple[int, ...]]
+
+
+def read_philly_log(path: str | Path) -> RunRecord:
+    """Record of ``cluster_job_log``: attempts as runs, on the machines and GPUs that it names.
+
+    Raises
+    ------
+    InputError
+        If the file is no list of jobs, or no attempt held GPUs.
+    """
+    path = Path(path)
+    raw = read_json(path)
+    if not isinstance(raw, list) or not raw:
+        raise InputError(f"{path}: expected a list of jobs")
+    try:
+        attempts = [each for number, job in enumerate(raw, 1) for each in _attempts(number, job)]
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise InputError(
+            f"{path}: expected jobs with jobid, vc, user, status, submitted_time and attempts, each with start_time, "
+            "end_time and detail, a list of objects with ip and gpus"
+        ) from None
+    if not attempts:
+        raise InputError(f"{path}: no job has an attempt")
+    texts = [np.array([each.times[k] for each in attempts], dtype=object) for k in range(3)]
+    job = np.array([each.job for each in attempts], dtype=object)
+    log = LogRows(str(path), {"job": job, "submit": texts[0], "start": texts[1], "end": texts[2]})
+    log.row = np.array([each.row for each in attempts], dtype=np.int64)
+    kinds = ContradictionKind
+    never = sorted({str(each["jobid"]) for each in raw if not each["attempts"]})
+    if never:
+        log.notes.append(f"{len(never):,} jobs have no attempt")
+    log.notes.append(
+        "times are taken as Pacific, whose clocks change; rows are numbers of jobs in the file"
+    )
+    times = []
+    for name, text in zip(("submitted_time", "start_time", "end_time"), texts, strict=True):
+        values, odd, _ = times_s(text, _PHILLY_ZONE)
+        log.say(kinds.UNREADABLE, odd, job, _no_time(name, text))
+        times.append(values)
+    submit_s, start_s, end_s = times
+    total = np.array([sum(map(len, each.held.values())) for each in attempts], dtype=np.int64)
+    unstarted = np.isnan(start_s)
+    log.say(kinds.NO_GPUS, total == 0, job, "the attempt held no GPU")
+    log.say(kinds.NEVER_RAN, unstarted & (total > 0), job, "the attempt never started")
+    log.say(kinds.STILL_RUNNING, np.isnan(end_s) & ~unstarted, job, "still ran when the log ended")
+    _note_twice(log, attempts, start_s, end_s)
+    ran = (total > 0) & ~unstarted
+    sound = [each for each, true in zip(attempts, ran.tolist(), strict=True) if true]
+    log.keep(ran)
+    repeats = np.array([each.job for each in sound], dtype=object)
+    runs = HoldingRows(
+        repeats,
+        submit_s[ran],
+        start_s[ran],
+        end_s[ran],
+        total[ran],
+        of_rows={
+            "tenant": np.array([each.of_job[0] for each in sound], dtype=object),
+            "name": np.array([each.of_job[1] for each in sound], dtype=object),
+        },
+        **_machines(sound),
+    )
+    log.notes.append("a job needs the time of all its attempts")
+    return assembled(log, runs, name=path.name, dated=True).lacking(NO_LIMITS)
+
+
+def _attempts(number: int, job: Mapping[str, Any]) -> list[_Attempt]:
+    of_job = (str(job["vc"]), str(job["user"]))
+    result = []
+    for each in job["attempts"]:
+        held: dict[str, list[int]] = {}
+        for part in each["detail"]:
+            held.setdefault(str(part["ip"]), []).extend(
+                int(str(name).removeprefix("gpu")) for name in part["gpus"]
+            )
+        times = (job["submitted_time"], each["start_time"], each["end_time"])
+        texts = tuple("" if time is None else str(time) for time in times)
+        result.append(
+            _Attempt(
+                number,
+                str(job["jobid"]),
+                (texts[0], texts[1], texts[2]),
+                of_job,
+                {name: tuple(gpus) for name, gpus in held.items()},
+            )
+        )
+    return result
+
+
+def _machines(attempts: list[_Attempt]) -> dict[str, Any]:
+    names: dict[str, int] = {}
+    rows, nodes, counts = [], [], []
+    for k, each in enumerate(attempts):
+        for name, gpus in each.held.items():
+            rows.append(k)
+            nodes.append(names.setdefault(name, len(names)))
+            counts.append(len(gpus))
+    return {
+        "piece_row": np.array(rows, dtype=np.int64),
+        "piece_node": np.array(nodes, dtype=np.int64),
+        "piece_gpus": np.array(counts, dtype=np.int64),
+        "nodes": tuple(names),
+    }
+
+
+def _note_twice(
+    log: LogRows, attempts: list[_Attempt], start_s: NDArray[np.float64], end_s: NDArray[np.float64]
+) -> None:
+    names: dict[str, int] = {}
+    devices, holders = [], []
+    for k, each in enumerate(attempts):
+        for name, gpus in each.held.items():
+            devices += [(names.setdefault(name, len(names)), gpu) for gpu in gpus]
+            holders += [k] * len(gpus)
+    twice = held_twice(log.row, log.columns["job"], devices, holders, start_s, end_s, list(names))
+    if len(twice):
+        log.noticed.append(twice)
