@@ -226,12 +226,13 @@ def _relaxed(instance: Instance, measure: Measure, rows: Rows) -> tuple[Objectiv
     if not kept.all() and SharingGain.of(instance) is not None:
         # Whoever is not measured may be the partner of who is.
         kept[:], window = True, instance.until_complete
-    measured = instance.select(kept)
-    jobs = replace(measured.workload, weight=np.ones(int(kept.sum())))
+    ended = replace(instance, until_complete=window, failures=None, declared=())
+    relaxed = ended.select(kept)
+    jobs = replace(relaxed.workload, weight=np.ones(int(kept.sum())))
     if measure is Measure.TTD:
         # A scheduler may wait until all are there: its first start is then the last arrival.
         jobs = replace(jobs, arrival_s=np.zeros(len(jobs)))
-    relaxed = replace(measured, workload=jobs, until_complete=window, failures=None, declared=())
+    relaxed = replace(relaxed, workload=jobs)
     return (Objective.FLOW if measure is Measure.MEAN_JCT else Objective.MAKESPAN), relaxed
 
 

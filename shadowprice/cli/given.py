@@ -72,9 +72,10 @@ def read_given(
     """
     # That there is a trace first: a message about a missing file loads little.
     from shadowprice.instances.files import expect_file
-    from shadowprice.instances.traces import BrokenImporter, load_trace
 
     expect_file(trace)
+    from shadowprice.instances.traces import BrokenImporter, load_trace
+
     switched = written(options)
     table = _table(options)
     with warnings_told(BrokenImporter):

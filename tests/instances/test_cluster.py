@@ -169,7 +169,7 @@ def test_a_file(tmp_path: Path, mark: str) -> None:
         ("[[nodes]]\ngpus = 4\ncpus = inf", "cpus is inf"),
         ("[[nodes]]\ngpus = 4\nprice_per_hour = -1", "price_per_hour is -1"),
         ("[[nodes]\n", "is not TOML"),
-        (b"\xff\xfe", "is not UTF-8 text"),
+        (b"\xff\xfe", "is UTF-16 text, expected UTF-8"),
         ('[[nodes]]\ngpus = 4\ngpu_type = "a\\nb"', "expected text on one line"),
     ],
 )

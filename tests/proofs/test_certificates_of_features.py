@@ -379,7 +379,7 @@ def test_nobody_shares_gpus_without_speeds_of_pairs(name):
     nodes = CLUSTER if name == "CPUs and memory" else Cluster.parse("2x2")
     instance = Instance(nodes, jobs, **TWICE[name])
     ticks = ClassDemands.of(instance, pairs=False).shortest[0]
-    if name == "conditions":
+    if name == "widths":
         ticks = 7 * TICKS_PER_S
     more = {}
     if name == "CPUs and memory":

@@ -186,7 +186,7 @@ def test_jobs_that_grow(instance: Instance, efficiency: float, data: st.DataObje
     grown = Elasticity(widest, np.full(n, efficiency))
     wide = Instance(cluster, jobs, elasticity=grown)
     mine = TypedJobs.of(wide)
-    speed = grown.best(jobs)
+    speed = grown.speed(np.arange(len(jobs)), jobs.gpus, grown.widest)
     fastest = instance.plain_processing_s.min(axis=1)
     now, ends = 0.0, np.zeros(n)
     for j in range(n):
