@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.instances.traces import Imported, load_trace, openb, slurm, spot
+from shadowprice.instances.traces import Imported, elasticflow, load_trace, openb, slurm, spot
 from shadowprice.instances.traces.clocks import dates_s
 from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.traces.recorded_runs import RecordedRuns
@@ -573,3 +573,32 @@ def test_workloads_of_pollux(tmp_path: Path) -> None:
         InputError, match=r"row 2: .* no duration of 'bert' on 2 replicas with batch size 32"
     ):
         read(tmp_path, text, name="workload.csv")
+
+
+def test_shockwave_has_durations_and_modes_beside_gavels_fields(tmp_path: Path) -> None:
+    static = "LM (batch size 10)\tpython3 main.py\tlm\t--steps\t1\t134583\t1\tstatic\t1\t-1.000000\t1418\t10"
+    adapts = "R (b 32)\tpython3 m\tic\t--num_steps\t1\t143450\t4\tgns\t2\t1.5\t3338\t65"
+    path = tmp_path / "dynamic.trace"
+    path.write_text(f"{static}\n{adapts}\n")
+    jobs = load_trace(path).workload
+    assert jobs.id.tolist() == ["0", "1"]
+    assert (jobs.gpus.tolist(), jobs.work.tolist()) == ([1, 4], [1418.0, 3338.0])
+    assert (jobs.arrival_s.tolist(), jobs.weight.tolist()) == ([0.0, 55.0], [1.0, 2.0])
+    assert jobs.job_class.tolist() == ["static", "gns"]
+    # 1.5 times the duration after the arrival.
+    assert jobs.deadline_s.tolist() == [np.inf, 55.0 + 1.5 * 3338.0]
+    path.write_text(f"{static}\nshort\tline\n")
+    with pytest.raises(InputError, match="line 2: 2 fields, expected 12: model, command"):
+        load_trace(path)
+
+
+def test_elasticflow_has_deadlines_by_its_own_clock(tmp_path: Path) -> None:
+    path = tmp_path / "elastic.csv"
+    rows = ["7,3715485,2011,cifar10,3719996,4096,1,5644", "8,3717550,1548,ncf,0,32768,8,66"]
+    path.write_text("\n".join([elasticflow.HEADER, *rows]))
+    imported = load_trace(path)
+    jobs = imported.workload
+    assert (jobs.gpus.tolist(), jobs.work.tolist()) == ([1, 8], [5644.0, 66.0])
+    assert (jobs.arrival_s.tolist(), jobs.model.tolist()) == ([0.0, 2065.0], ["cifar10", "ncf"])
+    assert jobs.deadline_s.tolist() == [3719996.0 - 3715485.0, np.inf]
+    assert any("widths do not change" in note for note in imported.notes)
