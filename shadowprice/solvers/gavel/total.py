@@ -19,6 +19,10 @@ PUBLISHED = (gavel.max_total, gavel.min_cost)
 """Models of which it is known what an allocation is worth."""
 
 
+ROUNDING = 1e-12
+"""Share of a sum of all its terms that is more than their rounding errors: of ten thousand jobs, in any order."""
+
+
 @dataclass(frozen=True, eq=False)
 class Values:
     """Value or cost of a unit of time.
@@ -77,7 +81,14 @@ def highest_total(programme: Programme, values: Values, least: FloatArray) -> To
     def worth(x: FloatArray, y: FloatArray) -> float:
         return _sum(values, x, y)
 
-    return _highest(programme, _params(values), least, worth, lambda: _sizes(programme))
+    def bound(solved: Solved) -> float:
+        return solved.solution.bound
+
+    return _highest(programme, _params(values), least, worth, lambda: _sizes(programme), bound)
+
+
+Bound = Callable[[Solved], float]
+"""What no allocation can beat, by the prices of a solved model."""
 
 
 def highest_ratio(programme: Programme, values: Values, costs: Values, least: FloatArray) -> Total:
@@ -96,9 +107,12 @@ def highest_ratio(programme: Programme, values: Values, costs: Values, least: Fl
         found = {name: np.minimum(size * k, most[name]) for name, size in _sizes(programme).items()}
         return {**found, "k": np.array([k])}
 
-    return _highest(
-        programme, {**_params(values), **_params(costs, "c")}, least, worth, sizes, scale="k"
-    )
+    def bound(solved: Solved) -> float:
+        priced = _ratio_bound(programme.rates, values, costs, least, _Paid.of(solved))
+        return solved.solution.bound if off(solved.solution.bound, priced) <= SAME else priced
+
+    params = {**_params(values), **_params(costs, "c")}
+    return _highest(programme, params, least, worth, sizes, bound, scale="k")
 
 
 def _highest(
@@ -107,13 +121,14 @@ def _highest(
     least: FloatArray,
     worth: Callable[[FloatArray, FloatArray], float],
     sizes: Callable[[], dict[str, FloatArray]],
+    bound: Bound,
     scale: str = "",
 ) -> Total:
     """An answer, or one in units in which columns are about 1, if the first is off its bound or there is none."""
     first: Total | None = None
     reason: SolverError | None = None
     try:
-        first = _total(programme, programme.solve(f=least, **params), least, worth, scale)
+        first = _total(programme, programme.solve(f=least, **params), least, worth, bound, scale)
         if off(first.objective, first.bound) <= CLOSE:
             return first
     except (Infeasible, Unbounded) as error:
@@ -124,9 +139,8 @@ def _highest(
         if first is None:
             raise _no_answer(programme, reason) from None
         return first
-    again = _total(programme, solved, least, worth, scale)
-    # Fractions of time are bounded by the rows, and so is what multipliers prove; a scale is not.
-    if programme.build is gavel.max_total and off(again.objective, again.bound) <= CLOSE:
+    again = _total(programme, solved, least, worth, bound, scale)
+    if programme.build in PUBLISHED and off(again.objective, again.bound) <= CLOSE:
         programme.workspace.vouch()
     if first is None:
         return again
@@ -141,6 +155,71 @@ def _no_answer(programme: Programme, reason: SolverError | None) -> SolverError:
             "throughputs within some ten decades"
         )
     return reason
+
+
+@dataclass(frozen=True, eq=False)
+class _Paid:
+    """Prices of the rows of a ratio, none below 0.
+
+    Parameters
+    ----------
+    time, slo : ndarray, shape (rows,)
+    workers : ndarray, shape (accelerators,)
+    """
+
+    time: FloatArray
+    workers: FloatArray
+    slo: FloatArray
+
+    @classmethod
+    def of(cls, solved: Solved) -> _Paid:
+        """Those of a solved model; multipliers of the wrong sign are rounding."""
+
+        def price(name: str, sign: float) -> FloatArray:
+            duals = solved.dual(name)
+            assert duals is not None
+            return np.nan_to_num(np.maximum(sign * duals, 0.0), posinf=0.0)
+
+        return cls(price("time", 1.0), price("workers", 1.0), price("slo", -1.0))
+
+
+def _ratio_bound(
+    rates: Rates, values: Values, costs: Values, least: FloatArray, paid: _Paid
+) -> float:
+    r"""A ratio that no allocation can beat, by any prices and with rounding errors counted.
+
+    Multipliers cannot bound it by the model's own rows alone, for its scale k has no bound. Prices q of time, p of
+    GPUs and w of throughputs that must be had, with :math:`\sum_m q_m + \sum_a p_a W_a \le \sum_m w_m f_m`, cost an
+    allocation nothing in sum, so none earns more per cost than the best column does after it has paid them.
+    """
+    accelerators = list(rates.accelerators)
+    there = rates.workers[accelerators] > 0
+    charged = float(paid.time.sum() + paid.workers @ rates.workers)
+    earned = float(paid.slo @ least)
+    part = min(1.0, earned / charged * (1.0 - ROUNDING)) if charged > 0 else 0.0
+    time, workers = part * paid.time, part * paid.workers[accelerators] * there
+    pairs = rates.pairs
+
+    def best(value: FloatArray, cost: FloatArray, gain: FloatArray, charge: FloatArray) -> float:
+        size = value + gain + charge
+        net = np.where(there, (value + gain - charge + ROUNDING * size) / cost, -np.inf)
+        return float(net.max(initial=-np.inf))
+
+    of_job = best(
+        values.job,
+        costs.job,
+        paid.slo[:, None] * rates.alone,
+        time[:, None] + rates.gang[:, None] * workers,
+    )
+    of_pair = best(
+        values.pair,
+        costs.pair,
+        paid.slo[pairs.first][:, None] * pairs.throughput_first
+        + paid.slo[pairs.second][:, None] * pairs.throughput_second,
+        (time[pairs.first] + time[pairs.second])[:, None]
+        + rates.gang[pairs.first][:, None] * workers,
+    )
+    return max(of_job, of_pair)
 
 
 def _sizes(programme: Programme) -> dict[str, FloatArray]:
@@ -182,17 +261,20 @@ def _total(
     solved: Solved,
     least: FloatArray,
     worth: Callable[[FloatArray, FloatArray], float],
+    bound: Bound,
     scale: str,
 ) -> Total:
     """The allocation of a solved model, with the throughputs it must have, and what it is worth."""
     x, y = programme.allocation(solved)
     solution = solved.solution
+    published = programme.build in PUBLISHED
+    limit = bound(solved) if published else solution.bound
     one = float(solved.value(scale)) if scale else 1.0
     if scale and not one > 0.0:
-        return Total(np.zeros_like(x), np.zeros_like(y), 0.0, solution.bound)
+        return Total(np.zeros_like(x), np.zeros_like(y), 0.0, limit)
     x, y = x / one, y / one
-    if programme.build not in PUBLISHED:
-        return Total(x, y, solution.objective, solution.bound)
+    if not published:
+        return Total(x, y, solution.objective, limit)
     rates = programme.rates
     short = (rates.throughput(x, y) < least * (1.0 - SAME)).any()
     if short or overfull(rates, x, y) > SAME:
@@ -200,7 +282,7 @@ def _total(
     earned = worth(x, y)
     reached = (rates.throughput(x, y) >= least * (1.0 - CLOSE)).all()
     value = solution.objective if off(solution.objective, earned) <= SAME else earned
-    return Total(x, y, value, solution.bound, bool(reached))
+    return Total(x, y, value, limit, bool(reached))
 
 
 def _params(values: Values, letter: str = "v") -> dict[str, FloatArray]:

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import brentq
 
 from shadowprice.errors import SolverError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
+from shadowprice.solvers.gavel.crossing import crossing
 from shadowprice.solvers.gavel.max_min_level import PricedLevel, highest_level, require_levels
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.policies.max_min_fairness import prices
@@ -138,7 +138,7 @@ def _cut(
     high = ratio
     while excess(high) > 0:
         high = 2.0 * high + 1e-300
-    return float(brentq(excess, ratio, high, xtol=1e-300, rtol=4 * np.finfo(float).eps))
+    return crossing(excess, ratio, high)
 
 
 ALLOCATIONS = (FinishTimeFairness("finish_time_fairness", aware=False),)
