@@ -84,7 +84,8 @@ def highest_level(programme: Programme, need: FloatArray) -> PricedLevel:
             raise
     # What is short is added to an answer in units in which shares are about 1, else to the first.
     # A rounding error of time on a type without GPUs is much where throughputs there are: they are left out.
-    programme = replace(programme, rates=programme.rates.there)
+    if programme.build is gavel.max_min:
+        programme = replace(programme, rates=programme.rates.there)
     try:
         again = programme.solve(None, _sizes(programme.rates, need), r=need)
     except SolverError:
