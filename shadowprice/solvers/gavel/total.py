@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from shadowprice.solvers.programs.solution import Infeasible, SolverOptions, Unb
 PUBLISHED = (gavel.max_total, gavel.min_cost)
 """Models of which it is known what an allocation is worth."""
 
+
+Bound: TypeAlias = Callable[[Solved], float]
+"""What no allocation can beat, by the prices of a solved model."""
 
 ROUNDING = 1e-12
 """Share of a sum of all its terms that is more than their rounding errors: of ten thousand jobs, in any order."""
@@ -92,10 +96,6 @@ def highest_total(programme: Programme, values: Values, least: FloatArray) -> To
     return _highest(programme, values, {}, least, worth, lambda: _sizes(programme), bound)
 
 
-Bound = Callable[[Solved], float]
-"""What no allocation can beat, by the prices of a solved model."""
-
-
 def highest_ratio(programme: Programme, values: Values, costs: Values, least: FloatArray) -> Total:
     """Maximise total value over total cost with at least these throughputs [steps/s]."""
 
@@ -113,7 +113,11 @@ def highest_ratio(programme: Programme, values: Values, costs: Values, least: Fl
         return {**found, "k": np.array([k])}
 
     def bound(solved: Solved) -> float:
-        priced = _ratio_bound(programme.rates, values, costs, least, _Paid.of(solved))
+        if not len(
+            solved.solution.duals
+        ):  # A solver without prices, whose word is not called certified.
+            return solved.solution.bound
+        priced = ratio_bound(programme.rates, values, costs, least, Charges.of(solved))
         return solved.solution.bound if off(solved.solution.bound, priced) <= SAME else priced
 
     return _highest(programme, values, _params(costs, "c"), least, worth, sizes, bound, scale="k")
@@ -169,7 +173,7 @@ def _no_answer(programme: Programme, reason: SolverError | None) -> SolverError:
 
 
 @dataclass(frozen=True, eq=False)
-class _Paid:
+class Charges:
     """Prices of the rows of a ratio, none below 0.
 
     Parameters
@@ -183,7 +187,7 @@ class _Paid:
     slo: FloatArray
 
     @classmethod
-    def of(cls, solved: Solved) -> _Paid:
+    def of(cls, solved: Solved) -> Charges:
         """Those of a solved model; multipliers of the wrong sign are rounding."""
         above = np.isfinite(solved.compiled.program.row_upper)
 
@@ -195,8 +199,8 @@ class _Paid:
         return cls(price("time"), price("workers"), price("slo"))
 
 
-def _ratio_bound(
-    rates: Rates, values: Values, costs: Values, least: FloatArray, paid: _Paid
+def ratio_bound(
+    rates: Rates, values: Values, costs: Values, least: FloatArray, charges: Charges
 ) -> float:
     r"""A ratio that no allocation can beat, by any prices and with rounding errors counted.
 
@@ -206,10 +210,10 @@ def _ratio_bound(
     """
     accelerators = list(rates.accelerators)
     there = rates.workers[accelerators] > 0
-    charged = float(paid.time.sum() + paid.workers @ rates.workers)
-    earned = float(paid.slo @ least)
+    charged = float(charges.time.sum() + charges.workers @ rates.workers)
+    earned = float(charges.slo @ least)
     part = min(1.0, earned / charged * (1.0 - ROUNDING)) if charged > 0 else 0.0
-    time, workers = part * paid.time, part * paid.workers[accelerators] * there
+    time, workers = part * charges.time, part * charges.workers[accelerators] * there
     pairs = rates.pairs
 
     def best(value: FloatArray, cost: FloatArray, gain: FloatArray, charge: FloatArray) -> float:
@@ -220,14 +224,14 @@ def _ratio_bound(
     of_job = best(
         values.job,
         costs.job,
-        paid.slo[:, None] * rates.alone,
+        charges.slo[:, None] * rates.alone,
         time[:, None] + rates.gang[:, None] * workers,
     )
     of_pair = best(
         values.pair,
         costs.pair,
-        paid.slo[pairs.first][:, None] * pairs.throughput_first
-        + paid.slo[pairs.second][:, None] * pairs.throughput_second,
+        charges.slo[pairs.first][:, None] * pairs.throughput_first
+        + charges.slo[pairs.second][:, None] * pairs.throughput_second,
         (time[pairs.first] + time[pairs.second])[:, None]
         + rates.gang[pairs.first][:, None] * workers,
     )
