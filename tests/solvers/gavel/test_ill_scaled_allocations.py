@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from shadowprice.solvers.gavel.allocate import allocate
 from shadowprice.solvers.gavel.allocation import Allocation
 from shadowprice.solvers.gavel.crossing import crossing
 from shadowprice.solvers.gavel.explain import explain
+from shadowprice.solvers.gavel.policies import water_filling
 from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.reached import CLOSE
@@ -462,6 +464,24 @@ def test_what_misses_its_bound_is_not_proven(
     told = command("allocate", "max_min_fairness:aware=true", path)
     assert told.returncode == 1
     assert note in " ".join(told.stderr.split())
+
+
+def test_water_filling_prints_the_level_that_its_fractions_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not that of the path, which nobody may have reached."""
+    whole = water_filling.fill
+
+    def halved(*of: Any) -> water_filling.Filled:
+        filled = whole(*of)
+        return replace(filled, last=replace(filled.last, x=0.5 * filled.last.x))
+
+    problem = _two_jobs(1.0)
+    assert allocate(problem, "water_filling").objective == pytest.approx(0.5)
+    monkeypatch.setattr(water_filling, "fill", halved)
+    found = allocate(problem, "water_filling")
+    assert found.objective == pytest.approx(0.25)
+    assert not found.proven
 
 
 def test_what_nothing_bounds_is_not_called_optimal(
