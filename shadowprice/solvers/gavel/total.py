@@ -23,8 +23,11 @@ PUBLISHED = (gavel.max_total, gavel.min_cost)
 Bound: TypeAlias = Callable[[Solved], float]
 """What no allocation can beat, by the prices of a solved model."""
 
-ROUNDING = 1e-12
-"""Share of a sum of all its terms that is more than their rounding errors: of ten thousand jobs, in any order."""
+ROUNDING = 2.0**-52
+"""Share of a sum of absolute terms, for each operation, that is more than their rounding errors."""
+
+_OPERATIONS = 16
+"""More than the operations of a column's earnings less its charges."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,13 +215,16 @@ def ratio_bound(
     there = rates.workers[accelerators] > 0
     charged = float(charges.time.sum() + charges.workers @ rates.workers)
     earned = float(charges.slo @ least)
-    part = min(1.0, earned / charged * (1.0 - ROUNDING)) if charged > 0 else 0.0
+    slack = ROUNDING * (2 * rates.rows + len(rates.workers) + _OPERATIONS)
+    part = min(1.0, earned / charged * (1.0 - slack)) if charged > 0 else 0.0
     time, workers = part * charges.time, part * charges.workers[accelerators] * there
     pairs = rates.pairs
 
     def best(value: FloatArray, cost: FloatArray, gain: FloatArray, charge: FloatArray) -> float:
         size = value + gain + charge
-        net = np.where(there, (value + gain - charge + ROUNDING * size) / cost, -np.inf)
+        net = np.where(
+            there, (value + gain - charge + ROUNDING * _OPERATIONS * size) / cost, -np.inf
+        )
         return float(net.max(initial=-np.inf))
 
     of_job = best(
