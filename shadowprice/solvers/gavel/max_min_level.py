@@ -18,6 +18,7 @@ from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.reached import (
     CLOSE,
     SAME,
+    TOO_FAR_APART,
     completed,
     off,
     share_sizes,
@@ -90,7 +91,7 @@ def highest_level(programme: Programme, need: FloatArray) -> PricedLevel:
         again = programme.solve(None, _sizes(programme.rates, need), r=need)
     except SolverError:
         if solved is None:
-            raise SolverError("TOO FAR") from None
+            raise SolverError(TOO_FAR_APART) from None
         return _priced(programme, solved, need, complete=True)
     found = _priced(programme, again, need, complete=True)
     if off(found.value, found.bound) <= CLOSE:

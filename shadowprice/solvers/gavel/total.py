@@ -12,7 +12,15 @@ from shadowprice.errors import SolverError
 from shadowprice.models import gavel
 from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
-from shadowprice.solvers.gavel.reached import CLOSE, SAME, completed, off, overfull, usable
+from shadowprice.solvers.gavel.reached import (
+    CLOSE,
+    SAME,
+    TOO_FAR_APART,
+    completed,
+    off,
+    overfull,
+    usable,
+)
 from shadowprice.solvers.gavel.workspace import Solved
 from shadowprice.solvers.programs.solution import Infeasible, SolverOptions, Unbounded
 
@@ -168,10 +176,7 @@ def _highest(
 def _no_answer(programme: Programme, reason: SolverError | None) -> SolverError:
     """The error a solver gave, unless it cannot be true: no allocation is worth more than its best share."""
     if (isinstance(reason, Unbounded) and programme.build in PUBLISHED) or reason is None:
-        return SolverError(
-            "numbers of the problem are too far apart: no solver finds its optimum, expected prices and "
-            "throughputs within some ten decades"
-        )
+        return SolverError(TOO_FAR_APART)
     return reason
 
 

@@ -30,6 +30,7 @@ from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.reached import CLOSE
 from shadowprice.solvers.gavel.total import Charges, Values, ratio_bound
+from shadowprice.solvers.programs.solution import Unbounded
 from support.allocation_policies import with_settings
 from support.command_line import CommandLine
 from support.exact_allocations import ExactProblem, Row, dot
@@ -482,6 +483,24 @@ def test_water_filling_prints_the_level_that_its_fractions_reach(
     found = allocate(problem, "water_filling")
     assert found.objective == pytest.approx(0.25)
     assert not found.proven
+
+
+@pytest.mark.parametrize("policy", ["max_min_fairness", "water_filling", "max_sum_throughput"])
+def test_what_no_solver_answers_is_one_sentence(
+    policy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A solver that calls every allocation unbounded is not believed, and not quoted; nothing is printed as an answer."""
+
+    def solve(*of: Any, **data: Any) -> None:
+        raise Unbounded("the model is unbounded")
+
+    monkeypatch.setattr(Programme, "solve", solve)
+    path = tmp_path / "problem.json"
+    path.write_text('{"cluster": {"k80": 1}, "jobs": [{"tput": [3]}, {"tput": [4]}]}')
+    done = CommandLine(capfd)("allocate", policy, path)
+    assert done.returncode == 2
+    assert "too far apart" in done.stderr
+    assert "unbounded" not in done.stderr
 
 
 def test_what_nothing_bounds_is_not_called_optimal(
