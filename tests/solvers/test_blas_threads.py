@@ -12,9 +12,9 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.solvers.gavel import crossing
 from shadowprice.solvers.gavel.allocate import allocate
 from shadowprice.solvers.gavel.allocation import Allocation
-from shadowprice.solvers.gavel.policies import finish_time_fairness
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.programs.structure import block_arrow as newton
 from shadowprice.solvers.threads import one_blas_thread
@@ -106,7 +106,7 @@ def test_contexts_that_overlap_in_threads() -> None:
     [
         (newton.np.linalg, "solve", "max_min_fairness:aware=true"),
         (newton.np.linalg, "solve", "water_filling:aware=true"),
-        (finish_time_fairness, "brentq", "finish_time_fairness:aware=true"),
+        (crossing, "brentq", "finish_time_fairness:aware=true"),
     ],
 )
 def test_kernels_have_one_thread(

@@ -6,7 +6,7 @@ programme, with different needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.reached import (
     CLOSE,
     SAME,
+    TOO_FAR_APART,
     completed,
     off,
     share_sizes,
@@ -25,6 +26,7 @@ from shadowprice.solvers.gavel.reached import (
 )
 from shadowprice.solvers.gavel.workspace import Solved
 from shadowprice.solvers.programs.linear_program import rows_of_entries
+from shadowprice.solvers.programs.solution import Infeasible, Unbounded
 
 KNOWN_ROWS = ("fair", "time", "workers")
 """Constraints whose prices a :class:`PricedLevel` has by name."""
@@ -71,19 +73,32 @@ def highest_level(programme: Programme, need: FloatArray) -> PricedLevel:
     need : ndarray, shape (rows,)
         r_m >= 0 [steps/s]; not all zero.
     """
-    solved = programme.solve(r=need)
-    level = _priced(programme, solved, need)
-    if off(level.value, level.bound) <= CLOSE:
-        return level
+    solved: Solved | None = None
+    try:
+        solved = programme.solve(r=need)
+        level = _priced(programme, solved, need)
+        if off(level.value, level.bound) <= CLOSE:
+            return level
+    except (Infeasible, Unbounded):
+        # Of the published model that cannot be: a level of 0 is one, and GPUs bound the others.
+        if programme.build is not gavel.max_min:
+            raise
     # What is short is added to an answer in units in which shares are about 1, else to the first.
+    # A rounding error of time on a type without GPUs is much where throughputs there are: they are left out.
+    if programme.build is gavel.max_min:
+        programme = replace(programme, rates=programme.rates.there)
     try:
         again = programme.solve(None, _sizes(programme.rates, need), r=need)
     except SolverError:
+        if solved is None:
+            raise SolverError(TOO_FAR_APART) from None
         return _priced(programme, solved, need, complete=True)
     found = _priced(programme, again, need, complete=True)
     if off(found.value, found.bound) <= CLOSE:
         if programme.build is gavel.max_min:
             programme.workspace.vouch()
+        return found
+    if solved is None:
         return found
     level = _priced(programme, solved, need, complete=True)
     return min(found, level, key=lambda each: off(each.value, each.bound))

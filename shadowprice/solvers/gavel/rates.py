@@ -113,15 +113,20 @@ class Rates:
         return best
 
     @property
-    def best_there(self) -> FloatArray:
-        """Highest throughput of each row on types that have GPUs, alone or shared [steps/s]."""
+    def there(self) -> Rates:
+        """The same rates, with no throughput on types that have no GPUs."""
         there = self.workers[list(self.accelerators)] > 0
         pairs = replace(
             self.pairs,
             throughput_first=self.pairs.throughput_first * there,
             throughput_second=self.pairs.throughput_second * there,
         )
-        return replace(self, alone=self.alone * there, pairs=pairs).best
+        return replace(self, alone=self.alone * there, pairs=pairs)
+
+    @property
+    def best_there(self) -> FloatArray:
+        """Highest throughput of each row on types that have GPUs, alone or shared [steps/s]."""
+        return self.there.best
 
     @property
     def proportional(self) -> FloatArray:

@@ -17,6 +17,12 @@ CLOSE = 5e-6
 SAME = 1e-6
 """Relative difference of a solver's value and the one evaluated from fractions that is rounding."""
 
+TOO_FAR_APART = (
+    "numbers of the problem are too far apart: no solver finds its optimum, expected prices and "
+    "throughputs within some ten decades"
+)
+"""Message where a solver's answer cannot be true, and neither can that to the same question in other units."""
+
 
 def off(value: float, bound: float) -> float:
     """Distance of a value from its bound, relative to itself; infinite where that cannot be said."""

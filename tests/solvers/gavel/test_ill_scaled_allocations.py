@@ -9,22 +9,28 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.solvers.gavel import max_min_level
 from shadowprice.solvers.gavel.allocate import allocate
 from shadowprice.solvers.gavel.allocation import Allocation
+from shadowprice.solvers.gavel.crossing import crossing
 from shadowprice.solvers.gavel.explain import explain
+from shadowprice.solvers.gavel.policies import water_filling
 from shadowprice.solvers.gavel.programme import Programme
+from shadowprice.solvers.gavel.rates import Rates
 from shadowprice.solvers.gavel.reached import CLOSE
+from shadowprice.solvers.gavel.total import Charges, Values, ratio_bound
+from shadowprice.solvers.programs.solution import Unbounded
 from support.allocation_policies import with_settings
 from support.command_line import CommandLine
 from support.exact_allocations import ExactProblem, Row, dot
@@ -180,6 +186,10 @@ def _cases() -> list[Case]:
 CASES = _cases()
 
 
+def _case(name: str) -> Case:
+    return next(each for each in CASES if each.name == name)
+
+
 def drawn(seed: int, decades: float, what: str = "weights") -> AllocationProblem:
     """A problem of one to four jobs with numbers spread over so many decades on either side of 1."""
     random = np.random.default_rng(seed)
@@ -240,12 +250,26 @@ what_is_wide = st.sampled_from(["weights", "throughputs", "steps", "prices", "al
 
 @settings(max_examples=120)
 @given(st.sampled_from(CASES), numbers, what_is_wide)
+# A solver's word on a ratio, whose scale has no bound: 1.2 was called optimal, 232229 is.
+@example(_case("min_cost:aware=true,packed=true"), 2658096298, "all")
+# Time of 1e-17 on a type without GPUs was counted, and the path's level printed, which nobody reached.
+@example(_case("water_filling:aware=true"), 2472687750, "throughputs")
+@example(_case("water_filling:aware=true,packed=true"), 2036540710, "throughputs")
+# A solver finds a level unbounded whose entries it takes for 0.
+@example(_case("finish_time_fairness:aware=true"), 1005185747, "throughputs")
+@example(_case("water_filling:aware=true"), 3983689622, "throughputs")
+# Brent's method has a hundred halvings for thirty decades.
+@example(_case("water_filling"), 3677337733, "weights")
 def test_what_is_printed_is_true_of_what_is_printed(case: Case, seed: int, wide: str) -> None:
     judged(case, drawn(seed, 12.0, wide))
 
 
 @settings(max_examples=60)
 @given(st.sampled_from(CASES), numbers)
+@example(_case("water_filling"), 3677337733)
+# Next to no work after a long time: its need falls by decades within a rounding error of the ratio.
+@example(_case("finish_time_fairness:weighted=true"), 883698559)
+@example(_case("max_min_fairness:aware=true,packed=true"), 781218693)
 def test_weights_of_any_size_are_answered(case: Case, seed: int) -> None:
     """Weights are a matter of units: none of them is too small or too large for an answer that is proven."""
     assert judged(case, drawn(seed, 12.0, "weights"))
@@ -265,12 +289,13 @@ def test_shares_too_small_for_a_solver_have_units_of_their_own(
     name: str, wide: str, seed: int
 ) -> None:
     """To what a solver leaves out in the model's own units nothing can be added that reaches the bound."""
-    case = next(each for each in CASES if each.name == name)
-    assert judged(case, drawn(seed, 12.0, wide))
+    assert judged(_case(name), drawn(seed, 12.0, wide))
 
 
 @settings(max_examples=60)
 @given(st.sampled_from(CASES), numbers, what_is_wide)
+# What is dear has no GPUs.
+@example(_case("max_sum_throughput:per_price=true,aware=true"), 1222806556, "prices")
 def test_numbers_within_a_few_decades_are_answered(case: Case, seed: int, wide: str) -> None:
     assert judged(case, drawn(seed, FEW_DECADES, wide))
 
@@ -289,6 +314,14 @@ SLOS = {
     numbers,
     st.sampled_from(["slos", "throughputs", "prices", "all"]),
     st.sampled_from([FEW_DECADES, 12]),
+)
+# No search tells which of them can be kept.
+@example("min_cost:aware=true,packed=true,slos=true", 2115714276, "throughputs", 12)
+@example(
+    "max_sum_throughput:aware=true,packed=true,per_price=true,slos=true",
+    2593385655,
+    "throughputs",
+    12,
 )
 def test_slos_that_are_said_to_be_kept_are_kept(
     name: str, seed: int, wide: str, decades: float
@@ -311,6 +344,7 @@ def test_slos_that_are_said_to_be_kept_are_kept(
         for j, gang in zip(exact.column_type, exact.column_gang, strict=True)
     ]
     assert found.objective is not None
+    assert found.proven or decades > FEW_DECADES
     if name.startswith("min_cost"):
         reached = dot(value, x) / dot(cost, x) if dot(cost, x) else Fraction(0)
         worth = [v - reached * (1 + PRINTED) * c for v, c in zip(value, cost, strict=True)]
@@ -326,6 +360,49 @@ def test_slos_that_are_said_to_be_kept_are_kept(
         assert all(g >= need * (1 - PRINTED) for g, need in zip(got, least, strict=True))
         # With SLOs in conflict a margin is left, so that exactly they may not hold together.
         assert better is None or better <= 0
+
+
+@settings(max_examples=60)
+@given(numbers, st.booleans(), st.sampled_from([FEW_DECADES, 12]))
+def test_no_prices_bound_a_ratio_below_its_optimum(seed: int, slos: bool, decades: float) -> None:
+    problem = drawn(seed, decades, "all")
+    rates = Rates.of(problem, packed=True)
+    values = Values.of_throughput(rates, np.ones_like(rates.alone))
+    costs = Values.of_gpus(rates, problem.price)
+    exact = ExactProblem.of(problem, aware=True, packed=True)
+    # A throughput that can be had: what an allocation of one job that runs alone has.
+    own = np.where(np.arange(rates.rows) == 0, rates.alone[:, 0] / rates.gang, 0.0)
+    least = own * (0.5 if slos else 0.0)
+    random = np.random.default_rng(seed)
+    for _ in range(3):
+        charges = Charges(
+            10.0 ** random.uniform(-decades, decades, rates.rows),
+            10.0 ** random.uniform(-decades, decades, len(rates.workers)),
+            10.0 ** random.uniform(-decades, decades, rates.rows),
+        )
+        bound = Fraction(ratio_bound(rates, values, costs, least, charges))
+        cost = [
+            exact.price[j] * gang
+            for j, gang in zip(exact.column_type, exact.column_gang, strict=True)
+        ]
+        worth = [v - bound * c for v, c in zip(exact.value_of_steps(), cost, strict=True)]
+        best = exact.total(worth, [Fraction(each) for each in least.tolist()])
+        assert best is not None
+        assert best <= 0
+
+
+@given(
+    st.floats(1e-30, 1e30), st.floats(1e-30, 1e30), st.floats(0.0, 1e-40), st.floats(1e31, math.inf)
+)
+@example(5.6e-12, 1e-6, 0.0, 1e23)
+def test_a_crossing_is_where_the_sign_changes(
+    root: float, reach: float, low: float, high: float
+) -> None:
+    def excess(candidate: float) -> float:
+        return min(candidate - root, reach)
+
+    for monotone in (excess, lambda candidate: -excess(candidate)):
+        assert crossing(monotone, low, high) == pytest.approx(root, rel=1e-14)
 
 
 # What is printed.
@@ -388,6 +465,42 @@ def test_what_misses_its_bound_is_not_proven(
     told = command("allocate", "max_min_fairness:aware=true", path)
     assert told.returncode == 1
     assert note in " ".join(told.stderr.split())
+
+
+def test_water_filling_prints_the_level_that_its_fractions_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not that of the path, which nobody may have reached."""
+    whole = water_filling.fill
+
+    def halved(*of: Any) -> water_filling.Filled:
+        filled = whole(*of)
+        return replace(filled, last=replace(filled.last, x=0.5 * filled.last.x))
+
+    problem = _two_jobs(1.0)
+    assert allocate(problem, "water_filling").objective == pytest.approx(0.5)
+    monkeypatch.setattr(water_filling, "fill", halved)
+    found = allocate(problem, "water_filling")
+    assert found.objective == pytest.approx(0.25)
+    assert not found.proven
+
+
+@pytest.mark.parametrize("policy", ["max_min_fairness", "water_filling", "max_sum_throughput"])
+def test_what_no_solver_answers_is_one_sentence(
+    policy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A solver that calls every allocation unbounded is not believed, and not quoted; nothing is printed as an answer."""
+
+    def solve(*of: Any, **data: Any) -> None:
+        raise Unbounded("the model is unbounded")
+
+    monkeypatch.setattr(Programme, "solve", solve)
+    path = tmp_path / "problem.json"
+    path.write_text('{"cluster": {"k80": 1}, "jobs": [{"tput": [3]}, {"tput": [4]}]}')
+    done = CommandLine(capfd)("allocate", policy, path)
+    assert done.returncode == 2
+    assert "too far apart" in done.stderr
+    assert "unbounded" not in done.stderr
 
 
 def test_what_nothing_bounds_is_not_called_optimal(

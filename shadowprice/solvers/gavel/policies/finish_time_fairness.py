@@ -24,23 +24,27 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import brentq
 
 from shadowprice.errors import SolverError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
+from shadowprice.solvers.gavel.crossing import crossing
 from shadowprice.solvers.gavel.max_min_level import PricedLevel, highest_level, require_levels
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.policies.max_min_fairness import prices
 from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
+from shadowprice.solvers.gavel.reached import CLOSE, off
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.workspace import Build, Workspace
 from shadowprice.solvers.threads import one_blas_thread
 
 REACHED = 1e-8
 """Relative distance of a level from 1 that is rounding of a solver."""
+
+ABOVE = 1e-6
+"""Relative distance above its bound of a ratio that is as good: a fifth of what an optimum may miss."""
 
 MAX_STEPS = 60
 
@@ -92,14 +96,22 @@ class FinishTimeFairness:
                 break
         else:
             raise SolverError(f"{self.name}: no fair level after {MAX_STEPS} steps")
-        reached = rates.throughput(level.x, level.y)
-        with np.errstate(divide="ignore"):
-            worst = float(((problem.elapsed_s + work / reached) / due).max())
+
+        def worst(level: PricedLevel) -> float:
+            with np.errstate(divide="ignore"):
+                left_s = work / rates.throughput(level.x, level.y)
+            return float(((problem.elapsed_s + left_s) / due).max())
+
+        if self.model is gavel.max_min and off(worst(level), ratio) > CLOSE:
+            # Little work after a long time: needs that fall by decades within a rounding error of the ratio.
+            above = ratio * (1.0 + ABOVE)
+            need = _needs(work, above * due - problem.elapsed_s, rates.best)
+            level = min(level, highest_level(programme, need), key=worst)
         return Allocation(
             self.name,
             problem,
             *spread(problem, rates, level.x, level.y),
-            worst,
+            worst(level),
             ratio,
             prices(level),
             self._notes(problem),
@@ -138,7 +150,7 @@ def _cut(
     high = ratio
     while excess(high) > 0:
         high = 2.0 * high + 1e-300
-    return float(brentq(excess, ratio, high, xtol=1e-300, rtol=4 * np.finfo(float).eps))
+    return crossing(excess, ratio, high)
 
 
 ALLOCATIONS = (FinishTimeFairness("finish_time_fairness", aware=False),)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shadowprice.errors import InputError
+from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
@@ -138,23 +138,22 @@ def _allocated(
     """
     rates = programme.rates
     kept = np.where(least > rates.best_there * (1.0 + 1e-9), 0.0, least)
+    why = "cannot be kept"
     try:
         total = solve(kept)
     except Infeasible:
         if not kept.any():
             raise
         chosen = replace(programme, build=gavel.most_slos)
-        # The margin absorbs the integer tolerance of the search that chose them.
         try:
-            first = kept_slos(chosen, kept)
-            total = solve(first * (1.0 - 1e-6))
-            kept = first
-        except Infeasible:  # SLOs are too far apart for one search to tell them all from 0.
-            kept = kept_slos(chosen, kept, relative=True)
-            total = solve(kept * (1.0 - 1e-6))
+            kept, total = _together(chosen, kept, solve)
+        except SolverError:
+            kept, total = np.zeros(rates.rows), solve(np.zeros(rates.rows))
+            total = replace(total, reached=False)
+            why = "is left aside: no search tells which SLOs can be kept, their numbers are too far apart"
     given_up = np.flatnonzero((least > 0) & (kept == 0.0))
     notes = tuple(
-        f"job {problem.id[job]!r}: its SLO needs {least[job]:.6g} steps/s and cannot be kept"
+        f"job {problem.id[job]!r}: its SLO needs {least[job]:.6g} steps/s and {why}"
         for job in given_up.tolist()
     )
     alone, shared = spread(problem, rates, total.x, total.y)
@@ -168,6 +167,25 @@ def _allocated(
         notes=notes,
         reached=total.reached,
     )
+
+
+def _together(
+    chosen: Programme, least: FloatArray, solve: Callable[[FloatArray], Total]
+) -> tuple[FloatArray, Total]:
+    """As many SLOs as can be kept, and an allocation that keeps them.
+
+    Raises
+    ------
+    SolverError
+        If they are too far apart for any search.
+    """
+    # The margin absorbs the integer tolerance of the search that chose them.
+    try:
+        kept = kept_slos(chosen, least)
+        return kept, solve(kept * (1.0 - 1e-6))
+    except SolverError:  # SLOs are too far apart for one search to tell them all from 0.
+        kept = kept_slos(chosen, least, relative=True)
+        return kept, solve(kept * (1.0 - 1e-6))
 
 
 ALLOCATIONS = (

@@ -8,12 +8,12 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.models import gavel
 from shadowprice.solvers.gavel.allocation import Allocation, Prices, nothing
+from shadowprice.solvers.gavel.crossing import crossing
 from shadowprice.solvers.gavel.max_min_level import (
     KNOWN_ROWS,
     PricedLevel,
@@ -23,7 +23,7 @@ from shadowprice.solvers.gavel.max_min_level import (
 from shadowprice.solvers.gavel.priced_rows import priced_rows
 from shadowprice.solvers.gavel.programme import Programme
 from shadowprice.solvers.gavel.rates import FloatArray, Rates
-from shadowprice.solvers.gavel.reached import CLOSE
+from shadowprice.solvers.gavel.reached import CLOSE, SAME, off
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.workspace import Build, Workspace
 from shadowprice.solvers.threads import one_blas_thread
@@ -278,7 +278,7 @@ def _leaves(
     if excess(tau) <= 0:
         # The bound is 1 but for rounding.
         return None
-    return float(brentq(excess, start, tau, xtol=1e-300, rtol=4 * np.finfo(float).eps))
+    return crossing(excess, start, tau)
 
 
 def _held_back(
@@ -340,18 +340,27 @@ class WaterFilling:
         path = Entities(self._entities(problem)) if self.entity_weights else Flat(problem.weight)
         programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
         filled = fill(programme, norm, path, self.name)
-        smallest = float((filled.levels / problem.weight).min())
         got = rates.throughput(filled.last.x, filled.last.y)
         reached = bool((got >= norm * filled.levels * (1.0 - CLOSE)).all())
         return Allocation(
             self.name,
             problem,
             *spread(problem, rates, filled.last.x, filled.last.y),
-            smallest,
+            self._smallest(filled.levels / problem.weight, got / norm / problem.weight),
             None if self.entity_weights else _bound(filled, norm, problem.weight, rates),
             _prices(filled),
             reached=reached,
         )
+
+    def _smallest(self, path: FloatArray, got: FloatArray) -> float:
+        """Smallest level over weight, evaluated from the fractions; the path's where it is the same but for rounding.
+
+        What a model of one's own counts as a level is its own. Jobs of an entity that wait may get more than they
+        are to have.
+        """
+        smallest, attained = float(path.min()), float(got.min())
+        same = off(smallest, attained) <= SAME or self.model is not gavel.max_min
+        return smallest if same or (self.entity_weights and attained > smallest) else attained
 
     def _entities(self, problem: AllocationProblem) -> tuple[Entity, ...]:
         found = []
