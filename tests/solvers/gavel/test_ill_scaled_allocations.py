@@ -489,7 +489,7 @@ def test_water_filling_prints_the_level_that_its_fractions_reach(
 def test_what_no_solver_answers_is_one_sentence(
     policy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A solver that calls every allocation unbounded is not believed, and not quoted; nothing is printed as an answer."""
+    """A solver that calls every allocation unbounded is not believed, and not quoted; no answer is printed."""
 
     def solve(*of: Any, **data: Any) -> None:
         raise Unbounded("the model is unbounded")
