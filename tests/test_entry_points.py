@@ -146,7 +146,9 @@ def test_formats_are_listed_and_recognised(site: Path, tmp_path: Path) -> None:
     assert len(load_trace(queue, format="tiny-queue").workload) == 2
     with pytest.raises(InputError, match="has no load"):
         load_trace(queue, format="tiny-half")
-    with pytest.raises(InputError, match=r"expected one of the \d+ that `shadowprice traces` lists"):
+    with pytest.raises(
+        InputError, match=r"expected one of the \d+ that `shadowprice traces` lists"
+    ):
         load_trace(queue, format="none")
 
 

@@ -79,6 +79,7 @@ def test_every_public_function_of_jobs_begins_with_the_same_arguments() -> None:
         if {"cluster", "workload", "instance"} & {each.name for each in parameters}
     }
     assert of_jobs.pop("verify") == ["instance", "schedule"]  # It is of what was settled.
+    assert of_jobs.pop("audit") == ["log", "cluster"]  # It is of what was run.
     assert of_jobs == {name: ["jobs", "cluster"] for name in CALLS}
 
 
