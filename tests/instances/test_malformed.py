@@ -103,7 +103,7 @@ def refused(path: Path, message: str, **options: Any) -> None:
         ),
         (
             "id gpus submit duration\na 1 0 5\n",
-            "not recognised as one of acme, csv, gavel, helios, openb2023, pai2020, parquet, philly, ",
+            "not recognised as one of acme, csv, elasticflow, gavel, helios, openb2023, pai2020, parquet, ",
         ),
     ],
 )
