@@ -273,7 +273,7 @@ COMMANDS = (
 ITEMS: dict[str, tuple[str, ...]] = {
     # Listings and help.
     "help": ("--help", *(f"{command} --help" for command in COMMANDS)),
-    "policies": ("policies", "policies --json"),
+    "policies": ("policies --all", "policies --json"),
     **{
         f"policies-{name}": (f"policies --preset {name}", f"policies --preset {name} --json")
         for name in PRESETS
@@ -472,17 +472,27 @@ def of_policies(root: Path) -> dict[str, tuple[str, ...]]:
         for policy in policies:
             words = RUN.format(trace=f"{given} --preset {preset}", policy=policy)
             items[f"preset-{preset}-{_plain(policy)}"] = (words,)
-    shares = re.search(r"^allocation policies: (.*?)^generators:", _listing(root), re.M | re.S)
-    if shares is None:
-        sys.exit("`shadowprice policies` names no allocation policies")
-    for name in re.split(r",\s*", shares[1].strip()):
-        items[f"allocate-{name}"] = (
+    for name in _allocations(_listing(root)):
+        item = f"allocate-{_plain(name)}"
+        items[item] = (
             f"allocate {name} ../inputs/problem.json --throughputs ../inputs/throughputs.json --json",
         )
         if name.startswith("max_min_fairness"):
-            items[f"allocate-{name}"] += (f"allocate {name} ../inputs/problem.json --explain",)
+            items[item] += (f"allocate {name} ../inputs/problem.json --explain",)
     items["allocate-pop-parts"] = ("allocate pop:parts=2 ../inputs/problem.json --json",)
     return items
+
+
+def _allocations(listing: str) -> Iterator[str]:
+    """Allocation policies of a listing, each without flags and with each that it takes."""
+    shares = re.search(r"^allocation policies.*?: (.*)$", listing, re.M)
+    if shares is None:
+        sys.exit("`shadowprice policies --all` names no allocation policies")
+    for name, flags in re.findall(r"(\w+)(?: \(([^)]*)\))?", shares[1]):
+        yield name
+        for flag in re.split(r",\s*", flags):
+            if flag in ("aware", "packed", "weighted", "per_price", "slos"):
+                yield f"{name}:{flag}=true"
 
 
 def _listed(folder: Path) -> list[dict[str, Any]]:
