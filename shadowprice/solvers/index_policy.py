@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -349,15 +349,25 @@ class IndexOrder(Brief):
         self._expect_numbers(running, self.index.next_step_s, least_s)
         return max(least_s, TICK_S)
 
+    @cached_property
+    def by_arrival(self) -> bool:
+        """True if no number tells jobs apart: they are served as they came."""
+        index = self.index
+        return index.key is same_key and index.level is None and index.ties is Ties.ARRIVAL
+
+    @cached_property
+    def as_they_wait(self) -> bool:
+        """True if waiting jobs are in order as the state has them: nobody was stopped, to wait behind later ones."""
+        return self.by_arrival and self.index.rule not in PREEMPTIVE_RULES
+
     def waiting(self, state: State) -> Iterable[int]:
         """Waiting jobs, first in order first; those of arrival as they are."""
-        index = self.index
-        by_arrival = index.key is same_key and index.level is None and index.ties is Ties.ARRIVAL
-        if len(state.waiting) == 1:
+        if self.as_they_wait or len(state.waiting) == 1:
             return state.waiting
         # Jobs that were stopped wait behind later ones.
-        waiting = sorted(state.waiting) if index.rule in PREEMPTIVE_RULES else state.waiting
-        if by_arrival:
+        stops = self.index.rule in PREEMPTIVE_RULES
+        waiting = sorted(state.waiting) if stops else state.waiting
+        if self.by_arrival:
             return waiting
         jobs = SeenJobs(state.columns(waiting))
         ordered: list[int] = jobs.jobs[self.positions(jobs)].tolist()
