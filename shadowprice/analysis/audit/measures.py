@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis import metrics
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.brief import Brief
 from shadowprice.instances.cluster import Cluster
@@ -310,8 +309,3 @@ def _held_on(outcome: Outcome, node: int) -> Levels:
     s = outcome.schedule
     mine = s.node == node
     return Levels.of(s.start_s[mine], s.end_s[mine], s.gpus[mine].astype(np.float64))
-
-
-def mean_wait_s(outcome: Outcome) -> float | None:
-    """Mean wait until the first start [s]."""
-    return metrics.mean(outcome.totals.first_start_s - outcome.instance.workload.arrival_s)
