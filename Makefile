@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems hunt hunt-page policy-state features notebooks proven-checker docs docs-links pages dist clean
+.PHONY: help demo test test-core test-hosts test-studies test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems hunt hunt-page policy-state features notebooks proven-checker docs docs-links pages dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -27,6 +27,15 @@ demo: $(VENV)/.installed  ## compare four policies with what was possible, on a 
 
 test: $(VENV)/.installed-test  ## fast tests
 	$(BIN)/python -m pytest $(FAST)
+
+test-hosts: $(VENV)/.installed-test  ## those that a change to real hosts can reach
+	$(BIN)/python -m pytest $(FAST) tests/hosts tests/site tests/*.py
+
+test-studies: $(VENV)/.installed-test  ## those that a change to studies, figures or presets can reach
+	$(BIN)/python -m pytest $(FAST) tests/studies tests/site tests/*.py
+
+test-core: $(VENV)/.installed-test  ## those of the core alone; a change to it can reach all of `make test`
+	$(BIN)/python -m pytest $(FAST) --ignore tests/hosts --ignore tests/studies
 
 test-lowest: .venv-lowest/.installed  ## fast tests, with every dependency at its lower bound; TESTS='tests/cli ...' for some
 	.venv-lowest/bin/python -m pytest $(FAST) $(OTHERS_WARN) $(TESTS)

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from shadowprice.execution.hosts.lease_files import read_supervisor
-from shadowprice.execution.hosts.local.claims import DeviceClaims
-from shadowprice.execution.hosts.local.host import LocalHost
-from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey, Phase
+from shadowprice.hosts.lease_files import read_supervisor
+from shadowprice.hosts.local.claims import DeviceClaims
+from shadowprice.hosts.local.host import LocalHost
+from shadowprice.hosts.protocol import LaunchSpec, LeaseKey, Phase
 
 
 def memory_mb(pid: int) -> float:

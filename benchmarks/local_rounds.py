@@ -21,11 +21,11 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from shadowprice.execution.hosts.lease_files import read_report
-from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.real.limits import Limits
-from shadowprice.execution.real.settings import Settings
+from shadowprice.hosts.lease_files import read_report
+from shadowprice.hosts.live.driver import execute
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.live.limits import Limits
+from shadowprice.hosts.live.settings import Settings
 
 TARGET_MS = 50.0
 STARTED = "a lease: granted -> its command started"
@@ -41,7 +41,7 @@ with Lease() as lease:
         time.sleep({step_s})
 """
 STEP_S = 0.005
-SOURCE = Path(__file__).resolve().parents[1] / "shadowprice" / "execution"
+SOURCE = Path(__file__).resolve().parents[1] / "shadowprice" / "hosts"
 
 
 @dataclass

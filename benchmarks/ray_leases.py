@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from shadowprice.execution.hosts.protocol import Device, Host, LaunchSpec, LeaseKey, Phase
-from shadowprice.execution.hosts.registry import open_host
+from shadowprice.hosts.protocol import Device, Host, LaunchSpec, LeaseKey, Phase
+from shadowprice.hosts.registry import open_host
 
 
 def main() -> None:

@@ -22,14 +22,14 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import yaml
 
-from shadowprice.analysis.real_runs.gantt import execution_gantt
-from shadowprice.analysis.real_runs.results import Results, results
-from shadowprice.analysis.real_runs.run import RunReader
-from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.real.limits import Limits
-from shadowprice.execution.real.settings import Settings
-from shadowprice.execution.real.state_directory import LEDGER
+from shadowprice.hosts.live.driver import execute
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.live.limits import Limits
+from shadowprice.hosts.live.settings import Settings
+from shadowprice.hosts.live.state_directory import LEDGER
+from shadowprice.hosts.reports.gantt import execution_gantt
+from shadowprice.hosts.reports.results import Results, results
+from shadowprice.hosts.reports.run import RunReader
 
 TARGET = 0.10
 JOBS = Path(__file__).resolve().parents[1] / "examples" / "jobs" / "torch.yaml"

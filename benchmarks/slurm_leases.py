@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from shadowprice.execution.hosts.protocol import Device, LaunchSpec, LeaseKey, Phase
-from shadowprice.execution.hosts.slurm.host import SlurmHost, open_host
+from shadowprice.hosts.protocol import Device, LaunchSpec, LeaseKey, Phase
+from shadowprice.hosts.slurm.host import SlurmHost, open_host
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.slurm_cluster import missing, slurm_cluster

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shadowprice.analysis.figures import Evidence, Figure, Published, ReproductionVerdict
-from shadowprice.analysis.figures.figure import load_figure
-from shadowprice.analysis.figures.published import Compared
-from shadowprice.analysis.figures.results import read_table
-from shadowprice.analysis.figures.verdicts import (
+from shadowprice.analysis.wording import at_most
+from shadowprice.studies.figures import Evidence, Figure, Published, ReproductionVerdict
+from shadowprice.studies.figures.figure import load_figure
+from shadowprice.studies.figures.published import Compared
+from shadowprice.studies.figures.results import read_table
+from shadowprice.studies.figures.verdicts import (
     LEAST_SEEDS,
     OF_THE_EFFECT,
     OF_THE_VALUE,
@@ -26,7 +27,6 @@ from shadowprice.analysis.figures.verdicts import (
     SHAPE_FACTOR,
     weakest,
 )
-from shadowprice.analysis.wording import at_most
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "paper_figs"

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from shadowprice.analysis.figures.command import run_folder
+from shadowprice.studies.figures.command import run_folder
 
 if __name__ == "__main__":
     sys.exit(run_folder(Path(__file__).resolve().parent))

@@ -22,13 +22,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Page, Row, require_known
 from shadowprice.errors import InputError
 from shadowprice.instances.generators.recurrent import GANG_SHARES
 from shadowprice.instances.graphs.generated_graphs import workload_graphs
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.bounds import simple_bounds
+from shadowprice.studies.figures import Page, Row, require_known
 
 MODELS = ("resnet-50", "vgg-19", "bert-large", "gpt-2-medium", "gpt-2-xl", "t5-base")
 GANGS = (1, 2, 4, 8, 16)

@@ -21,15 +21,15 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Page
-from shadowprice.analysis.figures.results import read_table
 from shadowprice.analysis.plots.style import GREY, colour_of
 from shadowprice.errors import EarlyEndError, GivenUpError, InputError
 from shadowprice.execution.job_window import cut_schedule, window_end_s
-from shadowprice.execution.presets.gavel.record import GavelSimulation
-from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
+from shadowprice.studies.figures import Page
+from shadowprice.studies.figures.results import read_table
+from shadowprice.studies.presets.gavel.record import GavelSimulation
+from shadowprice.studies.presets.gavel.simulator import simulate_gavel
 
 TYPES = ("v100", "p100", "k80")
 PAPER_SEEDS = (0, 1, 2)

@@ -19,7 +19,13 @@ import pandas as pd
 from _gavel import TYPES, cluster, table
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.limits import Measure, limit
+from shadowprice.analysis.plots.style import COLOURS
+from shadowprice.analysis.run_metrics import RunMetrics, of_schedule
+from shadowprice.errors import InputError
+from shadowprice.execution.copies.hadare import CopyWidth
+from shadowprice.instances.generators.hadar import sampled
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Independence,
@@ -27,12 +33,6 @@ from shadowprice.analysis.figures import (
     Row,
     estimate,
 )
-from shadowprice.analysis.limits import Measure, limit
-from shadowprice.analysis.plots.style import COLOURS
-from shadowprice.analysis.run_metrics import RunMetrics, of_schedule
-from shadowprice.errors import InputError
-from shadowprice.execution.copies.hadare import CopyWidth
-from shadowprice.instances.generators.hadar import sampled
 
 __all__ = ["TYPES", "cluster", "table"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from _hadar import ROUND_S, TYPES, row, run
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Row
+from shadowprice.studies.figures import Row
 
 FP32 = {"t4": 8.1, "titan-rtx": 16.3, "t400": 1.1, "rtx3090": 35.6, "a2000": 8.0, "v100": 15.7}
 """Peak single-precision TFLOP/s by the vendor's data sheets; V100 is the SXM2 one."""

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.text import Annotation
 
-from shadowprice.analysis.figures import Estimate, Row, estimate, ratio_by_seed
+from shadowprice.studies.figures import Estimate, Row, estimate, ratio_by_seed
 
 PUBLISHED_CURVES = Path(__file__).parent / "published"
 STATISTICS = ("mean", "median", "p95")

@@ -22,7 +22,6 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Estimate, Page, ratio_by_seed
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds, run
 from shadowprice.instances.instance import Instance
@@ -30,6 +29,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.registry import policy
+from shadowprice.studies.figures import Estimate, Page, ratio_by_seed
 
 ROUND_S = 300.0
 GPUS_PER_NODE = 8

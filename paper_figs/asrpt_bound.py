@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 from shadowprice.proofs.asrpt.conversion import Gangs, completions
 from shadowprice.proofs.asrpt.prediction import optimum_at_least, ratio
+from shadowprice.studies.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 
 CAPACITY = 16
 """GPUs."""

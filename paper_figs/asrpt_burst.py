@@ -26,7 +26,7 @@ from _asrpt import (
 )
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import (
+from shadowprice.studies.figures import (
     Estimate,
     Figure,
     Page,

@@ -15,12 +15,12 @@ from _asrpt import network
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 from shadowprice.analysis.plots.style import colour_of
 from shadowprice.instances.graphs.iteration_time import iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
 from shadowprice.models.asrpt import cut_bytes
 from shadowprice.solvers.graph_placement.protocol import graph_placement
+from shadowprice.studies.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 
 PARAMETER_BYTES = (5e7, 5e7, 2e8, 1.2e9)
 ACTIVATION_BYTES = (4e8, 2e8, 1e8)

@@ -15,7 +15,9 @@ from _asrpt import network, outcome, trace
 from matplotlib.figure import Figure as Picture
 
 from shadowprice.analysis.calibration import Calibration
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.solvers.predictors.predictor import Features, predict_online, predictor
+from shadowprice.studies.figures import (
     Figure,
     Page,
     Row,
@@ -26,8 +28,6 @@ from shadowprice.analysis.figures import (
     main,
     setting,
 )
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.solvers.predictors.predictor import Features, predict_online, predictor
 
 LOAD = 0.9
 CLOSE = 0.25

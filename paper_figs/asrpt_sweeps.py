@@ -29,7 +29,7 @@ from _asrpt import (
 )
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import (
+from shadowprice.studies.figures import (
     Figure,
     Page,
     Row,

@@ -23,7 +23,10 @@ from _gandiva import CHARGES, REACTIVE, simulate
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import GREY, colour_of
+from shadowprice.errors import InputError
+from shadowprice.instances.generators.automl import QUALIFIED
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -39,9 +42,6 @@ from shadowprice.analysis.figures import (
     main,
     setting,
 )
-from shadowprice.analysis.plots.style import GREY, colour_of
-from shadowprice.errors import InputError
-from shadowprice.instances.generators.automl import QUALIFIED
 
 TO_THE_END, EARLY_FIFO, EARLY = (
     "to their end, FIFO",

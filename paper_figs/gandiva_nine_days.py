@@ -28,7 +28,10 @@ from _measures import clear_of_marks, curve, factor, level, measured, published_
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.limits import Measure
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.analysis.wording import at_most
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -42,9 +45,6 @@ from shadowprice.analysis.figures import (
     main,
     setting,
 )
-from shadowprice.analysis.limits import Measure
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.analysis.wording import at_most
 
 SYSTEMS = {
     "YARN-like": YARN_LIKE,

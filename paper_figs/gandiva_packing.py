@@ -20,7 +20,10 @@ from _measures import clear_of_marks, factor, level, measured
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.page import PAGE_IN
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.errors import InputError
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -33,9 +36,6 @@ from shadowprice.analysis.figures import (
     main,
     setting,
 )
-from shadowprice.analysis.figures.page import PAGE_IN
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.errors import InputError
 
 SYSTEMS = {
     "head of the queue blocks": YARN_LIKE,

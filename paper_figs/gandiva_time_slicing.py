@@ -15,7 +15,8 @@ from _gandiva import Run, simulate
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import GREY, colour_of
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -31,7 +32,6 @@ from shadowprice.analysis.figures import (
     main,
     setting,
 )
-from shadowprice.analysis.plots.style import GREY, colour_of
 
 JOBS, GPUS = 6, 4
 SHOWN_MIN = 15

@@ -19,7 +19,9 @@ from _gavel import PAPER_SEEDS, curves, over_window, published_curves
 from _measures import curve, measured, quantile_rows
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.analysis.run_metrics import finish_time_fairness
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -36,8 +38,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.analysis.run_metrics import finish_time_fairness
 
 POLICIES = {"agnostic": "finish_time_fairness", "Gavel": "finish_time_fairness_perf"}
 """Names on the published simulator's command line."""

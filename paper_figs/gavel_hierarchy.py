@@ -19,7 +19,12 @@ import pandas as pd
 from _gavel import TYPES, curves, rates
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import COLOURS
+from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.instances.generators.gavel_published import hierarchy_jobs
+from shadowprice.solvers.gavel.policies.water_filling import WaterFilling
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -36,11 +41,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.plots.style import COLOURS
-from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.instances.generators.gavel_published import hierarchy_jobs
-from shadowprice.solvers.gavel.policies.water_filling import WaterFilling
-from shadowprice.solvers.gavel.workspace import Workspace
 
 ENTITIES = {"entity 1": 1.0, "entity 2": 2.0, "entity 3": 3.0}
 INSIDE = {"fairness": "Figure 12", "fifo": "Figure 13"}

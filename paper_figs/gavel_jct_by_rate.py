@@ -22,7 +22,10 @@ from matplotlib.figure import Figure as Picture
 import shadowprice as sp
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.limits import COLUMNS
+from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.objective import Objective
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -40,9 +43,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.limits import COLUMNS
-from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.objective import Objective
 
 POLICIES = {"LAS": "max_min_fairness", "Gavel": "max_min_fairness_perf", "AlloX": "allox"}
 """Names on the published simulator's command line."""

@@ -20,7 +20,8 @@ from _gavel import PAPER_SEEDS, curves, published_curves, rates, servers, verify
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import GREY, colour_of
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -37,8 +38,7 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.plots.style import GREY, colour_of
-from shadowprice.execution.presets.gavel.simulator import simulate_gavel
+from shadowprice.studies.presets.gavel.simulator import simulate_gavel
 
 POLICIES = {
     "FIFO": "fifo",

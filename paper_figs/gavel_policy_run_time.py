@@ -21,7 +21,13 @@ from _gavel import TYPES, rates
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.instances.allocation_file import looked_up_pairs
+from shadowprice.instances.allocation_problem import AllocationProblem
+from shadowprice.solvers.gavel.allocation import AllocationPolicy
+from shadowprice.solvers.gavel.policies.max_min_fairness import MaxMinFairness
+from shadowprice.solvers.gavel.policies.water_filling import WaterFilling
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.studies.figures import (
     Figure,
     Page,
     Row,
@@ -32,12 +38,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.instances.allocation_file import looked_up_pairs
-from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.solvers.gavel.allocation import AllocationPolicy
-from shadowprice.solvers.gavel.policies.max_min_fairness import MaxMinFairness
-from shadowprice.solvers.gavel.policies.water_filling import WaterFilling
-from shadowprice.solvers.gavel.workspace import Workspace
 
 ENTITIES = {f"entity {k}": float(k) for k in (1, 2, 3)}
 POLICIES: dict[str, AllocationPolicy] = {

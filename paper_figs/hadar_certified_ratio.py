@@ -25,7 +25,6 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import FixedLocator, NullLocator
 
 import shadowprice as sp
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 from shadowprice.analysis.plots.style import COLOURS, GREY
 from shadowprice.errors import InputError
 from shadowprice.instances.utility import effective_throughput
@@ -33,6 +32,7 @@ from shadowprice.proofs.hadar.competitive import commit_once
 from shadowprice.proofs.hadar.run_certificate import certify
 from shadowprice.solvers.hadar.commit_schedule import committable_jobs
 from shadowprice.solvers.hadar.offline.optimum import optimum
+from shadowprice.studies.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 
 NODE_GPUS, ROUNDS, ROUND_S, LOAD = 16, 12, 360.0, 1.2
 CLUSTER = f"1x{NODE_GPUS}:v100,1x{NODE_GPUS}:p100"

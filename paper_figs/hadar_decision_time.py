@@ -20,7 +20,9 @@ from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 import shadowprice as sp
 from shadowprice.analysis.decision_time import first_decisions_s
-from shadowprice.analysis.figures import (
+from shadowprice.errors import InputError
+from shadowprice.solvers.registry import policy
+from shadowprice.studies.figures import (
     Figure,
     Page,
     Row,
@@ -31,8 +33,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.errors import InputError
-from shadowprice.solvers.registry import policy
 
 FITTED_FROM = 128
 DECISIONS = 3

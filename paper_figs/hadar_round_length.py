@@ -17,7 +17,7 @@ from _hadare import AGGREGATION_S, CLUSTERS, mix, system_on
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
-from shadowprice.analysis.figures import (
+from shadowprice.studies.figures import (
     Figure,
     Page,
     Row,

@@ -34,7 +34,9 @@ from _hadar import run as run_system
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.page import PAGE_IN
+from shadowprice.analysis.wording import at_most
+from shadowprice.studies.figures import (
     Estimate,
     Figure,
     Others,
@@ -49,8 +51,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.figures.page import PAGE_IN
-from shadowprice.analysis.wording import at_most
 
 SYSTEMS = tuple(name for name in POLICIES if name != "no migration")
 MADE_UP = "made up"

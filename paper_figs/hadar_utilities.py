@@ -24,7 +24,11 @@ from _hadar import run as run_system
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.page import PAGE_IN
+from shadowprice.analysis.plots.style import COLOURS
+from shadowprice.analysis.wording import at_most
+from shadowprice.solvers.hadar.prices import published_bounds
+from shadowprice.studies.figures import (
     Estimate,
     Figure,
     Others,
@@ -39,10 +43,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.figures.page import PAGE_IN
-from shadowprice.analysis.plots.style import COLOURS
-from shadowprice.analysis.wording import at_most
-from shadowprice.solvers.hadar.prices import published_bounds
 
 UTILITIES = {
     "effective_throughput": "iterations / JCT",

@@ -22,7 +22,7 @@ from _hadar import COLOUR_OF, COPIES, POLICIES, table
 from _hadare import AGGREGATION_S, CLUSTERS, MIXES, mix, system_on
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import (
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,

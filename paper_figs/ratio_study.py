@@ -18,7 +18,10 @@ import shadowprice as sp
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.instances.objective import Objective, rounded_up
+from shadowprice.solvers.registry import policies
+from shadowprice.studies.figures import (
     Figure,
     Page,
     Row,
@@ -30,9 +33,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.instances.objective import Objective, rounded_up
-from shadowprice.solvers.registry import policies
 
 OBJECTIVES = (Objective.COMPLETION, Objective.FLOW)
 

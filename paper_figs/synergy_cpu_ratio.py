@@ -26,7 +26,7 @@ from _synergy import (
 )
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
+from shadowprice.studies.figures import Figure, Page, Row, Size, Sized, crossed, main, setting
 
 POLICIES = ("proportional", "tune")
 SPLIT = "20/70/10"

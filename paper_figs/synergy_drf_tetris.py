@@ -27,7 +27,8 @@ from _synergy import (
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import COLOURS
+from shadowprice.studies.figures import (
     Figure,
     Page,
     Row,
@@ -39,7 +40,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.plots.style import COLOURS
 
 ORDERS = {
     "DRF": "drf:{}",

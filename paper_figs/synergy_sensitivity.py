@@ -14,7 +14,9 @@ import pandas as pd
 from _synergy import PROFILES
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.instances.speeds.profiles import family_profile, read_profiles
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Evidence,
@@ -31,8 +33,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.instances.speeds.profiles import family_profile, read_profiles
 
 ALL_MEMORY_GB = 250.0
 ARTIFACT, MADE = "artifact's table", "made profile"

@@ -17,7 +17,10 @@ from _synergy import ANY, cluster, instance, published_profiles
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.instances.generators.synergy_published import ITERATION_S
+from shadowprice.instances.objective import Objective
+from shadowprice.solvers.offline.bounds import simple_bounds
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Evidence,
@@ -36,9 +39,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.instances.generators.synergy_published import ITERATION_S
-from shadowprice.instances.objective import Objective
-from shadowprice.solvers.offline.bounds import simple_bounds
 
 STATIC, DYNAMIC = "static", "dynamic"
 TRACES = {

@@ -27,7 +27,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.instances.speeds.profiles import Profiles
+from shadowprice.instances.speeds.sensitivity import proportional_share
+from shadowprice.solvers.synergy.opt import choose
+from shadowprice.solvers.synergy.servers import Demands, Servers
+from shadowprice.solvers.synergy.synergy import MECHANISMS
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -42,11 +47,6 @@ from shadowprice.analysis.figures import (
     ratio_by_seed,
     setting,
 )
-from shadowprice.instances.speeds.profiles import Profiles
-from shadowprice.instances.speeds.sensitivity import proportional_share
-from shadowprice.solvers.synergy.opt import choose
-from shadowprice.solvers.synergy.servers import Demands, Servers
-from shadowprice.solvers.synergy.synergy import MECHANISMS
 
 POLICIES = ("proportional", "tune", "opt")
 ROUNDS, LOADS = "single round", "JCT"

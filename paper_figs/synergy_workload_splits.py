@@ -30,7 +30,9 @@ from _synergy import (
 )
 from matplotlib.figure import Figure as Picture
 
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.wording import at_most
+from shadowprice.instances.generators.synergy_published import PUBLISHED_SEED
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Evidence,
@@ -47,8 +49,6 @@ from shadowprice.analysis.figures import (
     main,
     setting,
 )
-from shadowprice.analysis.wording import at_most
-from shadowprice.instances.generators.synergy_published import PUBLISHED_SEED
 
 POLICIES = ("proportional", "tune")
 

@@ -18,7 +18,9 @@ import pandas as pd
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.instances.speeds.model_skew import SHARE_AND_MB, published_skews
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -33,8 +35,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.instances.speeds.model_skew import SHARE_AND_MB, published_skews
 
 POLICY = "las2d:thresholds_gpu_s=3200"
 GENERATORS = ("tiresias", "tiresias-published")

@@ -22,7 +22,9 @@ from _measures import STATISTICS, measured, statistics
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.errors import InputError
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -36,8 +38,6 @@ from shadowprice.analysis.figures import (
     main,
     setting,
 )
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.errors import InputError
 
 HOUR = 3600.0
 SWEEPS = {

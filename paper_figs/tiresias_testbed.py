@@ -30,7 +30,10 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.text import Annotation
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.limits import Measure, limit
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.analysis.wording import at_most
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Evidence,
@@ -45,9 +48,6 @@ from shadowprice.analysis.figures import (
     main,
     setting,
 )
-from shadowprice.analysis.limits import Measure, limit
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.analysis.wording import at_most
 
 THRESHOLD_GPU_S = 3200.0
 PUBLIC_SCHEDULERS = ("YARN-CS", "SRTF", "Gandiva", "Tiresias-G", "Tiresias-L")

@@ -22,7 +22,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.limits import Measure, limit
+from shadowprice.analysis.plots.style import colour_of
+from shadowprice.analysis.wording import at_most
+from shadowprice.errors import InputError
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -38,10 +42,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.limits import Measure, limit
-from shadowprice.analysis.plots.style import colour_of
-from shadowprice.analysis.wording import at_most
-from shadowprice.errors import InputError
 
 THRESHOLD_GPU_S = 3600.0
 VARIANTS = {"services": "gpu-time-sample", "durations": "tiresias-trace"}

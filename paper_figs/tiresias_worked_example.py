@@ -16,7 +16,8 @@ import pandas as pd
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.analysis.figures import (
+from shadowprice.analysis.plots.gantt import gantt
+from shadowprice.studies.figures import (
     Cause,
     Estimate,
     Figure,
@@ -33,7 +34,6 @@ from shadowprice.analysis.figures import (
     require_known,
     setting,
 )
-from shadowprice.analysis.plots.gantt import gantt
 
 JOBS = {"arrival_s": [0, 0, 0], "gpus": [2, 1, 2], "work": [2, 8, 6], "id": ["1", "2", "3"]}
 POLICIES = {

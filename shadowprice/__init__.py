@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from shadowprice.analysis.plots.prices import plot_prices, prices_frame
     from shadowprice.analysis.semantics import Semantics
     from shadowprice.analysis.simulate import simulate
-    from shadowprice.analysis.study.results import StudyResults
-    from shadowprice.analysis.study.run_study import study
     from shadowprice.analysis.utility.compare import UtilityComparison, compare_utility
     from shadowprice.errors import ShadowpriceError
     from shadowprice.execution.copies.hadare import HadarE
@@ -51,6 +49,8 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
     from shadowprice.proofs.certificate import verify
     from shadowprice.solvers.gavel.allocate import allocate
+    from shadowprice.studies.results import StudyResults
+    from shadowprice.studies.run_study import study
 
 
 __all__ = [
@@ -112,7 +112,7 @@ _HOME = {
     "Schedule": "instances.schedule",
     "Semantics": "analysis.semantics",
     "ShadowpriceError": "errors",
-    "StudyResults": "analysis.study.results",
+    "StudyResults": "studies.results",
     "Throughputs": "instances.speeds.throughputs",
     "UtilityComparison": "analysis.utility.compare",
     "Workload": "instances.workload",
@@ -130,7 +130,7 @@ _HOME = {
     "simulate": "analysis.simulate",
     "slotted_preemptive_optimum": "analysis.optimum",
     "strongest_bound": "analysis.bounds",
-    "study": "analysis.study.run_study",
+    "study": "studies.run_study",
     "verify": "proofs.certificate",
 }
 """Where each public name is from: a training job that imports a part does not wait for the whole."""

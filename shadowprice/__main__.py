@@ -1,5 +1,5 @@
 """``python -m shadowprice`` is the command line."""
 
-from shadowprice.cli import main
+from shadowprice.cli.app import main
 
 main()

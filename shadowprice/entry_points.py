@@ -1,6 +1,7 @@
 """Objects that installed packages offer by name, through entry points.
 
-A distribution offers a policy, a builder of models or an importer of traces by a line in its metadata::
+A distribution offers a policy, a builder of models, an importer of traces, commands or presets by a line in its
+metadata::
 
     [project.entry-points."shadowprice.policies"]
     widest = "their_package.policies:Widest"
@@ -23,9 +24,18 @@ from shadowprice.user_code import defined_in, load, names_a_file, sentence
 POLICIES = "shadowprice.policies"
 MODELS = "shadowprice.models"
 TRACES = "shadowprice.traces"
-"""Groups of entry points: policies, builders of models for ``--model``, importers of traces."""
+COMMANDS = "shadowprice.commands"
+PRESETS = "shadowprice.presets"
+"""Groups of entry points: policies, builders of models for ``--model``, importers of traces, commands of the command
+line, packages with presets of published simulators."""
 
-_WHAT = {POLICIES: "policy", MODELS: "model", TRACES: "trace importer"}
+_WHAT = {
+    POLICIES: "policy",
+    MODELS: "model",
+    TRACES: "trace importer",
+    COMMANDS: "commands",
+    PRESETS: "package of presets",
+}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from shadowprice.analysis.simulate import simulate
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.traces import BrokenImporter, load_trace

@@ -241,7 +241,7 @@ def test_the_public_names_exist() -> None:
 
 
 def test_a_training_job_does_not_wait_for_the_whole_package() -> None:
-    program = "import shadowprice.execution.job, sys; print('numpy' in sys.modules)"
+    program = "import shadowprice.hosts.job, sys; print('numpy' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
-from shadowprice.cli import app
-from shadowprice.cli.panels import EXAMPLES, PANELS
+from shadowprice.cli.app import app
+from shadowprice.cli.panels import examples, panels
 
 INTRODUCTION = """\
 # Command line
@@ -36,7 +36,7 @@ def commands(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:
 
 def _panels(root: Any) -> Iterator[str]:
     found = dict(commands(root))
-    for panel, names in PANELS.items():
+    for panel, names in panels().items():
         mine = [words for name in names for words in found if words.split()[0] == name]
         if mine:
             yield f"## {panel}\n"
@@ -53,7 +53,7 @@ def _command(words: str, command: Any) -> Iterator[str]:
     rows = [_row(parameter) for parameter in command.params if not _hidden(parameter)]
     if rows:
         yield "\n".join(["| argument or option | meaning |", "|---|---|", *rows]) + "\n"
-    for example in EXAMPLES.get(words, ()):
+    for example in examples().get(words, ()):
         yield f"{example.does}\n\n```text\nshadowprice {example.line}\n```\n"
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pandas as pd
 
 import build_reproduction
-from shadowprice.analysis.figures import Figure, Size
-from shadowprice.analysis.figures.figure import load_figure
-from shadowprice.analysis.figures.page import Page
-from shadowprice.analysis.figures.results import code_digest, read_table
+from shadowprice.analysis.plots.page import Page
+from shadowprice.studies.figures import Figure, Size
+from shadowprice.studies.figures.figure import load_figure
+from shadowprice.studies.figures.results import code_digest, read_table
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "paper_figs"

@@ -77,11 +77,11 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "jobs_on_hosts": (
         "Jobs and hosts",
         (
-            "shadowprice.execution.job",
-            "shadowprice.execution.callbacks.pytorch",
-            "shadowprice.execution.callbacks.lightning",
-            "shadowprice.execution.callbacks.huggingface",
-            "shadowprice.execution.hosts.protocol",
+            "shadowprice.hosts.job",
+            "shadowprice.hosts.callbacks.pytorch",
+            "shadowprice.hosts.callbacks.lightning",
+            "shadowprice.hosts.callbacks.huggingface",
+            "shadowprice.hosts.protocol",
         ),
     ),
     "evidence": (
@@ -112,11 +112,11 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "figures": (
         "Figures",
         (
-            "shadowprice.analysis.figures.figure",
-            "shadowprice.analysis.figures.page",
+            "shadowprice.studies.figures.figure",
+            "shadowprice.analysis.plots.page",
             "shadowprice.analysis.statistics.estimates",
-            "shadowprice.analysis.figures.published",
-            "shadowprice.analysis.figures.verdicts",
+            "shadowprice.studies.figures.published",
+            "shadowprice.studies.figures.verdicts",
         ),
     ),
     "conditions": (

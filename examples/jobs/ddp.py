@@ -20,10 +20,10 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch_training import chosen_device, options
 
-from shadowprice.execution.callbacks.pytorch import Parts, agree_on_stop
+from shadowprice.hosts.callbacks.pytorch import Parts, agree_on_stop
 
 # A copy of job.py beside this file does as well: `from job import Lease`.
-from shadowprice.execution.job import Lease
+from shadowprice.hosts.job import Lease
 
 FEATURES, CLASSES = 32, 10
 

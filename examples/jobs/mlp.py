@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 # A copy of job.py beside this file does as well: `from job import Lease`.
-from shadowprice.execution.job import Lease
+from shadowprice.hosts.job import Lease
 
 FEATURES, CLASSES, SAMPLES, BATCH = 32, 10, 2048, 64
 LEARNING_RATE, MOMENTUM = 0.05, 0.9

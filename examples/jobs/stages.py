@@ -15,7 +15,7 @@ import os
 import time
 
 # A copy of job.py beside this file does as well: `from job import Lease`.
-from shadowprice.execution.job import Lease
+from shadowprice.hosts.job import Lease
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from shadowprice.execution.callbacks.pytorch import Parts, agree_on_stop
+from shadowprice.hosts.callbacks.pytorch import Parts, agree_on_stop
 
 # A copy of job.py beside this file does as well: `from job import Lease`.
-from shadowprice.execution.job import Lease
+from shadowprice.hosts.job import Lease
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 

@@ -36,7 +36,7 @@ def train(steps: int, path: Path = MODEL, seed: int = 0) -> None:
     """Train for a number of choices, and write the model."""
     from sb3_contrib import MaskablePPO
 
-    from shadowprice.analysis.learning.gym_environment import SchedulingEnvironment
+    from shadowprice.studies.learning.gym_environment import SchedulingEnvironment
 
     environment = SchedulingEnvironment(jobs, CLUSTER, CHOICES, reward_unit_s=1000.0)
     model = MaskablePPO("MlpPolicy", environment, n_steps=512, gamma=1.0, seed=seed, device="cpu")

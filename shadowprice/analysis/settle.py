@@ -30,8 +30,8 @@ from shadowprice.errors import InputError
 from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
-from shadowprice.execution.presets.preset import RunSetup
-from shadowprice.execution.presets.registry import preset as find_preset
+from shadowprice.execution.preset import RunSetup
+from shadowprice.execution.preset_registry import preset as find_preset
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import require

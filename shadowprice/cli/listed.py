@@ -49,7 +49,7 @@ def policies_command(
     --all or --json policies of installed packages are among them, and are imported; one that is broken is a line on
     stderr. A policy in a file of your own needs no list: it is FILE.py:NAME.
     """
-    from shadowprice.execution.presets.registry import preset as find_preset
+    from shadowprice.execution.preset_registry import preset as find_preset
 
     if name is not None:
         if preset is not None:
@@ -138,7 +138,7 @@ def _describe(name: str, as_json: bool) -> None:
 def _other_names(every: bool) -> Iterator[str]:
     """Lines on what else there is by name."""
     from shadowprice.execution.own_loop import schedulers
-    from shadowprice.execution.presets.registry import presets
+    from shadowprice.execution.preset_registry import presets
     from shadowprice.solvers.registry import allocations, policies, written_parameters
 
     if not every:

@@ -1,53 +1,43 @@
 """Groups of commands in the help, and examples below the help of each.
 
-A command is shown with ``app.command("name", **shown("name"))``. Its examples can be run in the order in which
-they stand here, in an empty folder; those that need more say what.
+A command is shown with ``app.command("name", **shown("name"))``. Those of the core stand here, others come with their
+part of the program (:mod:`shadowprice.cli.commands`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from shadowprice.cli.commands import Commands, Example, offered_commands
 from shadowprice.cli.origin import running
 from shadowprice.errors import InputError
 
-PANELS: Mapping[str, tuple[str, ...]] = {
+_PANELS: Mapping[str, tuple[str, ...]] = {
     "Simulate and compare": (
         "demo",
         "simulate",
         "compare",
         "audit",
-        "study",
         "allocate",
         "place",
         "joint",
         "servers",
     ),
     "Models and policies": ("models", "policies", "terms", "laws"),
-    "Real hosts": ("execute", "status", "cancel", "retry", "drain", "report", "queue", "profile"),
     "Proofs": ("verify", "certify", "check", "adversary"),
-    "Data": ("generate", "generators", "traces", "trace", "data"),
+    "Data": ("generate", "generators", "traces", "trace"),
     "This installation": ("doctor",),
 }
-"""Commands by panel, both in the order of the help."""
+"""The core's commands by panel, both in the order of the help."""
+_LAST = "This installation"
+"""Panel that stays below those that other parts bring."""
 
 
-class Example(NamedTuple):
-    """A command line, and what it does."""
-
-    line: str
-    does: str
-
-    def text(self) -> str:
-        """Comment and command line, as in a terminal."""
-        return f"\n   # {self.does}\n   shadowprice {self.line}\n"
-
-
-EXAMPLES: Mapping[str, tuple[Example, ...]] = {
+_EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "demo": (
         Example("demo", "Four policies beside a certified bound."),
         Example("demo --plot demo.png", "The same, with a picture."),
@@ -188,22 +178,6 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example("trace jobs.csv --cluster 4x4", "Arrivals, gangs, whose GPU time, load."),
         Example("trace jobs.csv --cluster 4x4 --page trace.html", "The same as a page."),
     ),
-    "study run": (
-        Example("study run study.yaml --jobs 0", "What has no rows yet, on all cores."),
-        Example("study run study.yaml --on ray", "The same on the Ray cluster that is started."),
-    ),
-    "study report": (
-        Example("study report study.yaml", "Tables and pictures as one page."),
-        Example("study report study.yaml --paper paper --style acm", "LaTeX and PDF, too."),
-    ),
-    "study compare": (
-        Example(
-            "study compare study.yaml older.yaml", "Settings, versions and numbers that changed."
-        ),
-    ),
-    "study bundle": (
-        Example("study bundle study.yaml -o artifact.zip", "An archive for artifact evaluation."),
-    ),
     "trace fit": (
         Example("trace fit jobs.csv -o law.json", "A law to generate similar jobs from."),
         Example("generate lognormal --parameters law.json -o like.csv", "Jobs of that law."),
@@ -214,71 +188,38 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "The same jobs, arriving so that they ask for 0.9 of the cluster.",
         ),
     ),
-    "data list": (Example("data list", "What there is, its licence, whom to cite."),),
-    "data path": (
-        Example("data path gavel-simulation-throughputs", "Where it is, checked again."),
-    ),
-    "data fetch": (
-        Example("data fetch gavel-simulation-throughputs", "Download a table, checked by SHA-256."),
-    ),
-    "execute": (
-        Example(
-            "execute jobs.yaml --policy srtf --hosts local:2 --dry-run",
-            "Nodes, commands and predictions; starts nothing.",
-        ),
-        Example(
-            "execute jobs.yaml --policy las2d --hosts local:2 --round 5 --state run1",
-            "Run them on two CPU slots of this machine; the same command goes on after a stop.",
-        ),
-        Example(
-            "execute jobs.yaml --policy srtf --hosts slurm:gpu,time=2:00:00 --state run2",
-            "On nodes of a Slurm partition; --hosts ray for a Ray cluster.",
-        ),
-        Example(
-            "execute --queue --state pool --policy srtf --hosts local:2 --round 5",
-            "Jobs that `queue add` brings, until Ctrl-C; the same command goes on.",
-        ),
-    ),
-    "queue add": (
-        Example(
-            "queue add pool jobs.yaml", "All jobs of a file, or none (needs `execute --queue`)."
-        ),
-    ),
-    "queue list": (Example("queue list pool", "Where each job runs, or why it waits."),),
-    "queue why": (Example("queue why pool resnet-a", "Why it waits."),),
-    "queue cancel": (Example("queue cancel pool resnet-a resnet-b", "Both, or neither."),),
-    "status": (Example("status run1 --follow", "Until the run is over."),),
-    "cancel": (Example("cancel run1 resnet-a resnet-b", "Two jobs, or neither."),),
-    "retry": (
-        Example("retry run1", "All jobs that were given up, from their last checkpoints."),
-        Example("retry run1 resnet-a", "One of them."),
-    ),
-    "drain": (
-        Example("drain run1 localhost:0 --reason 'ECC errors'", "No new lease on a device."),
-        Example("drain run1 localhost:0 --back", "It is given out again."),
-    ),
-    "report": (Example("report run1 -o report.html", "One page that needs no network."),),
-    "profile": (
-        Example(
-            "profile --model mine --dataset-gb 1 --disk-gb-per-s 0.5 --units-per-epoch 100 --work-per-run 100 "
-            "-o mine.json -- python train.py",
-            "Speeds by CPUs and memory of a training command.",
-        ),
-    ),
     "doctor": (
         Example("doctor", "Solvers, hosts and devices: what is there and what is missing."),
         Example("doctor --json", "The same for programs."),
     ),
 }
-"""Examples by command."""
+"""The core's examples by command. They can be run in this order, in an empty folder; those that need more say what."""
+
+
+def panels() -> dict[str, tuple[str, ...]]:
+    """All commands by panel, both in the order of the help: the core's, then those of other parts."""
+    merged = dict(_PANELS)
+    for commands in offered_commands():
+        for title, names in commands.panels.items():
+            merged[title] = (*merged.get(title, ()), *names)
+    merged[_LAST] = merged.pop(_LAST)
+    return merged
+
+
+def examples() -> dict[str, tuple[Example, ...]]:
+    """All examples by command."""
+    merged = dict(_EXAMPLES)
+    for commands in offered_commands():
+        merged.update(commands.examples)
+    return merged
 
 
 class PanelGroup(TyperGroup):
     """Commands in the order of the panels."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names in the order of ``PANELS``; others last."""
-        order = [name for names in PANELS.values() for name in names]
+        """Names in the order of the panels; others last."""
+        order = [name for names in panels().values() for name in names]
         known = {name: place for place, name in enumerate(order)}
         return sorted(super().list_commands(ctx), key=lambda name: known.get(name, len(order)))
 
@@ -303,9 +244,9 @@ class ShownCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, then the examples."""
         super().format_help(ctx, formatter)
-        examples = EXAMPLES.get(_words(ctx), ())
-        if examples:
-            typer.echo(" Examples\n" + "".join(example.text() for example in examples))
+        below = examples().get(_words(ctx), ())
+        if below:
+            typer.echo(" Examples\n" + "".join(example.text() for example in below))
 
 
 def _refuse_retired(words: Sequence[str]) -> None:
@@ -332,6 +273,17 @@ def _words(context: Any) -> str:
 
 
 def shown(name: str) -> dict[str, Any]:
-    """Arguments of ``app.command`` that put a command into its panel and examples below its help."""
-    panel = next((title for title, names in PANELS.items() if name in names), None)
+    """Arguments of ``app.command``: examples below the help, and the panel of a command of the core."""
+    panel = next((title for title, names in _PANELS.items() if name in names), None)
     return {"rich_help_panel": panel, "cls": ShownCommand}
+
+
+def register(app: typer.Typer, commands: Commands) -> None:
+    """Add the commands of another part to the program, each in its panel."""
+    for panel, names in commands.panels.items():
+        for name in names:
+            run = commands.run[name]
+            if isinstance(run, typer.Typer):
+                app.add_typer(run, name=name, rich_help_panel=panel)
+            else:
+                app.command(name, rich_help_panel=panel, cls=ShownCommand)(run)

@@ -12,7 +12,7 @@ import shadowprice as sp
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.run_directory.directory import save
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.solvers.offline.bounds import Bound, bound_of
 

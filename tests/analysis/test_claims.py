@@ -42,7 +42,7 @@ from shadowprice.analysis.limits import limits
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import carry_out_gangs, simulate
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S

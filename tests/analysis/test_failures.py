@@ -29,7 +29,7 @@ from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.run_directory.files import INSTANCE
 from shadowprice.analysis.settle import settle
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError, PolicyError, VerificationError
 from shadowprice.execution.kernel.run import run as run_fastest
 from shadowprice.execution.kernel.run import serves

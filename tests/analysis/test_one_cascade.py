@@ -19,7 +19,7 @@ from shadowprice.analysis.certificates import cascade
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import KNOWS, certify
 from shadowprice.analysis.compare import _bounded
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InfeasibleJobError, InputError, VerificationError
 from shadowprice.instances.features import Feature, missing
 from shadowprice.instances.grid import TICKS_PER_S

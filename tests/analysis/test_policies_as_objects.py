@@ -22,7 +22,7 @@ from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.utility.compare import compare_utility
 from shadowprice.cli.given import split_names
 from shadowprice.errors import InputError
-from shadowprice.execution.real.settings import Settings
+from shadowprice.hosts.live.settings import Settings
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.hard_instances import HardInstance
 from shadowprice.instances.strategies import instances

@@ -19,7 +19,7 @@ from shadowprice.analysis.guarantees.lookup import (
     UnmetHypotheses,
     beside,
 )
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.instances.features import Feature
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.run_metrics import isolated_s
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import EarlyEndError, GivenUpError, InputError, VerificationError
 from shadowprice.instances.generators.gavel_published import DISTRIBUTED_TYPES, JOB_TYPES
 from shadowprice.instances.grid import to_grid

@@ -16,7 +16,8 @@ from rich.table import Table
 
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.simulate import simulate
-from shadowprice.cli import DEMO_POLICIES, DEMO_TRACE, show
+from shadowprice.cli import show
+from shadowprice.cli.app import DEMO_POLICIES, DEMO_TRACE
 from shadowprice.cli.captions import assumptions, duration, screenful
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload import Workload

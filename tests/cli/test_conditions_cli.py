@@ -14,7 +14,7 @@ from shadowprice.analysis.compare import compare
 from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.speeds.model_skew import published_skews

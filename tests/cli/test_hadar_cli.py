@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import shadowprice as sp
-from shadowprice import cli
 from shadowprice.analysis.run_directory.directory import load as load_run
 from shadowprice.analysis.run_directory.directory import save as save_run
 from shadowprice.analysis.run_directory.files import INSTANCE, RUN, SCHEDULE, WORKLOAD
 from shadowprice.analysis.utility.bound import certified_bound
 from shadowprice.analysis.utility.instance import UtilityInstance, shares_done, whole_rounds
+from shadowprice.cli import app as cli
 from shadowprice.cli.given import split_names
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.copies.local_sgd import LocalSgd

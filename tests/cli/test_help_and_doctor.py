@@ -18,8 +18,9 @@ import typer
 import typer.main
 from typer.testing import CliRunner
 
-from shadowprice.cli import app, doctor
-from shadowprice.cli.panels import EXAMPLES, PANELS
+from shadowprice.cli import doctor
+from shadowprice.cli.app import app
+from shadowprice.cli.panels import examples, panels
 from support.paths import ROOT
 
 WIDE = {"COLUMNS": "200", "TERM": "dumb"}
@@ -34,6 +35,7 @@ def commands(group: Any, above: str = "") -> Iterator[tuple[str, Any]]:
             yield words, command
 
 
+EXAMPLES, PANELS = examples(), panels()
 COMMANDS = dict(commands(typer.main.get_command(app)))
 LINES = [(words, example.line) for words, each in EXAMPLES.items() for example in each]
 
@@ -111,7 +113,7 @@ def test_the_examples_run_in_the_order_of_the_table(tmp_path: Path) -> None:
 
 def test_completion_knows_the_commands() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "from shadowprice.cli import main; main()"],
+        [sys.executable, "-c", "from shadowprice.cli.app import main; main()"],
         env={
             **os.environ,
             "_SHADOWPRICE_COMPLETE": "complete_bash",

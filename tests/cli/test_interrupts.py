@@ -15,7 +15,8 @@ from shadowprice.analysis.adversary.family import InstanceFamily
 from shadowprice.analysis.adversary.judge import JudgeEffort
 from shadowprice.analysis.adversary.search import adversary
 from shadowprice.analysis.compare import compare
-from shadowprice.cli import main, progress
+from shadowprice.cli import progress
+from shadowprice.cli.app import main
 from shadowprice.instances.workload_files import write_workload
 from support.printed import without_origin
 from support.watches import StopAt

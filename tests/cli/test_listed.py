@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.cli.listed import FIRST_POLICIES, GENERATORS
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from shadowprice.cli import main
+from shadowprice.cli.app import main
 from shadowprice.cli.outputs import expect_outputs, expect_run_directory, write_whole
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.version import __version__

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shadowprice.analysis.simulate import simulate
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.gavel.gavel import Gavel

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError, PolicyError, ShadowpriceError
 from shadowprice.instances.hard_instances import HardInstance
 from support.own_code import POLICIES, TRACE

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis.switches import WrittenSwitches
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 
 TOML = """\

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-import shadowprice.execution.hosts
-import shadowprice.execution.presets
+import shadowprice.hosts
 import shadowprice.solvers
 import shadowprice.solvers.gavel.policies
 import shadowprice.solvers.graph_placement
 import shadowprice.solvers.placement
+import shadowprice.studies.presets
 from shadowprice.analysis.adversary.search import METHODS
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 from shadowprice.execution.own_loop import schedulers
 from shadowprice.instances.offers import Offers, written_names
@@ -49,8 +49,8 @@ PLACES = (
     (shadowprice.solvers.placement, "PLACEMENTS"),
     (shadowprice.solvers.gavel.policies, "ALLOCATIONS"),
     (shadowprice.solvers.graph_placement, "GRAPH_PLACEMENTS"),
-    (shadowprice.execution.presets, "PRESET"),
-    (shadowprice.execution.hosts, "HOST"),
+    (shadowprice.studies.presets, "PRESET"),
+    (shadowprice.hosts, "HOST"),
 )
 
 
@@ -59,7 +59,7 @@ import atexit, sys
 path, *sys.argv = sys.argv[1:]
 atexit.register(lambda: open(path, "w").write("\\n".join(sys.modules)))
 """
-COMMAND = "from shadowprice.cli import main\nmain()"
+COMMAND = "from shadowprice.cli.app import main\nmain()"
 
 
 @pytest.fixture

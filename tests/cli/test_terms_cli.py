@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import shadowprice as sp
 from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 from shadowprice.instances.features import APART, Feature
 from shadowprice.instances.terms.options.reading import terms_of_options

@@ -18,9 +18,7 @@ from hypothesis import strategies as st
 from shadowprice.errors import PolicyError
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
-from shadowprice.execution.presets.gavel.policies import ALL_POLICIES
-from shadowprice.execution.presets.gavel.simulator import simulate_gavel
-from shadowprice.execution.presets.registry import presets
+from shadowprice.execution.preset_registry import presets
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -29,6 +27,8 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing.future import other_future
 from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
+from shadowprice.studies.presets.gavel.policies import ALL_POLICIES
+from shadowprice.studies.presets.gavel.simulator import simulate_gavel
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE
 from support.copies import in_copies
 

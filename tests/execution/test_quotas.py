@@ -17,7 +17,7 @@ from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.semantics import Semantics
 from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import simulate
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.certify import certify
-from shadowprice.analysis.study.job_table import job_table
 from shadowprice.analysis.trace.contents import ON_CORES, contents
 from shadowprice.analysis.trace.fit import fit
 from shadowprice.analysis.trace.page import trace_page
@@ -28,6 +27,7 @@ from shadowprice.instances.traces import load_trace, openb, spot
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.run_speed import allowed_types
+from shadowprice.studies.job_table import job_table
 
 SLURM = "JobID|User|Account|Partition|State|Submit|Start|End|AllocTRES"
 HELIOS = (

@@ -21,7 +21,7 @@ import pytest
 import shadowprice as sp
 from shadowprice.analysis.run_directory import directory as run_directory
 from shadowprice.errors import InputError, ShadowpriceError
-from shadowprice.execution.real.job_file import load_job_file
+from shadowprice.hosts.live.job_file import load_job_file
 from shadowprice.instances.allocation_file import load_allocation_problem
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.schema import decode

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
 from shadowprice.instances import traces
-from shadowprice.instances.data_sets.catalogue import DATA_SETS
 from shadowprice.instances.files import read_bytes
 from shadowprice.instances.generators import generate
 from shadowprice.instances.samples import load_samples
@@ -28,6 +27,7 @@ from shadowprice.instances.traces import importers, load_trace
 from shadowprice.instances.traces.gavel import write_gavel
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_files import read_workload, write_workload
+from shadowprice.studies.data_sets.catalogue import DATA_SETS
 from support.paths import SHARED
 from support.peers import needs_peers, peer_workload
 

@@ -19,7 +19,7 @@ from shadowprice.analysis.certify import certify, certify_into
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import save
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.quotas import Quotas

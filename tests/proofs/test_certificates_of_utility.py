@@ -28,7 +28,7 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import save
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.analysis.utility.instance import UTILITIES
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.traces import load_trace
 from shadowprice.proofs import checker

@@ -23,7 +23,7 @@ from shadowprice.analysis.certify_utility import certify_utility, certify_utilit
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import save
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.execution.engine import run
 from shadowprice.instances.traces import load_trace
 from shadowprice.proofs import checker

@@ -27,7 +27,7 @@ from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks

@@ -15,7 +15,7 @@ import typer.main
 
 import run_page
 from run_page import Block, Command, PageError, agrees, blocks_of, commands_of
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from support.paths import ROOT
 
 PAGES = [

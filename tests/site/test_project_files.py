@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from release_notes import CHANGELOG, notes, versions
-from shadowprice.cli import app
-from shadowprice.cli.panels import PANELS
+from shadowprice.cli.app import app
+from shadowprice.cli.panels import panels
 from support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -119,5 +119,5 @@ def test_the_notes_of_the_changelog_hold_every_line_of_it() -> None:
 
 
 def test_panels_name_commands_of_this_version_or_of_parts_to_come() -> None:
-    listed = {name for names in PANELS.values() for name in names}
+    listed = {name for names in panels().values() for name in names}
     assert listed >= COMMANDS

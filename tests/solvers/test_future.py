@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import run
-from shadowprice.execution.presets.registry import presets
+from shadowprice.execution.preset_registry import presets
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.network import Network

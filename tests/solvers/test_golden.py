@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from shadowprice.execution.engine import run
-from shadowprice.execution.presets.preset import RunSetup
-from shadowprice.execution.presets.registry import preset
+from shadowprice.execution.preset import RunSetup
+from shadowprice.execution.preset_registry import preset
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload

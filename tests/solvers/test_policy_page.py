@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import build_policy_state as builder
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.proofs.testing import laws
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from shadowprice.execution.supervision.processes import process
+from shadowprice.hosts.supervision.processes import process
 from support.driver_process import with_number
 from support.fault_scene import Scene
 from support.ray_cluster import RayCluster

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from shadowprice.cli import main
+from shadowprice.cli.app import main
 
 
 class CommandLine:

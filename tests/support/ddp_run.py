@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shadowprice.execution.hosts.lease_files import read_report, read_supervisor
-from shadowprice.execution.job import last_checkpoint
-from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.supervision.processes import TAG
-from shadowprice.proofs.execution_log import verify_ledger
+from shadowprice.hosts.job import last_checkpoint
+from shadowprice.hosts.lease_files import read_report, read_supervisor
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.log.execution_log import verify_ledger
+from shadowprice.hosts.supervision.processes import TAG
 from support.driver_process import INTERRUPTED, Driver, wait_until, with_number, write_jobs
 from support.paths import ROOT
 

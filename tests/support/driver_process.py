@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import ShadowpriceError
-from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.limits import Limits
-from shadowprice.execution.real.settings import Settings
-from shadowprice.execution.supervision.processes import TAG, process
+from shadowprice.hosts.live.driver import execute
+from shadowprice.hosts.live.limits import Limits
+from shadowprice.hosts.live.settings import Settings
+from shadowprice.hosts.supervision.processes import TAG, process
 from support.paths import ROOT
 
 INTERRUPTED, REFUSED = 130, 2

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import yaml
 
-from shadowprice.analysis.real_runs.results import results
-from shadowprice.execution.real.driver import execute
-from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.real.limits import Limits
-from shadowprice.execution.real.settings import Settings
+from shadowprice.hosts.live.driver import execute
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.live.limits import Limits
+from shadowprice.hosts.live.settings import Settings
+from shadowprice.hosts.reports.results import results
 from support.paths import ROOT
 
 TRAINING = """
 import json, sys, time
-from shadowprice.execution.job import Lease
+from shadowprice.hosts.job import Lease
 
 total = 0
 

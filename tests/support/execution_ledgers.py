@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shadowprice.execution.real.ledger import RunLedger
+from shadowprice.hosts.live.ledger import RunLedger
 
 ROUND_S = 60.0
 NAMES = ("resnet", "lstm", "transformer", "crashing", "unlucky", "unwanted")

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from shadowprice.execution.hosts.protocol import Exit, LaunchSpec, LeaseKey
-from shadowprice.execution.job import Fenced, commit, last_checkpoint
-from shadowprice.execution.real.copies.engine import CopyEngine
-from shadowprice.execution.real.copies.policy import copies_policy
-from shadowprice.execution.real.driver import FoundHosts, assemble
-from shadowprice.execution.real.job_file import load_job_file
-from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.real.settings import Settings
-from shadowprice.execution.real.state_directory import open_ledger
+from shadowprice.hosts.job import Fenced, commit, last_checkpoint
+from shadowprice.hosts.live.copies.engine import CopyEngine
+from shadowprice.hosts.live.copies.policy import copies_policy
+from shadowprice.hosts.live.driver import FoundHosts, assemble
+from shadowprice.hosts.live.job_file import load_job_file
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.live.settings import Settings
+from shadowprice.hosts.live.state_directory import open_ledger
+from shadowprice.hosts.protocol import Exit, LaunchSpec, LeaseKey
 from support.fake_host import FakeHost, Process
 from support.fake_run import LIMITS, FakeRun, KilledDriver
 

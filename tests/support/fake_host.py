@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import HostError
-from shadowprice.execution.hosts.protocol import (
+from shadowprice.hosts.protocol import (
     Device,
     Exit,
     FoundNode,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shadowprice.execution.real.job_file import JobFile
-from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.real.queue.job_queue import QUEUE, JobQueue, QueuedArrivals
-from shadowprice.execution.real.settings import Settings
+from shadowprice.hosts.live.job_file import JobFile
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.live.queue.job_queue import QUEUE, JobQueue, QueuedArrivals
+from shadowprice.hosts.live.settings import Settings
 from support.fake_host import Job
 from support.fake_run import FakeRun
 

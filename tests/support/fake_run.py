@@ -12,15 +12,15 @@ from typing import Any
 import yaml
 
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.hosts.protocol import FoundNode
-from shadowprice.execution.real.driver import FoundHosts, assemble
-from shadowprice.execution.real.engine import RealEngine
-from shadowprice.execution.real.job_file import JobFile, load_job_file
-from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.execution.real.limits import Limits
-from shadowprice.execution.real.queue.arrivals import Arrivals, NoArrivals
-from shadowprice.execution.real.settings import Settings
-from shadowprice.execution.real.state_directory import open_ledger
+from shadowprice.hosts.live.driver import FoundHosts, assemble
+from shadowprice.hosts.live.engine import RealEngine
+from shadowprice.hosts.live.job_file import JobFile, load_job_file
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.live.limits import Limits
+from shadowprice.hosts.live.queue.arrivals import Arrivals, NoArrivals
+from shadowprice.hosts.live.settings import Settings
+from shadowprice.hosts.live.state_directory import open_ledger
+from shadowprice.hosts.protocol import FoundNode
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import placement, policy
 from support.fake_host import FakeHost, Job, VirtualClock, two_nodes

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from shadowprice.errors import ShadowpriceError
-from shadowprice.execution.hosts.lease_files import read_report
-from shadowprice.execution.job import last_checkpoint
-from shadowprice.execution.real.checkpoints import last_commit
-from shadowprice.execution.real.ledger import RunLedger
-from shadowprice.proofs.execution_log import verify_ledger
+from shadowprice.hosts.job import last_checkpoint
+from shadowprice.hosts.lease_files import read_report
+from shadowprice.hosts.live.checkpoints import last_commit
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.log.execution_log import verify_ledger
 from support.cluster_faults import CLUSTER_KINDS
 from support.driver_process import Driver, left_over, write_jobs
 from support.fault_kinds import KINDS
@@ -332,10 +332,10 @@ def same_as_undisturbed(campaign: Campaign, job: Path, training: Any, k: int) ->
 
 def _copy_programs(folder: Path) -> None:
     """The example as a user has it who copied job.py: importing the package takes seconds."""
-    shutil.copy(ROOT / "shadowprice" / "execution" / "job.py", folder)
+    shutil.copy(ROOT / "shadowprice" / "hosts" / "job.py", folder)
     shutil.copy(HERE / "faulty_training.py", folder)
     text = (ROOT / "examples" / "jobs" / "mlp.py").read_text()
-    ours, copied = "from shadowprice.execution.job import", "from job import"
+    ours, copied = "from shadowprice.hosts.job import", "from job import"
     assert ours in text
     (folder / "mlp.py").write_text(text.replace(ours, copied))
 

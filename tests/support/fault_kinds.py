@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from shadowprice.execution.hosts.lease_files import read_report
-from shadowprice.execution.real.checkpoints import read_fence
-from shadowprice.execution.supervision.files import read_json
+from shadowprice.hosts.lease_files import read_report
+from shadowprice.hosts.live.checkpoints import read_fence
+from shadowprice.hosts.supervision.files import read_json
 from support.driver_process import left_over, with_number
 from support.fault_scene import Scene
 

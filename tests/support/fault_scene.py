@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shadowprice.execution.hosts.lease_files import read_exit, read_supervisor
-from shadowprice.execution.supervision.processes import process
+from shadowprice.hosts.lease_files import read_exit, read_supervisor
+from shadowprice.hosts.supervision.processes import process
 from support.driver_process import Driver, with_number
 
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shadowprice.execution.hosts.lease_files import supervisor_lives
-from shadowprice.execution.hosts.protocol import (
+from shadowprice.hosts.lease_files import supervisor_lives
+from shadowprice.hosts.protocol import (
     Device,
     Exit,
     FoundNode,

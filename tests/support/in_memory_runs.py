@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shadowprice.proofs.execution_log import verify_ledger
+from shadowprice.hosts.log.execution_log import verify_ledger
 from support.fake_run import FakeRun, log
 
 OVER = {"finished", "failed", "cancelled"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from shadowprice.execution.hosts.protocol import LaunchSpec, LeaseKey
+from shadowprice.hosts.protocol import LaunchSpec, LeaseKey
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.solvers.policy import Decision, Knowledge, State
 from support.fake_host import FakeHost, two_nodes

@@ -24,9 +24,9 @@ OF_COMMANDS = (
     "shadowprice.analysis.calibration",
     "shadowprice.analysis.given",
     "shadowprice.analysis.run_directory.files",
-    "shadowprice.analysis.study.comparisons",
-    "shadowprice.analysis.study.difference",
-    "shadowprice.analysis.study.plan",
+    "shadowprice.studies.comparisons",
+    "shadowprice.studies.difference",
+    "shadowprice.studies.plan",
     "shadowprice.analysis.trace.contents",
     "shadowprice.analysis.trace.fit",
 )

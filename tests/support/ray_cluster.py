@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shadowprice.execution.hosts.protocol import Exit, Host, LaunchSpec, Phase
-from shadowprice.execution.hosts.ray.host import RayHost
-from shadowprice.execution.hosts.registry import open_host
+from shadowprice.hosts.protocol import Exit, Host, LaunchSpec, Phase
+from shadowprice.hosts.ray.host import RayHost
+from shadowprice.hosts.registry import open_host
 from support.host_conformance import HostCase, living
 
 SETTINGS = {

@@ -12,8 +12,8 @@ from shadowprice.analysis.audit.figures import (
     use_figure,
     waits_figure,
 )
+from shadowprice.analysis.pages.figures import as_svg
 from shadowprice.analysis.pages.page import Items, Section, Sheet, page
-from shadowprice.analysis.study.pictures import as_svg
 
 MOST_ROWS = 200
 """Contradictions of one run that a page lists."""

@@ -1,1 +1,1 @@
-"""Statistics of runs: intervals, warm-up, paired differences, stability, rankings."""
+"""Estimates with intervals."""

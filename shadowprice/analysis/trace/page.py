@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from shadowprice.analysis.pages.figures import figure_html
 from shadowprice.analysis.pages.page import Section, Sheet, page
-from shadowprice.analysis.real_runs.report import figure_html
 from shadowprice.analysis.trace.contents import Contents, Part, contents, run_times_s
 from shadowprice.analysis.trace.figures import (
     MOST_LINES,

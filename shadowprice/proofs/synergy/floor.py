@@ -56,13 +56,24 @@ fractional jobs. Q.E.D.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from shadowprice.errors import PolicyError
-from shadowprice.execution.presets.synergy.packing import PublishedPacking
-from shadowprice.execution.presets.synergy.rounds import PublishedJob
+from shadowprice.solvers.synergy.published_packing import PublishedPacking
 from shadowprice.solvers.synergy.servers import ROUNDING, Demands, ResourceRequest, Servers
+
+
+@dataclass
+class _ToBePacked:
+    """A job as the published packing takes it."""
+
+    row: int
+    gpus: int
+    ask: ResourceRequest
+    speed: float = 1.0
+
 
 STATUS = "the paper's claim with the hypotheses its code needs; the vertex count is ours"
 
@@ -127,7 +138,7 @@ def counter_example() -> list[ResourceRequest]:
 def published_places(asks: Sequence[ResourceRequest], demands: Demands) -> bool:
     """True if the published rule, most GPUs, CPUs, memory first, validly places these jobs."""
     order = sorted(asks, key=lambda a: (-a.gpus, -a.gpus * a.cpus, -a.gpus * a.memory_gb))
-    jobs = [PublishedJob(ask.job, ask.gpus, 0.0, 1.0, 1, ask, 1.0) for ask in order]
+    jobs = [_ToBePacked(ask.job, ask.gpus, ask) for ask in order]
     try:
         PublishedPacking(demands.size, demands.share).plan(jobs, fair=False)
     except PolicyError:

@@ -10,12 +10,12 @@ import yaml
 
 import shadowprice as sp
 from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.study.plan import plan_study
-from shadowprice.analysis.study.run_study import study
-from shadowprice.analysis.study.study_file import read_study, study_of
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.traces import load_trace
+from shadowprice.studies.plan import plan_study
+from shadowprice.studies.run_study import study
+from shadowprice.studies.study_file import read_study, study_of
 
 JOBS = "id,arrival_s,gpus,work,tenant\n" + "".join(
     f"j{k},{20 * k},{k % 3 + 1},{100 + 7 * k},a\n" for k in range(20)

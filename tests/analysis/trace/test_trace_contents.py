@@ -17,7 +17,7 @@ from shadowprice.analysis.trace.contents import MOST_GROUPS, contents
 from shadowprice.analysis.trace.figures import durations_figure
 from shadowprice.analysis.trace.fit import FittedParameter, fit, read_parameters, write_fit
 from shadowprice.analysis.trace.page import NO_NUMBER, summary_rows, trace_page
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.generators import generate

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 
 import shadowprice as sp
-from shadowprice.analysis.study.instance_digest import digest_of
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_data import text_of
 from shadowprice.instances.documents.schema import decode
@@ -24,6 +23,7 @@ from shadowprice.instances.documents.written_instance import (
 from shadowprice.instances.features import Feature
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.workload import COLUMNS
+from shadowprice.studies.instance_digest import digest_of
 from support.feature_instances import instance_with, may_meet
 
 

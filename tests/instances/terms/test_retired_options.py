@@ -11,13 +11,13 @@ import yaml
 from typer.testing import CliRunner
 
 from shadowprice.analysis.run_directory.directory import load
-from shadowprice.analysis.study.plan import plan_study
-from shadowprice.analysis.study.run_study import study as run_study
-from shadowprice.analysis.study.study_file import study_of
-from shadowprice.cli import app
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 from shadowprice.instances.terms.options.reading import terms_of_options
 from shadowprice.instances.terms.options.retired import RETIRED, RetiredOption
+from shadowprice.studies.plan import plan_study
+from shadowprice.studies.run_study import study as run_study
+from shadowprice.studies.study_file import study_of
 from support.command_line import CommandLine
 
 FILES = {

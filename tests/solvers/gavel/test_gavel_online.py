@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.errors import InputError
-from shadowprice.execution.presets.gavel.simulator import simulate_gavel
 from shadowprice.instances.allocation_file import problem_of
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.traces import load_trace
@@ -21,6 +20,7 @@ from shadowprice.solvers.gavel.allocate import allocate
 from shadowprice.solvers.gavel.explain import explain
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.registry import allocation
+from shadowprice.studies.presets.gavel.simulator import simulate_gavel
 from support.allocation_policies import EVERY_POLICY
 from support.command_line import CommandLine
 from support.ideal_execution import run_fluid

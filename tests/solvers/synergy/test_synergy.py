@@ -15,10 +15,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import Rounds, run
-from shadowprice.execution.presets.registry import preset
-from shadowprice.execution.presets.synergy.packing import PublishedPacking
-from shadowprice.execution.presets.synergy.rounds import PublishedJob
-from shadowprice.execution.presets.synergy.tuned import published_jobs
+from shadowprice.execution.preset_registry import preset
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
@@ -31,9 +28,12 @@ from shadowprice.solvers.registry import policy
 from shadowprice.solvers.synergy.moves import kept_in_place
 from shadowprice.solvers.synergy.opt import choose, place_chosen, undominated
 from shadowprice.solvers.synergy.orders import ORDERS, STARVED_S, Columns
+from shadowprice.solvers.synergy.published_packing import PublishedPacking
 from shadowprice.solvers.synergy.servers import Demands, ResourceRequest, ServerGrant, Servers
 from shadowprice.solvers.synergy.synergy import MECHANISMS
 from shadowprice.solvers.synergy.tune import Tune, make_room
+from shadowprice.studies.presets.synergy.rounds import PublishedJob
+from shadowprice.studies.presets.synergy.tuned import published_jobs
 from support.paths import ROOT
 from support.peers import PEERS, ends, needs_peers, recorded, runs_of, synergy_workload
 

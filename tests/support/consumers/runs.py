@@ -14,7 +14,6 @@ import numpy as np
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory import directory
-from shadowprice.analysis.study import instance_digest
 from shadowprice.errors import InputError
 from shadowprice.execution import engine, shares
 from shadowprice.execution.copies import simulation
@@ -22,10 +21,8 @@ from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.job_window import cut_schedule, window_end_s
 from shadowprice.execution.kernel import run as kernel
-from shadowprice.execution.presets import tiresias_gandiva
-from shadowprice.execution.presets.gavel import simulator
-from shadowprice.execution.real import engine as real
-from shadowprice.execution.real.copies import engine as real_copies
+from shadowprice.hosts.live import engine as real
+from shadowprice.hosts.live.copies import engine as real_copies
 from shadowprice.instances.documents import written_instance
 from shadowprice.instances.features import Feature, unknown
 from shadowprice.instances.instance import Instance
@@ -36,6 +33,9 @@ from shadowprice.proofs.verification import compiled_pass, segments
 from shadowprice.proofs.verification import features as verified_features
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.registry import policy
+from shadowprice.studies import instance_digest
+from shadowprice.studies.presets import tiresias_gandiva
+from shadowprice.studies.presets.gavel import simulator
 from support.consumers.consumer import Consumer
 from support.feature_instances import HUNGRY, instance_with, may_meet
 
@@ -159,24 +159,24 @@ CONSUMERS = (
         lambda *f: instance_with(Feature.COPIES, *f),
     ),
     Consumer(
-        "execution.presets.gavel.simulator.KNOWS",
+        "studies.presets.gavel.simulator.KNOWS",
         simulator.KNOWS,
         lambda i: simulator.simulate_gavel(i, "max_min_fairness"),
         of_gavels_types,
     ),
     Consumer(
-        "execution.presets.tiresias_gandiva.KNOWS",
+        "studies.presets.tiresias_gandiva.KNOWS",
         tiresias_gandiva.KNOWS,
         tiresias_gandiva.simulate_tiresias_gandiva,
         lambda *f: twice_a_second(instance_with(*f)),
     ),
     Consumer(
-        "execution.real.engine.KNOWS",
+        "hosts.live.engine.KNOWS",
         real.KNOWS,
         behind_the_gate(lambda run: real.RealEngine(run, FIFO, Count(), Rounds())),
     ),
     Consumer(
-        "execution.real.copies.engine.KNOWS",
+        "hosts.live.copies.engine.KNOWS",
         real_copies.KNOWS,
         behind_the_gate(lambda run: real_copies.CopyEngine(run, HadarE(), 4.0)),
     ),
@@ -192,7 +192,5 @@ CONSUMERS = (
         left_to_another(segments.verifiable_in_segments, segments.KNOWS),
     ),
     Consumer("instances.documents.written_instance.KNOWS", written_instance.KNOWS, saved),
-    Consumer(
-        "analysis.study.instance_digest.KNOWS", instance_digest.KNOWS, instance_digest.digest_of
-    ),
+    Consumer("studies.instance_digest.KNOWS", instance_digest.KNOWS, instance_digest.digest_of),
 )

@@ -1,1 +1,0 @@
-"""Thin extras over :mod:`shadowprice.execution.job` for training frameworks."""

@@ -1,0 +1,1 @@
+"""Thin extras over :mod:`shadowprice.hosts.job` for training frameworks."""

@@ -1,0 +1,304 @@
+"""``shadowprice status``, ``cancel`` and ``report``: real runs, looked at from another terminal."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shadowprice.cli.options import RUNS_IT, JsonOption
+from shadowprice.cli.origin import origin
+from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
+from shadowprice.cli.show import console
+from shadowprice.errors import InputError
+
+if TYPE_CHECKING:
+    from shadowprice.hosts.protocol import FoundNode
+    from shadowprice.solvers.policy import Policy
+
+# Output of the results of a real run.
+
+
+def print_results(state: Path, policy: str | Policy | None = None) -> None:
+    """Print the verifier's counts, simulated against real, and how to simulate it again."""
+    from shadowprice.hosts.reports.results import results
+
+    found = results(state, policy)
+    lines = [checked_line(found.checked)]
+    if found.drift is not None:
+        lines.append(found.drift.table())
+    elif found.why:
+        lines.append(f"nothing to simulate: {found.why}")
+    if found.command:
+        lines.append(f"simulate what was measured: {found.command}")
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_verified(state: Path, as_json: bool) -> None:
+    """Print the verifier's counts for the log of a real run."""
+    from shadowprice.hosts.reports.results import verify_run
+
+    checked = verify_run(state)
+    if as_json:
+        print_record(dict(checked))
+    else:
+        console.print(checked_line(checked), markup=False, highlight=False, soft_wrap=True)
+
+
+def checked_line(checked: Mapping[str, int]) -> str:
+    """The counts in words."""
+    from shadowprice.analysis.wording import counted
+
+    leases, jobs = counted(checked["leases"], "lease"), counted(checked["jobs"], "job")
+    return (
+        f"log verified: {leases} of {jobs}, no device held twice, no job "
+        f"lost; {counted(checked['steps_lost'], 'step')} lost, at most {checked['most_lost']} at once; "
+        f"drivers: {checked['drivers']}"
+    )
+
+
+StateArgument = Annotated[
+    Path, typer.Argument(help="State directory: what `execute --state` was given.", metavar="DIR")
+]
+
+_EVENTS = 10
+
+HostsOption = Annotated[
+    str,
+    typer.Option(
+        "--hosts", help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:PARTITION]."
+    ),
+]
+RoundOption = Annotated[
+    float, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
+]
+NodePlacementOption = Annotated[
+    str, typer.Option("--placement", help=f"count, consolidate, pack or skew; {RUNS_IT}.")
+]
+ShareOption = Annotated[
+    float | None,
+    typer.Option(
+        "--share", help="Let jobs share GPUs; each is assumed to keep this part of its rate."
+    ),
+]
+GraceOption = Annotated[
+    float, typer.Option("--grace", help="Seconds a stopped job has for a last checkpoint.")
+]
+RetriesOption = Annotated[
+    int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
+]
+HealthCheckOption = Annotated[
+    str | None,
+    typer.Option(
+        "--health-check",
+        metavar="COMMAND",
+        help="Has to end with 0 on a node before a lease begins there; else its devices are drained.",
+    ),
+]
+
+
+def words_of(command: str | None) -> tuple[str, ...]:
+    """Words of a command line; no shell reads it.
+
+    Raises
+    ------
+    InputError
+        If a quotation does not end.
+    """
+    try:
+        return tuple(shlex.split(command or ""))
+    except ValueError as error:
+        raise InputError(f"--health-check {command!r}: {error}") from error
+
+
+def status_command(
+    state: StateArgument,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until the run is over or Ctrl-C.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where a real run stands: jobs, who holds which GPU, why each waits, last events."""
+    from shadowprice.hosts.cli.view import Following, view
+    from shadowprice.hosts.reports.run import RunReader
+    from shadowprice.hosts.reports.status import status_record
+
+    if follow and as_json:
+        raise InputError("--follow: shows a view, expected no --json")
+    if follow:
+        # Fails here, not in a thread, where the directory is none of a run.
+        RunReader(state).close()
+        with Following(state, console, until_over=True) as following:
+            following.wait()
+        if following.error is not None:
+            raise following.error
+        return
+    with RunReader(state) as run:
+        if as_json:
+            print(json.dumps(status_record(run)))
+        else:
+            console.print(view(run, console.size.width, events=_EVENTS))
+
+
+def cancel_command(
+    state: StateArgument,
+    jobs: Annotated[list[str], typer.Argument(help="Names of jobs.", metavar="JOB...")],
+) -> None:
+    """Cancel jobs of a real run; those that run are asked to stop. All of them, or none."""
+    from shadowprice.hosts.live.ledger import RunLedger
+    from shadowprice.hosts.live.state_directory import LEDGER
+    from shadowprice.hosts.reports.run import OVER, RunReader
+
+    ledger = RunLedger.open(state / LEDGER)
+    try:
+        with ledger.transaction():
+            states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
+            for job in dict.fromkeys(jobs):
+                if job not in states:
+                    raise InputError(
+                        f"{state}: has no job {job!r}, expected one of {', '.join(states) or 'none'}; "
+                        "nothing was cancelled"
+                    )
+                if states[job] in OVER:
+                    raise InputError(
+                        f"{state}: job {job!r} is {states[job]} already; nothing was cancelled"
+                    )
+                ledger.update_job(job, cancel=1)
+    finally:
+        ledger.close()
+    with RunReader(state) as run:
+        acts = run.driver == "running"
+    when = "the driver acts at once" if acts else "the driver will act when it is started again"
+    console.print(f"to be cancelled: {', '.join(jobs)}; {when}", markup=False, highlight=False)
+
+
+def retry_command(
+    state: StateArgument,
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of jobs; all that were given up if none.", metavar="[JOB]..."),
+    ] = None,
+) -> None:
+    """Take up jobs of a real run again that were given up, from their last checkpoints. All of them, or none."""
+    from shadowprice.hosts.live.ledger import RunLedger
+    from shadowprice.hosts.live.state_directory import LEDGER
+    from shadowprice.hosts.reports.run import RunReader
+
+    ledger = RunLedger.open(state / LEDGER)
+    try:
+        with ledger.transaction():
+            states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
+            failed = [name for name, how in states.items() if how == "failed"]
+            for job in jobs or ():
+                if job not in failed:
+                    raise InputError(
+                        f"{state}: job {job!r} is {states.get(job, 'none of the run')}, expected one that was given "
+                        f"up: {', '.join(failed) or 'there is none'}; nothing was changed"
+                    )
+            chosen = list(dict.fromkeys(jobs or failed))
+            if not chosen:
+                raise InputError(f"{state}: no job was given up; nothing was changed")
+            for job in chosen:
+                ledger.update_job(job, retry=1)
+            ledger.set("ended", False)
+    finally:
+        ledger.close()
+    with RunReader(state) as run:
+        acts = run.driver == "running"
+    when = "the driver acts at once" if acts else "the same `shadowprice execute` goes on with them"
+    console.print(
+        f"to be taken up again: {', '.join(chosen)}; {when}", markup=False, highlight=False
+    )
+
+
+def drain_command(
+    state: StateArgument,
+    names: Annotated[
+        list[str],
+        typer.Argument(help="Nodes, or devices as NODE:INDEX.", metavar="NODE[:INDEX]..."),
+    ],
+    reason: Annotated[str, typer.Option("--reason", help="For people who look.")] = "by a person",
+    now: Annotated[
+        bool,
+        typer.Option("--now", help="Ask jobs there for a checkpoint, to go on elsewhere."),
+    ] = False,
+    back: Annotated[bool, typer.Option("--back", help="Give them out again.")] = False,
+) -> None:
+    """Give devices of a real run to nobody any more; jobs there go on until they end or move."""
+    from shadowprice.hosts.live.devices import Drains
+    from shadowprice.hosts.live.ledger import RunLedger
+    from shadowprice.hosts.live.state_directory import LEDGER
+    from shadowprice.hosts.reports.run import RunReader
+
+    if back and now:
+        raise InputError("--back: gives devices out again, expected no --now")
+    ledger = RunLedger.open(state / LEDGER)
+    try:
+        with ledger.transaction():
+            uuids = devices_named(ledger.nodes(), names)
+            if back:
+                Drains(ledger).undrain(uuids)
+            else:
+                Drains(ledger).drain(uuids, reason, now=now)
+    finally:
+        ledger.close()
+    with RunReader(state) as run:
+        acts = run.driver == "running"
+    when = "the driver acts at once" if acts else "the driver will act when it is started again"
+    what = "to be given out again" if back else "drained"
+    console.print(f"{what}: {', '.join(names)}; {when}", markup=False, highlight=False)
+
+
+def devices_named(nodes: Sequence[FoundNode], names: Sequence[str]) -> list[str]:
+    """Uuids of all devices of nodes, or of one as ``NODE:INDEX``.
+
+    Raises
+    ------
+    InputError
+        If there is no such node or device.
+    """
+    known = {node.name: [device.uuid for device in node.devices] for node in nodes}
+    known |= {
+        f"{node.name}:{device.index}": [device.uuid] for node in nodes for device in node.devices
+    }
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"there is no node or device {name!r}, expected one of {', '.join(known)}; nothing was changed"
+            )
+    return [uuid for name in names for uuid in known[name]]
+
+
+def report_command(
+    state: StateArgument,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Page to write; DIR/report.html if none.")
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Write one HTML page about a real run: devices over time, jobs, load, throughput, drift.
+
+    Without -o the page of the run is written anew.
+    """
+    expect_outputs(force or output is None, state / "report.html" if output is None else output)
+    from shadowprice.hosts.reports.report import report
+    from shadowprice.hosts.reports.run import RunReader
+    from shadowprice.hosts.supervision.files import write_text
+
+    target = state / "report.html" if output is None else output
+    with RunReader(state) as run:
+        page = report(run, made_by=origin().sentence())
+    if output is None:
+        try:
+            write_text(
+                str(target), page
+            )  # in place of whatever a job left there, a link for instance
+        except OSError as error:
+            raise InputError(f"{target}: cannot be written: {error.strerror}") from error
+    else:
+        write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"))
+    console.print(str(target), markup=False, highlight=False, soft_wrap=True)

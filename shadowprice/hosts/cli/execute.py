@@ -1,0 +1,249 @@
+"""``shadowprice execute``: a policy over real jobs on real hosts."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from shadowprice.cli.options import POLICY_HELP, JsonOption, ThroughputsOption
+from shadowprice.cli.outputs import print_record
+from shadowprice.cli.show import console, print_table, stderr
+from shadowprice.errors import InputError
+from shadowprice.hosts.cli.commands import (
+    GraceOption,
+    HealthCheckOption,
+    HostsOption,
+    NodePlacementOption,
+    RetriesOption,
+    RoundOption,
+    ShareOption,
+    words_of,
+)
+from shadowprice.hosts.live.limits import Limits
+from shadowprice.hosts.reports.status import printable
+
+if TYPE_CHECKING:
+    from shadowprice.hosts.live.driver import Summary
+    from shadowprice.hosts.live.job_file import Job
+    from shadowprice.hosts.live.settings import Settings
+    from shadowprice.hosts.protocol import FoundNode
+    from shadowprice.hosts.reports.plan import ExecutionPlan
+
+
+# Output of ``shadowprice execute --dry-run``.
+
+
+_CELLS, _FEWEST_CELLS = 40, 12
+_FRAME = 19
+"""Characters of a row of six columns that are its frame."""
+
+
+def print_plan(plan: ExecutionPlan, as_json: bool) -> None:
+    """Print nodes, commands, assumptions, the first decision and what simulation predicts."""
+    if as_json:
+        print_record(plan.to_dict())
+        return
+    _print_nodes(plan)
+    _print_commands(plan)
+    for note in plan.notes:
+        console.print(Text(printable(note), style="yellow"), soft_wrap=True)
+    starts = ", ".join(
+        f"{job} on {node} ({gpus} GPU{'s' if gpus > 1 else ''})" for job, node, gpus in plan.first()
+    )
+    if starts:
+        console.print(Text(f"\nfirst decision: {starts}"), soft_wrap=True)
+    _print_predicted(plan)
+    summary = plan.outcome.summary()
+    console.print(
+        f"predicted by simulation: mean JCT {summary['avg_jct_s']:,.1f} s, "
+        f"makespan {summary['makespan_s']:,.1f} s; nothing was started",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _print_nodes(plan: ExecutionPlan) -> None:
+    table = Table(
+        "node", "type", "devices", "CPUs", "memory [GB]", title=printable(plan.settings.hosts)
+    )
+
+    def cells(node: FoundNode) -> Iterator[Text]:
+        names = " ".join(device.uuid for device in node.devices)
+        memory = f"{node.memory_gb:,.0f}" if node.memory_gb else ""
+        return map(Text, (node.name, node.gpu_type, names, f"{node.cpus:g}", memory))
+
+    print_table(table, plan.nodes, cells)
+
+
+def _print_commands(plan: ExecutionPlan) -> None:
+    table = Table("job", "GPUs", "iterations", "command, and names of variables")
+
+    def cells(job: Job) -> Iterator[RenderableType]:
+        command = printable(shlex.join(plan.argv(job)))
+        if job.env:
+            command += f"\nwith {printable(', '.join(sorted(job.env)))}"
+        yield from (Text(job.name), str(job.gpus), f"{job.iterations:,}", Text(command))
+
+    print_table(table, plan.job_file.jobs, cells)
+
+
+def _print_predicted(plan: ExecutionPlan) -> None:
+    """Print a row a job: when it would run, in text, and how long it would take."""
+    from shadowprice.hosts.reports.plan import bar
+
+    jobs, runs = plan.outcome.jobs, plan.runs()
+    until_s = max((end_s for end_s in jobs["end_s"].tolist()), default=0.0)
+    heads = ("job", "arrival [s]", "start [s]", "end [s]", "JCT [s]")
+    table = Table(*map(escape, heads), title=escape(plan.settings.policy_name))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    table.add_column(f"0 to {until_s:,.0f} s", no_wrap=True)
+    rows = jobs.to_dict(orient="records")
+    # Names and numbers are worth more than a long bar.
+    taken = max(len(str(row["id"])) for row in rows) + 4 * len("arrival [s]") + _FRAME
+    cells = min(max(console.width - taken, _FEWEST_CELLS), _CELLS)
+
+    def row_cells(row: Mapping[Hashable, Any]) -> Iterator[RenderableType]:
+        yield Text(str(row["id"]))
+        numbers = (row[key] for key in ("arrival_s", "first_start_s", "end_s", "jct_s"))
+        yield from (f"{value:,.1f}" for value in numbers)
+        yield Text(bar(runs[str(row["id"])], until_s, cells))
+
+    print_table(table, rows, row_cells)
+
+
+NOT_ALL, INTERRUPTED = 1, 130
+"""Exit codes: some jobs did not finish; Ctrl-C."""
+
+_LIMITS = Limits()
+
+
+def execute_command(
+    policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
+    jobs: Annotated[
+        Path | None,
+        typer.Argument(help="Jobs to run (YAML); none with --queue.", metavar="JOBS"),
+    ] = None,
+    queued: Annotated[
+        bool, typer.Option("--queue", help="Run the jobs that `queue add` brings, until Ctrl-C.")
+    ] = False,
+    hosts: HostsOption = "local",
+    round_s: RoundOption = 60.0,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state", help="State directory; the same again goes on. JOBS.state if none."
+        ),
+    ] = None,
+    placement: NodePlacementOption = "count",
+    throughputs: ThroughputsOption = None,
+    share: ShareOption = None,
+    grace_s: GraceOption = _LIMITS.grace_s,
+    ttl_s: Annotated[
+        float, typer.Option("--ttl", help="Seconds jobs go on after the driver died.")
+    ] = _LIMITS.ttl_s,
+    start_s: Annotated[
+        float, typer.Option("--start-timeout", help="Seconds until a started job must run.")
+    ] = _LIMITS.start_s,
+    hang_s: Annotated[
+        float, typer.Option("--hang-timeout", help="Seconds without a step: failed.")
+    ] = _LIMITS.hang_s,
+    retries: RetriesOption = _LIMITS.retries,
+    health_check: HealthCheckOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    no_view: Annotated[bool, typer.Option("--no-view", help="Show nothing while it runs.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run jobs on real hosts under a policy; the same command again goes on where it was.
+
+    Ctrl-C asks running jobs for a last checkpoint and ends; a second one leaves at once. The exit
+    code is 0 if all jobs finished, 1 if some did not, 130 after Ctrl-C; 0 then with --queue.
+    """
+    from shadowprice.hosts.live.driver import execute, execute_queue
+    from shadowprice.hosts.live.settings import Settings
+    from shadowprice.hosts.reports.plan import plan
+
+    source = state if queued else jobs
+    if source is None or (queued and (jobs is not None or dry_run)):
+        raise InputError(
+            "execute: expected JOBS, or --queue with --state DIR for jobs that come, of which nothing can be "
+            "said before: without JOBS and --dry-run"
+        )
+    settings = Settings(
+        jobs=source,
+        policy=policy,
+        hosts=hosts,
+        round_s=round_s,
+        state=source.with_suffix(".state") if state is None else state,
+        placement=placement,
+        throughputs=throughputs,
+        share=share,
+        limits=replace(
+            _LIMITS, grace_s=grace_s, ttl_s=ttl_s, start_s=start_s, hang_s=hang_s, retries=retries
+        ),
+        health_check=words_of(health_check),
+    )
+    if dry_run:
+        print_plan(plan(settings), as_json)
+        return
+    run = execute_queue if queued else execute
+    summary = _carry_out(run, settings, shown=not (no_view or as_json))
+    _say_how_it_ended(settings, summary, as_json)
+    if summary.interrupted:
+        raise typer.Exit(0 if queued else INTERRUPTED)
+    raise typer.Exit(0 if summary.all_finished else NOT_ALL)
+
+
+def _carry_out(run: Callable[[Settings], Summary], settings: Settings, *, shown: bool) -> Summary:
+    from shadowprice.hosts.cli.view import Following
+
+    if not shown:
+        return run(settings)
+    with Following(settings.state, console) as following:
+        summary = run(settings)
+    if following.error is not None:
+        stderr.print(f"the view ended: {following.error}", style="yellow", markup=False)
+    return summary
+
+
+def _say_how_it_ended(settings: Settings, summary: Summary, as_json: bool) -> None:
+    from shadowprice.hosts.cli.commands import print_results
+    from shadowprice.hosts.reports.run import RunReader
+    from shadowprice.hosts.reports.status import status_record
+
+    if as_json:
+        with RunReader(settings.state) as run:
+            print(json.dumps(status_record(run, events=0)))
+    else:
+        states = ", ".join(
+            f"{number} {state}" for state, number in Counter(summary.jobs.values()).items()
+        )
+        console.print(
+            f"{len(summary.jobs)} jobs: {states}; `shadowprice report {settings.state}` draws them",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        if not summary.interrupted:
+            print_results(settings.state, settings.policy)
+    if summary.interrupted:
+        stderr.print(
+            f"stopped: everything is kept in {settings.state}, the same command goes on with it",
+            style="yellow",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )

@@ -1,0 +1,122 @@
+"""``shadowprice profile``: how fast a command is by CPUs and memory, measured on this host."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
+from shadowprice.cli.show import console, stderr
+
+if TYPE_CHECKING:
+    from shadowprice.hosts.profiling.limited_command import Meter
+    from shadowprice.hosts.profiling.profiler import Measurement, Storage
+
+
+def profile_command(
+    command: Annotated[list[str], typer.Argument(help="Program and its arguments, after --.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="JSON file of profiles to write.")],
+    model: Annotated[str, typer.Option("--model", help="Name of the model in traces.")],
+    dataset_gb: Annotated[float, typer.Option("--dataset-gb", help="Data read in an epoch [GB].")],
+    disk: Annotated[float, typer.Option("--disk-gb-per-s", help="GB/s of where they come from.")],
+    units_per_epoch: Annotated[
+        float, typer.Option("--units-per-epoch", help="Units of work that read all data once.")
+    ],
+    work_per_run: Annotated[
+        float | None,
+        typer.Option(
+            "--work-per-run",
+            help="Units of work of one run, which is then timed; else the command prints "
+            "throughput=UNITS_PER_SECOND on a line.",
+        ),
+    ] = None,
+    max_cpus: Annotated[
+        int | None, typer.Option("--max-cpus", help="CPUs to start with; by default all.")
+    ] = None,
+    gpus: Annotated[int, typer.Option("--gpus", help="GPUs that the command uses.")] = 1,
+    memory: Annotated[
+        float,
+        typer.Option(
+            "--memory-gb-per-s-per-cpu", help="GB/s of memory for each CPU; none: no limit."
+        ),
+    ] = math.inf,
+    process_gb: Annotated[
+        float, typer.Option("--process-gb", help="GB that the command needs beside cached data.")
+    ] = 0.0,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", help="Seconds that a run may take.")
+    ] = 3600.0,
+    force: ForceOption = False,
+) -> None:
+    """Measure a command along CPU counts with all its data cached, and compute the rest.
+
+    Each run sees fewer of this host's CPUs; SHADOWPRICE_CPUS says how many. The file can be read by
+    `simulate`.
+    """
+    expect_outputs(force, output)
+    from shadowprice.hosts.profiling.limited_command import (
+        LimitedCommand,
+        PrintedThroughput,
+        TimedWork,
+        available_cpus,
+    )
+    from shadowprice.hosts.profiling.profiler import Storage, measure_profile
+    from shadowprice.instances.speeds.profiles import table_entry
+
+    limited = LimitedCommand(tuple(command), timeout_s)
+    meter: Meter = PrintedThroughput() if work_per_run is None else TimedWork(work_per_run)
+    storage = Storage(dataset_gb, disk, memory, process_gb)
+
+    def throughput(cpus: int) -> float:
+        rate = meter.throughput(limited.run(cpus))
+        stderr.print(f"{cpus} CPUs: {rate:.6g} units/s", markup=False, highlight=False)
+        return rate
+
+    found = measure_profile(
+        throughput,
+        storage,
+        max_cpus=len(available_cpus()) if max_cpus is None else max_cpus,
+        gpus=gpus,
+        units_per_epoch=units_per_epoch,
+        name=f"model {model!r}",
+    )
+    entry = table_entry(model, gpus, found.profile, _record(found, storage, command))
+    text = json.dumps({"profiles": [entry]}, indent=1) + "\n"
+    write_file(output, lambda partial: partial.write_text(text, encoding="utf-8"))
+    _print(found, model, gpus)
+
+
+def _record(found: Measurement, storage: Storage, command: list[str]) -> dict[str, object]:
+    """Record of the measurement of a table: finite numbers only, for JSON has no others."""
+    from shadowprice.hosts.profiling.limited_command import CPUS_VARIABLE
+
+    bandwidth = storage.memory_gb_per_s_per_cpu
+    return {
+        "command": command,
+        "units_per_s_by_cpus": {str(cpus): rate for cpus, rate in found.points},
+        "dataset_gb": storage.dataset_gb,
+        "disk_gb_per_s": storage.disk_gb_per_s,
+        "memory_gb_per_s_per_cpu": bandwidth if math.isfinite(bandwidth) else None,
+        "process_gb": storage.process_gb,
+        "cpus_limited_by": f"affinity, {CPUS_VARIABLE}",
+    }
+
+
+def _print(found: Measurement, model: str, gpus: int) -> None:
+    table = Table("CPUs", "units/s", title=f"{model} on {gpus} GPU{'s' if gpus > 1 else ''}")
+    for column in table.columns:
+        column.justify = "right"
+    for cpus, rate in found.points:
+        table.add_row(str(cpus), f"{rate:.6g}")
+    console.print(table)
+    cpus_per_gpu, memory_gb = found.profile.demand()
+    console.print(
+        f"fastest with {cpus_per_gpu:g} CPUs and {memory_gb:g} GB for each GPU; "
+        f"{len(found.points) + 1} runs instead of {found.cells}",
+        highlight=False,
+    )

@@ -1,0 +1,367 @@
+"""Executing a job file on real hosts: put together, run, resume, sum up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from shadowprice.errors import HostError, InputError
+from shadowprice.execution.engine import Rounds
+from shadowprice.hosts.absent import AbsentDevices
+from shadowprice.hosts.first_instance import instance_of, profiles_of, why_not_in_pairs
+from shadowprice.hosts.lease_amounts import LeaseAmounts
+from shadowprice.hosts.live.clock import Clock, WallClock
+from shadowprice.hosts.live.copies.engine import CopyEngine
+from shadowprice.hosts.live.copies.policy import copies_policy, expect_averageable
+from shadowprice.hosts.live.devices import DevicePool
+from shadowprice.hosts.live.engine import RealEngine
+from shadowprice.hosts.live.event_log import Record
+from shadowprice.hosts.live.graphs.run_graphs import record_of
+from shadowprice.hosts.live.job_file import JobFile, load_job_file
+from shadowprice.hosts.live.launch_specs import LaunchSpecs
+from shadowprice.hosts.live.lease import JobRecord
+from shadowprice.hosts.live.lease_monitor import LeaseMonitor
+from shadowprice.hosts.live.ledger import RunLedger, mend
+from shadowprice.hosts.live.measuring import Measuring
+from shadowprice.hosts.live.queue.arrivals import Arrivals, NoArrivals
+from shadowprice.hosts.live.queue.job_queue import QUEUE, QueuedArrivals
+from shadowprice.hosts.live.run import RealRun
+from shadowprice.hosts.live.settings import Settings
+from shadowprice.hosts.live.state_directory import locked, open_ledger, take_over
+from shadowprice.hosts.protocol import FoundNode, Host
+from shadowprice.hosts.registry import open_host
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.speeds.profiles import table_entry
+from shadowprice.solvers.policy import Knowledge
+from shadowprice.solvers.registry import placement as find_placement
+
+# The parts of a run, from a job file and hosts.
+
+
+@dataclass(frozen=True)
+class FoundHosts:
+    """A host that was reached, with the nodes that it has now."""
+
+    host: Host
+    nodes: tuple[FoundNode, ...]
+
+
+def assemble(
+    settings: Settings,
+    job_file: JobFile,
+    ledger: RunLedger,
+    hosts: FoundHosts,
+    clock: Clock,
+    resumed: bool,
+    tick: Callable[[], None],
+    arrivals: Arrivals | None = None,
+) -> RealRun:
+    """Put all parts of a run together; what is run and where is written down the first time.
+
+    Parameters
+    ----------
+    tick : callable
+        Called whenever the leases were looked at.
+    arrivals : Arrivals, optional
+        Where further jobs come from; from nowhere if not given.
+    """
+    host, found = hosts.host, hosts.nodes
+    nodes = ledger.nodes() if resumed else found
+    instance, notes = instance_of(settings, job_file, nodes)
+    jobs = {job.name: job for job in job_file.jobs}
+    names = [str(name) for name in instance.workload.id]
+    tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
+    book = LaunchSpecs(
+        settings.state.resolve(),
+        nodes,
+        settings.limits,
+        settings.checkpoint_s,
+        settings.health_check,
+    )
+    if not resumed:
+        _write_down(ledger, nodes, tracked, instance, notes)
+    watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, found))
+    together = instance.pair_throughputs
+    amounts = LeaseAmounts(
+        nodes,
+        counted=copies_policy(settings) is None and not why_not_in_pairs(nodes, together),
+        by_policy=instance.sensitivity is not None,
+        shared=together is not None,
+    )
+    for one in tracked:
+        amounts.add(one.job)
+    return RealRun(
+        tracked=tracked,
+        ledger=ledger,
+        record=Record(ledger, tracked, clock),
+        watch=watch,
+        devices=DevicePool(nodes),
+        measuring=Measuring(instance),
+        orders=book,
+        limits=settings.limits,
+        clock=clock,
+        arrivals=arrivals or NoArrivals(),
+        amounts=amounts,
+    )
+
+
+def _write_down(
+    ledger: RunLedger,
+    nodes: tuple[FoundNode, ...],
+    tracked: list[JobRecord],
+    instance: Instance,
+    notes: list[str],
+) -> None:
+    """Record what is run and where; from now on the run can be resumed."""
+    with ledger.transaction():
+        ledger.set("nodes", [node.record() for node in nodes])
+        for one in tracked:
+            job = one.job
+            ledger.add_job(
+                job.name,
+                position=one.row,
+                iterations=job.iterations,
+                gpus=job.gpus,
+                arrival_s=float(instance.workload.arrival_s[one.row]),
+                model=job.model,
+            )
+        profiles = profiles_of(instance)
+        if profiles is not None:
+            tables = profiles.tables.items()
+            ledger.set("profiles", [table_entry(*kind, table) for kind, table in tables])
+        graphs = record_of(instance)
+        if graphs is not None:
+            ledger.set("graphs", graphs)
+        for text in notes:
+            ledger.event(0.0, "note", text=text)
+        ledger.set("ready", True)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Outcome of an execution.
+
+    Parameters
+    ----------
+    jobs : dict of str to str
+        State of every job: ``finished``, ``failed``, ``cancelled``; others if it was interrupted.
+    interrupted : bool
+        Whether somebody stopped it; the same command resumes it.
+    resumed : bool
+        Whether it began as another driver's.
+    """
+
+    jobs: dict[str, str]
+    interrupted: bool
+    resumed: bool
+
+    @property
+    def all_finished(self) -> bool:
+        """True if every job finished."""
+        return all(state == "finished" for state in self.jobs.values())
+
+
+class Interrupted(Exception):
+    """Somebody asked the driver to stop."""
+
+
+def _nobody(ledger: RunLedger) -> None:
+    """Look at nothing."""
+
+
+def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = None) -> Summary:
+    """Execute a job file until all of its jobs are over; resume if the state directory has a run.
+
+    The first SIGINT or SIGTERM asks all leases to make a checkpoint and end; the second leaves at
+    once. In both cases, as after any crash, the same settings resume the run.
+
+    Parameters
+    ----------
+    on_tick : callable, optional
+        Called with the ledger whenever the driver has looked at its leases.
+
+    Raises
+    ------
+    InputError
+        If a name, file or setting is wrong, or the state directory is of another run.
+    HostError
+        If hosts cannot be used, another driver has the state directory, or it cannot be written:
+        the disk is full.
+    PolicyError
+        If the policy decides something impossible, or leaves jobs waiting for ever.
+    """
+    job_file = load_job_file(settings.jobs)
+    if copies_policy(settings) is None:
+        settings.acting_policy(), find_placement(settings.placement)
+    else:
+        expect_averageable(job_file.jobs)
+    return _drive(settings, job_file, lambda ledger: NoArrivals(), on_tick or _nobody)
+
+
+def execute_queue(
+    settings: Settings, on_tick: Callable[[RunLedger], None] | None = None
+) -> Summary:
+    """Execute the jobs that are added to the queue of a state directory, until somebody stops it.
+
+    See :func:`execute`; the job file of the settings is not read.
+
+    Raises
+    ------
+    InputError
+        Also if the policy runs copies, or needs to know jobs before they come.
+    HostError, PolicyError
+        As there.
+    """
+    if copies_policy(settings) is not None:
+        raise InputError(
+            f"policy {settings.policy_name}: runs jobs of a job file as copies, expected one that runs gangs"
+        )
+    if Knowledge.DISTRIBUTION in settings.acting_policy().knows:
+        raise InputError(
+            f"policy {settings.policy_name}: is told the services of all jobs, which a queue does not "
+            "know; expected a policy that is not told"
+        )
+    find_placement(settings.placement)
+    return _drive(
+        settings,
+        JobFile(Path(QUEUE), (), QUEUE),
+        lambda ledger: QueuedArrivals(ledger, settings),
+        on_tick or _nobody,
+    )
+
+
+def _drive(
+    settings: Settings,
+    job_file: JobFile,
+    arrivals: Callable[[RunLedger], Arrivals],
+    on_tick: Callable[[RunLedger], None],
+) -> Summary:
+    """Be the driver of a state directory until its jobs are over, or somebody stops it."""
+    with _disk_errors(settings), locked(settings.state):
+        ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
+        try:
+            take_over(ledger, settings.state)
+            ended = bool(ledger.value("ended"))
+            interrupted = not ended and _run(settings, job_file, ledger, resumed, arrivals, on_tick)
+            states = {row["name"]: row["state"] for row in ledger.jobs()}
+            return Summary(states, interrupted, resumed)
+        finally:
+            ledger.close()
+
+
+@contextmanager
+def _disk_errors(settings: Settings) -> Iterator[None]:
+    """Trouble with the disk as an error that says what to do; what was written down is whole."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise HostError(
+            f"state directory {settings.state}: {error}; {mend(error)}, and the same command goes on"
+        ) from error
+
+
+def _run(
+    settings: Settings,
+    job_file: JobFile,
+    ledger: RunLedger,
+    resumed: bool,
+    arrivals: Callable[[RunLedger], Arrivals],
+    on_tick: Callable[[RunLedger], None],
+) -> bool:
+    """Run the loop; whether it was interrupted.
+
+    A run begins when its hosts are found: a Ray cluster takes seconds to start, which are nobody's
+    waiting.
+    """
+    opened_s = time.monotonic()
+    host = open_host(settings.hosts, settings.state, ledger.value("run_id"))
+    try:
+        with _signals() as asked:
+            hosts = FoundHosts(host, host.discover())
+            ready_s = time.monotonic() - opened_s
+            if not resumed:
+                ledger.set("began_unix", time.time())
+
+            def tick() -> None:
+                on_tick(ledger)
+                if asked.is_set():
+                    raise Interrupted
+
+            facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
+            clock = WallClock(facts, ledger.last_s())
+            ledger.set("clock", clock.record())
+            run = assemble(
+                settings, job_file, ledger, hosts, clock, resumed, tick, arrivals(ledger)
+            )
+            run.record.note(
+                "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
+            )
+            for text in host.notes:
+                run.record.note("note", text=text)
+            engine = _engine(settings, run)
+            try:
+                engine.loop()
+            except Interrupted:
+                asked.clear()
+                _wind_down(run)
+                return True
+        with ledger.transaction():
+            run.record.note("driver-ended")
+            ledger.set("ended", not ledger.retried())
+        return False
+    finally:
+        host.close()
+
+
+def _engine(settings: Settings, run: RealRun) -> RealEngine | CopyEngine:
+    """The loop: of gangs, or of jobs that run as several copies."""
+    copies = copies_policy(settings)
+    if copies is not None:
+        return CopyEngine(run, copies, settings.round_s)
+    return RealEngine(
+        run,
+        settings.acting_policy(),
+        find_placement(settings.placement),
+        Rounds(settings.round_s),
+    )
+
+
+def _wind_down(run: RealRun) -> None:
+    """Let all leases make a checkpoint and end; who resumes the run finds them ended."""
+    leases = run.leases()
+    run.watch.stop(leases, "the driver ends")
+    try:
+        for lease in leases:
+            run.watch.wait_for(lease, leases)
+    except Interrupted:
+        return
+    with run.ledger.transaction():
+        for lease in run.held():
+            run.record.paused(lease)
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set; nothing outside the main thread, where none arrive."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        asked.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

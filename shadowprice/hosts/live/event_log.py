@@ -1,0 +1,408 @@
+"""Event log of a run's leases and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shadowprice.hosts.live.checkpoints import damaged_before
+from shadowprice.hosts.live.clock import Clock
+from shadowprice.hosts.live.lease import Ending, HeldLease, JobRecord, Kind
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.live.measuring import JobProgress, Measuring, timed
+from shadowprice.hosts.live.outcomes.lease_outcome import (
+    CANCELLED,
+    FAILED,
+    FINISHED,
+    LeaseOutcome,
+)
+from shadowprice.hosts.protocol import Device
+from shadowprice.instances.features import Feature
+from shadowprice.instances.schedule import ALONE
+from shadowprice.solvers.policy import Decision, State
+
+_TRACEBACK = "Traceback (most recent call last):"
+
+# Decisions in words, for the log and for people who wait.
+
+
+def describe_decision(
+    tracked: Sequence[JobRecord],
+    state: State,
+    decision: Decision,
+    cpu_s: float,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """A decision as data of an event, and why each job waits, as far as can be seen from outside."""
+    names = [one.job.name for one in tracked]
+    why = {
+        names[job]: _reason(state.gang[job], decision.free_gpus)
+        for job in (*state.waiting, *decision.stops)
+        if job not in decision.starts
+    }
+    data = {
+        "starts": {names[job]: list(map(list, pieces)) for job, pieces in decision.starts.items()},
+        "stops": [names[job] for job in decision.stops],
+        "cpu_s": cpu_s,
+    }
+    mappings = decision.of(Feature.GRAPHS)
+    if mappings:
+        data["mappings"] = {
+            names[job]: [[node, list(stages)] for node, stages in mapping]
+            for job, mapping in mappings.items()
+        }
+    return data, why
+
+
+def _reason(gpus: int, free: int) -> str:
+    """Reason that a job waits, as far as numbers tell."""
+    numbers = f"needs {gpus} GPU{'s' * (gpus > 1)}, {free} free"
+    if gpus > free:
+        return numbers
+    return f"{numbers}: the policy lets it wait, or they are badly spread"
+
+
+def reason_line(why: str) -> str:
+    r"""Reason in one line; of a traceback the last line, which says what was wrong, for the first.
+
+    >>> reason_line("exited 1: Traceback (most recent call last):\n  File x\nImportError: no nope\n")
+    'exited 1: ImportError: no nope'
+    """
+    before, traceback, after = why.partition(_TRACEBACK)
+    lines = [line.strip() for line in (after if traceback else before).splitlines()]
+    lines = [line for line in lines if line]
+    return before + lines[-1] if traceback and lines else " ".join(lines)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Writes into the ledger; every method belongs into a transaction of its caller.
+
+    Events have the time at which they are written, which never decreases.
+    """
+
+    ledger: RunLedger
+    tracked: Sequence[JobRecord]
+    clock: Clock
+
+    def granted(
+        self,
+        tracked: JobRecord,
+        epoch: int,
+        devices: Sequence[Device],
+        partner: int,
+        rate: float,
+        more: Mapping[str, object],
+    ) -> None:
+        """A lease holds devices from now on.
+
+        Parameters
+        ----------
+        more : mapping
+            ``amounts``: thousandths of CPUs and MiB of memory by node; ``speed`` by its profile;
+            ``replicas`` of its graph, ``[device, stage, number]`` by rank, and ``iteration_s``, what the
+            graph says of an iteration with them [s].
+        """
+        name = tracked.job.name
+        other = None if partner == ALONE else self._name(partner)
+        self.holds(name, epoch, devices, partner=other, from_step=tracked.step, **more)
+        self.begins(name, epoch, rate, tracked.step)
+
+    def begins(self, name: str, epoch: int, rate: float, step: int) -> None:
+        """A job, which has the devices of its leases, goes on from a step at an expected rate."""
+        columns = {"epoch": epoch, "why": "", "predicted_rate": rate, "step": step}
+        self.ledger.update_job(name, state="running", **columns)
+        self.ledger.first_start(name, self.clock.now_s())
+
+    def holds(self, name: str, epoch: int, devices: Sequence[Device], **data: Any) -> None:
+        """A lease, of which there is more to say, holds devices."""
+        self._event(
+            "granted",
+            name,
+            epoch,
+            devices=[device.uuid for device in devices],
+            node_of={device.uuid: device.node for device in devices},
+            ranks=len({device.node for device in devices}),
+            **data,
+        )
+
+    def running(self, lease: HeldLease) -> None:
+        """Its command was seen to run, for the first time."""
+        self._of(lease, "running", after_s=lease.running_s - lease.granted_s)
+
+    def partner(self, lease: HeldLease, partner: int) -> None:
+        """A running lease shares its devices with another job from now on, or with nobody."""
+        other = None if partner == ALONE else self._name(partner)
+        self._of(lease, "partner", partner=other)
+
+    def stop_asked(self, lease: HeldLease) -> None:
+        """It was asked to stop."""
+        self._of(lease, "stop-asked", why=lease.stop_why)
+
+    def ended(self, lease: HeldLease, end: Ending | None, what: LeaseOutcome, now_s: float) -> None:
+        """A lease is over: its devices are free, or quarantined until that is confirmed."""
+        tracked, step = self.tracked[lease.row], damaged_before(lease)
+        if step is None and what.step < lease.from_step:
+            # Its report is lost, and nothing else says how far it went back: to this step or an earlier one.
+            step = what.step
+        if step is not None:
+            self.damaged(lease, step)
+        if end is None or not what.confirmed:
+            self.quarantined(lease)
+        else:
+            self.released(lease, end, lease.step, what.step, what.step)
+        self.follow(tracked, lease, end, what, now_s)
+
+    def damaged(self, lease: HeldLease, step: int) -> None:
+        """A later checkpoint was found damaged: the job goes on from this one."""
+        self._of(lease, "damaged", step=step)
+
+    def paused(self, lease: HeldLease) -> None:
+        """The driver ends, and with it this lease; its end is written down by who resumes."""
+        self.stop_asked(lease)
+        self.ledger.update_job(
+            self._name(lease.row), state="waiting", why="the driver ended; resume the run"
+        )
+
+    def quarantined(self, lease: HeldLease) -> None:
+        """Its devices are quarantined until its end is confirmed."""
+        why = "its node does not answer" if lease.lost else "its processes may be left"
+        for device in lease.devices:
+            self._of(lease, "quarantined", device=device.uuid, why=why)
+
+    def released(
+        self, lease: HeldLease, end: Ending, reached: int, committed: int, own: int
+    ) -> None:
+        """Its processes are confirmed gone.
+
+        Parameters
+        ----------
+        reached : int
+            Step it came to.
+        committed : int
+            Committed step of the job.
+        own : int
+            Step that it committed itself.
+        """
+        self._of(
+            lease,
+            "released",
+            devices=[device.uuid for device in lease.devices],
+            code=end.code,
+            reason=end.reason,
+            forced=end.forced,
+            step=reached,
+            checkpoint_step=committed,
+            lost_steps=max(reached - own, 0),
+            detail=end.why[-2000:],
+            **_pace(lease),
+        )
+
+    def confirmed(
+        self, lease: HeldLease, end: Ending, reached: int, committed: int, own: int
+    ) -> None:
+        """Record that devices which were quarantined are free again; see :meth:`released`."""
+        self.released(lease, end, reached, committed, own)
+        for device in lease.devices:
+            self._of(lease, "unquarantined", device=device.uuid)
+
+    def nodes(self, before: set[str], now: frozenset[str]) -> None:
+        """Nodes that went or came back."""
+        for node in sorted(now - before):
+            self._event("node-lost", node=node)
+        for node in sorted(before - now):
+            self._event("node-back", node=node)
+
+    def missing(self, before: frozenset[str], now: frozenset[str]) -> None:
+        """Devices that were not found again, or are back."""
+        if now - before:
+            self._event(
+                "note", text=f"not found again, quarantined: {', '.join(sorted(now - before))}"
+            )
+        if before - now:
+            self._event("note", text=f"found again: {', '.join(sorted(before - now))}")
+
+    def drained(self, before: frozenset[str], now: Mapping[str, str]) -> None:
+        """Devices that are to be given out no more, with the reason, or may be again."""
+        for uuid in sorted(now.keys() - before):
+            self._event("quarantined", device=uuid, why=f"drained: {now[uuid]}")
+        for uuid in sorted(before - now.keys()):
+            self._event("unquarantined", device=uuid)
+
+    def cancelled(self, tracked: JobRecord, now_s: float) -> None:
+        """A job that held nothing is cancelled."""
+        self._event("cancelled", tracked.job.name, tracked.epoch)
+        self.ledger.update_job(
+            tracked.job.name, state=CANCELLED, finish_s=now_s, why="cancelled by a person"
+        )
+
+    def retried(self, tracked: JobRecord) -> None:
+        """A job that was given up is taken up again."""
+        name = tracked.job.name
+        self._event("retried", name, tracked.epoch, step=tracked.step)
+        self.ledger.update_job(
+            name, state="waiting", retry=0, tries=0, finish_s=None, why="taken up again"
+        )
+
+    def held_back(self, tracked: JobRecord) -> None:
+        """A job that crashed at once waits for devices that are free without stopping others again."""
+        why = "waits for free devices: it failed, and others were stopped for it since"
+        self.ledger.update_job(tracked.job.name, why=why)
+
+    def refused(self, tracked: JobRecord, now_s: float) -> None:
+        """A job that holds nothing fails: what is stored of it cannot be read."""
+        name, why = tracked.job.name, f"it cannot be read: {tracked.unreadable}"
+        self._event("gave-up", name, tracked.epoch, why=why, tries=0)
+        self.ledger.update_job(name, state=FAILED, finish_s=now_s, why=why[-500:])
+
+    def arrived(self, tracked: JobRecord) -> None:
+        """A job arrived."""
+        with self.ledger.transaction():
+            job = tracked.job
+            asks = {"cpus": job.cpus, "memory_gb": job.memory_gb}
+            data: dict[str, Any] = {key: value for key, value in asks.items() if value}
+            self._event("arrived", job.name, **data)
+            self.ledger.update_job(tracked.job.name, state="waiting")
+
+    def progress(
+        self, lease: HeldLease, progress: JobProgress, measuring: Measuring, now_s: float
+    ) -> None:
+        """Record a running job's progress, as told to the engine; keep its timed steps for good."""
+        window = measuring.window(lease, progress.steps, progress.seconds)
+        rate = self._sample(lease, progress.step, window, measuring, now_s)
+        self._advanced([lease], [rate])
+        if window is not None:
+            self.observe(lease, window, measuring)
+
+    def observe(self, lease: HeldLease, window: tuple[int, float], measuring: Measuring) -> None:
+        """Keep timed steps and their seconds for good."""
+        where = self._conditions(lease, measuring)
+        models = {
+            "model": self.tracked[lease.row].job.model,
+            "co_model": self.tracked[lease.partner].job.model if where["co_runner"] else "",
+        }
+        self.ledger.observe(where | models, *measuring.at_share(lease, window))
+
+    def samples(self, leases: Sequence[HeldLease], measuring: Measuring, now_s: float) -> None:
+        """Record the rates of jobs, between two decisions."""
+        with self.ledger.transaction():
+            for of_job in _by_job(leases):
+                rates = []
+                for lease in of_job:
+                    window = measuring.window(lease, *timed(lease.report))
+                    rates.append(self._sample(lease, lease.step, window, measuring, now_s))
+                self._advanced(of_job, rates)
+
+    def steps(self, leases: Sequence[HeldLease]) -> None:
+        """Record the steps of jobs, between two decisions."""
+        with self.ledger.transaction():
+            for of_job in _by_job(leases):
+                self._advanced(of_job)
+
+    def _sample(
+        self,
+        lease: HeldLease,
+        step: int,
+        window: tuple[int, float] | None,
+        measuring: Measuring,
+        now_s: float,
+    ) -> float | None:
+        """A measurement for people who look; returns the rate, None if no step was timed."""
+        rate = None if window is None else window[0] / window[1]
+        where = self._conditions(lease, measuring)
+        self.ledger.sample(time_s=now_s, epoch=lease.epoch, step=step, rate=rate, **where)
+        return rate
+
+    def _conditions(self, lease: HeldLease, measuring: Measuring) -> dict[str, object]:
+        """Under what a lease runs, in words."""
+        conditions = measuring.conditions(lease)
+        return {
+            "job": self._name(lease.row),
+            "gpus": lease.gpus,
+            "gpu_type": measuring.instance.cluster.gpu_types[conditions.gpu_type],
+            "nodes": conditions.nodes,
+            "co_runner": "" if lease.partner == ALONE else self._name(lease.partner),
+        }
+
+    def _advanced(self, leases: Sequence[HeldLease], rates: Sequence[float | None] = ()) -> None:
+        """Record the step and the rate of a job: of several copies, what they add up to."""
+        first = leases[0]
+        step = first.from_step + sum(lease.step - lease.from_step for lease in leases)
+        self.ledger.update_job(self._name(first.row), step=step)
+        known = [rate for rate in rates if rate is not None]
+        if len(known) == len(leases):
+            self.ledger.update_job(self._name(first.row), measured_rate=sum(known))
+
+    def decided(self, data: dict[str, Any], why: Mapping[str, str]) -> None:
+        """Record what the policy decided, and why each waiting job waits."""
+        with self.ledger.transaction():
+            self._event("decided", **data, waiting=dict(why))
+            for name, reason in why.items():
+                self.ledger.update_job(name, why=reason)
+
+    def note(self, kind: str, **data: Any) -> None:
+        """Something about the run as a whole."""
+        self._event(kind, **data)
+
+    def follow(
+        self,
+        tracked: JobRecord,
+        lease: HeldLease,
+        end: Ending | None,
+        what: LeaseOutcome,
+        now_s: float,
+    ) -> None:
+        """Record what becomes of the job."""
+        name, columns = tracked.job.name, dict[str, Any](step=what.step, tries=what.tries)
+        why = "lost sight of its node" if end is None else reason_line(end.why)[-500:]
+        if what.over == FINISHED:
+            self._event("finished", name, lease.epoch, step=what.step, at_s=what.end_s)
+            columns |= {"state": FINISHED, "finish_s": what.end_s, "why": ""}
+        elif what.over == CANCELLED:
+            self._event("cancelled", name, lease.epoch)
+            columns |= {"state": CANCELLED, "finish_s": now_s, "why": "cancelled by a person"}
+        elif what.over == FAILED:
+            self._event("gave-up", name, lease.epoch, why=why, tries=what.tries)
+            log = f"jobs/{name}/leases/{lease.keys[0].folder}/output.log"
+            columns |= {"state": FAILED, "finish_s": now_s, "why": f"given up: {why}; see {log}"}
+        elif end is not None and end.kind is Kind.FAILED:
+            back_off_s = max(what.return_s - now_s, 0.0)
+            if what.host_tries > tracked.host_tries:
+                why = f"its host failed, which is not counted: {why}"
+            self._event(
+                "failed", name, lease.epoch, why=why, tries=what.tries, back_off_s=back_off_s
+            )
+            columns |= {"state": "backing-off", "why": f"tried again in {back_off_s:.0f} s: {why}"}
+        else:
+            columns |= {"state": "waiting", "why": why}
+        self.ledger.update_job(name, **columns)
+
+    def _of(self, lease: HeldLease, kind: str, **data: Any) -> None:
+        self._event(kind, self._name(lease.row), lease.epoch, **data, **_copy(lease))
+
+    def _event(self, kind: str, job: str = "", epoch: int = 0, **data: Any) -> None:
+        self.ledger.event(self.clock.now_s(), kind, job, epoch, **data)
+
+    def _name(self, row: int) -> str:
+        return self.tracked[row].job.name
+
+
+def _by_job(leases: Sequence[HeldLease]) -> list[list[HeldLease]]:
+    """Leases of each job: one, or one for each of its copies."""
+    found: dict[int, list[HeldLease]] = {}
+    for lease in leases:
+        found.setdefault(lease.row, []).append(lease)
+    return list(found.values())
+
+
+def _pace(lease: HeldLease) -> dict[str, float]:
+    """Timed steps and their seconds, of a lease whose speed its mapping is to explain."""
+    if lease.replicas is None:
+        return {}
+    steps, seconds = timed(lease.report)
+    return {"timed_steps": steps, "seconds": seconds}
+
+
+def _copy(lease: HeldLease) -> dict[str, int]:
+    """Data that events add for a lease of a copy."""
+    return {} if lease.copy is None else {"copy": lease.copy}

@@ -1,0 +1,373 @@
+"""Leases of a real run: how they end, and the known state of every job and of its lease."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
+from shadowprice.hosts.live.job_file import Job
+from shadowprice.hosts.protocol import (
+    Device,
+    Exit,
+    LaunchSpec,
+    LeaseKey,
+    Phase,
+    RankStatus,
+)
+from shadowprice.instances.graphs.job_graph import StageMapping
+from shadowprice.instances.schedule import ALONE
+from shadowprice.instances.speeds.sensitivity import Amounts
+from shadowprice.solvers.placement.protocol import Pieces
+
+ABSENT, WAITING, RUNNING = "absent", "waiting", "running"
+"""Where the engine thinks that a job is."""
+
+UNHEALTHY = "unhealthy"
+"""Reason of an exit: the health check of the node failed, and the command never began."""
+
+
+@dataclass
+class HeldLease:
+    """A lease that was granted and whose end is not confirmed yet.
+
+    Parameters
+    ----------
+    row : int
+        Row of the job in the workload.
+    from_step : int
+        Committed step it goes on from.
+    target : int
+        Step at which it has nothing left to do.
+    granted_s : float
+        When its devices were taken [s].
+
+    Attributes
+    ----------
+    partner : int
+        Row of the job that shares its devices, -1 for none.
+    rate : float
+        Rate against the job's fastest type that the engine knows.
+    synced_s : float
+        Up to when the engine knows its progress [s].
+    running_s, stepping_s, ended_s, part_ended_s : float
+        When all its ranks, its first step, its end, and the end of some of its ranks were first
+        seen [s], infinity before.
+    moved_s : float
+        When the step last changed [s].
+    counted : (int, float)
+        Timed steps and their seconds that are already among the observations.
+    copy : int or None
+        Number of the copy of a job that runs as several, which have an epoch in common.
+    given_up : bool
+        Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
+    ask_s : float
+        When it is asked again [s].
+    unstarted : bool
+        Whether its start is still to be carried out: no host knows it.
+    ordered_s : float
+        When its start was carried out, if later than its grant [s].
+    done_exit_code : int or None
+        Exit code of its command that says that it is done, of one that reports no steps.
+    reports : bool
+        Whether its command is known to report steps: it has, or an earlier lease of the job did.
+    amounts : mapping of str to (int, int)
+        CPUs [thousandths] and memory [MiB] that it holds on each node; empty if they are not counted.
+    given : tuple of (float, float) or None
+        CPUs and memory [GB] for each of its pieces, where the policy gives them out.
+    replicas : PlacedReplicas or None
+        Replicas of the job's graph on its devices.
+    """
+
+    row: int
+    epoch: int
+    pieces: Pieces
+    devices: tuple[Device, ...]
+    orders: tuple[LaunchSpec, ...]
+    from_step: int
+    target: int
+    granted_s: float
+    rate: float
+    partner: int = ALONE
+    synced_s: float = 0.0
+    running_s: float = math.inf
+    stepping_s: float = math.inf
+    ended_s: float = math.inf
+    part_ended_s: float = math.inf
+    moved_s: float = 0.0
+    step: int = 0
+    counted: tuple[int, float] = (0, 0.0)
+    stop_why: str = ""
+    stop_by_s: float = math.inf
+    seen: dict[LeaseKey, RankStatus] = field(default_factory=dict)
+    copy: int | None = None
+    given_up: bool = False
+    ask_s: float = -math.inf
+    unstarted: bool = False
+    ordered_s: float = -math.inf
+    done_exit_code: int | None = None
+    reports: bool = False
+    amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    given: Amounts | None = None
+    replicas: PlacedReplicas | None = None
+
+    @cached_property
+    def keys(self) -> tuple[LeaseKey, ...]:
+        """Its ranks."""
+        return tuple(order.key for order in self.orders)
+
+    def timed_since(self, steps: int, seconds: float) -> tuple[int, float]:
+        """Timed steps and their seconds since they were counted last.
+
+        Fewer than were counted are those of processes that a launcher started again in this lease.
+        """
+        again = steps < self.counted[0] or seconds < self.counted[1]
+        counted = (0, 0.0) if again else self.counted
+        return steps - counted[0], seconds - counted[1]
+
+    @property
+    def gone(self) -> bool:
+        """True if all ranks are confirmed to have ended."""
+        return all(self._phase(key) is Phase.ENDED for key in self.keys)
+
+    @property
+    def broken(self) -> bool:
+        """True if some rank has ended, and another has not."""
+        ended = [self._phase(key) is Phase.ENDED for key in self.keys]
+        return any(ended) and not all(ended)
+
+    @property
+    def lost(self) -> bool:
+        """True if a node of it does not answer."""
+        return any(self._phase(key) is Phase.LOST for key in self.keys)
+
+    @property
+    def runs(self) -> bool:
+        """True if no rank is still starting."""
+        return all(self._phase(key) is not Phase.STARTING for key in self.keys)
+
+    @property
+    def began(self) -> bool:
+        """True if all ranks run, or ran."""
+        return self.runs and not any(
+            seen.phase is Phase.LOST
+            or (seen.exit is not None and seen.exit.reason in ("void", UNHEALTHY))
+            for seen in self.seen.values()
+        )
+
+    @property
+    def gpus(self) -> int:
+        """Devices that its ranks use, of those it holds."""
+        return sum(len(order.devices) for order in self.orders)
+
+    @property
+    def report(self) -> Mapping[str, Any]:
+        """Last report of rank 0."""
+        seen = self.seen.get(self.keys[0])
+        return seen.report if seen is not None else {}
+
+    def _phase(self, key: LeaseKey) -> Phase:
+        seen = self.seen.get(key)
+        return Phase.STARTING if seen is None else seen.phase
+
+    @property
+    def mapping(self) -> StageMapping | None:
+        """Nodes of the replicas of the job's graph."""
+        return None if self.replicas is None else self.replicas.mapping
+
+
+@dataclass
+class JobRecord:
+    """A job of the run.
+
+    Attributes
+    ----------
+    step : int
+        Step of its last committed checkpoint; all of its iterations once it finished.
+    lived : bool
+        Whether a lease of it came to a checkpoint, or lasted a minute.
+    stopped_others : bool
+        Whether others were stopped for it since it failed; until it has lived, it comes back only where
+        there are free devices for it.
+    estimated_s : float
+        Work done by a command that reports no steps, as run time on its fastest type [s].
+    tries, host_tries : int
+        Failures in a row without a checkpoint between them: its own, and those of its hosts.
+    over : str
+        How it ended: ``finished``, ``cancelled``, ``failed``; empty before, and again if it is retried.
+    view : str
+        Where the engine thinks that it is: ``absent`` before its arrival, after its end, and while
+        it waits to be tried again.
+    pieces : pieces
+        What the engine thinks that it holds while it runs.
+    mapping : StageMapping or None
+        Where the engine thinks that the replicas of its graph are.
+    return_s : float
+        When it comes back after a failure [s], infinity if it does not wait for that.
+    cancel, retry : bool
+        Whether somebody wants it to be cancelled, or taken up again though it was given up.
+    copies : list of HeldLease
+        Its leases while it runs as several copies (then ``lease`` is not used).
+    reports : bool
+        Whether its command has reported steps.
+    unreadable : str
+        Why what is stored of it cannot be read, empty if it can: it gets no lease, and fails.
+    """
+
+    row: int
+    job: Job
+    step: int = 0
+    epoch: int = 0
+    estimated_s: float = 0.0
+    tries: int = 0
+    host_tries: int = 0
+    lived: bool = False
+    stopped_others: bool = False
+    over: str = ""
+    view: str = ABSENT
+    pieces: Pieces = ()
+    mapping: StageMapping | None = None
+    return_s: float = math.inf
+    cancel: bool = False
+    retry: bool = False
+    lease: HeldLease | None = None
+    copies: list[HeldLease] = field(default_factory=list)
+    written_off: list[HeldLease] = field(default_factory=list)
+    reports: bool = False
+    unreadable: str = ""
+
+    @property
+    def held(self) -> list[HeldLease]:
+        """Its leases that were not written off: one, none, or one for each copy."""
+        return self.copies if self.lease is None else [self.lease]
+
+
+# Ends of leases: finished, preempted, failed, or never begun.
+
+
+PREEMPTED_CODES = frozenset({75, 143})
+"""Exit codes of a command that saved its work and wants to run again: EX_TEMPFAIL, 128 + SIGTERM."""
+
+FAILED_WHY, HOST_FAILED_WHY = "failed: ", "host failed: "
+"""Beginnings of reasons why a lease is asked to stop: it had failed, or its host had."""
+
+_TERMINATED = -15
+
+
+class Kind(StrEnum):
+    """Kind of ending of the job."""
+
+    FINISHED = "finished"
+    PREEMPTED = "preempted"
+    FAILED = "failed"
+    UNSTARTED = "unstarted"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The end of a lease.
+
+    Parameters
+    ----------
+    code : int
+        Of the rank that decided it.
+    reason : str
+        See :class:`Exit`.
+    forced : bool
+        Whether a rank had to be killed.
+    why : str
+        What to tell a person.
+    host_failed : bool
+        Whether it failed by its host's fault: that is not counted against the job.
+    """
+
+    kind: Kind
+    code: int
+    reason: str
+    forced: bool
+    why: str
+    host_failed: bool = False
+
+
+def ending(
+    exits: Sequence[Exit],
+    report: Mapping[str, Any],
+    target: int,
+    stop_why: str = "",
+    done_exit_code: int | None = None,
+) -> Ending:
+    """Judge a lease by the exits of its ranks; the worst rank decides.
+
+    Of a command that was asked to end the exit code alone says nothing: some exit 0 after a
+    SIGTERM, launchers exit 1. It is preempted, and its steps and checkpoints say from where it goes
+    on, unless it reported its last step, or ended with the code that says that it is done.
+
+    Parameters
+    ----------
+    report : mapping
+        The last report of rank 0, empty if the command knows nothing of leases.
+    target : int
+        Step at which the lease has nothing left to do.
+    stop_why : str
+        Why the lease was asked to stop, empty if it was not; ``failed: ...`` if because it had failed, or
+        ``host failed: ...`` if its host had.
+    done_exit_code : int, optional
+        Exit code of a command that reports no steps which says that it is done, asked to end or not.
+    """
+    judged = [(*_judge(one, report, target, stop_why, done_exit_code), one) for one in exits]
+    order = (Kind.FAILED, Kind.UNSTARTED, Kind.PREEMPTED, Kind.FINISHED)
+    kind, why, one = min(judged, key=lambda found: order.index(found[0]))
+    for prefix in (FAILED_WHY, HOST_FAILED_WHY):
+        if stop_why.startswith(prefix):
+            kind, why = Kind.FAILED, stop_why.removeprefix(prefix)
+    host_failed = kind is Kind.FAILED and (
+        stop_why.startswith(HOST_FAILED_WHY) or any(each.host_failed for each in exits)
+    )
+    forced = any(each.forced for each in exits)
+    return Ending(kind, one.code, one.reason, forced, why, host_failed)
+
+
+def _judge(
+    one: Exit, report: Mapping[str, Any], target: int, stop_why: str, done_exit_code: int | None
+) -> tuple[Kind, str]:
+    if one.reason == "void":
+        return Kind.UNSTARTED, "never began"
+    if one.reason == UNHEALTHY:
+        return Kind.UNSTARTED, f"its device is not healthy: {one.detail}"
+    said = f": {one.detail}" if one.detail else ""
+    if one.reason == "unstartable":
+        return Kind.FAILED, f"cannot be started{said}"
+    # Told by its supervisor, before it ended.
+    told = one.reason in ("stopped", "expired")
+    if _done(one, report, target, done_exit_code, told=told):
+        return Kind.FINISHED, ""
+    asked = bool(stop_why) and (one.forced or one.code == _TERMINATED)
+    if told or asked or one.code in PREEMPTED_CODES:
+        return Kind.PREEMPTED, stop_why or one.reason
+    if one.code == 0:
+        step = report.get("step")
+        at = (
+            f"but done_exit_code is {done_exit_code}"
+            if step is None
+            else f"at step {step} of {target}"
+        )
+        return Kind.FAILED, f"exited 0 {at}"
+    if one.code < 0:
+        return Kind.FAILED, f"was killed by signal {-one.code}{said}"
+    return Kind.FAILED, f"exited {one.code}{said}"
+
+
+def _done(
+    one: Exit, report: Mapping[str, Any], target: int, done_exit_code: int | None, *, told: bool
+) -> bool:
+    """True if an exit says that the command has nothing left to do."""
+    step = report.get("step")
+    if isinstance(step, int):
+        return one.code == 0 and step >= target
+    if done_exit_code is not None:
+        return one.code == done_exit_code
+    return one.code == 0 and not told

@@ -1,0 +1,1 @@
+"""The log of a real run, checked: leases, checkpoints, mappings of graphs."""

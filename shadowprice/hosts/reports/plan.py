@@ -1,0 +1,184 @@
+"""Plan of a real run: nodes found, jobs as read, and the same policy in simulation."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate
+from shadowprice.hosts.first_instance import instance_of, profiles_of
+from shadowprice.hosts.lease_amounts import capacity_of, demand_of
+from shadowprice.hosts.live.checkpoints import folder_of
+from shadowprice.hosts.live.copies.policy import (
+    copies_policy,
+    expect_averageable,
+    simulated_as,
+)
+from shadowprice.hosts.live.job_file import Job, JobFile, load_job_file
+from shadowprice.hosts.live.launch_specs import Limited, command_line
+from shadowprice.hosts.live.settings import Settings
+from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.registry import open_host
+from shadowprice.instances.graphs.named_graphs import NamedGraphs
+from shadowprice.instances.instance import Instance
+
+_HELD_AT_ONCE_S = 1e-6
+
+
+@dataclass(frozen=True)
+class ExecutionPlan:
+    """Plan of a run: jobs, nodes, and the outcome of its simulation.
+
+    Parameters
+    ----------
+    notes : tuple of str
+        What had to be assumed, and what discovery left out.
+    outcome : Outcome
+        Verified.
+    """
+
+    settings: Settings
+    job_file: JobFile
+    nodes: tuple[FoundNode, ...]
+    notes: tuple[str, ...]
+    outcome: Outcome
+
+    def argv(self, job: Job) -> tuple[str, ...]:
+        """The command of a job as its first lease would run it, on the first node."""
+        own = self.settings.state.absolute() / "jobs" / job.name
+        gpus = "cpu:" not in self.nodes[0].devices[0].uuid
+        node = capacity_of(self.nodes[0])
+        held = node.held(demand_of(job), min(job.gpus, node.gpus))
+        limits = Limited.of(job, held, chosen=False)
+        return command_line(job, own, str(folder_of(own, 1)), gpus=gpus, limits=limits)
+
+    def runs(self) -> dict[str, list[tuple[float, float]]]:
+        """Spans of time in which each job would hold GPUs [s]."""
+        names = self.outcome.instance.workload.id
+        spans: dict[str, list[tuple[float, float]]] = {str(name): [] for name in names}
+        rows = self.outcome.schedule
+        for job, start_s, end_s in zip(
+            rows.job.tolist(), rows.start_s.tolist(), rows.end_s.tolist(), strict=True
+        ):
+            spans[str(names[job])].append((start_s, end_s))
+        return spans
+
+    def first(self) -> list[tuple[str, str, int]]:
+        """Job, node and GPUs of what the first decision that starts something would start."""
+        rows = self.outcome.schedule
+        if not len(rows.job):
+            return []
+        names = self.outcome.instance.workload.id
+        at_s = float(rows.start_s.min())
+        chosen = [k for k, start_s in enumerate(rows.start_s.tolist()) if start_s == at_s]
+        return [
+            (str(names[rows.job[k]]), self.nodes[int(rows.node[k])].name, int(rows.gpus[k]))
+            for k in chosen
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the values of environments, for JSON."""
+        frame = self.outcome.jobs
+        predicted = dict(zip(frame["id"], frame["jct_s"].tolist(), strict=True))
+        return {
+            "policy": self.settings.policy_name,
+            "hosts": self.settings.hosts,
+            "nodes": [_node_record(node) for node in self.nodes],
+            "jobs": [
+                {
+                    "name": job.name,
+                    "command": list(self.argv(job)),
+                    "environment": sorted(job.env),
+                    "directory": str(job.directory),
+                    "gpus": job.gpus,
+                    "iterations": job.iterations,
+                    "arrival_s": job.arrival_s,
+                    "predicted_jct_s": predicted[job.name],
+                }
+                for job in self.job_file.jobs
+            ],
+            "notes": list(self.notes),
+            "first": [{"job": job, "node": node, "gpus": gpus} for job, node, gpus in self.first()],
+            "predicted": self.outcome.summary(),
+        }
+
+
+def plan(settings: Settings) -> ExecutionPlan:
+    """Discover nodes, read the jobs and simulate them; nothing is started or left behind.
+
+    Raises
+    ------
+    InputError
+        If a file, a name or a job is not as expected.
+    HostError
+        If the hosts cannot be reached or have nothing free.
+    """
+    job_file = load_job_file(settings.jobs)
+    if copies_policy(settings) is None:
+        settings.acting_policy()
+    else:
+        expect_averageable(job_file.jobs)
+    nodes, left_out = discovered(settings.hosts)
+    instance, assumed = instance_of(settings, job_file, nodes)
+    copied, semantics = simulated_as(settings.policy_name, settings.round_s), None
+    if copied is None:
+        semantics = Semantics(
+            placement=settings.placement,
+            round_s=settings.round_s,
+            pair_throughputs=instance.pair_throughputs,
+            profiles=profiles_of(instance),
+            network=None if instance.graphs is None else instance.graphs.network,
+            graphs=_named_graphs(instance),
+        )
+    outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, semantics)
+    return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)
+
+
+def _named_graphs(instance: Instance) -> NamedGraphs | None:
+    """Graphs of the jobs of a run."""
+    graphs = instance.graphs
+    if graphs is None:
+        return None
+    names = map(str, instance.workload.id.tolist())
+    of = dict(zip(names, graphs.of.tolist(), strict=True))
+    return NamedGraphs(graphs.graph, of, instance.workload.source)
+
+
+def discovered(hosts: str) -> tuple[tuple[FoundNode, ...], tuple[str, ...]]:
+    """Nodes of a host, and what its discovery left out; devices are let go of again."""
+    with tempfile.TemporaryDirectory(prefix="shadowprice-") as folder:
+        host = open_host(hosts, Path(folder), "dry-run")
+        try:
+            nodes = host.discover()
+            notes = host.notes
+        finally:
+            host.close()
+    return nodes, notes
+
+
+def bar(spans: Sequence[tuple[float, float]], until_s: float, cells: int) -> str:
+    """Spans of time as text: a cell is full if something of it lies in a span.
+
+    >>> bar([(0.0, 5.0), (8.0, 10.0)], 10.0, 10)
+    '█████   ██'
+    """
+    width_s = max(until_s, _HELD_AT_ONCE_S) / cells
+    return "".join(
+        "█" if any(a < (k + 1) * width_s and b > k * width_s for a, b in spans) else " "
+        for k in range(cells)
+    )
+
+
+def _node_record(node: FoundNode) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "gpu_type": node.gpu_type,
+        "devices": [device.uuid for device in node.devices],
+        "cpus": node.cpus,
+        "memory_gb": node.memory_gb,
+    }

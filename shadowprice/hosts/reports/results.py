@@ -1,0 +1,356 @@
+"""Results of a real run: a verified log, measurements that can be simulated, and the drift."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+
+from shadowprice.analysis.metrics import mean
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.simulate import simulate
+from shadowprice.errors import InputError, ShadowpriceError, VerificationError
+from shadowprice.hosts.live.copies.policy import simulated_as
+from shadowprice.hosts.live.graphs.measured_mappings import MeasuredMappings
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.live.measured_run import (
+    MeasuredRun,
+    RealJob,
+    measured_run,
+    write_measured,
+)
+from shadowprice.hosts.live.state_directory import LEDGER
+from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger
+from shadowprice.hosts.reports.unsimulated import unsimulated
+from shadowprice.hosts.supervision.files import write_text
+from shadowprice.instances.graphs.workload_graphs import shape_of
+from shadowprice.instances.speeds.model_skew import ModelSkews
+from shadowprice.instances.speeds.throughput_files import spread_speeds
+from shadowprice.solvers.policy import Policy
+from shadowprice.user_code import runs_a_file
+
+# Simulated against real: how far a simulation of what was measured is from what happened.
+
+
+COLUMNS = ("job", "arrival_s", "real_jct_s", "simulated_jct_s", "difference_s", "relative_error")
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """Job completion times, simulated and real.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row a job that finished: its name, ``arrival_s``, ``real_jct_s``, ``simulated_jct_s``,
+        ``difference_s`` (simulated minus real) and ``relative_error`` (that over real).
+    policy : str
+        Policy of both.
+    assumed : mapping
+        What the simulation was told beside rates: the charges [s], the length of rounds [s].
+    left_out : tuple of str
+        Jobs that did not finish, or were not simulated.
+    notes : tuple of str
+        What had to be assumed.
+    unsimulated : tuple of str
+        What the real run had that no simulation knows: faults, drivers that took over.
+    """
+
+    frame: pd.DataFrame
+    policy: str
+    assumed: Mapping[str, float] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    unsimulated: tuple[str, ...] = ()
+
+    @property
+    def real_mean_s(self) -> float | None:
+        """Mean JCT of the real run [s]; None if no job finished."""
+        return mean(self.frame["real_jct_s"].to_numpy())
+
+    @property
+    def simulated_mean_s(self) -> float | None:
+        """Mean JCT of the simulation, of the same jobs [s]."""
+        return mean(self.frame["simulated_jct_s"].to_numpy())
+
+    @property
+    def relative_error(self) -> float | None:
+        """Error of the simulated mean JCT: 0.1 if it is 10 % too long; None without jobs."""
+        real_s, simulated_s = self.real_mean_s, self.simulated_mean_s
+        if not real_s or simulated_s is None:
+            return None
+        return simulated_s / real_s - 1.0
+
+    @property
+    def largest_error(self) -> float | None:
+        """Largest relative error of one job, by size; None without jobs."""
+        errors = self.frame["relative_error"].abs()
+        return float(errors.max()) if len(errors) else None
+
+    def sentence(self) -> str:
+        """The result in words."""
+        if self.real_mean_s is None or self.relative_error is None:
+            return f"{self.policy}: no job finished, there is nothing to compare"
+        return (
+            f"{self.policy}: mean JCT of {len(self.frame)} jobs was {self.real_mean_s:.1f} s, simulated "
+            f"{self.simulated_mean_s:.1f} s ({100 * self.relative_error:+.1f} %)"
+        )
+
+    def table(self) -> str:
+        """One line a job, and the means, as text."""
+        rows = [["job", "real JCT [s]", "simulated [s]", "difference [s]", "error"]]
+        rows += [
+            [name, *(f"{value:.1f}" for value in values[:3]), f"{100 * values[3]:+.1f} %"]
+            for name, *values in self.frame[["job", *COLUMNS[2:]]].itertuples(index=False)
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+            for row in rows
+        ]
+        return "\n".join(
+            [*lines, self.sentence(), *map("not simulated: {}".format, self.unsimulated)]
+        )
+
+    def summary(self) -> dict[str, object]:
+        """The numbers, for JSON."""
+        return {
+            "policy": self.policy,
+            "jobs": len(self.frame),
+            "real_mean_jct_s": self.real_mean_s,
+            "simulated_mean_jct_s": self.simulated_mean_s,
+            "relative_error": self.relative_error,
+            "largest_error": self.largest_error,
+            **self.assumed,
+            "left_out": list(self.left_out),
+            "unsimulated": list(self.unsimulated),
+        }
+
+    def __repr__(self) -> str:
+        return f"Drift({self.sentence()})"
+
+    def _repr_html_(self) -> str:
+        """Show the jobs as a table in a notebook."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.frame.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row) + "</tr>"
+            for row in self.frame.itertuples(index=False)
+        )
+        return f"<p>{escape(self.sentence())}</p><table><tr>{head}</tr>{body}</table>"
+
+
+def drift(
+    jobs: Iterable[RealJob],
+    outcome: Outcome,
+    *,
+    assumed: Mapping[str, float] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Drift:
+    """Compare jobs of a real run with the same ones of a simulation.
+
+    Jobs that did not finish, and those that were not simulated, are left out of both means.
+
+    Raises
+    ------
+    InputError
+        If a job finished no later than it arrived.
+    """
+    row_of, simulated = outcome.instance.workload.row_of, outcome.jct_s
+    rows, left_out = [], []
+    for job in jobs:
+        if not math.isfinite(job.finish_s) or job.name not in row_of:
+            left_out.append(job.name)
+            continue
+        real_s, simulated_s = job.finish_s - job.arrival_s, float(simulated[row_of[job.name]])
+        if real_s <= 0:
+            raise InputError(
+                f"job {job.name!r}: finished at {job.finish_s} s, expected later than its arrival "
+                f"at {job.arrival_s} s"
+            )
+        difference_s = simulated_s - real_s
+        rows.append(
+            (job.name, job.arrival_s, real_s, simulated_s, difference_s, difference_s / real_s)
+        )
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return Drift(frame, outcome.policy, dict(assumed or {}), tuple(left_out), notes)
+
+
+def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
+    """Simulate a real run with what was measured in it, and compare.
+
+    Same policy, placement, cluster, jobs and rounds; rates alone, beside others and when spread, and charges, as
+    they were measured. Copies of a job are charged for a restart in each round with several,
+    and for nothing when alone; all may have several in their first round, which real ones may not.
+
+    Parameters
+    ----------
+    policy : str or Policy, optional
+        The policy, where its name in the log does not tell.
+
+    Raises
+    ------
+    InputError, PolicyError
+        As of ``simulate``.
+    """
+    copies = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
+    if copies is not None:
+        charges = {"aggregation_s": run.overheads.restart_s, "round_s": run.round_s}
+        outcome = simulate(run.workload, run.cluster, copies)
+        return drift(run.jobs, outcome, assumed=charges, notes=run.notes)
+    mapped = run.mapped
+    # Where jobs might share GPUs, who asked for no CPUs and memory held none, whether a pair was measured or not.
+    together = bool(run.table.pairs) or (run.shared and bool(run.workload.asking.any()))
+    speeds: ModelSkews | None = None if mapped is not None else spread_speeds(run.observations)
+    semantics = Semantics(
+        placement=run.placement,
+        round_s=run.round_s,
+        first_round_s=0.0,
+        overheads=run.overheads,
+        pair_throughputs=run.table if together else None,
+        skews=speeds if speeds is not None and speeds.models else None,
+        profiles=run.profiles,
+        network=None if mapped is None else mapped.network,
+        graphs=None if mapped is None else mapped.graphs,
+    )
+    outcome = simulate(run.workload, run.cluster, policy or run.policy, semantics)
+    assumed = {
+        "start_s": run.overheads.start_s,
+        "restart_s": run.overheads.restart_s,
+        "round_s": run.round_s,
+    }
+    notes = run.notes if mapped is None else (*run.notes, *_placed_otherwise(mapped, outcome))
+    return drift(run.jobs, outcome, assumed=assumed, notes=notes)
+
+
+def _placed_otherwise(mapped: MeasuredMappings, outcome: Outcome) -> list[str]:
+    """A sentence if the simulation groups replicas on nodes, which are alike, otherwise than the real run did."""
+    rows, found = outcome.schedule, dict[str, tuple[float, list[tuple[int, ...]]]]()
+    assert rows.stages is not None
+    names = outcome.instance.workload.id
+    for job, start_s, stages in zip(
+        rows.job.tolist(), rows.start_s.tolist(), rows.stages.tolist(), strict=True
+    ):
+        name = str(names[job])
+        first_s, shape = found.setdefault(name, (start_s, []))
+        if start_s < first_s:
+            found[name] = (start_s, [stages])
+        elif start_s == first_s:
+            shape.append(stages)
+    others = [
+        name
+        for name, (_, shape) in found.items()
+        if name in mapped.placed
+        and shape_of(shape) != shape_of(stages for _, stages in mapped.placed[name])
+    ]
+    if not others:
+        return []
+    return [f"replicas are first on other nodes together than in the real run: {', '.join(others)}"]
+
+
+def _shown(value: object) -> str:
+    return f"{value:,.3f}" if isinstance(value, float) else str(value)
+
+
+MEASURED = "measured"
+"""Folder of the state directory for what was measured."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of a run.
+
+    Parameters
+    ----------
+    checked : mapping of str to int
+        Counts of the verifier: events, leases, steps lost ...
+    drift : Drift or None
+        Simulated against real; None if there is nothing to compare.
+    command : str
+        Simulates what was measured; empty if nothing was.
+    why : str
+        Why there is no drift.
+    """
+
+    checked: Mapping[str, int]
+    drift: Drift | None
+    command: str
+    why: str = ""
+
+
+def is_state_directory(directory: Path) -> bool:
+    """True if a folder is the state directory of a real run."""
+    return (directory / LEDGER).is_file()
+
+
+def verify_run(state: Path) -> dict[str, int]:
+    """Check the log of a real run.
+
+    Raises
+    ------
+    VerificationError
+        Naming the event and the rule it breaks.
+    InputError
+        If there is no ledger, or it cannot be read.
+    """
+    path = state / LEDGER
+    RunLedger.open(path, readonly=True).close()
+    try:
+        return verify_ledger(path)
+    except LogRejected as error:
+        raise VerificationError(f"{path}: {error}") from error
+    except (sqlite3.Error, ValueError, LookupError) as error:
+        raise InputError(f"{path}: cannot be read as the log of a run: {error!r}") from error
+
+
+def results(state: Path, policy: str | Policy | None = None) -> Results:
+    """Verify a run, write what was measured in it to ``STATE/measured``, and simulate that.
+
+    Parameters
+    ----------
+    policy : str or Policy, optional
+        The run's policy, where its name does not tell. One whose name runs a file is simulated only if it
+        is given: no code is run because a log names it.
+
+    Raises
+    ------
+    VerificationError, InputError
+        As of :func:`verify_run`, or if the measurements cannot be written.
+    """
+    checked = verify_run(state)
+    ledger = RunLedger.open(state / LEDGER, readonly=True)
+    try:
+        faults = unsimulated(ledger.events())
+        run = measured_run(ledger)
+    except InputError as error:
+        return Results(checked, None, "", str(error))
+    finally:
+        ledger.close()
+    place = state / MEASURED
+    _remove_links(place)
+    command = write_measured(run, place)
+    for path in place.iterdir():
+        path.chmod(0o600)
+    if policy is None and runs_a_file(run.policy):
+        why = f"its policy {run.policy!r} runs a file, which is not done because a log names it"
+        return Results(checked, None, command, why)
+    try:
+        drift = replace(replay(run, policy), unsimulated=faults)
+    except ShadowpriceError as error:
+        return Results(checked, None, command, str(error))
+    write_text(str(place / "drift.csv"), drift.frame.to_csv(index=False))
+    return Results(checked, drift, command)
+
+
+def _remove_links(folder: Path) -> None:
+    """Remove links in the place of a folder and of its files: a job may have made them."""
+    if folder.is_symlink():
+        folder.unlink()
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_symlink():
+            path.unlink()

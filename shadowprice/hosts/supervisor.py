@@ -1,0 +1,33 @@
+"""Runs one rank of a lease on its node: starts, renews and stops its command, confirms its end.
+
+::
+
+    python -I -S -B STATE/supervisor.py LEASE_DIRECTORY
+
+A copy of this file lies in the state directory, beside one of what it imports
+(:func:`shadowprice.hosts.lease_files.copy_supervisor`), so that a node needs nothing but
+Python. A supervisor outlives whoever started it and talks through files of the lease's directory
+alone: ``order.json`` and ``lease.json`` come in, ``supervisor.json``, ``output.log`` and
+``exit.json`` go out. With more arguments it is the script of a Slurm job
+(:mod:`shadowprice.hosts.supervision.slurm_job`), or the launcher of a machine's supervisors
+(:mod:`shadowprice.hosts.supervision.launcher`).
+"""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, os.path.join(here, "library"))
+    if len(sys.argv) == 2:
+        from shadowprice.hosts.supervision.rank import main
+
+        os._exit(main(os.path.abspath(sys.argv[1])))
+    if len(sys.argv) == 3 and sys.argv[1] == "serve":
+        from shadowprice.hosts.supervision.launcher import main as serve
+
+        sys.exit(serve(int(sys.argv[2])))
+    from shadowprice.hosts.supervision.slurm_job import main as run_job
+
+    sys.exit(run_job(os.path.join(here, "supervisor.py"), sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Statistics of runs: intervals, warm-up, paired differences, stability, rankings."""

@@ -1,0 +1,54 @@
+"""What a real run leaves: a log that is verified, measurements and drift."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from shadowprice.cli.app import app
+from shadowprice.errors import InputError, VerificationError
+from shadowprice.hosts.reports.results import results, verify_run
+from support.fake_run import FakeRun
+
+
+def job(name: str, iterations: int = 200, gpus: int = 1, **more: object) -> dict[str, object]:
+    return {"name": name, "iterations": iterations, "gpus": gpus, "throughput": 10.0, **more}
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    jobs = [job("a"), job("b", 300, 2), job("c", 100, 2, arrival_s=9.0)]
+    run = FakeRun(tmp_path / "run", jobs, "las2d:thresholds_gpu_s=8")
+    run.execute().close()
+    return run.state
+
+
+def test_a_run_is_verified_and_its_simulation_agrees_with_it(state: Path) -> None:
+    found = results(state)
+    assert found.checked["jobs"] == 3
+    assert found.drift is not None
+    # The host in memory does what simulation assumes, but for its rounding of times and steps.
+    assert found.drift.relative_error == pytest.approx(0.0, abs=0.1)
+    for name in ("throughputs.json", "jobs.csv", "cluster.toml", "drift.csv"):
+        assert (state / "measured" / name).is_file()
+    printed = CliRunner().invoke(app, found.command.split()[1:])
+    assert printed.exit_code == 0, printed.output
+
+
+def test_a_log_that_was_tampered_with_is_refused(state: Path) -> None:
+    assert CliRunner().invoke(app, ["verify", str(state)]).exit_code == 0
+    with sqlite3.connect(state / "run.db") as db:
+        db.execute(
+            "DELETE FROM events WHERE seq = (SELECT MIN(seq) FROM events WHERE kind = 'released')"
+        )
+    with pytest.raises(VerificationError, match="form: is numbered"):
+        verify_run(state)
+
+
+def test_something_else_is_no_state_directory(tmp_path: Path) -> None:
+    (tmp_path / "run.db").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="is not a ledger"):
+        verify_run(tmp_path)

@@ -1,0 +1,121 @@
+"""``shadowprice study`` as a person uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from shadowprice.cli.app import app
+from shadowprice.cli.show import note
+from shadowprice.errors import InputError
+
+STUDY = """
+study: small
+workloads: {drawn: {generator: lognormal, parameters: {jobs: 30}}}
+clusters: [2x4]
+policies: [fifo, srtf]
+seeds: 2
+"""
+
+
+def said(*words: object) -> str:
+    done = CliRunner().invoke(app, ["study", *map(str, words)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_a_study_is_run_reported_and_compared(file: Path, tmp_path: Path) -> None:
+    found = json.loads(said("run", file, "--json"))
+    assert (found["runs"], found["of"], found["failed"], found["verified"]) == (4, 4, 0, True)
+    assert len(pd.read_parquet(tmp_path / "study.results" / "runs.parquet")) == 4
+    assert "4 of 4 runs, each verified" in said("run", file)
+    page = tmp_path / "study.results" / "report.html"
+    assert said("report", file).strip() == str(page)
+    assert "4 runs of 2 policies in 1 setting" in page.read_text()
+    said("run", file, "-o", tmp_path / "again", "--jobs", 1)
+    assert json.loads(said("compare", file, tmp_path / "again", "--json"))["same"] is True
+    file.write_text(STUDY.replace("jobs: 30", "jobs: 31"))
+    said("run", file, "-o", tmp_path / "again")
+    lines = said("compare", tmp_path / "study.results", tmp_path / "again")
+    assert "workloads: drawn: parameters: jobs: 30 -> 31" in lines
+    with pytest.raises(AssertionError):
+        said("compare", tmp_path / "study.results", tmp_path / "again", "--same")
+
+
+def test_reports_and_bundles_that_exist_are_not_replaced_unasked(
+    file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("rocrate", reason="the extra study is not installed")
+    said("run", file)
+    page, paper, archive = (tmp_path / name for name in ("page.html", "paper", "bundle.zip"))
+    paper.mkdir()
+    of_paper = ("--paper", paper, "--style", "acm")
+    report, bundle = ("report", file, "-o", page), ("bundle", file, "-o", archive)
+    for words, there in (
+        (report, page),
+        ((*report, *of_paper), paper / "tables.tex"),
+        ((*bundle, "--certificates", "none"), archive),
+    ):
+        there.write_bytes(b"mine")
+        with pytest.raises(InputError, match=f"{there.name}: exists, expected a new file, or"):
+            said(*words)
+        assert there.read_bytes() == b"mine"
+        if words[-2:] != of_paper[-2:]:
+            assert said(*words, "--force").strip() == str(there)
+            assert len(there.read_bytes()) > 1000
+            there.unlink()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="paper: cannot be made: Not a directory"):
+        said(*report, "--paper", tmp_path / "file" / "paper", "--style", "acm", "--force")
+    with pytest.raises(InputError, match=r"cannot be written: there is no directory"):
+        said("bundle", file, "-o", tmp_path / "none" / "bundle.zip")
+
+
+def test_results_without_a_row_are_refused(file: Path, tmp_path: Path) -> None:
+    wide = STUDY.replace("jobs: 30", "jobs: 30, gang_shares: {2: 1.0}")
+    file.write_text(wide.replace("2x4", "1x1"))
+    with pytest.raises(AssertionError):
+        said("run", file)
+    for words in (("report", file), ("compare", file, file)):
+        with pytest.raises(InputError, match="no run has a row, 4 failed"):
+            said(*words)
+    pytest.importorskip("rocrate", reason="the extra study is not installed")
+    bundle = ("bundle", file, "-o", tmp_path / "x.zip", "--certificates", "none")
+    with pytest.raises(InputError, match=r"0 of 4 runs, 4 failed; .*; failed: workload drawn"):
+        said(*bundle)
+
+
+def test_an_address_is_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    note("hosts ray:x:1")
+    assert "hosts ray:x:1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "none.yaml"), "none.yaml: no such file or folder"),
+        (("report", "none"), "none: no such file or folder"),
+        (("run", "FILE", "--jobs", -1), "--jobs is -1, expected 0 or more"),
+        (("run", "FILE", "--on", "slurm"), "on 'slurm': expected ray, ray:HOST:PORT"),
+        (("report", "FILE", "--style", "acm"), "--paper and --style go together"),
+        (("report", "FILE"), "has no study.json, expected the folder"),
+        (("bundle", "FILE", "-o", "x.zip", "--certificates", "some"), "expected one of first, all"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(file: Path, words: tuple[object, ...], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        said(*(file if word == "FILE" else word for word in words))
+    assert message in str(caught.value)
