@@ -26,7 +26,7 @@ from shadowprice.studies.figures.figure import load_figure
 from shadowprice.studies.figures.results import point_key, read_table
 from shadowprice.studies.figures.settings import option, plain
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "paper_figs"
 FILES = sorted(FOLDER.glob("[a-z]*.py"))
 
