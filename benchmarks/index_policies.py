@@ -110,9 +110,9 @@ def repeat(recorded: dict[str, Any], preset: str, run_name: str) -> float | None
     size = recorded["cluster"]
     nodes = size.get("nodes", size.get("servers", 1))
     cluster = f"{nodes}x{size['gpus'] // nodes}"
-    semantics = sp.Semantics(preset=preset, placement=where or None)
+    options = sp.RunOptions(preset=preset, placement=where or None)
     try:
-        outcome = sp.simulate(jobs, cluster, name, semantics)
+        outcome = sp.simulate(jobs, cluster, name, options)
     except InputError:
         return None
     return outcome.cpu_s + outcome.verify_cpu_s

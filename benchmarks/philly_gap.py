@@ -18,7 +18,7 @@ from shadowprice.solvers.index_policy import (
     IndexPolicy,
     JobIndex,
     Measure,
-    ServiceRule,
+    QueueRule,
     Table,
     WhileRunning,
 )
@@ -46,7 +46,7 @@ class ByMeasure(IndexPolicy):
 
     def job_index(self, service_gpu_s: object) -> JobIndex:
         """Order by the measure."""
-        return JobIndex(ServiceRule.PREEMPTS, self.measure, while_running=WhileRunning.VARIES)
+        return JobIndex(QueueRule.PREEMPTS, self.measure, while_running=WhileRunning.VARIES)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ model and gang have equal rates, of which solvers make one job; ``all different`
 ============  =================================================================================
 solver        HiGHS, the block-arrow method, Hadar's dual subroutine, as often as they are asked
 folding       scaling, folding and sifting of the programme: what makes it small for a solver
-gate          the examination of the answer, in all rows of the programme as it stands
+gate          the examination of the answer, in all rows of the programme as it is
 front end     the jobs as arrays, the model, and its compilation
 rounds        who runs in the round, and on which nodes
 engine        everything else: events, checks of the decision, starting and stopping

@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 import shadowprice as sp
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.run_directory.streamed import stream
-from shadowprice.analysis.settle import settle
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 POLICIES = "fifo,srtf,las2d,easy"
@@ -30,10 +30,10 @@ CLUSTER, GPUS = "75x8", 600
 def measure(jobs: int, name: str, folder: Path) -> dict[str, float]:
     """Costs of one run [CPU-s], and the peak memory of this process [GB]."""
     few = sp.generate("lognormal", jobs=100, seed=1, load=0.95, gpus_total=GPUS)
-    stream(settle(few, CLUSTER, name), folder / "few")  # Loads compiled code.
+    stream(prepare_run(few, CLUSTER, name), folder / "few")  # Loads compiled code.
     workload = sp.generate("lognormal", jobs=jobs, seed=1, load=0.95, gpus_total=GPUS)
     began = time.process_time()
-    outcome = stream(settle(workload, CLUSTER, name), folder / "run")
+    outcome = stream(prepare_run(workload, CLUSTER, name), folder / "run")
     assert outcome is not None
     outcome.summary()
     return {

@@ -48,7 +48,7 @@ proof, a function `bound` and a function `check`; tests try to break all of them
 
 *Knows of an instance*: what it may have beyond nodes and jobs; `bound` and `check` refuse one that has more. *Status*
 says whose a theorem is: the paper's, classic, ours, or open. *Recalled* and *derived* are defined in
-[semantics](semantics.md). *Tightest instance*: the stored instance that comes closest to what the theorem allows there,
+[options](options.md). *Tightest instance*: the stored instance that comes closest to what the theorem allows there,
 which stands behind "of". It is one of the [tight instances](#tight-instances); or of the theorem's policy one of the
 [hard instances](#hard-instances), and then the number is the policy's cost over that of the schedule stored with it,
 hence at most its ratio to the optimum. Of a lower bound it is the optimum over the bound, on the stored instance where
@@ -57,7 +57,7 @@ not known whether it can, and how close it was approached is said.
 
 *Typical value on our families*: the median of a theorem's factor, and the least and largest, over those instances of
 the [ratio study](../paper_figs/ratio_study.py) that meet its hypotheses; then the median ratio that
-is certified for the stored runs of its policy on the same instances, and their number. A factor *says nothing* of an
+is certified for the stored runs of its policy on the same instances, and their number. A factor is *vacuous* on an
 instance where one job after another, in any order, costs no more than it allows; that of a utility where it is no
 less than the number of jobs. Of a lower bound: for how many of the stored instances it was the largest that was
 tried.

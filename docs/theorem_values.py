@@ -168,7 +168,7 @@ def _typical_factor(theorem: FactorTheorem, root: Path) -> str:
     middle = float(median(factors))
     words = f"{middle:.3g} ({float(min(factors)):.3g} to {float(max(factors)):.3g}), {median(ratios):.3g} certified"
     over = sum(f >= most for f, most in zip(factors, trivial, strict=False))
-    vacuous = f"; says nothing of {over}" if over else ""
+    vacuous = f"; vacuous on {over}" if over else ""
     return f"{words}, on {len(factors)}{vacuous}"
 
 
@@ -199,7 +199,7 @@ def _typical_utility(root: Path) -> str:
         factors.append(2 * hadar_competitive.factor(prices, capacity, gang))
         over += factors[-1] >= len(instance.workload)
     words = f"{median(factors):.3g} ({min(factors):.3g} to {max(factors):.3g}) for equal utilities and one round"
-    return f"{words}, on {len(factors)}; says nothing of {over}"
+    return f"{words}, on {len(factors)}; vacuous on {over}"
 
 
 def _cells(root: Path) -> Iterator[tuple[Cell, int]]:

@@ -163,8 +163,8 @@ def outcome(jobs: sp.Workload, gpus: int, policy: str, of: Network, **settings: 
     """One verified run on nodes of 8 GPUs."""
     if gpus < GPUS_PER_NODE or gpus % GPUS_PER_NODE:
         raise InputError(f"gpus is {gpus}, expected whole nodes of {GPUS_PER_NODE} GPUs")
-    semantics = sp.Semantics(network=of, **settings)
-    return sp.simulate(jobs, f"{gpus // GPUS_PER_NODE}x{GPUS_PER_NODE}", policy, semantics)
+    run_options = sp.RunOptions(network=of, **settings)
+    return sp.simulate(jobs, f"{gpus // GPUS_PER_NODE}x{GPUS_PER_NODE}", policy, run_options)
 
 
 def rows_of(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import shadowprice as sp
 from shadowprice.analysis.plots.style import GREY, colour_of
-from shadowprice.errors import EarlyEndError, GivenUpError, InputError
+from shadowprice.errors import AbandonedRunError, EarlyEndError, InputError
 from shadowprice.execution.job_window import cut_schedule, window_end_s
 from shadowprice.instances.generators.gavel_published import JOB_TYPES
 from shadowprice.instances.speeds.throughputs import Kind
@@ -215,7 +215,7 @@ def over_window(point: WindowPoint, policy: str, *, single_gpu: bool) -> WindowR
             break
         except EarlyEndError:
             count *= 2
-        except GivenUpError:
+        except AbandonedRunError:
             return None
     end_s = np.array([found.end_s.get(job, np.inf) for job in instance.workload.id.tolist()])
     ends = end_s[window.rows][np.isfinite(end_s[window.rows])]

@@ -132,8 +132,8 @@ def run(
     if name in IN_ROUNDS:
         parts = (given, f"round_s={round_s}", options if name == "hadar" else "")
         policy = f"{name}:" + ",".join(part for part in parts if part)
-    semantics = sp.Semantics(placement=placement, overheads=sp.Overheads(restart_s=RESTART_S))
-    outcome = sp.simulate(jobs, where, policy, semantics)
+    run_options = sp.RunOptions(placement=placement, overheads=sp.Overheads(restart_s=RESTART_S))
+    outcome = sp.simulate(jobs, where, policy, run_options)
     schedule = outcome.schedule
     found = of_schedule(outcome.instance, schedule)
     lost_s = (schedule.gpus * schedule.overhead_s).sum()

@@ -144,8 +144,8 @@ def artifact_jobs(split: str, jobs_per_hour: float, *, jobs: int, seed: int) -> 
 
 def artifact_outcome(jobs: sp.Workload, gpus: int, mechanism: str) -> sp.Outcome:
     """One verified run as the artifact's simulator runs it, under FIFO."""
-    semantics = sp.Semantics(preset="synergy", profiles=published_profiles())
-    return sp.simulate(jobs, cluster(gpus), PRESET_POLICIES[mechanism], semantics)
+    options = sp.RunOptions(preset="synergy", profiles=published_profiles())
+    return sp.simulate(jobs, cluster(gpus), PRESET_POLICIES[mechanism], options)
 
 
 def instance(jobs: sp.Workload, where: sp.Cluster, profiles: Profiles | None = None) -> Instance:

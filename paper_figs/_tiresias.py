@@ -66,7 +66,7 @@ def simulate(
             raise InputError(f"the public simulator charges nothing, got {restart_s:g} s a restart")
         samples = public_samples() if scheduler == "Tiresias-G" else None
         return sp.simulate(
-            jobs, cluster, PUBLIC[scheduler], sp.Semantics(preset="tiresias", samples=samples)
+            jobs, cluster, PUBLIC[scheduler], sp.RunOptions(preset="tiresias", samples=samples)
         )
     policy, placement = OURS[scheduler]
     charges = sp.Overheads(restart_s=restart_s)
@@ -74,5 +74,5 @@ def simulate(
         jobs,
         cluster,
         policy.format(limit=limit),
-        sp.Semantics(placement=placement, overheads=charges),
+        sp.RunOptions(placement=placement, overheads=charges),
     )

@@ -95,8 +95,8 @@ def jobs_of_trace(trace: str) -> sp.Workload:
 def run(point: Point) -> list[Row]:
     """Makespan and mean JCT, and the least of each that any scheduler could have [h]."""
     jobs, where = jobs_of_trace(point.trace), cluster(point.gpus)
-    semantics = sp.Semantics(preset="synergy", profiles=published_profiles())
-    done = sp.simulate(jobs, where, f"{point.order}+{point.policy}", semantics)
+    options = sp.RunOptions(preset="synergy", profiles=published_profiles())
+    done = sp.simulate(jobs, where, f"{point.order}+{point.policy}", options)
     given = instance(jobs, where, published_profiles())
     least_s = {
         goal: max(bound.value_s for bound in simple_bounds(given, goal))

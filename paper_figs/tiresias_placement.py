@@ -73,7 +73,7 @@ def run(point: Point) -> list[Row]:
     jobs = sp.generate(point.workload, seed=point.seed)
     skews = published_skews()
     jct_s = {
-        place: sp.simulate(jobs, "15x4", POLICY, sp.Semantics(placement=place, skews=skews)).jct_s
+        place: sp.simulate(jobs, "15x4", POLICY, sp.RunOptions(placement=place, skews=skews)).jct_s
         for place in ("count", *PLACED)
     }
     rows: list[Row] = []

@@ -78,7 +78,7 @@ def outcome(label: str, threshold: int = 0) -> sp.Outcome:
     jobs, policy = sp.Workload.from_columns(**JOBS), POLICIES[label][0]
     if threshold:
         policy = f"{THRESHOLDS_OF[label]}:thresholds_gpu_s={threshold}"
-    return sp.simulate(jobs, "1x2", policy, sp.Semantics(round_s=1.0))
+    return sp.simulate(jobs, "1x2", policy, sp.RunOptions(round_s=1.0))
 
 
 def run(point: Point) -> list[Row]:

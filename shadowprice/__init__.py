@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.plots.prices import plot_prices, prices_frame
-    from shadowprice.analysis.semantics import Semantics
+    from shadowprice.analysis.run_options import RunOptions
     from shadowprice.analysis.simulate import simulate
     from shadowprice.analysis.utility.compare import UtilityComparison, compare_utility
     from shadowprice.errors import ShadowpriceError
@@ -68,8 +68,8 @@ __all__ = [
     "Outcome",
     "Overheads",
     "Preemption",
+    "RunOptions",
     "Schedule",
-    "Semantics",
     "ShadowpriceError",
     "StudyResults",
     "Throughputs",
@@ -110,7 +110,7 @@ _HOME = {
     "Overheads": "instances.terms.charges",
     "Preemption": "instances.failures.preemption",
     "Schedule": "instances.schedule",
-    "Semantics": "analysis.semantics",
+    "RunOptions": "analysis.run_options",
     "ShadowpriceError": "errors",
     "StudyResults": "studies.results",
     "Throughputs": "instances.speeds.throughputs",
@@ -136,7 +136,13 @@ _HOME = {
 """Where each public name is from: a training job that imports a part does not wait for the whole."""
 
 
+_EARLIER_NAMES = {"Semantics": "RunOptions"}
+"""Public names of earlier versions, with what they are called now."""
+
+
 def __getattr__(name: str) -> object:
+    if name in _EARLIER_NAMES:
+        raise AttributeError(f"{__name__}.{name} is called {__name__}.{_EARLIER_NAMES[name]} now")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

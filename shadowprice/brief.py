@@ -28,7 +28,7 @@ class Brief:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return described(type(self).__name__, dict(_told(self)))
+        return described(type(self).__name__, dict(_shown_fields(self)))
 
 
 class BriefTable(Brief):
@@ -37,7 +37,7 @@ class BriefTable(Brief):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return html_table(dict(_told(self)))
+        return html_table(dict(_shown_fields(self)))
 
 
 def described(name: str, fields: Mapping[str, str]) -> str:
@@ -100,7 +100,9 @@ def short(value: object, deep: int = 1) -> str:
             return gathered(value, deep)
     text = f"{type(value).__name__}(...)"
     if type(value).__repr__ is Brief.__repr__:
-        line = described(type(value).__name__, dict(_told(value, deep - 1))) if deep else text
+        line = (
+            described(type(value).__name__, dict(_shown_fields(value, deep - 1))) if deep else text
+        )
         return line if len(line) <= _ROOM else text
     if hasattr(value, "shape") and hasattr(value, "dtypes"):
         return f"table of {value.shape[0]} rows"
@@ -162,7 +164,7 @@ def _listed(value: Any, items: Iterator[str] | list[str], each: Sequence[object]
     return f"{len(value)} x {kinds[0] if len(kinds) == 1 else 'values'}"
 
 
-def _told(thing: object, deep: int = 1) -> Iterator[tuple[str, str]]:
+def _shown_fields(thing: object, deep: int = 1) -> Iterator[tuple[str, str]]:
     """Names of an object's fields that differ from their defaults, with their values in short."""
     if dataclasses.is_dataclass(thing):
         for field in dataclasses.fields(thing):

@@ -7,7 +7,7 @@
     │   ├── InfeasibleJobError    a job can never run on its cluster
     │   └── EarlyEndError         a trace ends before what was to be measured in it
     ├── PolicyError               a policy decided something impossible: change the policy
-    │   └── GivenUpError          a run was given up at the time that was asked for
+    │   └── AbandonedRunError          a run was given up at the time that was asked for
     ├── VerificationError         a schedule breaks a rule: nothing may be computed from it
     ├── SolverError               a programme could not be solved: change the model or the budget
     └── HostError                 real hosts cannot be used: install, start or free what is named
@@ -34,7 +34,7 @@ class PolicyError(ShadowpriceError, RuntimeError):
     """A policy returned a decision that cannot be carried out."""
 
 
-class GivenUpError(PolicyError):
+class AbandonedRunError(PolicyError):
     """Jobs that were to be measured were not complete at the time at which a run was to be given up."""
 
 

@@ -149,7 +149,7 @@ def _module(path: Path, changed_ns: int, size: int) -> ModuleType:
     # Dataclasses look their module up.
     sys.modules[name] = module
     try:
-        with _beside(path.parent):
+        with _importing_from(path.parent):
             spec.loader.exec_module(module)
     # A script that ends the interpreter has to end this file alone.
     except (Exception, SystemExit) as error:
@@ -159,7 +159,7 @@ def _module(path: Path, changed_ns: int, size: int) -> ModuleType:
 
 
 @contextmanager
-def _beside(folder: Path) -> Iterator[None]:
+def _importing_from(folder: Path) -> Iterator[None]:
     """Let a file import what lies in its folder, as a script of Python's does.
 
     What another file imported from a folder of its own under the same name is put aside, so that two

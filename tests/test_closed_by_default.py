@@ -107,7 +107,7 @@ SAYS = {
 """Attributes by which code asks an instance for a feature without naming it."""
 
 BUILDERS = {
-    "analysis/settle.py: _instance": "an instance from the switches of a run",
+    "analysis/preparation.py: _instance": "an instance from the switches of a run",
     "execution/engine.py: __init__": "the parts of an engine",
     "execution/simulated_hosts.py: __init__": "the tables of speeds and charges of simulated hosts",
     "proofs/testing/subject.py: __repr__": "a test case as text",

@@ -127,9 +127,9 @@ ALSO: Mapping[str, Callable[[], Any]] = {
         few(),
         "2x8",
         "srtf",
-        sp.Semantics(failures=sp.Failures.parse("exponential:mtbf_s=86400,repair_s=60")),
+        sp.RunOptions(failures=sp.Failures.parse("exponential:mtbf_s=86400,repair_s=60")),
     ),
-    "prices": lambda: sp.simulate(few(), "2x8", "hadar", sp.Semantics(prices=True)),
+    "prices": lambda: sp.simulate(few(), "2x8", "hadar", sp.RunOptions(prices=True)),
     "frame": lambda: load_frame(jobs().to_frame()),
 }
 """What public modules give that no function of the package does."""

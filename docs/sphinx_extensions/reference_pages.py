@@ -12,7 +12,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Simulating and comparing",
         (
             "simulate",
-            "Semantics",
+            "RunOptions",
             "Outcome",
             "compare",
             "Comparison",

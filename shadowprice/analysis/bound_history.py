@@ -19,16 +19,16 @@ class BoundHistory:
 
     Parameters
     ----------
-    found : tuple of Bound
+    bounds : tuple of Bound
         In the order in which they were found.
     """
 
-    found: tuple[Bound, ...]
+    bounds: tuple[Bound, ...]
 
     def by_kind(self) -> dict[str, list[Bound]]:
         """Bounds of the search that are larger than all before of their kind, by kind."""
         kinds: dict[str, list[Bound]] = {}
-        for bound in self.found:
+        for bound in self.bounds:
             if bound.record is not None:
                 mine = kinds.setdefault(bound.kind, [])
                 if not mine or bound.ticks > mine[-1].ticks:
@@ -51,14 +51,12 @@ class BoundHistory:
             yield said
 
     def __repr__(self) -> str:
-        head = (
-            f"BoundHistory({counted(len(self.found), 'bound')}; of each certified kind the largest)"
-        )
+        head = f"BoundHistory({counted(len(self.bounds), 'bound')}; of each certified kind the largest)"
         return screen(head, [f"    {each}" for each in self.sentences()][-MOST_ROWS:])
 
     def warning(self) -> str | None:
         """A sentence if the largest certified bound is a trivial one."""
-        certified = [bound for bound in self.found if bound.certified]
+        certified = [bound for bound in self.bounds if bound.certified]
         best = max(certified, key=lambda bound: bound.ticks, default=None)
         if best is None or best.kind not in TRIVIAL:
             return None

@@ -12,13 +12,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.cascade import KNOWS as CERTIFIED_KNOWS
 from shadowprice.analysis.certificates.cascade import Asked, CheckedBound, expect_end
 from shadowprice.analysis.certificates.demands import CONSOLIDATED
 from shadowprice.analysis.certificates.effort import BoundEffort, Timer
 from shadowprice.analysis.certificates.exact_cost import counted_rows
-from shadowprice.analysis.certificates.found import Found
-from shadowprice.analysis.given import Given, Problem, Where
+from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.errors import SolverError
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
@@ -80,14 +80,14 @@ def bounds_of(
     solvers = not preemptive and not effort.repeatable and _described(instance)
     timer = effort.begin()
     mine = BoundEffort(effort.seconds * (1 - _SHARE_OF_SOLVERS)) if solvers else effort
-    found = asked.found(goal, mine, enough)
+    found = asked.candidates(goal, mine, enough)
     best = asked.evaluated(found, goal)
-    if solvers and not best.found.optimal and (enough is None or best.ticks < enough):
+    if solvers and not best.candidate.optimal and (enough is None or best.ticks < enough):
         yield from _by_solvers(instance, goal, timer)
     for each in found:
         yield (
             _certified(instance, asked, every, best)
-            if each is best.found
+            if each is best.candidate
             else _proposed(asked, every, each, goal)
         )
 
@@ -103,7 +103,7 @@ def _described(instance: Instance) -> bool:
 
 
 def _certified(instance: Instance, asked: Asked, every: ScheduleClass, best: CheckedBound) -> Bound:
-    found = best.found
+    found = best.candidate
     return Bound(
         best.ticks,
         found.kind,
@@ -117,18 +117,18 @@ def _certified(instance: Instance, asked: Asked, every: ScheduleClass, best: Che
     )
 
 
-def _proposed(asked: Asked, every: ScheduleClass, found: Found, goal: Objective) -> Bound:
+def _proposed(asked: Asked, every: ScheduleClass, found: BoundCandidate, goal: Objective) -> Bound:
     """A bound that is no larger than the certified one, as the search has it."""
     ticks = max(found.ticks - asked.offset(goal), Fraction(0))
     holds_for = _class_of(every, found)
     return Bound(ticks, found.kind, holds_for, certified=False, record=found.record)
 
 
-def _class_of(every: ScheduleClass, found: Found) -> ScheduleClass:
+def _class_of(every: ScheduleClass, found: BoundCandidate) -> ScheduleClass:
     return replace(every, consolidated=found.consolidated)
 
 
-def certified_and_found(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
+def certified_and_largest(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:
     """The bound that is certified, and the largest of all if that is larger still.
 
     Raises
@@ -170,7 +170,7 @@ def strongest_bound(
         As :func:`bounds_of`.
     """
     found = bounds_of(
-        Given.of(jobs, cluster).as_instance(),
+        JobsAndCluster.of(jobs, cluster).as_instance(),
         objective,
         BoundEffort(budget_s),
         preemptive=preemptive,
@@ -196,12 +196,12 @@ def certified_bounds(
         expect_end(instance.stopped_s, goal)
     if not len(counted_rows(instance)):
         return dict.fromkeys(goals, bound_of(0, "job", every))
-    asked, known = Asked.of(instance), dict[bool, list[Found]]()
+    asked, known = Asked.of(instance), dict[bool, list[BoundCandidate]]()
     best = {}
     for goal in goals:
         last = goal is Objective.MAKESPAN  # Others differ by a constant.
         if last not in known:
-            known[last] = asked.found(goal, effort)
+            known[last] = asked.candidates(goal, effort)
         best[goal] = _certified(instance, asked, every, asked.evaluated(known[last], goal))
     return best
 
@@ -210,12 +210,12 @@ def _by_solvers(instance: Instance, goal: Objective, timer: Timer) -> Iterator[B
     """Optima of schedules without preemption, by the word of solvers; one that fails is left out."""
     from shadowprice.models import time_indexed
     from shadowprice.solvers.offline.non_preemptive import optimum
-    from shadowprice.solvers.programs.published import stand_down
+    from shadowprice.solvers.programs.published import falls_back
 
     left_aside = "its optimum is none of schedules, and is left aside as a bound"
     # Nodes that fail only restrict: an optimum without them is a bound with them.
     sound = replace(instance, failures=None)
-    if stand_down(time_indexed.build, left_aside):
+    if falls_back(time_indexed.build, left_aside):
         return
     for method, share in _METHODS.items():
         if timer.left_s <= 0:

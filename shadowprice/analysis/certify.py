@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from shadowprice.analysis.bound_history import BoundHistory
-from shadowprice.analysis.bounds import bounds_of, certified_and_found
+from shadowprice.analysis.bounds import bounds_of, certified_and_largest
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.cascade import expect_end
 from shadowprice.analysis.certificates.certificate_file import (
@@ -31,7 +31,7 @@ from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
-from shadowprice.analysis.wording import at_most, told_cost
+from shadowprice.analysis.wording import at_most, cost_in_words
 from shadowprice.errors import InputError
 from shadowprice.instances.features import missing, require
 from shadowprice.instances.instance import Instance
@@ -85,7 +85,7 @@ class Certified(BoundedCost):
         return self.cost_ticks / self.bound_ticks if self.bound_ticks else Fraction(1)
 
     def __repr__(self) -> str:
-        what = f"{type(self).__name__}({self.objective} of {self.policy}: {told_cost(self)}"
+        what = f"{type(self).__name__}({self.objective} of {self.policy}: {cost_in_words(self)}"
         return f"{what} by {self.bound_kind}, SHA-256 {self.instance[:12]}...)"
 
     def sentence(self) -> str:
@@ -204,7 +204,7 @@ def _write(
             enough=cost,
         )
         found = tuple(search)
-        bound, _ = certified_and_found(found)
+        bound, _ = certified_and_largest(found)
     else:
         found = (bound,)
     if bound.record is None or not bound.certified:
@@ -219,7 +219,7 @@ def _write(
         "bound": text_of(bound.ticks),
         "ratio": text_of(ratio),
     }
-    given = records.given(instance, pairs=bound.holds_for.sharing)
+    given = records.instance_records(instance, pairs=bound.holds_for.sharing)
     multipliers = (dict(bound.record), *(dict(part) for part in bound.parts))
     digest = write_records(file, header, given, run_records(outcome), multipliers, claim)
     return Certified(

@@ -229,7 +229,7 @@ def _write(
     digest = write_records(
         file,
         header,
-        records.given(instance, pairs=pairs, utilities=every),
+        records.instance_records(instance, pairs=pairs, utilities=every),
         run_records(outcome),
         [searched.record(best.unit, best.prices)],
         claim,

@@ -10,19 +10,25 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from shadowprice.analysis.bound_history import BoundHistory
-from shadowprice.analysis.bounds import bounds_of, certified_and_found
+from shadowprice.analysis.bounds import bounds_of, certified_and_largest
 from shadowprice.analysis.certificates.certificate_file import bounded_digest
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import attains, exact_cost
-from shadowprice.analysis.given import Given, Problem, Where
+from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import Run, policy_name, settle
-from shadowprice.analysis.simulate import carry_out, carry_out_until
-from shadowprice.analysis.wording import amount_at_least, at_most, cost_cells, counted, told_cost
+from shadowprice.analysis.preparation import PreparedRun, policy_name, prepare_run
+from shadowprice.analysis.run_options import RunOptions
+from shadowprice.analysis.simulate import execute, execute_until
+from shadowprice.analysis.wording import (
+    amount_at_least,
+    at_most,
+    cost_cells,
+    cost_in_words,
+    counted,
+)
 from shadowprice.brief import screen, table_lines
 from shadowprice.errors import InputError
-from shadowprice.execution.own_loop import RunsItself
+from shadowprice.execution.simulator import HasSimulator
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
@@ -80,7 +86,7 @@ def by_name(policies: Sequence[str | Policy]) -> dict[str, str | Policy]:
 
 def _listed(policy: str | Policy) -> Sequence[str | Policy]:
     if not isinstance(policy, str):
-        return (policy if isinstance(policy, RunsItself) else expect_policy(policy),)
+        return (policy if isinstance(policy, HasSimulator) else expect_policy(policy),)
     found = policies_named(policy) if names_a_file(policy) else ()
     return found if len(found) > 1 else (policy,)
 
@@ -99,8 +105,8 @@ class ComparisonRow(BoundedCost):
     attained : bool
         Whether a schedule of that class passed the verifier on the same instance and costs the bound,
         which is the optimum of the class then.
-    found : Bound or None
-        A larger bound that was found and is not certified.
+    sharper : Bound or None
+        A larger bound, which is not certified.
     failing : bool
         Whether nodes failed in the policy's run. The bound is about nodes that never do, on which less is
         possible to no schedule: faults only restrict.
@@ -112,7 +118,7 @@ class ComparisonRow(BoundedCost):
     cost_ticks: Fraction
     proven_by: Bound
     attained: bool
-    found: Bound | None
+    sharper: Bound | None
     failing: bool = False
     window: JobWindow | None = None
 
@@ -141,7 +147,7 @@ class ComparisonRow(BoundedCost):
 
     def __repr__(self) -> str:
         attained = ", attained" if self.attained else ""
-        return f"ComparisonRow({self.policy}: {told_cost(self)} by {self.bound_kind}{attained})"
+        return f"ComparisonRow({self.policy}: {cost_in_words(self)} by {self.bound_kind}{attained})"
 
     def sentence(self) -> str:
         """The result in words."""
@@ -154,8 +160,8 @@ class ComparisonRow(BoundedCost):
             return f"{self.policy} is optimal among {self.holds_for}{where} ({proof})"
         if self.attained:
             proof += ", which a verified schedule attains"
-        if self.found is not None:
-            proof += f"; {self._sharper(self.found)}"
+        if self.sharper is not None:
+            proof += f"; {self._sharper(self.sharper)}"
         return f"{self.policy} costs at most {at_most(self.factor)} {optimum} ({proof})"
 
     def optimum_in_words(self, least: str) -> str:
@@ -172,10 +178,12 @@ class ComparisonRow(BoundedCost):
         said = f"{optimum} is at least {least} s ({'' if self.certified else 'not '}certified by {self.bound_kind})"
         if self.attained:
             said += ", which a verified schedule attains"
-        if self.found is not None:
-            what = "" if self.found.holds_for == self.holds_for else f" for {self.found.holds_for}"
-            most = amount_at_least(self.found.value_s)
-            said += f"; at least {most} s{what} by {self.found.kind}, found, not certified"
+        if self.sharper is not None:
+            what = (
+                "" if self.sharper.holds_for == self.holds_for else f" for {self.sharper.holds_for}"
+            )
+            most = amount_at_least(self.sharper.value_s)
+            said += f"; at least {most} s{what} by {self.sharper.kind}, not certified"
         return said
 
     def _where(self) -> str:
@@ -189,7 +197,7 @@ class ComparisonRow(BoundedCost):
         factor = _factor(self.cost_ticks, found)
         what = "" if found.holds_for == self.holds_for else f" for {found.holds_for}"
         assert factor is not None  # The bound found is larger than another, hence above 0.
-        return f"{at_most(factor)}{what} by {found.kind}, found, not certified"
+        return f"{at_most(factor)}{what} by {found.kind}, not certified"
 
     def to_dict(self) -> dict[str, object]:
         """The row as ``--json`` prints it; ratios beyond the range of floats are None."""
@@ -202,12 +210,12 @@ class ComparisonRow(BoundedCost):
             "optimum": self.optimum_s,
             "ratio": _finite(self.ratio),
             "certified": self.certified,
-            "found": None if self.found is None else self._found(self.found),
+            "sharper": None if self.sharper is None else self._bound_fields(self.sharper),
             **({"bound_on_nodes": "that never fail"} if self.failing else {}),
             **({} if self.window is None else {"window": str(self.window)}),
         }
 
-    def _found(self, found: Bound) -> dict[str, object]:
+    def _bound_fields(self, found: Bound) -> dict[str, object]:
         return {
             "bound": found.value_s,
             "bound_kind": found.kind,
@@ -229,7 +237,7 @@ def _finite(ratio: float) -> float | None:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Rows, the verified outcomes behind them with the runs as they were settled, and the bounds as they were found.
+    """Rows, the verified outcomes behind them with the runs as they were prepared, and the bounds as they were found.
 
     ``missing`` are policies that were to be compared and did not get their turn, or did not finish, before
     the comparison was stopped.
@@ -238,7 +246,7 @@ class Comparison:
     objective: Objective
     rows: tuple[ComparisonRow, ...]
     outcomes: Mapping[str, Outcome]
-    runs: Mapping[str, Run] = field(default_factory=dict)
+    runs: Mapping[str, PreparedRun] = field(default_factory=dict)
     histories: tuple[BoundHistory, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -305,7 +313,7 @@ def compare(
     cluster: Where | None = None,
     policies: Sequence[str | Policy] = ("fifo", "srtf", "las2d", "gittins2d"),
     objective: Objective | str = Objective.FLOW,
-    semantics: Semantics | None = None,
+    options: RunOptions | None = None,
     *,
     budget_s: float = 20.0,
     drop_infeasible: bool = False,
@@ -350,25 +358,25 @@ def compare(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}; "
             "for total utility there is compare_utility, or --objective utility"
         ) from None
-    named, given = by_name(policies), Given.of(jobs, cluster)
-    window = given.window(semantics)
-    runs: dict[str, Run] = {}
+    named, given = by_name(policies), JobsAndCluster.of(jobs, cluster)
+    window = given.window(options)
+    runs: dict[str, PreparedRun] = {}
     outcomes: dict[str, Outcome] = {}
     for number, (name, policy) in enumerate(named.items(), 1):
         progress(f"simulating {name}, policy {number} of {len(named)}")
         try:
             if window is None:
-                run = settle(given, None, policy, semantics, drop_infeasible=drop_infeasible)
+                run = prepare_run(given, None, policy, options, drop_infeasible=drop_infeasible)
                 run = replace(run, name=name)
-                expect_bounded(run)
-                outcomes[name] = carry_out(run, watch)
+                require_comparable(run)
+                outcomes[name] = execute(run, watch)
             else:
-                run, outcomes[name] = carry_out_until(
-                    *(given, policy, semantics, window),
+                run, outcomes[name] = execute_until(
+                    *(given, policy, options, window),
                     drop_infeasible=drop_infeasible,
                     name=name,
                 )
-                expect_bounded(run)
+                require_comparable(run)
         except KeyboardInterrupt:
             if not (keep_finished and outcomes):
                 raise
@@ -380,7 +388,7 @@ def compare(
     return Comparison(goal, rows, outcomes, runs, histories, left)
 
 
-def expect_bounded(run: Run) -> None:
+def require_comparable(run: PreparedRun) -> None:
     """Raise InputError for a run whose features are not all in ``KNOWS``."""
     require(run.instance, KNOWS, f"bounds of what {run.name!r} costs; simulate has its metrics")
 
@@ -473,7 +481,7 @@ def _rows(
     history: BoundHistory,
 ) -> dict[str, ComparisonRow]:
     """Rows of outcomes that have their bounds in common."""
-    bound, found = certified_and_found(history.found)
+    bound, found = certified_and_largest(history.bounds)
     best = [(o.instance, o.schedule) for name, o in group.items() if costs[name] == bound.ticks]
     if bound.witness is not None:
         best.append((next(iter(group.values())).instance, bound.witness))

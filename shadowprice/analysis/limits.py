@@ -36,7 +36,7 @@ from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.wording import at_most, counted, told_cost
+from shadowprice.analysis.wording import at_most, cost_in_words, counted
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
@@ -68,7 +68,7 @@ class Measure(StrEnum):
 
 
 @dataclass(frozen=True, repr=False)
-class Limit(BoundedCost):
+class BestPossible(BoundedCost):
     """The best factor over a run that any scheduler could have.
 
     Parameters
@@ -101,7 +101,7 @@ class Limit(BoundedCost):
 
     def __repr__(self) -> str:
         measured = f"{self.policy}'s {self.measure} of {counted(self.jobs, 'job')}"
-        return f"Limit({measured}: {told_cost(self)} by {self.proven_by.kind})"
+        return f"BestPossible({measured}: {cost_in_words(self)} by {self.proven_by.kind})"
 
     def sentence(self) -> str:
         """The limit in words."""
@@ -140,7 +140,7 @@ def limit(
     *,
     jobs: Rows | None = None,
     columns: int = COLUMNS,
-) -> Limit:
+) -> BestPossible:
     """Find how much better than a run any scheduler could be; the same on every run of this function.
 
     O(n log n) for n jobs and a fixed number of GPU types, besides linear programmes of a size that is
@@ -176,12 +176,12 @@ def limit(
             f"{float(ticks / TICKS_PER_S)!r} s by {bound.kind}"
         )
     failing = outcome.instance.failures is not None
-    return Limit(what, outcome.policy, len(rows), cost, ticks, bound, failing)
+    return BestPossible(what, outcome.policy, len(rows), cost, ticks, bound, failing)
 
 
 def limits(
     outcome: Outcome, *, jobs: Rows | None = None, columns: int = COLUMNS
-) -> dict[Measure, Limit]:
+) -> dict[Measure, BestPossible]:
     """All limits of a run; see :func:`limit`."""
     return {each: limit(outcome, each, jobs=jobs, columns=columns) for each in Measure}
 

@@ -10,10 +10,10 @@ from fractions import Fraction
 from shadowprice.analysis.certificates.cascade import Asked
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost, verified_cost
-from shadowprice.analysis.certificates.windows import found_by
-from shadowprice.analysis.given import Given, Problem, Where
+from shadowprice.analysis.certificates.windows import window_candidate
+from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.analysis.metrics import end_s
-from shadowprice.analysis.wording import counted, told_cost
+from shadowprice.analysis.wording import cost_in_words, counted
 from shadowprice.brief import html_table, screen
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.features import require
@@ -30,10 +30,10 @@ from shadowprice.solvers.offline import preemptive
 from shadowprice.solvers.offline.bounds import RelaxedJobs, seconds_down
 from shadowprice.solvers.offline.completions import completion_search
 from shadowprice.solvers.offline.completions.completion_search import CompletionTree
-from shadowprice.solvers.offline.on_nodes import runs_on_nodes
+from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
 from shadowprice.solvers.offline.one_pool import require_exact
 from shadowprice.solvers.offline.preemptive import KNOWS as PREEMPTIVE_KNOWS
-from shadowprice.solvers.programs.compile import Standing
+from shadowprice.solvers.programs.compile import OptimalityEvidence
 
 _SOLVER_SHARE = 0.7
 """Part of a budget that is the solver's; the rest is for a bound that the checker evaluates."""
@@ -47,17 +47,19 @@ class OptimumTable(BoundedCost):
     """An optimum as far as it is known, as one shows it: its cost and bound, and what they rest on."""
 
     @abstractmethod
-    def _said(self) -> dict[str, str]:
+    def _remarks(self) -> dict[str, str]:
         """Sayings beside the cost and the bound, by name."""
 
     def __repr__(self) -> str:
-        lines = [f"    {name}: {value}" for name, value in self._said().items()]
-        return screen(f"{type(self).__name__}({told_cost(self)})", lines)
+        lines = [f"    {name}: {value}" for name, value in self._remarks().items()]
+        return screen(f"{type(self).__name__}({cost_in_words(self)})", lines)
 
     def _repr_html_(self) -> str:
         """Show cost, bound and what they rest on as a table in a notebook."""
         numbers = {"cost [s]": self.cost, "bound [s]": self.bound, "ratio at most": self.ratio}
-        return html_table({**{name: repr(each) for name, each in numbers.items()}, **self._said()})
+        return html_table(
+            {**{name: repr(each) for name, each in numbers.items()}, **self._remarks()}
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +101,7 @@ class VerifiedOptimum(OptimumTable):
     def _cost_and_bound(self) -> tuple[Fraction | None, Fraction | None]:
         return exact_ticks(self.upper_s), exact_ticks(self.lower_s)
 
-    def _said(self) -> dict[str, str]:
+    def _remarks(self) -> dict[str, str]:
         coarse = "" if self.exact_grid else ", coarser than the data"
         edited = {"model": "not the published one"} if self.edited else {}
         return {
@@ -136,7 +138,7 @@ def optimum(
         Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
         until the model has about a million matrix entries.
     model : callable
-        The programme; one that is not as published is solved as it stands, its schedule is verified,
+        The programme; one that is not as published is solved as it is, its schedule is verified,
         and the numbers are the model's own.
 
     Raises
@@ -148,7 +150,7 @@ def optimum(
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
-    goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
+    goal, instance = Objective(objective), JobsAndCluster.of(jobs, cluster).as_instance()
     began = time.monotonic()
     found = offline.optimum(
         instance,
@@ -165,7 +167,7 @@ def optimum(
         if not _is_verified(instance, goal, schedule):
             schedule, proven = None, False
     elif len(instance.workload):
-        cost = _cost_found(instance, goal, found)
+        cost = _verified_cost(instance, goal, found)
         if cost is None:
             schedule, upper_s, proven = None, float("inf"), False
         else:
@@ -176,7 +178,7 @@ def optimum(
         left_s, longest_s = max(budget_s - spent_s, 0.0), max(spent_s, _LEAST_EFFORT_S)
         effort = BoundEffort(min(left_s, longest_s))
         asked = Asked.of(instance, preemptive=False)
-        checked = asked.evaluated(asked.found(goal, effort, cost), goal).ticks
+        checked = asked.evaluated(asked.candidates(goal, effort, cost), goal).ticks
         certified = seconds_down(checked) >= lower_s
         lower_s = max(seconds_down(checked), lower_s)
         proven = proven or checked == cost
@@ -226,7 +228,7 @@ def slotted_preemptive_optimum(
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
-    goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
+    goal, instance = Objective(objective), JobsAndCluster.of(jobs, cluster).as_instance()
     found = preemptive.slotted_preemptive_optimum(
         instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, model=model
     )
@@ -235,10 +237,12 @@ def slotted_preemptive_optimum(
     if found.edited:
         if _is_verified(instance, goal, found.schedule):
             return found
-        return replace(found, schedule=None, standing=Standing.FOUND)
-    cost = _cost_found(instance, goal, found)
+        return replace(found, schedule=None, evidence=OptimalityEvidence.POINT_ONLY)
+    cost = _verified_cost(instance, goal, found)
     if cost is None:
-        return replace(found, upper_s=float("inf"), schedule=None, standing=Standing.FOUND)
+        return replace(
+            found, upper_s=float("inf"), schedule=None, evidence=OptimalityEvidence.POINT_ONLY
+        )
     return replace(found, upper_s=float(cost / TICKS_PER_S))
 
 
@@ -288,7 +292,7 @@ class PreemptiveOptimum(OptimumTable):
     def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
         return self.upper_ticks, self.lower_ticks
 
-    def _said(self) -> dict[str, str]:
+    def _remarks(self) -> dict[str, str]:
         ended = "ended" if self.finished else "out of time"
         return {
             "proven": "yes" if self.proven else "no",
@@ -329,7 +333,7 @@ def preemptive_optimum(
     VerificationError
         If the verifier rejects the schedule, or it costs less than the bound: faults of this package.
     """
-    goal, instance = Objective(objective), Given.of(jobs, cluster).as_instance()
+    goal, instance = Objective(objective), JobsAndCluster.of(jobs, cluster).as_instance()
     count, source = len(instance.workload), instance.workload.source
     require(instance, PREEMPTIVE_KNOWS, "the exact preemptive optimum")
     require_exact(instance)
@@ -344,10 +348,10 @@ def preemptive_optimum(
     if not every:
         raise InputError(f"{source}: times span too many ticks of 2**-20 s, or no job has a weight")
     found = every[-1]
-    schedule = runs_on_nodes(instance, *completion_search.columns_of(found.runs))
+    schedule = assign_nodes_to_runs(instance, *completion_search.columns_of(found.runs))
     verify(instance, schedule)
     upper = exact_cost(instance, goal, end_s(instance, schedule))
-    lower = Asked.of(instance).evaluated([found_by(found)], goal).ticks
+    lower = Asked.of(instance).evaluated([window_candidate(found)], goal).ticks
     if lower > upper:
         raise VerificationError(
             f"{source}: windows of completions say that no schedule costs less than {seconds_down(lower)} s, a "
@@ -359,7 +363,7 @@ def preemptive_optimum(
     )
 
 
-def _cost_found(instance: Instance, goal: Objective, found: offline.Optimum) -> Fraction | None:
+def _verified_cost(instance: Instance, goal: Objective, found: offline.Optimum) -> Fraction | None:
     """Cost [ticks] of a solver's schedule; None without one that the verifier accepts.
 
     Raises

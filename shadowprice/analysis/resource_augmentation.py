@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.bounds import bounds_of, certified_and_found
+from shadowprice.analysis.bounds import bounds_of, certified_and_largest
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.compare import by_name
-from shadowprice.analysis.settle import settle
-from shadowprice.analysis.simulate import carry_out_gangs
-from shadowprice.analysis.wording import at_most, told_cost
+from shadowprice.analysis.preparation import prepare_run
+from shadowprice.analysis.simulate import execute_bounded
+from shadowprice.analysis.wording import at_most, cost_in_words
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
@@ -59,7 +59,7 @@ class SpeedRow(BoundedCost):
 
     def __repr__(self) -> str:
         where = f"{self.policy} at speed {self.speed}"
-        return f"SpeedRow({where}: {told_cost(self)} by {self.proven_by.kind})"
+        return f"SpeedRow({where}: {cost_in_words(self)} by {self.proven_by.kind})"
 
     def sentence(self) -> str:
         """The result in words."""
@@ -168,11 +168,11 @@ def speed_curve(
     faster = {Fraction(speed): at_speed(workload, speed) for speed in speeds}
     given = by_name(policies)
     instance = Instance(Cluster.parse(cluster) if isinstance(cluster, str) else cluster, workload)
-    bound, _ = certified_and_found(bounds_of(instance, goal, BoundEffort(budget_s)))
+    bound, _ = certified_and_largest(bounds_of(instance, goal, BoundEffort(budget_s)))
     rows = []
     for name, policy in given.items():
         for speed, jobs in faster.items():
-            outcome = carry_out_gangs(settle(jobs, instance.cluster, policy))
+            outcome = execute_bounded(prepare_run(jobs, instance.cluster, policy))
             cost = exact_cost(outcome.instance, goal, outcome.end_s)
             rows.append(SpeedRow(name, speed, cost, bound))
     return SpeedCurve(goal, tuple(rows))

@@ -6,19 +6,19 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shadowprice.analysis.given import Given, Problem, Where
+from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.settle import Run, refuse_unbounded, settle
+from shadowprice.analysis.preparation import PreparedRun, prepare_run, require_bounded
 from shadowprice.errors import EarlyEndError
 from shadowprice.execution.copies.outages import known_after
 from shadowprice.execution.job_window import cut_schedule, window_end_s
 from shadowprice.execution.kernel.run import run as run_fastest
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.semantics import Semantics
+    from shadowprice.analysis.run_options import RunOptions
     from shadowprice.execution.copies.local_sgd import Losses
     from shadowprice.execution.engine import EngineRun
-    from shadowprice.execution.own_loop import RunsItself
+    from shadowprice.execution.simulator import HasSimulator
     from shadowprice.execution.watch import Watch
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
@@ -32,8 +32,8 @@ _FIRST_JOBS, _MOST_JOBS = 4, 256
 def simulate(
     jobs: Problem,
     cluster: Where | None = None,
-    policy: str | Policy | RunsItself = "srtf",
-    semantics: Semantics | None = None,
+    policy: str | Policy | HasSimulator = "srtf",
+    options: RunOptions | None = None,
     *,
     drop_infeasible: bool = False,
     watch: Watch | None = None,
@@ -44,14 +44,14 @@ def simulate(
     ----------
     jobs : Problem
         The jobs: a workload, a table whose columns have names that a CSV of jobs may have, or jobs without end
-        (:func:`shadowprice.endless`), these only with ``semantics.until_complete``. Or an instance, which is run as it
+        (:func:`shadowprice.endless`), these only with ``options.until_complete``. Or an instance, which is run as it
         is; what follows is then given by name.
     cluster : Where, optional
         A cluster, its short notation (``16x4``), or a TOML file; none beside an instance.
-    policy : str or Policy or RunsItself
+    policy : str or Policy or HasSimulator
         A policy's name, with parameters after a colon, or a policy of your own; ``hadare``, or
         a :class:`HadarE`, runs jobs as several copies.
-    semantics : Semantics, optional
+    options : RunOptions, optional
         Placement, rounds, overheads, preset. With ``until_complete`` the run ends when the jobs of that
         window are complete, and its outcome has the metrics of these; every job that had come by then is
         in the schedule with what it had done.
@@ -90,41 +90,41 @@ def simulate(
     >>> sp.simulate(instance, policy="srtf").summary()["avg_jct_s"]
     7.5
     >>> endless = sp.endless("gavel-published", jobs_per_hour=1.0)
-    >>> until = sp.Semantics(until_complete=sp.JobWindow(20, 40))
+    >>> until = sp.RunOptions(until_complete=sp.JobWindow(20, 40))
     >>> sp.simulate(endless, "2x8", "srtf", until).summary()["window"]
     '20:40'
     """
-    given = Given.of(jobs, cluster)
-    window = given.window(semantics)
+    given = JobsAndCluster.of(jobs, cluster)
+    window = given.window(options)
     if window is not None:
-        return carry_out_until(given, policy, semantics, window, drop_infeasible=drop_infeasible)[1]
-    run = settle(given, None, policy, semantics, drop_infeasible=drop_infeasible)
-    return carry_out(run, watch)
+        return execute_until(given, policy, options, window, drop_infeasible=drop_infeasible)[1]
+    run = prepare_run(given, None, policy, options, drop_infeasible=drop_infeasible)
+    return execute(run, watch)
 
 
-def carry_out(run: Run, watch: Watch | None = None) -> Outcome:
-    """Carry a settled run out, in the engine or in a loop of its own, and verify what was done."""
+def execute(run: PreparedRun, watch: Watch | None = None) -> Outcome:
+    """Carry a prepared run out, in the engine or in a loop of its own, and verify what was done."""
     done = _execute(run, watch)
     # Of nodes that fail, more faults may have been drawn than were known before.
     return _verified(replace(run, instance=done.instance), done)
 
 
-def outcome_of(run: Run, done: EngineRun) -> Outcome:
-    """Outcome of a settled run that the engine carried out elsewhere, verified."""
+def verified_outcome(run: PreparedRun, done: EngineRun) -> Outcome:
+    """Outcome of a prepared run that the engine carried out elsewhere, verified."""
     executed = _Executed(done.instance, done.schedule, done.cpu_s, done.decisions)
     return _verified(replace(run, instance=done.instance), executed)
 
 
-def carry_out_gangs(run: Run, watch: Watch | None = None) -> Outcome:
-    """As :func:`carry_out`, for a run whose cost is compared with bounds on jobs as one gang each.
+def execute_bounded(run: PreparedRun, watch: Watch | None = None) -> Outcome:
+    """As :func:`execute`, for a run whose cost is compared with bounds on jobs as one gang each.
 
     Raises
     ------
     InputError
         Also if jobs run as several copies, or need not be complete; before anything is carried out.
     """
-    refuse_unbounded(run)
-    return carry_out(run, watch)
+    require_bounded(run)
+    return execute(run, watch)
 
 
 @dataclass(frozen=True)
@@ -138,15 +138,15 @@ class _Executed:
     losses: Losses | None = None
 
 
-def carry_out_until(
-    given: Given,
-    policy: str | Policy | RunsItself,
-    semantics: Semantics | None,
+def execute_until(
+    given: JobsAndCluster,
+    policy: str | Policy | HasSimulator,
+    options: RunOptions | None,
     window: JobWindow,
     *,
     drop_infeasible: bool,
     name: str | None = None,
-) -> tuple[Run, Outcome]:
+) -> tuple[PreparedRun, Outcome]:
     """Run until a window of jobs is complete; the run and its outcome have the jobs that had come by then.
 
     Their name is the policy's unless one is given. Of an endless workload so many first jobs are taken that the last
@@ -156,7 +156,7 @@ def carry_out_until(
     while True:
         some = given.first(count)
         try:
-            run = settle(some, None, policy, semantics, drop_infeasible=drop_infeasible)
+            run = prepare_run(some, None, policy, options, drop_infeasible=drop_infeasible)
             done = _execute(replace(run, training=None))
             end_s = window_end_s(done.schedule, window)
             # In rounds nobody looks at who arrives within the last one.
@@ -168,10 +168,10 @@ def carry_out_until(
             if not given.endless or count > _MOST_JOBS * window.last:
                 raise
     there = some.before(end_s)
-    settled = settle(there, None, policy, semantics, drop_infeasible=drop_infeasible)
-    settings = {**settled.settings, "until_complete": str(window)}
-    instance = replace(settled.instance, failures=done.instance.failures)
-    kept = replace(settled, settings=settings, prices=run.prices, instance=instance)
+    prepared = prepare_run(there, None, policy, options, drop_infeasible=drop_infeasible)
+    settings = {**prepared.settings, "until_complete": str(window)}
+    instance = replace(prepared.instance, failures=done.instance.failures)
+    kept = replace(prepared, settings=settings, prices=run.prices, instance=instance)
     kept = kept if name is None else replace(kept, name=name)
     schedule = cut_schedule(done.schedule, end_s)
     if not there.ending().fractional.any():  # Jobs that hold parts of GPUs may all come later.
@@ -180,19 +180,19 @@ def carry_out_until(
     return kept, _verified(kept, replace(done, schedule=schedule, losses=losses))
 
 
-def _execute(run: Run, watch: Watch | None = None) -> _Executed:
-    """Carry a settled run out, in the engine or in a loop of its own.
+def _execute(run: PreparedRun, watch: Watch | None = None) -> _Executed:
+    """Carry a prepared run out, in the engine or in a loop of its own.
 
     The compiled loop takes the engine's place where it makes the same schedule in less time.
     """
-    if run.own_loop is None:
+    if run.simulator is None:
         assert run.policy is not None
         done = run_fastest(
             run.instance, run.policy, placement=run.placement, rounds=run.rounds, watch=watch
         )
         return _Executed(done.instance, done.schedule, done.cpu_s, done.decisions)
     began, instance = time.process_time(), run.instance
-    schedule = run.own_loop.schedule(instance)
+    schedule = run.simulator.schedule(instance)
     if instance.failures is not None:
         end_s = float(schedule.end_s.max(initial=0.0))
         instance = replace(instance, failures=known_after(instance.failures, end_s))
@@ -200,7 +200,7 @@ def _execute(run: Run, watch: Watch | None = None) -> _Executed:
     return _Executed(instance, schedule, time.process_time() - began, losses=losses)
 
 
-def _verified(run: Run, done: _Executed) -> Outcome:
+def _verified(run: PreparedRun, done: _Executed) -> Outcome:
     return Outcome(
         run.instance,
         done.schedule,

@@ -182,7 +182,7 @@ def _with_decimals(number: Fraction, decimals: int) -> str:
     return f"{whole:,}.{part:0{decimals}d}" if decimals else f"{whole:,}"
 
 
-def told_cost(found: BoundedCost) -> str:
+def cost_in_words(found: BoundedCost) -> str:
     """A cost against its bound, in words."""
     cost, bound = found.exact_s()
     least = "no bound" if bound is None else f"bound {amount_at_least(bound)} s"

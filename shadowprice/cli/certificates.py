@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shadowprice.analysis.wording import amount_at_most, at_most
-from shadowprice.cli.given import terms_given
 from shadowprice.cli.options import (
     UTILITY,
     DropOption,
@@ -23,7 +22,8 @@ from shadowprice.cli.options import (
     VerboseOption,
 )
 from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
-from shadowprice.cli.show import console, note, stderr, tell_bounds, warnings_told
+from shadowprice.cli.run_inputs import asked_terms
+from shadowprice.cli.show import console, note, printed_warnings, stderr, tell_bounds
 from shadowprice.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def check_command(
                 f"{certificate}: is about a cluster whose tenants have quotas, which --cluster does not say, "
                 "expected --with quotas"
             )
-        given = _Given(trace, cluster, trace_format, throughputs, of_cluster, drop_infeasible)
+        given = _Inputs(trace, cluster, trace_format, throughputs, of_cluster, drop_infeasible)
         expected = _digest(given, claim)
         if claim["instance"] != expected:
             raise VerificationError(
@@ -174,7 +174,7 @@ def _terms_of_cluster(texts: list[str] | None) -> tuple[TermSettings, ...]:
     InputError
         If another one is given.
     """
-    found = terms_given(texts)
+    found = asked_terms(texts)
     for term in found:
         if term.sets:
             raise InputError(
@@ -185,7 +185,7 @@ def _terms_of_cluster(texts: list[str] | None) -> tuple[TermSettings, ...]:
 
 
 @dataclass(frozen=True)
-class _Given:
+class _Inputs:
     """Files and options that make an instance; as of the command."""
 
     trace: Path
@@ -196,25 +196,25 @@ class _Given:
     drop_infeasible: bool
 
 
-def _digest(given: _Given, claim: dict[str, Any]) -> str:
+def _digest(given: _Inputs, claim: dict[str, Any]) -> str:
     """Digest of the instance that is given, as a certificate with this claim would have it."""
     import numpy as np
 
     from shadowprice.analysis.certificates.certificate_file import instance_digest
     from shadowprice.analysis.certificates.job_utilities import JobUtilities
-    from shadowprice.analysis.settle import kept_jobs
-    from shadowprice.analysis.switches import WrittenSwitches
+    from shadowprice.analysis.preparation import runnable_jobs
+    from shadowprice.analysis.written_options import WrittenOptions
     from shadowprice.instances.grid import TICKS_PER_S
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.speeds.throughputs import load_throughputs
     from shadowprice.instances.traces import BrokenImporter, load_trace
 
     table = None if given.throughputs is None else load_throughputs(given.throughputs)
-    with warnings_told(BrokenImporter):
+    with printed_warnings(BrokenImporter):
         imported = load_trace(given.trace, format=given.trace_format, throughputs=table)
-    switches = WrittenSwitches(with_={each.label: each.settings for each in given.terms})
+    switches = WrittenOptions(with_={each.label: each.settings for each in given.terms})
     run = switches.read(given.cluster, jobs=str(given.trace), origin_s=imported.origin_s)
-    where, jobs, _ = kept_jobs(imported.workload, run.cluster, given.drop_infeasible)
+    where, jobs, _ = runnable_jobs(imported.workload, run.cluster, given.drop_infeasible)
     if claim["window"]:
         jobs = jobs.select(np.arange(min(claim["jobs"], len(jobs))))
     instance, utilities = Instance(where, jobs), None

@@ -83,8 +83,8 @@ class InstalledPart:
 
     Parameters
     ----------
-    name, of, found : str
-        Part, its kind, and version or description; ``found`` is empty if it is not there.
+    name, of, installed : str
+        Part, its kind, and version or description; ``installed`` is empty if it is not there.
     needed_for, how : str
         What does not work without it, and how to get it.
     required : bool
@@ -93,7 +93,7 @@ class InstalledPart:
 
     name: str
     of: str
-    found: str
+    installed: str
     needed_for: str
     how: str
     required: bool = False
@@ -165,12 +165,12 @@ def doctor_command(as_json: JsonOption = False) -> None:
     if as_json:
         print(json.dumps([asdict(each) for each in found]))
         return
-    table = Table("part", "found", "for", title="installed")
+    table = Table("part", "version", "for", title="installed")
     for each in found:
-        if each.found:
-            table.add_row(*map(escape, (each.name, each.found, each.needed_for)))
+        if each.installed:
+            table.add_row(*map(escape, (each.name, each.installed, each.needed_for)))
     console.print(table)
-    missing = [each for each in found if not each.found]
+    missing = [each for each in found if not each.installed]
     if missing:
         table = Table("part", "without it there is no", "how to get it", title="not installed")
         for each in missing:

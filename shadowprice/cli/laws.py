@@ -58,14 +58,14 @@ def laws_command(
     with progress_line() as say:
         say("trying the first law")
         for law, error in verdicts(subject, examples):
-            rows.append((law.title, "" if error is None else _told(error)))
+            rows.append((law.title, "" if error is None else _message(error)))
             say(f"trying laws, {len(rows)} tried")
     _print(policy, rows, as_json)
     if any(broken for _, broken in rows):
         raise typer.Exit(BROKEN)
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The message of an error on purpose; another one is told with its place."""
     on_purpose = isinstance(error, AssertionError | ShadowpriceError)
     return str(error) if on_purpose else sentence(error)

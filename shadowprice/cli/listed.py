@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from shadowprice.analysis.semantics import OF_THE_ENGINE
+from shadowprice.analysis.run_options import OF_THE_ENGINE
 from shadowprice.cli.options import OPTION_OF, JsonOption, PresetOption
 from shadowprice.cli.show import console, stderr
 from shadowprice.docstrings import described_parameters
@@ -22,7 +22,7 @@ from shadowprice.errors import InputError
 from shadowprice.solvers.about import about, first_clause, parameters
 
 if TYPE_CHECKING:
-    from shadowprice.execution.own_loop import RunsItself
+    from shadowprice.execution.simulator import HasSimulator
     from shadowprice.instances.features import Feature
     from shadowprice.solvers.policy import Policy
 
@@ -99,7 +99,7 @@ FIRST_POLICIES = (
 
 def _describe(name: str, as_json: bool) -> None:
     """One policy: the record of the list in full, and its parameters with their values under this name."""
-    from shadowprice.execution.own_loop import schedulers
+    from shadowprice.execution.simulator import schedulers
     from shadowprice.solvers.registry import parameter_text, policy, resolve
 
     own = schedulers()
@@ -137,8 +137,8 @@ def _describe(name: str, as_json: bool) -> None:
 
 def _other_names(every: bool) -> Iterator[str]:
     """Lines on what else there is by name."""
-    from shadowprice.execution.own_loop import schedulers
     from shadowprice.execution.preset_registry import presets
+    from shadowprice.execution.simulator import schedulers
     from shadowprice.solvers.registry import allocations, policies, written_parameters
 
     if not every:
@@ -156,19 +156,19 @@ def _other_names(every: bool) -> Iterator[str]:
 
 def _first_policies() -> list[dict[str, Any]]:
     """One record each of those that one should know first."""
-    from shadowprice.execution.own_loop import schedulers
+    from shadowprice.execution.simulator import schedulers
     from shadowprice.solvers.registry import policies
 
-    known: dict[str, Policy | RunsItself] = {**policies(), **schedulers()}
+    known: dict[str, Policy | HasSimulator] = {**policies(), **schedulers()}
     return [_record(name, known[name], OURS) for name in FIRST_POLICIES]
 
 
 def _policies() -> list[dict[str, Any]]:
     """One record a policy, by name; what is broken is said on stderr."""
-    from shadowprice.execution.own_loop import schedulers
+    from shadowprice.execution.simulator import schedulers
     from shadowprice.solvers.registry import policies, policies_named
 
-    known: dict[str, Policy | RunsItself] = {**policies(), **schedulers()}
+    known: dict[str, Policy | HasSimulator] = {**policies(), **schedulers()}
     rows = [_record(name, thing, OURS) for name, thing in known.items()]
     for offer in offers(POLICIES):
         try:
@@ -183,8 +183,8 @@ def _policies() -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: str(row["policy"]))
 
 
-def _record(name: str, thing: Policy | RunsItself, origin: str) -> dict[str, Any]:
-    from shadowprice.analysis.settle import switches_of
+def _record(name: str, thing: Policy | HasSimulator, origin: str) -> dict[str, Any]:
+    from shadowprice.analysis.preparation import switches_of
     from shadowprice.execution.kernel.run import loop_of
 
     statements = about(thing)
@@ -384,7 +384,7 @@ def _print_term(record: dict[str, Any]) -> None:
             table.add_row(*map(Text, words))
         console.print(table)
     if record["switches"]:
-        say(f"in Python: Semantics({', '.join(f'{name}=...' for name in record['switches'])})")
+        say(f"in Python: RunOptions({', '.join(f'{name}=...' for name in record['switches'])})")
     if record["example"]:
         say(f"example: {record['example']}")
     if record["not_with"]:

@@ -100,7 +100,7 @@ OPTION_OF = {
 
 # The options that ``simulate`` and ``compare`` share: one record, and what turns it into options.
 #
-# A command with a parameter ``options: RunOptions`` gets an option for each field of it in its place, by
+# A command with a parameter ``options: CommandOptions`` gets an option for each field of it in its place, by
 # :func:`with_options`, so that a new switch of a run is one line here.
 
 JOBS_PANEL = "Jobs"
@@ -112,7 +112,7 @@ _ON_POLICIES: Mapping[str, str] = MappingProxyType({_PANEL: POLICIES_PANEL})
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class CommandOptions:
     """Options about the jobs and the switches of a run, as they were written; those that few runs need have panels."""
 
     terms: TermsOption = None
@@ -157,7 +157,7 @@ class RunOptions:
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameters that are records are options of their own, one a field.
 
-    >>> def run(trace: str, *, options: RunOptions) -> None:
+    >>> def run(trace: str, *, options: CommandOptions) -> None:
     ...     print(trace, options.seed)
     >>> list(signature(with_options(run)).parameters)[:3]
     ['trace', 'terms', 'run']

@@ -100,7 +100,7 @@ def origin() -> Origin:
     return Origin(
         __version__,
         command.words,
-        {name: _told(value) for name, value in given.items()},
+        {name: _as_json(value) for name, value in given.items()},
         {
             str(path): hashlib.sha256(path.read_bytes()).hexdigest()
             for value in given.values()
@@ -109,10 +109,10 @@ def origin() -> Origin:
     )
 
 
-def _told(value: object) -> object:
+def _as_json(value: object) -> object:
     """The value of an option as JSON takes it: that has no infinity."""
     if isinstance(value, list | tuple):
-        return [_told(each) for each in value]
+        return [_as_json(each) for each in value]
     plain = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
     return value if plain else str(value)
 

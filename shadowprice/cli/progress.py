@@ -86,7 +86,7 @@ class StepProgress:
         """Amount of it that is done, and all of it; 0 of 0 where nobody knows."""
         return self._done, self._total
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Share, time so far and time left, as far as they are known."""
         spent_s = time.monotonic() - self._began
         done, total = self.share
@@ -156,7 +156,7 @@ def _bar(state: StepProgress, over: threading.Event, console: Console) -> None:
 
 def _refresh(progress: Progress, task: TaskID, state: StepProgress) -> None:
     done, total = state.share
-    fields: dict[str, Any] = {"total": total or None, "completed": done, "told": state.told()}
+    fields: dict[str, Any] = {"total": total or None, "completed": done, "told": state.summary()}
     progress.update(task, description=state.step, **fields)
 
 
@@ -167,7 +167,7 @@ def _lines(state: StepProgress, over: threading.Event, console: Console) -> None
     while not over.wait(pause_s):
         pause_s = next(pauses, pause_s)
         if state.step:
-            text = f"{state.step}: {state.told()}"
+            text = f"{state.step}: {state.summary()}"
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -9,14 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.given import (
-    RunInputs,
-    read_endless,
-    read_given,
-    report_dropped,
-    require_policies,
-    split_names,
-)
 from shadowprice.cli.options import (
     JOBS_PANEL,
     OUTPUTS_PANEL,
@@ -26,10 +18,10 @@ from shadowprice.cli.options import (
     UTILITY,
     UTILITY_PANEL,
     ClusterOption,
+    CommandOptions,
     JsonOption,
     ObjectiveOption,
     OptionalTraceArgument,
-    RunOptions,
     TraceArgument,
     UtilityOption,
     VerboseOption,
@@ -44,6 +36,14 @@ from shadowprice.cli.outputs import (
     write_table,
 )
 from shadowprice.cli.progress import INTERRUPTED, progress_line
+from shadowprice.cli.run_inputs import (
+    RunInputs,
+    read_endless,
+    read_inputs,
+    report_dropped,
+    require_policies,
+    split_names,
+)
 from shadowprice.cli.show import (
     console,
     note,
@@ -71,7 +71,7 @@ def simulate_command(
     *,
     cluster: ClusterOption,
     policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
-    options: RunOptions,
+    options: CommandOptions,
     endless: Annotated[
         str | None,
         typer.Option(
@@ -127,7 +127,7 @@ def simulate_command(
     switches: dict[str, object] = {"local_sgd": local_sgd, "prices": priced}
     given: RunInputs[Workload] | RunInputs[EndlessWorkload]
     if trace is not None and endless is None:
-        given = read_given(trace, cluster, options, **switches)
+        given = read_inputs(trace, cluster, options, **switches)
         jobs = f"{len(given.workload)} jobs"
     elif endless is not None and trace is None:
         given = read_endless(endless, cluster, options, **switches)
@@ -157,13 +157,13 @@ def _simulated(
     from shadowprice.analysis.simulate import simulate
     from shadowprice.instances.workload import Workload
 
-    workload, cluster, semantics = given.workload, given.cluster, given.semantics
+    workload, cluster, run_options = given.workload, given.cluster, given.options
     dropped = given.drop_infeasible
     with progress_line(stoppable=True) as say:
         say(step)
         if directory is None:
             return simulate(
-                workload, cluster, policy, semantics, drop_infeasible=dropped, watch=say
+                workload, cluster, policy, run_options, drop_infeasible=dropped, watch=say
             )
         # Parquet is loaded for who writes it.
         from shadowprice.analysis.run_directory.directory import save
@@ -177,12 +177,12 @@ def _simulated(
                 workload,
                 cluster,
                 policy,
-                semantics,
+                run_options,
                 drop_infeasible=dropped,
                 watch=say,
                 provenance=Provenance(made_by, given.cleaning),
             )
-        outcome = simulate(workload, cluster, policy, semantics, drop_infeasible=dropped)
+        outcome = simulate(workload, cluster, policy, run_options, drop_infeasible=dropped)
         save(outcome, directory, provenance=Provenance(made_by))
         return outcome
 
@@ -228,7 +228,7 @@ def compare_command(
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound, at most.")
     ] = 20.0,
-    options: RunOptions,
+    options: CommandOptions,
     verbose: VerboseOption = False,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Write a picture (PNG, PDF, SVG).")
@@ -240,7 +240,7 @@ def compare_command(
     expect_outputs(force, plot)
     names = split_names(policies)
     require_policies(names, options)
-    given = read_given(trace, cluster, options)
+    given = read_inputs(trace, cluster, options)
     missing: Sequence[str] = ()
     if objective == UTILITY:
         picture = _by_utility(given, names, utility, model, budget_s, as_json)
@@ -272,7 +272,7 @@ def _by_cost(
             given.cluster,
             names,
             objective,
-            given.semantics,
+            given.options,
             budget_s=budget_s,
             drop_infeasible=given.drop_infeasible,
             progress=say,
@@ -284,7 +284,7 @@ def _by_cost(
     tell_bounds(result.histories, result.warnings, verbose=verbose)
     if result.missing:
         note(f"stopped by Ctrl-C: not compared are {', '.join(result.missing)}")
-    if given.semantics.preset is None and not as_json:
+    if given.options.preset is None and not as_json:
         _print_guarantees(result)
     return result.plot, result.missing
 
@@ -308,7 +308,7 @@ def _by_utility(
             given.cluster,
             names,
             utility or "effective_throughput",
-            given.semantics,
+            given.options,
             model=model,
             budget_s=budget_s,
             drop_infeasible=given.drop_infeasible,
@@ -325,17 +325,19 @@ def _by_utility(
 
 def _print_guarantees(result: Comparison) -> None:
     from shadowprice.analysis.guarantees.any_order import any_order_ticks
-    from shadowprice.analysis.guarantees.lookup import beside, described, guarantee
+    from shadowprice.analysis.guarantees.lookup import compare_with_certificate, describe, guarantee
 
     for row in result.rows:
         outcome = result.outcomes[row.policy]
-        run = described(result.runs[row.policy], result.objective)
+        run = describe(result.runs[row.policy], result.objective)
         known = None if run is None else guarantee(outcome, run)
         if known is None:
             continue
         any_order = any_order_ticks(outcome.instance, result.objective)
         bound = row.proven_by.ticks if row.certified else 0
         most = None if any_order is None or not bound else any_order / bound
-        words = beside(known, row.policy, row.factor if row.certified else None, most)
+        words = compare_with_certificate(
+            known, row.policy, row.factor if row.certified else None, most
+        )
         if words is not None:
             console.print(words, markup=False, highlight=False, soft_wrap=True)

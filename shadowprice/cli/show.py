@@ -181,7 +181,7 @@ def print_utilities(result: UtilityComparison, as_json: bool) -> None:
 
 
 @contextmanager
-def warnings_told(category: type[Warning]) -> Iterator[None]:
+def printed_warnings(category: type[Warning]) -> Iterator[None]:
     """Print warnings of a category on stderr, a line each, as notes are."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", category)

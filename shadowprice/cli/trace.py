@@ -15,7 +15,7 @@ from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceA
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file, write_table
 from shadowprice.cli.panels import shown
-from shadowprice.cli.show import console, stderr, warnings_told
+from shadowprice.cli.show import console, printed_warnings, stderr
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _read(file: Path, trace_format: str | None) -> Imported:
     """The jobs of a file; what was made of its rows is said on stderr."""
     from shadowprice.instances.traces import BrokenImporter, load_trace
 
-    with warnings_told(BrokenImporter):
+    with printed_warnings(BrokenImporter):
         imported = load_trace(file, format=trace_format)
     if imported.report or imported.notes:
         for line in imported.lines():

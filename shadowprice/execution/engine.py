@@ -434,7 +434,9 @@ class Engine:
             if left is not None:
                 held = self.state.amounts
                 alone[Feature.PROFILES] = both = together(held[partner], left)
-                self.state.allocator.beside.adjust(partner, self.state.running[partner], both)
+                self.state.allocator.cpus_and_memory.adjust(
+                    partner, self.state.running[partner], both
+                )
             self.state.continued(partner, *self.hosts.continue_run(partner, alone, at_s), alone)
 
     def _admit(self, now_s: float) -> None:

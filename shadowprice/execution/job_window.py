@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from shadowprice.errors import EarlyEndError, GivenUpError, PolicyError
+from shadowprice.errors import AbandonedRunError, EarlyEndError, PolicyError
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
@@ -51,7 +51,7 @@ class WindowProgress:
         ------
         EarlyEndError
             If they are not and all jobs have arrived: whoever might come next could change what follows.
-        GivenUpError
+        AbandonedRunError
             If they are not when the run is to be given up.
         """
         missing = self._missing
@@ -66,7 +66,7 @@ class WindowProgress:
                 "one: arrivals have to go on until they are"
             )
         if now_s >= window.latest_s:
-            raise GivenUpError(
+            raise AbandonedRunError(
                 f"{policy}: given up at {now_s:.10g} s, as asked, with {count} of {which} not complete, the "
                 f"first is {jobs.id[min(missing)]!r}"
             )

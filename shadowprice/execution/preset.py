@@ -1,4 +1,4 @@
-"""Presets: policies of published simulators under their own names, with their own semantics."""
+"""Presets: policies of published simulators under their own names, with their own options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.own_loop import OwnLoop
+from shadowprice.execution.simulator import Simulator
 from shadowprice.instances.entries import expected_name
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.terms.charges import Overheads
@@ -134,12 +134,12 @@ class Preset:
         """Names of all policies."""
         return sorted({*self.recipes, *self.loops})
 
-    def own_loop(self, policy: str, seed: int) -> OwnLoop | None:
+    def simulator(self, policy: str, seed: int) -> Simulator | None:
         """The original's own loop for a policy, by the original's name alone or in full, if it has one."""
         loop = self.loops.get(self._split(policy)[0])
         if loop is None:
             return None
-        return OwnLoop(
+        return Simulator(
             lambda instance: loop.schedule(instance, seed),
             frozenset({"preset", "seed", "pair_throughputs", "until_complete"}),
             lambda switch, value: (

@@ -98,7 +98,7 @@ class SimulatedHosts:
         self._job, self._node, self._gpus = array("q"), array("q"), array("q")
         self._start, self._end, self._overhead = array("d"), array("d"), array("d")
         self._goes_on = array("b")
-        self._told: list[RecordedRun] = []
+        self._recorded: list[RecordedRun] = []
 
     @property
     def next_end_s(self) -> float:
@@ -325,7 +325,7 @@ class SimulatedHosts:
         )
         columns: dict[str, NDArray[Any]] = {}
         for term in self._shown:
-            columns |= term.columns(len(self._job), self._told)
+            columns |= term.columns(len(self._job), self._recorded)
         job, node, gpus = integers
         schedule = Schedule(job, node, gpus, start_s, end_s, overhead_s, **columns)
         if not self._in_place:
@@ -345,7 +345,7 @@ class SimulatedHosts:
         self, job: int, pieces: Pieces, start_s: float, end_s: float, overhead_s: float
     ) -> None:
         if self._fields and job in self._fields:
-            self._told.append((len(self._job), pieces, self._fields[job]))
+            self._recorded.append((len(self._job), pieces, self._fields[job]))
         if self._in_place:
             self._goes_on.extend([job in self._earlier] * len(pieces))
         for node, gpus in pieces:

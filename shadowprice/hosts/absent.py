@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from shadowprice.errors import HostError
-from shadowprice.hosts.protocol import FoundNode, Host
+from shadowprice.hosts.protocol import DiscoveredNode, Host
 
 FIRST_S, LAST_S = 1.0, 30.0
 """Between two questions at first, and after some doublings, while nothing changes [s]."""
@@ -24,9 +24,9 @@ class AbsentDevices:
     ----------
     host : Host
         Asked for them.
-    nodes : sequence of FoundNode
+    nodes : sequence of DiscoveredNode
         Those of the run.
-    found : sequence of FoundNode
+    found : sequence of DiscoveredNode
         Those that the host has now.
 
     Attributes
@@ -37,7 +37,9 @@ class AbsentDevices:
         Uuids of devices that are not there.
     """
 
-    def __init__(self, host: Host, nodes: Sequence[FoundNode], found: Sequence[FoundNode]) -> None:
+    def __init__(
+        self, host: Host, nodes: Sequence[DiscoveredNode], found: Sequence[DiscoveredNode]
+    ) -> None:
         self._host, self._all = host, tuple(nodes)
         self.nodes: frozenset[str] = frozenset()
         self.devices: frozenset[str] = frozenset()
@@ -55,7 +57,7 @@ class AbsentDevices:
             self._wait_s = FIRST_S if self.devices != before else min(2.0 * self._wait_s, LAST_S)
         self._ask_s = now_s + self._wait_s
 
-    def _compare(self, found: Sequence[FoundNode]) -> None:
+    def _compare(self, found: Sequence[DiscoveredNode]) -> None:
         present = {device.uuid for node in found for device in node.devices}
         self.devices = frozenset(
             device.uuid for node in self._all for device in node.devices

@@ -20,7 +20,7 @@ from shadowprice.hosts.live.copies.policy import copies_policy
 from shadowprice.hosts.live.graphs.run_graphs import has_graphs, mapped_instance
 from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of, workload
 from shadowprice.hosts.live.settings import Settings
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.instances.clusters.amounts import AmountsDemand, expect_whole_nodes
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.profiles import Profiles
@@ -31,7 +31,7 @@ from shadowprice.solvers.policy import ChoosesNodes
 
 
 def instance_of(
-    settings: Settings, job_file: JobFile, nodes: tuple[FoundNode, ...]
+    settings: Settings, job_file: JobFile, nodes: tuple[DiscoveredNode, ...]
 ) -> tuple[Instance, list[str]]:
     """Instance of the policy before anything is measured, and notes of what is assumed."""
     table = None if settings.throughputs is None else load_throughputs(settings.throughputs)
@@ -68,7 +68,7 @@ def why_not_counted(settings: Settings) -> str:
     return ""
 
 
-def why_not_in_pairs(nodes: Sequence[FoundNode], together: Throughputs | None) -> str:
+def why_not_in_pairs(nodes: Sequence[DiscoveredNode], together: Throughputs | None) -> str:
     """Reason that jobs which may share GPUs cannot ask for CPUs or memory; empty if they can.
 
     Parameters

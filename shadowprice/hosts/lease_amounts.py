@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.hosts.live.job_file import Job
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.amounts import (
     AmountsDemand,
@@ -49,7 +49,7 @@ def demand_of(job: Job) -> AmountsDemand:
     return AmountsDemand(job.gpus, job.cpus, job.memory_gb)
 
 
-def capacity_of(node: FoundNode) -> NodeCapacity:
+def capacity_of(node: DiscoveredNode) -> NodeCapacity:
     """CPUs and memory of a node, in whole numbers."""
     return NodeCapacity.of(len(node.devices), node.cpus, node.memory_gb, whole_cpus=node.whole_cpus)
 
@@ -60,7 +60,7 @@ class LeaseAmounts:
 
     Parameters
     ----------
-    nodes : sequence of FoundNode
+    nodes : sequence of DiscoveredNode
         In the order of the cluster.
     counted : bool
         Whether they are counted; not where jobs run as copies on whole nodes.
@@ -72,7 +72,7 @@ class LeaseAmounts:
         Of each job by its row.
     """
 
-    nodes: Sequence[FoundNode]
+    nodes: Sequence[DiscoveredNode]
     counted: bool
     by_policy: bool
     shared: bool = False
@@ -104,7 +104,7 @@ class LeaseAmounts:
             held[self.nodes[node].name] = (
                 capacity.held(self.demands[row], gpus)
                 if given is None
-                else capacity.given(*given[k])
+                else capacity.rounded_down(*given[k])
             )
         return GrantedAmounts(held, given)
 

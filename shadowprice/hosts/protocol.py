@@ -39,7 +39,7 @@ class Device:
 
 
 @dataclass(frozen=True, repr=False)
-class FoundNode(Brief):
+class DiscoveredNode(Brief):
     """A node and what it has.
 
     Parameters
@@ -76,7 +76,7 @@ class FoundNode(Brief):
         }
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> FoundNode:
+    def from_record(cls, record: Mapping[str, Any]) -> DiscoveredNode:
         """Inverse of :meth:`record`."""
         devices = tuple(Device(record["name"], **device) for device in record["devices"])
         return cls(**{**record, "devices": devices})
@@ -231,7 +231,7 @@ class Host(Protocol):
     def notes(self) -> tuple[str, ...]:
         """Devices that the last discovery left out, and why, a line each."""
 
-    def discover(self) -> tuple[FoundNode, ...]:
+    def discover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes and devices that this run may use; claims them against other runs.
 
         Raises
@@ -240,7 +240,7 @@ class Host(Protocol):
             If the host cannot be reached or has nothing free, saying what to do.
         """
 
-    def rediscover(self) -> tuple[FoundNode, ...]:
+    def rediscover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes and devices that this run may use now, while it goes on.
 
         For who misses some of those that were discovered before; those that are held already are

@@ -17,8 +17,8 @@ from typing import ClassVar, Generic, TypeVar
 from shadowprice.errors import HostError
 from shadowprice.hosts import lease_files
 from shadowprice.hosts.protocol import (
+    DiscoveredNode,
     Exit,
-    FoundNode,
     LaunchSpec,
     LeaseKey,
     Phase,
@@ -101,7 +101,7 @@ class SharedStorageHost(ABC, Generic[L]):
             self.notes = (f"written again, of another release or damaged: {', '.join(differed)}",)
 
     @abstractmethod
-    def discover(self) -> tuple[FoundNode, ...]:
+    def discover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes and devices that this run may use."""
 
     @abstractmethod

@@ -95,7 +95,7 @@ class Schedule:
     def __post_init__(self) -> None:
         if not len(self.partner):
             object.__setattr__(self, "partner", np.full(self.job.shape, ALONE))
-        for column in self._given():
+        for column in self._columns_present():
             values = getattr(self, column.name)
             if values.shape != self.job.shape:
                 raise InputError(
@@ -131,9 +131,11 @@ class Schedule:
         """The rows as a pandas frame."""
         import pandas as pd
 
-        return pd.DataFrame({column.name: getattr(self, column.name) for column in self._given()})
+        return pd.DataFrame(
+            {column.name: getattr(self, column.name) for column in self._columns_present()}
+        )
 
-    def _given(self) -> list[Field[Any]]:
+    def _columns_present(self) -> list[Field[Any]]:
         """All columns, without those that there are not."""
         return [column for column in fields(self) if getattr(self, column.name) is not None]
 

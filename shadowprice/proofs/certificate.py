@@ -396,7 +396,7 @@ class ScheduleChecks:
         unable = self._row_ticks(rows) == 0
         if self.mapped is not None:
             columns = s.job[rows], s.partner[rows], self.gpu_type[s.node[rows]]
-            rates = run_speed.beside_rates(self.instance, self.alone, *columns)
+            rates = run_speed.sharing_rates(self.instance, self.alone, *columns)
             self.mapped.share(runs, rows, rates)
             unable = rates == 0
         say = "the job and its partner have no rates for sharing GPUs of this type"
@@ -581,7 +581,7 @@ class ScheduleChecks:
         times = self.alone[job, gpu_type]
         if shared.any():
             columns = job[shared], s.partner[rows][shared], gpu_type[shared]
-            times[shared] = run_speed.beside_ticks(self.instance, self.alone, *columns)
+            times[shared] = run_speed.sharing_ticks(self.instance, self.alone, *columns)
         return times
 
 

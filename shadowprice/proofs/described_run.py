@@ -1,7 +1,7 @@
 """Hypotheses of theorems, checked on a run: stated in code, not in prose alone.
 
 A theorem on a policy has a function ``missing_hypotheses(run)`` that names those that a run does not meet, in words
-that read on after "says nothing here:". Where it names none the theorem is about the run. What it supposes of the
+that read on after "does not apply:". Where it names none the theorem is about the run. What it supposes of the
 instance is in :mod:`shadowprice.proofs.hypotheses`; here is what it supposes of the policy, and of decisions.
 """
 
@@ -23,7 +23,7 @@ from shadowprice.solvers.policy import Policy
 
 @dataclass(frozen=True, eq=False)
 class DescribedRun:
-    """A run as theorems see it; by default the engine's own semantics.
+    """A run as theorems see it; by default the engine's own options.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class DescribedRun:
         types = instance.cluster.type_of_node
         pools = [0] * len(types) if instance.workload.throughput is None else types.tolist()
         allocator = self.placement.allocator(instance.cluster, pools)
-        if allocator.told_of_jobs:
+        if allocator.counts_by_job:
             jobs = JobTable.of(instance, Environment.of(instance))
             allocator.arrive(jobs, range(len(instance.workload)))
         return allocator.anywhere

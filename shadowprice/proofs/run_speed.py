@@ -100,20 +100,20 @@ def allowed_types(instance: Instance) -> NDArray[np.bool_]:
     return np.array(table, dtype=np.bool_).reshape(len(given), len(names))
 
 
-def beside_ticks(
+def sharing_ticks(
     instance: Instance,
     alone: Ticks,
     job: NDArray[np.int64],
     partner: NDArray[np.int64],
     gpu_type: NDArray[np.int64],
 ) -> Ticks:
-    """Whole jobs beside partners on GPUs of a type, row by row, at their :func:`beside_rates`."""
-    rates = beside_rates(instance, alone, job, partner, gpu_type)
+    """Whole jobs beside partners on GPUs of a type, row by row, at their :func:`sharing_rates`."""
+    rates = sharing_rates(instance, alone, job, partner, gpu_type)
     with np.errstate(divide="ignore", over="ignore"):
         return _up(instance.workload.work[job] / rates)
 
 
-def beside_rates(
+def sharing_rates(
     instance: Instance,
     alone: Ticks,
     job: NDArray[np.int64],

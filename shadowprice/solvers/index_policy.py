@@ -54,7 +54,7 @@ Measure = Callable[[IndexedJob, Table], float]
 """A number of one job, computed with arithmetic, comparisons and functions that numba compiles."""
 
 
-class ServiceRule(StrEnum):
+class QueueRule(StrEnum):
     """Rules by which GPUs follow the order of jobs."""
 
     HEAD_BLOCKS = "head-blocks"
@@ -80,7 +80,7 @@ class ServiceRule(StrEnum):
     from the head as with ``HEAD_BLOCKS``. The key is not looked at."""
 
 
-PREEMPTIVE_RULES = (ServiceRule.PREEMPTS, ServiceRule.FILLS)
+PREEMPTIVE_RULES = (QueueRule.PREEMPTS, QueueRule.FILLS)
 """Rules that stop running jobs."""
 
 
@@ -128,7 +128,7 @@ class JobIndex(Brief):
 
     Parameters
     ----------
-    rule : ServiceRule
+    rule : QueueRule
         How GPUs follow the order.
     key : callable
         Key of a job.
@@ -153,7 +153,7 @@ class JobIndex(Brief):
         are the same.
     """
 
-    rule: ServiceRule
+    rule: QueueRule
     key: Measure
     level: Measure | None = None
     ties: Ties = Ties.ARRIVAL
@@ -172,14 +172,14 @@ class JobIndex(Brief):
             raise PolicyError(
                 f"index: quantum_s is {self.quantum_s!r}, expected seconds of at least {TICK_S}"
             )
-        if (self.virtual is None) == (self.rule is ServiceRule.RELEASES):
+        if (self.virtual is None) == (self.rule is QueueRule.RELEASES):
             given = "no virtual work" if self.virtual is None else "virtual work"
             raise PolicyError(f"index: {given} is given with the rule {str(self.rule)!r}")
         wakes = self.quantum_s < math.inf or self.next_step_s is not None
-        if wakes and self.rule is not ServiceRule.PREEMPTS:
+        if wakes and self.rule is not QueueRule.PREEMPTS:
             raise PolicyError(
                 f"index: quantum_s or next_step_s is given with the rule {str(self.rule)!r}, expected "
-                f"{str(ServiceRule.PREEMPTS)!r}"
+                f"{str(QueueRule.PREEMPTS)!r}"
             )
 
 
@@ -222,7 +222,7 @@ class IndexPolicy:
     ...
     ...     def job_index(self, service_gpu_s):
     ...         varies = WhileRunning.VARIES
-    ...         return JobIndex(ServiceRule.PREEMPTS, remaining_per_weight, while_running=varies)
+    ...         return JobIndex(QueueRule.PREEMPTS, remaining_per_weight, while_running=varies)
     >>> import shadowprice as sp
     >>> jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[10, 1])
     >>> sp.simulate(jobs, "1x1", Wsrpt()).summary()["avg_jct_s"]
@@ -249,11 +249,11 @@ class IndexPolicy:
             return Decision(state).start_all()
         order = self.order_in(state)
         rule = order.index.rule
-        if rule is ServiceRule.PREEMPTS:
+        if rule is QueueRule.PREEMPTS:
             return _serve_live(state, order)
-        if rule is ServiceRule.FILLS:
+        if rule is QueueRule.FILLS:
             return serve_in_order(state, partial(_filling, order, state.total_gpus))
-        decision, blocks = Decision(state), rule is ServiceRule.HEAD_BLOCKS
+        decision, blocks = Decision(state), rule is QueueRule.HEAD_BLOCKS
         if not state.waiting or not decision.free_gpus:
             return decision
         for job in order.waiting(state):
@@ -272,7 +272,7 @@ class IndexPolicy:
 
     def _order_in(self, state: State) -> IndexOrder:
         index = self.index_in(state)
-        if index is None or index.rule in (ServiceRule.BACKFILLS, ServiceRule.RELEASES):
+        if index is None or index.rule in (QueueRule.BACKFILLS, QueueRule.RELEASES):
             found = "no index" if index is None else f"an index with the rule {index.rule}"
             raise PolicyError(f"job_index returned {found}, expected one with another rule")
         return IndexOrder(index, Knowledge.DURATION in self.knows)
@@ -317,7 +317,7 @@ class IndexOrder(Brief):
     """An index, and whether it is told how long jobs run."""
 
     index: JobIndex
-    told: bool
+    knows_durations: bool
 
     def positions(self, jobs: SeenJobs) -> NDArray[np.int64]:
         """Positions in the columns, first in order first; live jobs come in order of arrival."""
@@ -400,8 +400,8 @@ class IndexOrder(Brief):
             jobs.gpus.astype(np.float64),
             jobs.arrival_s,
             jobs.weight,
-            jobs.processing_s if self.told else unknown,
-            jobs.remaining_s if self.told else unknown,
+            jobs.processing_s if self.knows_durations else unknown,
+            jobs.remaining_s if self.knows_durations else unknown,
             jobs.attained_s,
             jobs.first_start_s,
         )

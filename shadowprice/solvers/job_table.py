@@ -179,7 +179,7 @@ class JobTable:
         """All rows of an instance; O(n)."""
         jobs, n = instance.workload, len(instance.workload)
         table = cls(environment, max(n, 1))
-        for name, column in _given(instance).items():
+        for name, column in _number_columns(instance).items():
             table.numbers[name][:n] = column
         table.numbers["left_s"][:n] = instance.shortest_s
         table.numbers["waiting_since_s"][:n] = jobs.arrival_s
@@ -269,7 +269,7 @@ class JobTable:
     waiting_since_s: memoryview[float]
 
 
-def _given(instance: Instance) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
+def _number_columns(instance: Instance) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
     """Columns of numbers that are given, by name."""
     jobs, graphs, grown = instance.workload, instance.graphs, instance.elasticity
     columns: dict[str, NDArray[np.float64] | NDArray[np.int64]] = {

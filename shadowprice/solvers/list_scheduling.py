@@ -59,7 +59,7 @@ def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Dec
     jobs, running = live.jobs[order], live.running[order]
     if state.allocator.limits_starts:
         chosen = choose_by_pool(state, jobs.tolist())
-    elif state.allocator.beside.says:
+    elif state.allocator.cpus_and_memory.says:
         chosen = choose_with_amounts(state, jobs.tolist())
     elif state.allocator.in_parts and state.one_pool:
         held = live.gpus * live.gpu_milli
@@ -148,23 +148,23 @@ def choose_with_amounts(state: State, jobs: list[int]) -> NDArray[np.bool_]:
     is not refused for that.
     """
     allocator, size = state.allocator, _sizes(state, jobs)
-    beside = allocator.beside
+    ledger = allocator.cpus_and_memory
     held = _pools_held(state)
     pools = {pool for job in jobs for pool in state.pools[job]} | set(held.values())
     free = allocator.free_milli_in if allocator.in_parts else allocator.free_in
-    room = {pool: (free(pool), *beside.left_in(pool)) for pool in pools}
-    holds = {job: beside.held_by(job, pieces) for job, pieces in state.running.items()}
+    room = {pool: (free(pool), *ledger.left_in(pool)) for pool in pools}
+    holds = {job: ledger.held_by(job, pieces) for job, pieces in state.running.items()}
     for job, pool in held.items():
         gpus, cpus, memory = room[pool]
         room[pool] = (gpus + size[job], cpus + holds[job][0], memory + holds[job][1])
     chosen, used = np.zeros(len(jobs), dtype=bool), set[int]()
     for position, job in enumerate(jobs):
         for pool in (held[job],) if job in held else state.pools[job]:
-            amounts = holds[job] if job in held else beside.needed(job, state.gang[job], pool)
+            amounts = holds[job] if job in held else ledger.needed(job, state.gang[job], pool)
             left = tuple(
                 now - part for now, part in zip(room[pool], (size[job], *amounts), strict=True)
             )
-            if min(left) >= 0 or (pool not in used and beside.fits_in(job, pool)):
+            if min(left) >= 0 or (pool not in used and ledger.fits_in(job, pool)):
                 room[pool] = (left[0], left[1], left[2])
                 chosen[position] = True
                 used.add(pool)

@@ -133,8 +133,8 @@ class Decision:
         ----------
         amounts : tuple of (float, float), optional
             CPUs and memory [GB] on each of these nodes, where jobs have profiles of them; no less than the job
-            asks for (``state.allocator.beside.least``). If not given the share of its GPUs, or what it asks for
-            where that is more.
+            asks for (``state.allocator.cpus_and_memory.least``). If not given the share of its GPUs, or what it
+            asks for where that is more.
 
         Returns
         -------
@@ -151,10 +151,10 @@ class Decision:
                 f"job {job} is placed beyond its tenant's quota, expected a policy that asks `admits` of the "
                 "allocator before, or leaves places to the placement"
             )
-        beside = self._allocator.beside
-        beside.give(job, pieces, amounts)
+        ledger = self._allocator.cpus_and_memory
+        ledger.give(job, pieces, amounts)
         if not self._allocator.hold(job, pieces):
-            beside.give(job, pieces, None)
+            ledger.give(job, pieces, None)
             return False
         self._note(job, pieces)
         if amounts is not None:
@@ -172,7 +172,7 @@ class Decision:
         pieces = self._expect_for(
             job, None if job in self.stops else self._state.running.get(job), amounts
         )
-        self._allocator.beside.adjust(job, pieces, amounts)
+        self._allocator.cpus_and_memory.adjust(job, pieces, amounts)
         self._tell(job, Feature.PROFILES, amounts)
         partner = self.partner_of(job)
         if partner is not None:
@@ -272,7 +272,7 @@ class Decision:
             self._tell(partner, Feature.SHARING, ALONE)
             if self._state.profiled:
                 both = together(*(self._amounts_of(each, pieces) for each in (job, partner)))
-                self._allocator.beside.adjust(partner, pieces, both)
+                self._allocator.cpus_and_memory.adjust(partner, pieces, both)
                 self._tell(partner, Feature.PROFILES, both)
         if self.fields is not None:
             # CPUs and memory that it was given for the nodes on which it no longer runs.
@@ -296,10 +296,10 @@ class Decision:
             return self._allocator.resume(job, pieces, partner, self.starts)
 
         if partner is None:
-            beside = self._allocator.beside
-            beside.give(job, pieces, mine)
+            ledger = self._allocator.cpus_and_memory
+            ledger.give(job, pieces, mine)
             if not resumed():
-                beside.give(job, pieces, None)
+                ledger.give(job, pieces, None)
                 return False
             if before is not None and mine is not None:
                 self._tell(job, Feature.PROFILES, mine)
@@ -338,7 +338,7 @@ class Decision:
         """
         if not self._state.profiled:
             return take()
-        held, beside = self._amounts_of(partner, pieces), self._allocator.beside
+        held, ledger = self._amounts_of(partner, pieces), self._allocator.cpus_and_memory
         if mine is None:
             mine = tuple((cpus / 2, memory_gb / 2) for cpus, memory_gb in held)
         rest = tuple(
@@ -348,13 +348,13 @@ class Decision:
         both = {job: mine, partner: rest}
         for each, amounts in both.items():
             feeds = self._state.profile_of(each).of(pieces, amounts) > 0
-            if not feeds or not beside.enough(each, pieces, amounts):
+            if not feeds or not ledger.enough(each, pieces, amounts):
                 return False
-        beside.adjust(partner, pieces, rest)
-        beside.give(job, pieces, mine)
+        ledger.adjust(partner, pieces, rest)
+        ledger.give(job, pieces, mine)
         if not take():
-            beside.give(job, pieces, None)
-            beside.adjust(partner, pieces, held)
+            ledger.give(job, pieces, None)
+            ledger.adjust(partner, pieces, held)
             return False
         for each, amounts in both.items():
             self._tell(each, Feature.PROFILES, amounts)
@@ -367,7 +367,9 @@ class Decision:
             return told
         if job not in self.starts:
             return self._state.amounts[job]
-        pairs = zip(self._state.share_per_gpu, self._allocator.beside.least(job, 1), strict=True)
+        pairs = zip(
+            self._state.share_per_gpu, self._allocator.cpus_and_memory.least(job, 1), strict=True
+        )
         cpus, memory_gb = (max(pair) for pair in pairs)
         return shared_out((cpus, memory_gb), pieces)
 

@@ -79,12 +79,12 @@ class State:
     """
 
     __slots__ = (
+        "_counts_by_job",
         "_jobs",
         "_knows",
         "_live",
         "_notes",
         "_service_gpu_s",
-        "_told_of_jobs",
         "allocator",
         "amounts",
         "arrived",
@@ -119,7 +119,7 @@ class State:
         self.pools = self._jobs.pools
         self.one_pool = len(environment.pools.names) == 1
         self.allocator = allocator
-        self._told_of_jobs = allocator.told_of_jobs
+        self._counts_by_job = allocator.counts_by_job
         self.now_s = 0.0
         self.waiting: OrderedDict[int, None] = OrderedDict()
         self.waiting_gpus = 0
@@ -367,7 +367,7 @@ class State:
             live[job] = waiting[job] = None
             self.waiting_gpus += gang[job]
             arrived.append(job)
-        if self._told_of_jobs:
+        if self._counts_by_job:
             self.allocator.arrive(self._jobs, range(first, end))
 
     def readmit(self, job: int, left_s: float) -> None:

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from shadowprice.analysis.switches import WrittenSwitches
+from shadowprice.analysis.written_options import WrittenOptions
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError, ShadowpriceError
-from shadowprice.execution.own_loop import schedulers
+from shadowprice.execution.simulator import schedulers
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.entries import known_keys
 from shadowprice.instances.features import Feature
@@ -291,9 +291,7 @@ def _every_conditions(
             yield (name, swept), _conditions(name, entry, point, folder)
 
 
-def _conditions(
-    name: str, entry: WrittenSwitches, point: AxisPoint, folder: Path
-) -> dict[str, Any]:
+def _conditions(name: str, entry: WrittenOptions, point: AxisPoint, folder: Path) -> dict[str, Any]:
     """Conditions of runs at a value of every axis over terms, with paths from the folder."""
     swept = msgspec.structs.replace(entry, with_=put_all(entry.with_, point))
     return dict(msgspec.to_builtins(swept.within(folder, f"conditions[{name!r}]: with")))

@@ -75,10 +75,10 @@ def rows_of_run(
 
 def _cut(jobs: pd.DataFrame, warm_up: str | int) -> WarmUp:
     if isinstance(warm_up, int):
-        return WarmUp(min(warm_up, len(jobs)), found=True)
+        return WarmUp(min(warm_up, len(jobs)), steady=True)
     if warm_up == WarmUpRule.MSER5:
         return mser5(jobs["jct_s"].to_numpy())
-    return WarmUp(0, found=True)
+    return WarmUp(0, steady=True)
 
 
 def _summary(outcome: Outcome, kept: pd.DataFrame, cut: WarmUp) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _summary(outcome: Outcome, kept: pd.DataFrame, cut: WarmUp) -> dict[str, Any
         **summary,
         "dropped": len(outcome.settings["dropped"]),  # type: ignore[arg-type]
         "warm_up_jobs": cut.count,
-        "warm_up_found": cut.found,
+        "warm_up_found": cut.steady,
         "steady_jct_s": metrics.mean(jct),
         "steady_low_s": None if within is None else within.estimate.low,
         "steady_high_s": None if within is None else within.estimate.high,

@@ -14,10 +14,10 @@ import numpy as np
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import settle
+from shadowprice.analysis.preparation import prepare_run
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
-from shadowprice.analysis.switches import WrittenSwitches
+from shadowprice.analysis.written_options import WrittenOptions
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
@@ -44,7 +44,7 @@ class RunArguments(Brief):
     workload: Workload | EndlessWorkload
     cluster: Cluster
     policy: str
-    semantics: Semantics
+    options: RunOptions
     drop_infeasible: bool
 
 
@@ -105,7 +105,7 @@ class RunTask(Brief):
             run.workload,
             run.cluster,
             run.policy,
-            run.semantics,
+            run.options,
             drop_infeasible=run.drop_infeasible,
         )
 
@@ -122,10 +122,10 @@ class RunTask(Brief):
 
 def _bounds(run: RunArguments, objectives: list[str], columns: int) -> list[dict[str, Any]]:
     """Certified bounds of an instance, for preemptive schedules."""
-    if isinstance(run.workload, EndlessWorkload) or run.semantics.until_complete is not None:
+    if isinstance(run.workload, EndlessWorkload) or run.options.until_complete is not None:
         raise InputError("bounds: are of runs in which all jobs complete, and a window is given")
-    instance = settle(
-        run.workload, run.cluster, run.policy, run.semantics, drop_infeasible=run.drop_infeasible
+    instance = prepare_run(
+        run.workload, run.cluster, run.policy, run.options, drop_infeasible=run.drop_infeasible
     ).instance
     goals = [Objective(name) for name in objectives]
     where = "" if instance.failures is None else " on nodes that never fail"
@@ -147,7 +147,7 @@ def _bounds(run: RunArguments, objectives: list[str], columns: int) -> list[dict
 
 def _read(settings: dict[str, Any]) -> RunArguments:
     entry = settings["workload"]
-    switches = decode(WrittenSwitches, settings["conditions"], "conditions")
+    switches = decode(WrittenOptions, settings["conditions"], "conditions")
     table = None if "throughputs" not in entry else _throughputs(entry["throughputs"])
     cluster, seed = Cluster.load(settings["cluster"]), settings["seed"]
     # Every policy meets the same draws of a seed, those of failures among them.
@@ -162,7 +162,7 @@ def _read(settings: dict[str, Any]) -> RunArguments:
     )
     jobs = _jobs(entry, cluster, settings["load"], seed, table)
     return RunArguments(
-        jobs, run.cluster, settings["policy"], run.semantics, switches.drop_infeasible
+        jobs, run.cluster, settings["policy"], run.options, switches.drop_infeasible
     )
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from shadowprice.analysis.switches import WrittenSwitches, refuse_retired
+from shadowprice.analysis.written_options import WrittenOptions, refuse_retired
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_yaml import parse, read_small
@@ -25,7 +25,7 @@ from shadowprice.studies.term_axes import (
     TermAxis,
     is_axis,
     read_axes,
-    terms_beside,
+    terms_without_axes,
 )
 
 Positive: TypeAlias = Annotated[float, Meta(gt=0, le=1e300, description="a number > 0")]
@@ -159,7 +159,7 @@ class StudyFile(Brief, msgspec.Struct, frozen=True, kw_only=True):
         Clusters and policies as on the command line, by names of your own or by themselves.
     loads : tuple of float
         Offered loads; arrivals are those of the workloads if empty.
-    conditions : mapping of str to WrittenSwitches
+    conditions : mapping of str to WrittenOptions
     swept : mapping of str to tuple
         Values of settings of terms by the keys of these axes, ``with.TERM.SETTING`` or ``with.TERM``, as
         :func:`study_of` reads them.
@@ -174,8 +174,8 @@ class StudyFile(Brief, msgspec.Struct, frozen=True, kw_only=True):
     clusters: Named
     policies: Named
     loads: tuple[Positive, ...] = ()
-    conditions: dict[Name, WrittenSwitches] = msgspec.field(
-        default_factory=lambda: {"plain": WrittenSwitches()}
+    conditions: dict[Name, WrittenOptions] = msgspec.field(
+        default_factory=lambda: {"plain": WrittenOptions()}
     )
     swept: dict[str, tuple[Any, ...]] = msgspec.field(default_factory=dict, name=ENTRY_KEYS)
     seeds: Count | tuple[Seed, ...] = 1
@@ -309,7 +309,7 @@ def study_of(data: object, source: str) -> StudyFile:
     study = decode(StudyFile, data, source, numbers_as_text=True)
     conditions = {
         name: msgspec.structs.replace(
-            entry, with_=terms_beside(entry.with_, axes, source, f"conditions[{name!r}]")
+            entry, with_=terms_without_axes(entry.with_, axes, source, f"conditions[{name!r}]")
         )
         for name, entry in study.conditions.items()
     }

@@ -162,7 +162,7 @@ def _value(axis: TermAxis, value: object, where: str) -> Any:
     return term_of(axis.term, value, f"{where}:").settings
 
 
-def terms_beside(
+def terms_without_axes(
     given: Mapping[str, object], axes: tuple[TermAxis, ...], source: str, conditions: str
 ) -> dict[str, Any]:
     """Terms of conditions, settings as numbers where they are some, of which axes say the rest.

@@ -9,10 +9,10 @@ import pytest
 
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import compare
-from shadowprice.analysis.guarantees.lookup import described, guarantee
+from shadowprice.analysis.guarantees.lookup import describe, guarantee
 from shadowprice.analysis.limits import limits
 from shadowprice.analysis.optimum import optimum
-from shadowprice.analysis.settle import settle
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
@@ -42,8 +42,8 @@ def test_bounds_of_gpus_alone_bound_these_runs() -> None:
 def test_theorems_and_optima_are_of_gangs_that_need_gpus_alone() -> None:
     plain = replace(JOBS, gpus=np.ones(3, dtype=np.int64), cpus=np.zeros(3))
     for jobs, told in ((plain, True), (replace(plain, cpus=JOBS.cpus), False)):
-        run = settle(jobs, CLUSTER, "asrpt")
-        seen = described(run, Objective.COMPLETION)
+        run = prepare_run(jobs, CLUSTER, "asrpt")
+        seen = describe(run, Objective.COMPLETION)
         assert seen is not None
         known = guarantee(simulate(jobs, CLUSTER, "asrpt"), seen)
         assert known is not None

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis import bounds as every_bound
-from shadowprice.analysis.bounds import bounds_of, certified_and_found, strongest_bound
+from shadowprice.analysis.bounds import bounds_of, certified_and_largest, strongest_bound
 from shadowprice.analysis.certificates import cascade, effort, windows
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import attains, exact_cost
@@ -34,14 +34,14 @@ from shadowprice.analysis.guarantees.lookup import (
     KnownBound,
     Statement,
     UnmetHypotheses,
-    described,
+    describe,
     guarantee,
     known_bound,
 )
 from shadowprice.analysis.limits import limits
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.settle import settle
-from shadowprice.analysis.simulate import carry_out_gangs, simulate
+from shadowprice.analysis.preparation import prepare_run
+from shadowprice.analysis.simulate import execute_bounded, simulate
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
@@ -206,12 +206,12 @@ def few_jobs(draw: st.DrawFn, gangs: int = 2, models: bool = False) -> sp.Worklo
 def told(
     jobs: sp.Workload,
     cluster: str,
-    semantics: sp.Semantics | None = None,
+    run_options: sp.RunOptions | None = None,
     name: str = "asrpt",
     goal: sp.Objective = COMPLETION,
 ) -> tuple[Outcome, Statement | None]:
-    settled = settle(jobs, cluster, name, semantics)
-    outcome, seen = carry_out_gangs(settled), described(settled, goal)
+    settled = prepare_run(jobs, cluster, name, run_options)
+    outcome, seen = execute_bounded(settled), describe(settled, goal)
     assert seen is not None
     return outcome, guarantee(outcome, seen)
 
@@ -250,12 +250,12 @@ TWO = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[1, 1], model
 def test_a_theorem_names_the_hypothesis_that_fails(
     cluster: str, switches: dict[str, Any], goal: sp.Objective, words: str
 ) -> None:
-    semantics = sp.Semantics(**switches)
-    _, found = told(TWO, cluster, semantics, goal=goal)
+    run_options = sp.RunOptions(**switches)
+    _, found = told(TWO, cluster, run_options, goal=goal)
     assert isinstance(found, UnmetHypotheses)
     assert len(found.missing) == 1
     assert words in found.missing[0]
-    assert found.sentence("asrpt") == f"asrpt: ASRPT-sharper says nothing here: {found.missing[0]}"
+    assert found.sentence("asrpt") == f"asrpt: ASRPT-sharper does not apply: {found.missing[0]}"
     assert isinstance(told(TWO, cluster)[1], Guarantee)
 
 
@@ -307,25 +307,25 @@ def test_a_factor_of_an_adversary_is_none_of_other_runs(
 ) -> None:
     """SRPT-1 and TIR-las (b) know neither weights nor charges, rounds, sharing or restarts."""
 
-    def known(jobs: sp.Workload, semantics: sp.Semantics) -> KnownBound | None:
-        settled = settle(jobs, "1x1", name, semantics)
-        seen = described(settled, COMPLETION)
+    def known(jobs: sp.Workload, run_options: sp.RunOptions) -> KnownBound | None:
+        settled = prepare_run(jobs, "1x1", name, run_options)
+        seen = describe(settled, COMPLETION)
         assert seen is not None
-        return known_bound(carry_out_gangs(settled), seen)
+        return known_bound(execute_bounded(settled), seen)
 
-    assert known(TWO, sp.Semantics()) is not None
-    assert known(TWO, sp.Semantics(**switches)) is None
+    assert known(TWO, sp.RunOptions()) is not None
+    assert known(TWO, sp.RunOptions(**switches)) is None
     heavy = replace(TWO, weight=np.array([1.0, 9.0]))
-    assert known(heavy, sp.Semantics()) is None
+    assert known(heavy, sp.RunOptions()) is None
 
 
 def test_the_factor_of_las2d_is_its_bound_over_the_least() -> None:
     """One queue up to 2 GPU-s: jobs of 3 and 1 on one GPU may end at 4 each; the least total is 1 + 4."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=[3, 1])
-    settled = settle(jobs, "1x1", "las2d:thresholds_gpu_s=2")
-    seen = described(settled, COMPLETION)
+    settled = prepare_run(jobs, "1x1", "las2d:thresholds_gpu_s=2")
+    seen = describe(settled, COMPLETION)
     assert seen is not None
-    known = known_bound(carry_out_gangs(settled), seen)
+    known = known_bound(execute_bounded(settled), seen)
     assert known is not None
     assert known.factor == tiresias_las.bound(settled.instance, (2.0,)) / 5
     assert known.factor >= 1
@@ -343,7 +343,7 @@ def test_rounds_break_the_factor_and_it_is_not_printed(
     assert "1001x" in printed
     assert "the offline optimum of non-preemptive schedules is at least 3 s" in printed
     assert (
-        "asrpt: ASRPT-sharper says nothing here: decisions are made every 1000 s, the theorem is about "
+        "asrpt: ASRPT-sharper does not apply: decisions are made every 1000 s, the theorem is about "
         "decisions at events" in printed
     )
     assert "by ASRPT-sharper" not in printed
@@ -368,7 +368,7 @@ def crowded(nodes: int, size: int, long_s: float, fill_s: float, narrow: int) ->
 
 def test_consolidation_breaks_the_factor_and_it_is_not_printed() -> None:
     jobs = crowded(4, 8, 50_000.0, 12_000.0, 600)
-    outcome, found = told(jobs, "4x8", sp.Semantics(placement="consolidate"))
+    outcome, found = told(jobs, "4x8", sp.RunOptions(placement="consolidate"))
     _, stated = told(jobs, "4x8")
     assert isinstance(found, UnmetHypotheses)
     assert isinstance(stated, Guarantee)
@@ -433,7 +433,7 @@ def test_a_printed_factor_holds_whatever_the_options(
         weight=jobs.weight,
         model=jobs.model,
     )
-    outcome, found = told(jobs, cluster, sp.Semantics(**options), name, goal)
+    outcome, found = told(jobs, cluster, sp.RunOptions(**options), name, goal)
     assert found is not None
     if isinstance(found, UnmetHypotheses):
         assert found.missing
@@ -476,7 +476,7 @@ THREE = sp.Workload.from_columns(arrival_s=[0, 2, 4], gpus=[1, 1, 1], work=[15, 
 
 
 def test_charges_of_starts_count_and_nothing_less_is_called_an_optimum() -> None:
-    charged = sp.Semantics(overheads=sp.Overheads(start_s=5.0))
+    charged = sp.RunOptions(overheads=sp.Overheads(start_s=5.0))
     known = rigid(THREE, 1, 5.0)
     for goal in sp.Objective:
         for row in sp.compare(THREE, "1x1", ["fifo", "srtf"], goal, charged, budget_s=1).rows:
@@ -518,7 +518,7 @@ def an_optimum(instance: sp.Instance, **changed: Any) -> offline.Optimum:
         certified=True,
         slot_s=1.0,
         exact_grid=True,
-        standing=offline.Standing.PROVEN,
+        evidence=offline.OptimalityEvidence.PROVEN,
         certified_lower_s=0.0,
         certified_by="branching",
     )
@@ -561,33 +561,33 @@ def test_a_solver_s_optimum_is_shown_if_its_schedule_is_verified(
     without_prices_of_gangs(monkeypatch)
     row = sp.compare(PAIR, "1x2", ["easy"], budget_s=1).rows[0]
     # The solver does not certify: what was evaluated does.
-    assert row.found is not None
-    assert (row.found.kind, row.found.value_s) == ("cp-sat", 47.0)
-    assert str(row.found.holds_for) == "non-preemptive schedules"
-    assert row.bound < row.found.value_s == row.cost
+    assert row.sharper is not None
+    assert (row.sharper.kind, row.sharper.value_s) == ("cp-sat", 47.0)
+    assert str(row.sharper.holds_for) == "non-preemptive schedules"
+    assert row.bound < row.sharper.value_s == row.cost
     assert row.certified
     assert sp.optimum(sp.Instance(sp.Cluster.parse("1x2"), PAIR)).proven
 
 
 @pytest.mark.parametrize(
-    ("standing", "asked"),
+    ("evidence", "asked"),
     [
-        (offline.Standing.FOUND, ["cp-sat", "milp"]),
-        (offline.Standing.CONFIRMED, ["cp-sat"]),
-        (offline.Standing.PROVEN, ["cp-sat"]),
+        (offline.OptimalityEvidence.POINT_ONLY, ["cp-sat", "milp"]),
+        (offline.OptimalityEvidence.CONFIRMED, ["cp-sat"]),
+        (offline.OptimalityEvidence.PROVEN, ["cp-sat"]),
     ],
 )
 def test_an_optimum_that_is_confirmed_is_not_asked_for_again(
-    monkeypatch: pytest.MonkeyPatch, standing: offline.Standing, asked: list[str]
+    monkeypatch: pytest.MonkeyPatch, evidence: offline.OptimalityEvidence, asked: list[str]
 ) -> None:
     instance = sp.Instance(sp.Cluster.parse("1x2"), PAIR)
-    proven = standing is offline.Standing.PROVEN
+    proven = evidence is offline.OptimalityEvidence.PROVEN
     methods: list[str] = []
 
     def answer(*_: Any, method: str, **more: Any) -> offline.Optimum:
         methods.append(method)
         exact_s = 47.0 if proven else 30.0
-        told = an_optimum(instance, standing=standing, certified=proven, certified_lower_s=exact_s)
+        told = an_optimum(instance, evidence=evidence, certified=proven, certified_lower_s=exact_s)
         return replace(told, method=method, certified_by="time-indexed-lp")
 
     without_prices_of_gangs(monkeypatch)
@@ -613,26 +613,26 @@ def test_no_optimum_without_a_schedule_that_is_verified_at_that_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     without_prices_of_gangs(monkeypatch)
-    cluster, plain = sp.Cluster.parse("1x3"), sp.Semantics()
-    charged = sp.Semantics(overheads=sp.Overheads(start_s=5.0))
-    for changed, semantics in (
+    cluster, plain = sp.Cluster.parse("1x3"), sp.RunOptions()
+    charged = sp.RunOptions(overheads=sp.Overheads(start_s=5.0))
+    for changed, run_options in (
         ({"schedule": None}, plain),  # No schedule,
         ({"lower_s": 13.5, "upper_s": 13.5}, plain),  # one that costs more than the solver says,
         ({"certified": False}, plain),  # a bound in floats,
         ({"lower_s": 40.0, "upper_s": 40.0}, charged),  # a schedule that pays no charges.
     ):
         told_by_a_solver(monkeypatch, **changed)
-        (row,) = sp.compare(WIDE_FIRST, "1x3", ["fifo"], semantics=semantics, budget_s=1).rows
-        assert row.found is not None
-        assert row.found.kind == "cp-sat"
+        (row,) = sp.compare(WIDE_FIRST, "1x3", ["fifo"], options=run_options, budget_s=1).rows
+        assert row.sharper is not None
+        assert row.sharper.kind == "cp-sat"
         assert row.optimum_s is None, changed
         assert row.to_dict()["optimum"] is None
         assert "optimal" not in row.sentence()
         assert "attains" not in row.sentence()
     told_by_a_solver(monkeypatch)
     (row,) = sp.compare(WIDE_FIRST, "1x3", ["fifo"], budget_s=1).rows
-    assert row.found is not None
-    assert (row.cost, row.found.value_s, row.optimum_s) == (30.0, 14.0, None)
+    assert row.sharper is not None
+    assert (row.cost, row.sharper.value_s, row.optimum_s) == (30.0, 14.0, None)
     found = sp.optimum(sp.Instance(cluster, WIDE_FIRST, sp.Overheads(start_s=5.0)))
     assert (found.proven, found.schedule, found.upper_s) == (False, None, math.inf)
     told_by_a_solver(monkeypatch, lower_s=13.5, upper_s=13.5)
@@ -675,7 +675,7 @@ def test_the_slotted_optimum_needs_a_verified_schedule_too(
         monkeypatch.setattr(SOLVER_OF_SLOTS, lambda *_, answer=answer, **__: answer)
         found = sp.slotted_preemptive_optimum(instance)
         assert (found.schedule, found.upper_s, found.proven) == (None, math.inf, False)
-        assert found.standing is offline.Standing.FOUND
+        assert found.evidence is offline.OptimalityEvidence.POINT_ONLY
     # The cost is the schedule's own, whatever the solver says; a bound above it is refuted.
     answer = replace(true, upper_s=true.upper_s - 1.0)
     monkeypatch.setattr(SOLVER_OF_SLOTS, lambda *_, **__: answer)
@@ -689,7 +689,7 @@ def test_the_slotted_optimum_needs_a_verified_schedule_too(
 def test_profiles_that_no_node_can_give_are_out_of_reach() -> None:
     """A node of 3 CPUs: nobody gets the best of speeds, and modes of CPUs know that."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=[100, 100], model="alexnet")
-    profiled = sp.Semantics(profiles=Profiles.synthetic())
+    profiled = sp.RunOptions(profiles=Profiles.synthetic())
     for row in sp.compare(
         jobs, "1x1+3cpu+62.5gb", ["fifo", "srtf"], "flow", profiled, budget_s=0.5
     ).rows:
@@ -700,10 +700,10 @@ def test_profiles_that_no_node_can_give_are_out_of_reach() -> None:
 @settings(max_examples=8, deadline=None)
 @given(jobs=few_jobs(gangs=1), start_s=st.sampled_from([0.0, 2.0]))
 def test_an_optimum_on_one_gpu_is_one(jobs: sp.Workload, start_s: float) -> None:
-    semantics = sp.Semantics(overheads=sp.Overheads(start_s=start_s))
+    run_options = sp.RunOptions(overheads=sp.Overheads(start_s=start_s))
     for goal in sp.Objective:
         least = least_cost(rigid(jobs, 1, start_s), goal)
-        for row in sp.compare(jobs, "1x1", ["fifo", "srtf"], goal, semantics, budget_s=0.1).rows:
+        for row in sp.compare(jobs, "1x1", ["fifo", "srtf"], goal, run_options, budget_s=0.1).rows:
             assert row.optimum_s is None or Fraction(row.optimum_s) == least
             assert row.ratio >= 1
 
@@ -713,8 +713,8 @@ def test_an_optimum_on_one_gpu_is_one(jobs: sp.Workload, start_s: float) -> None
 
 def test_bounds_know_what_jobs_that_share_could_do() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[100, 100], model="VAE")
-    semantics = sp.Semantics(interference=Interference())
-    rows = sp.compare(jobs, "1x1", ["fifo", "srtf"], semantics=semantics, budget_s=1).rows
+    run_options = sp.RunOptions(interference=Interference())
+    rows = sp.compare(jobs, "1x1", ["fifo", "srtf"], options=run_options, budget_s=1).rows
     runs = pd.DataFrame(
         {
             "job": [0, 1],
@@ -746,8 +746,8 @@ def test_bounds_know_what_jobs_that_share_could_do() -> None:
 
 def test_gandiva_is_compared_with_schedules_that_share() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[30, 30], model="VAE")
-    semantics = sp.Semantics(interference=Interference())
-    for row in sp.compare(jobs, "1x1", ["fifo", "gandiva"], semantics=semantics).rows:
+    run_options = sp.RunOptions(interference=Interference())
+    for row in sp.compare(jobs, "1x1", ["fifo", "gandiva"], options=run_options).rows:
         assert row.bound == 60.0
         assert row.optimum_s == (60.0 if row.cost == 60.0 else None)
 
@@ -1015,7 +1015,7 @@ def test_a_class_says_that_gangs_use_no_type_with_fewer_gpus(names: list[str]) -
         checked = check(certificate.text)
         assert checked["class"] == certificate.of_class
         assert (f", {AMPLE_TYPES}" in checked["class"]) is bites
-    page = " ".join((ROOT / "docs" / "semantics.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "run_options.md").read_text().split())
     assert f'"preemptive schedules in which {AMPLE_TYPES}"' in page
     assert "a gang uses no type of which the cluster has fewer GPUs than the gang has" in page
 
@@ -1040,31 +1040,31 @@ def test_what_was_found_and_not_certified_is_shown_beside_what_is(
     wide = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=[2, 2, 2], work=[9, 1, 1])
     (row,) = sp.compare(jobs, "1x3", ["fifo"], budget_s=1).rows
     assert row.certified
-    assert row.found is not None
+    assert row.sharper is not None
     assert row.bound_kind != "cp-sat"
-    assert row.bound < row.found.value_s == 18.0
+    assert row.bound < row.sharper.value_s == 18.0
     assert row.optimum_s is None
-    shown = row.to_dict()["found"]
+    shown = row.to_dict()["sharper"]
     assert isinstance(shown, dict)
     assert (shown["ratio"], shown["certified"]) == (1.0, False)
     (row,) = sp.compare(wide, "1x3", ["fifo"], budget_s=1).rows
-    assert row.sentence().endswith("; 2.143x by cp-sat, found, not certified)")
+    assert row.sentence().endswith("; 2.143x by cp-sat, not certified)")
 
 
 def test_among_equal_bounds_a_certified_one_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
     every = ScheduleClass(preemptive=True)
     one, other = (Bound(Fraction(5), "x", every, certified) for certified in (False, True))
     for order in ([one, other], [other, one]):
-        assert certified_and_found(order) == (other, None)
+        assert certified_and_largest(order) == (other, None)
         monkeypatch.setattr(every_bound, "bounds_of", lambda *words, order=order, **more: order)
         instance = sp.Instance(sp.Cluster.parse("1x1"), THREE)
         assert strongest_bound(
             instance, objective=COMPLETION, preemptive=True, budget_s=1
         ).certified
     larger = Bound(Fraction(6), "y", every, False)
-    assert certified_and_found([one, other, larger]) == (other, larger)
+    assert certified_and_largest([one, other, larger]) == (other, larger)
     with pytest.raises(ValueError, match="empty"):
-        certified_and_found([one])
+        certified_and_largest([one])
 
 
 # --- large numbers -----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import Comparison, compare
-from shadowprice.analysis.guarantees.lookup import described, guarantee, known_bound
+from shadowprice.analysis.guarantees.lookup import describe, guarantee, known_bound
 from shadowprice.analysis.limits import Measure, limit
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError, PolicyError
@@ -174,8 +174,8 @@ def test_no_comparison_is_refuted(features: tuple[str, ...]) -> None:
         said = compared(world, goal, 0.1)
         for row in () if said is None else said.rows:
             found.refutes(row.proven_by.ticks, row.holds_for, goal, row.bound_kind)
-            if row.found is not None:
-                found.refutes(row.found.ticks, row.found.holds_for, goal, row.found.kind)
+            if row.sharper is not None:
+                found.refutes(row.sharper.ticks, row.sharper.holds_for, goal, row.sharper.kind)
             cost = cost_of(world, said.outcomes[row.policy], goal)
             assert cost == row.cost_ticks
             if row.optimum_s is not None:
@@ -191,7 +191,7 @@ def test_no_guarantee_is_refuted(features: tuple[str, ...]) -> None:
         for goal in Objective:
             said = compared(world, goal, 0.0)
             for name, run in {} if said is None else said.runs.items():
-                outcome, as_told = said.outcomes[name], described(run, goal)
+                outcome, as_told = said.outcomes[name], describe(run, goal)
                 if as_told is None:
                     continue
                 cost = cost_of(world, outcome, goal)

@@ -30,7 +30,7 @@ def test_policies_that_never_preempt_are_compared_with_their_own_optimum() -> No
         assert row.certified
         assert row.bound <= best.upper_s <= row.cost
         assert row.optimum_s in (None, best.upper_s)
-        sharper = row.proven_by if row.found is None else row.found
+        sharper = row.proven_by if row.sharper is None else row.sharper
         assert (sharper.value_s, str(sharper.holds_for)) == (
             best.upper_s,
             "non-preemptive schedules",
@@ -57,7 +57,7 @@ def test_wrong_questions() -> None:
     with pytest.raises(InputError, match="different names"):
         sp.compare(jobs, "1x1", ["fifo", "fifo"])
     with pytest.raises(InputError, match="takes the name of one of its policies"):
-        sp.simulate(jobs, "1x1", Fifo(), sp.Semantics(preset="tiresias"))
+        sp.simulate(jobs, "1x1", Fifo(), sp.RunOptions(preset="tiresias"))
 
 
 def test_no_jobs_at_all() -> None:
@@ -81,8 +81,8 @@ def test_every_step_is_told() -> None:
 def test_jobs_that_grow_have_the_bound_of_their_speedup() -> None:
     """Four jobs on 32 GPUs: what they would do on all GPUs at once says less than their common power of width."""
     jobs = sp.Workload.from_columns(arrival_s=[0] * 4, gpus=[1] * 4, work=[10, 20, 30, 40])
-    semantics = sp.Semantics(growth=Growth(32, 0.8))
-    found = sp.compare(jobs, "1x32", ["hesrpt"], semantics=semantics, budget_s=0.0)
+    options = sp.RunOptions(growth=Growth(32, 0.8))
+    found = sp.compare(jobs, "1x32", ["hesrpt"], options=options, budget_s=0.0)
     (row,) = found.rows
     assert row.bound_kind == "speed-up-power"
     assert row.holds_for.elastic
@@ -94,9 +94,9 @@ def test_jobs_that_grow_have_the_bound_of_their_speedup() -> None:
     kinds = [
         bound.kind
         for more in (
-            sp.compare(jobs, "1x32", ["hesrpt"], "makespan", semantics, budget_s=0.0),
+            sp.compare(jobs, "1x32", ["hesrpt"], "makespan", options, budget_s=0.0),
             sp.compare(jobs, "1x32", ["srtf"], budget_s=0.0),
         )
-        for bound in more.histories[0].found
+        for bound in more.histories[0].bounds
     ]
     assert "speed-up-power" not in kinds

@@ -95,7 +95,7 @@ def test_what_is_bounded_is_what_is_certified(feature: Feature) -> None:
     for goal in GOALS if feature is not Feature.STOPPED else GOALS[:1]:
         found = certify(outcome, goal, budget_s=0.0)
         claim = checker.check(found.text)
-        mine = max(each.ticks for each in found.history.found)
+        mine = max(each.ticks for each in found.history.bounds)
         if pairs or feature is not Feature.SHARING:  # Else its class is smaller.
             bound = max(each.ticks for each in bounds_of(outcome.instance, goal, BoundEffort(0.0)))
             assert bound >= mine >= Fraction(claim["bound"])

@@ -21,14 +21,14 @@ from shadowprice.analysis.certify import certify
 from shadowprice.analysis.certify_utility import certify_utility
 from shadowprice.analysis.guarantees.lookup import (
     UnmetHypotheses,
-    described,
+    describe,
     guarantee,
     known_bound,
 )
 from shadowprice.analysis.limits import Measure, limit
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.run_directory.files import INSTANCE
-from shadowprice.analysis.settle import settle
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError, PolicyError, VerificationError
 from shadowprice.execution.kernel.run import run as run_fastest
@@ -56,8 +56,8 @@ def jobs(n: int = 40, seed: int = 0) -> sp.Workload:
     )
 
 
-def failing(text: str = LAW, **given: object) -> sp.Semantics:
-    return sp.Semantics(failures=sp.Failures.parse(text, 100.0, 5.0), **given)  # type: ignore[arg-type]
+def failing(text: str = LAW, **given: object) -> sp.RunOptions:
+    return sp.RunOptions(failures=sp.Failures.parse(text, 100.0, 5.0), **given)  # type: ignore[arg-type]
 
 
 # Bounds.
@@ -91,7 +91,7 @@ def test_bounds_are_below_the_best_that_faults_allow(
 
 
 def test_a_bound_says_that_it_is_about_nodes_that_never_fail() -> None:
-    found = sp.compare(jobs(), "4x4", ("srtf", "fifo"), semantics=failing(), budget_s=0.0)
+    found = sp.compare(jobs(), "4x4", ("srtf", "fifo"), options=failing(), budget_s=0.0)
     sound = sp.compare(jobs(), "4x4", ("srtf", "fifo"), budget_s=0.0)
     for row, other in zip(found.rows, sound.rows, strict=True):
         assert "preemptive schedules on nodes that never fail" in row.sentence()
@@ -123,14 +123,14 @@ def test_theorems_are_not_about_nodes_that_fail_and_certificates_are() -> None:
     sound = sp.simulate(jobs(), "4x4", "asrpt")
     assert "fail" not in certify(sound, budget_s=0).sentence()
     assert "fail" not in certify_utility(sound, "effective_throughput", budget_s=0).sentence()
-    seen = described(settle(jobs(), "4x4", "asrpt", failing()), Objective.COMPLETION)
+    seen = describe(prepare_run(jobs(), "4x4", "asrpt", failing()), Objective.COMPLETION)
     assert seen is not None
     stated = guarantee(outcome, seen)
     assert isinstance(stated, UnmetHypotheses)
     assert stated.missing == ("there are nodes that fail",)
     assert known_bound(outcome, seen) is None
     with pytest.raises(InputError, match="nodes that fail, not known to bounds of ut"):
-        sp.compare_utility(jobs(), "4x4", ("hadar",), semantics=failing(), budget_s=0.1)
+        sp.compare_utility(jobs(), "4x4", ("hadar",), options=failing(), budget_s=0.1)
 
 
 # Runs.
@@ -149,16 +149,16 @@ def test_policies_meet_the_same_faults() -> None:
 
 
 def test_without_faults_and_checkpoints_nothing_changes() -> None:
-    nothing = sp.Semantics(failures=sp.Failures(FaultTable("none")), round_s=60.0)
+    nothing = sp.RunOptions(failures=sp.Failures(FaultTable("none")), round_s=60.0)
     for name in ("fifo", "srtf", "easy"):
         one = sp.simulate(jobs(), "4x4", name, nothing).schedule.to_frame()
         assert one.equals(
-            sp.simulate(jobs(), "4x4", name, sp.Semantics(round_s=60.0)).schedule.to_frame()
+            sp.simulate(jobs(), "4x4", name, sp.RunOptions(round_s=60.0)).schedule.to_frame()
         )
 
 
 def test_the_compiled_loop_leaves_runs_on_nodes_that_fail_to_the_engine() -> None:
-    instance = settle(jobs(), "4x4", "srtf", failing()).instance
+    instance = prepare_run(jobs(), "4x4", "srtf", failing()).instance
     assert not serves(instance, Count())
     assert serves(replace(instance, failures=None), Count())
     done = run_fastest(instance, policy("srtf"), least_jobs=1)
@@ -170,7 +170,7 @@ def test_numbers_of_a_small_run() -> None:
     table = FaultTable("t", np.array([0]), np.array([5.0]), np.array([9.0]))
     rule = sp.Failures(table, sp.Failures.parse("none", 2.0, 1.0).checkpoints)
     work = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[10, 10])
-    outcome = sp.simulate(work, "2x1", "fifo", sp.Semantics(failures=rule))
+    outcome = sp.simulate(work, "2x1", "fifo", sp.RunOptions(failures=rule))
     # 2 s, a checkpoint, and 2 s that are lost; then 8 s with three checkpoints.
     frame = outcome.schedule.to_frame()
     assert list(zip(frame.job, frame.start_s, frame.end_s, strict=True)) == [
@@ -242,7 +242,7 @@ def test_jobs_with_graphs_lose_what_they_did_since_their_checkpoints(
     # No more than what is done between two checkpoints, each time.
     assert (table["lost_work_s"] <= 100.0 * table["failures"]).all()
     assert table["lost_work_s"].any()
-    sound = sp.simulate(recurrent, "4x4", name, sp.Semantics(network=network, placement=placement))
+    sound = sp.simulate(recurrent, "4x4", name, sp.RunOptions(network=network, placement=placement))
     assert summary["makespan_s"] > sound.summary()["makespan_s"]  # type: ignore[operator]
 
 
@@ -257,11 +257,11 @@ def test_jobs_that_nodes_never_let_end_are_given_up(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(node_failures, "MOST_FAULTS", 2000)
     law = sp.Failures.parse("exponential:mtbf_s=1,repair_s=100,seed=1")
     with pytest.raises(InputError, match=r"jobs are not complete after .* faults"):
-        sp.simulate(jobs(3), "4x4", "srtf", sp.Semantics(failures=law))
+        sp.simulate(jobs(3), "4x4", "srtf", sp.RunOptions(failures=law))
     work = sp.Workload.from_columns(arrival_s=[0], gpus=[1], work=[10])
     gone = FaultTable("t", np.array([0]), np.array([5.0]), np.array([math.inf]))
     with pytest.raises(PolicyError, match="1 jobs wait for ever, 1 of 1 nodes stay down"):
-        sp.simulate(work, "1x1", "fifo", sp.Semantics(failures=sp.Failures(gone)))
+        sp.simulate(work, "1x1", "fifo", sp.RunOptions(failures=sp.Failures(gone)))
 
 
 def test_who_has_no_rule_of_lost_work_is_refused() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given as over
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis.semantics import OF_THE_INSTANCE, Semantics
+from shadowprice.analysis.run_options import OF_THE_INSTANCE, RunOptions
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.traces import load_trace
@@ -26,13 +26,13 @@ from support.feature_instances import instance_with
 CLUSTER = "2x4+24cpu+500gb"
 POLICIES = ("fifo", "srtf")
 
-EVERY_S = Semantics(round_s=1.0)
+EVERY_S = RunOptions(round_s=1.0)
 
 CALLS: dict[str, Callable[..., Any]] = {
     "simulate": lambda *jobs: sp.simulate(*jobs, policy="srtf").schedule.to_frame(),
     "compare": lambda *jobs: sp.compare(*jobs, policies=POLICIES, budget_s=0.0).rows,
     "compare_utility": lambda *jobs: (
-        sp.compare_utility(*jobs, policies=POLICIES, semantics=EVERY_S, budget_s=0.0).rows
+        sp.compare_utility(*jobs, policies=POLICIES, options=EVERY_S, budget_s=0.0).rows
     ),
     "strongest_bound": lambda *jobs: sp.strongest_bound(*jobs, preemptive=True, budget_s=0.0),
     "optimum": lambda *jobs: costs(sp.optimum(*jobs, budget_s=20.0)),
@@ -248,14 +248,14 @@ def test_jobs_of_an_instance_run_as_copies_by_one_rule() -> None:
 def test_an_instance_says_itself_what_is_given() -> None:
     """Each switch is of the instance, which then has it alone, or of the run."""
     instance = sp.Instance(sp.Cluster.parse(CLUSTER), jobs())
-    names = [each.name for each in fields(Semantics)]
+    names = [each.name for each in fields(RunOptions)]
     assert set(OF_THE_INSTANCE) < set(names)
     for name in OF_THE_INSTANCE:
         value = sp.Preemption.RESTART if name == "preemption" else "gavel"
         with pytest.raises(InputError, match=f"an instance is given, and {name} by the switches"):
-            sp.simulate(instance, policy="srtf", semantics=Semantics(**{name: value}))
-    rounds = Semantics(round_s=4.0, placement="pack")
-    there = sp.simulate(instance, policy="srtf", semantics=rounds)
+            sp.simulate(instance, policy="srtf", options=RunOptions(**{name: value}))
+    rounds = RunOptions(round_s=4.0, placement="pack")
+    there = sp.simulate(instance, policy="srtf", options=rounds)
     same_run = sp.simulate(jobs(), CLUSTER, "srtf", rounds)
     assert there.schedule.to_frame().equals(same_run.schedule.to_frame())
     assert there.settings == same_run.settings

@@ -15,7 +15,7 @@ from shadowprice.analysis.adversary.hidden_times import ForcedRatio, force_compl
 from shadowprice.analysis.adversary.search import SHORTEST, recheck
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.hard_instances import HardInstance
-from shadowprice.proofs.classic import not_told
+from shadowprice.proofs.classic import nonclairvoyant
 from shadowprice.solvers.list_scheduling import serve_in_order
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
@@ -28,11 +28,13 @@ UNTOLD = ("las:quantum_s=60", "las2d", "fifo", "gandiva", "msf")
 def test_no_policy_escapes(force: Callable[..., ForcedRatio], policy: str) -> None:
     jobs = {"jobs": 5} if force is force_completion else {"first": 3}
     forced = force(policy, horizon_s=9_000.0, **jobs)
-    hard = forced.found.hard
+    hard = forced.worst.hard
     assert forced.ratio >= forced.proven > 0
     assert hard.witness_is == SHORTEST
-    assert not_told.check(hard.instance, hard.policy_cost_s, forced.ratio)
-    assert not not_told.check(hard.instance, hard.policy_cost_s, forced.ratio + Fraction(1, 10**9))
+    assert nonclairvoyant.check(hard.instance, hard.policy_cost_s, forced.ratio)
+    assert not nonclairvoyant.check(
+        hard.instance, hard.policy_cost_s, forced.ratio + Fraction(1, 10**9)
+    )
     # It is a hard instance like others: from its file, without the adversary.
     again = recheck(HardInstance.from_json(hard.to_json(), "forced.json"))
     assert again.ratio == forced.ratio
@@ -52,7 +54,7 @@ def test_flow_grows_with_the_number_of_jobs() -> None:
     assert ratios[1] > ratios[0] > Fraction(3, 2)
     # The theorem's own: about k / 3 of k^3 jobs.
     bounds = [
-        not_told.flow_bound(k, k**2 * (k - 1), Fraction(k * (k - 1)), Fraction(1))
+        nonclairvoyant.flow_bound(k, k**2 * (k - 1), Fraction(k * (k - 1)), Fraction(1))
         for k in (10, 100, 1000)
     ]
     assert [round(float(bound), 1) for bound in bounds] == [2.9, 32.9, 332.9]
@@ -90,7 +92,7 @@ class Counting:
 
 def test_policies_that_are_told_are_refused() -> None:
     for policy in ("srtf", "asrpt", "gittins2d", Longest()):
-        with pytest.raises(InputError, match=r"is told .*, expected one that is told nothing"):
+        with pytest.raises(InputError, match=r"knows .*, expected a nonclairvoyant policy"):
             force_completion(policy)
     with pytest.raises(VerificationError, match="does something else until 600 s"):
         force_completion(Counting([]), 3, 600.0)
@@ -105,7 +107,7 @@ def test_numbers_out_of_range_are_refused() -> None:
     with pytest.raises(InputError, match="horizon_s"):
         force_flow("las", 3, -1.0)
     with pytest.raises(InputError, match="three jobs or more"):
-        not_told.flow_times([0, 1, 0])
+        nonclairvoyant.flow_times([0, 1, 0])
 
 
 def test_run_times_are_those_of_the_proof() -> None:
@@ -114,10 +116,10 @@ def test_run_times_are_those_of_the_proof() -> None:
         horizon = sum(attained)
         if max(attained) < 3:
             continue
-        times, rest = not_told.flow_times(attained)
+        times, rest = nonclairvoyant.flow_times(attained)
         assert sum(times) - max(times) <= horizon
         assert sum(times) - horizon == 4 * rest
-        assert not_told.completion_times(attained, 2) == [each + 2 for each in attained]
+        assert nonclairvoyant.completion_times(attained, 2) == [each + 2 for each in attained]
 
 
 def every_rule(samples: tuple[int, ...]) -> Fraction:
@@ -151,15 +153,15 @@ def every_rule(samples: tuple[int, ...]) -> Fraction:
 def test_the_least_of_random_run_times_is_that_of_all_rules(samples: tuple[int, ...]) -> None:
     pairs = list(product(samples, repeat=2))
     optimum = Fraction(sum(sum(pair) + min(pair) for pair in pairs), len(pairs))
-    assert not_told.random_bound(2, samples) == every_rule(samples) / optimum > 1
+    assert nonclairvoyant.random_bound(2, samples) == every_rule(samples) / optimum > 1
 
 
 def test_random_run_times_like_the_exponential_come_close_to_its_bound() -> None:
     """Quantiles of the geometric distribution of mean 2, which forgets as the exponential does."""
     halves = (1, 1, 1, 1, 2, 2, 3, 4)
-    found = [not_told.random_bound(jobs, halves) for jobs in (2, 3, 4)]
+    found = [nonclairvoyant.random_bound(jobs, halves) for jobs in (2, 3, 4)]
     assert found == [Fraction(72, 65), Fraction(48, 41), Fraction(40, 33)]
     for jobs, ratio in zip((2, 3, 4), found, strict=True):
-        assert 1 < ratio < not_told.exponential_bound(jobs)
-    assert not_told.exponential_bound(1) == 1
-    assert not_told.exponential_bound(10**6) > Fraction(19999, 10**4)
+        assert 1 < ratio < nonclairvoyant.exponential_bound(jobs)
+    assert nonclairvoyant.exponential_bound(1) == 1
+    assert nonclairvoyant.exponential_bound(10**6) > Fraction(19999, 10**4)

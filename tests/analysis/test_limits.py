@@ -105,7 +105,7 @@ def test_of_a_run_that_ends_with_a_window_that_window_is_measured() -> None:
     jobs = Workload.from_columns(
         arrival_s=[0, 0, 0, 0, 0, 100], gpus=[1] * 6, work=[6, 6, 4, 2, 50, 1]
     )
-    outcome = sp.simulate(jobs, "1x2", "fifo", sp.Semantics(until_complete=sp.JobWindow(2, 4)))
+    outcome = sp.simulate(jobs, "1x2", "fifo", sp.RunOptions(until_complete=sp.JobWindow(2, 4)))
     found = limit(outcome, Measure.MEAN_JCT)
     assert found.jobs == 2
     assert found.cost == 9.0  # They end at 10 and 8, and could at 4 and 2.

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import shadowprice as sp
-from shadowprice.analysis.bounds import bounds_of, certified_and_found, certified_bounds
+from shadowprice.analysis.bounds import bounds_of, certified_and_largest, certified_bounds
 from shadowprice.analysis.certificates import cascade
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certify import KNOWS, certify
@@ -93,7 +93,7 @@ def test_what_is_certified_is_the_checkers_word(monkeypatch: pytest.MonkeyPatch)
     """A search that says too much of its multipliers is not believed; nor is one that says too little."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 1, 2], gpus=[1, 2, 1], work=[4, 3, 2])
     instance = Instance(sp.Cluster.parse("1x2"), jobs)
-    (fair, _) = certified_and_found(bounds_of(instance, "flow", BoundEffort(0.0)))
+    (fair, _) = certified_and_largest(bounds_of(instance, "flow", BoundEffort(0.0)))
     plain = cascade._plain_bounds
 
     for factor in (Fraction(1, 3), Fraction(7)):
@@ -104,7 +104,7 @@ def test_what_is_certified_is_the_checkers_word(monkeypatch: pytest.MonkeyPatch)
 
         monkeypatch.setattr(cascade, "_plain_bounds", wrong)
         found = list(bounds_of(instance, "flow", BoundEffort(0.0)))
-        (bound, _) = certified_and_found(found)
+        (bound, _) = certified_and_largest(found)
         assert bound.ticks <= fair.ticks
         assert sum(each.certified for each in found) == 1
         values = {each.kind: each.ticks for each in certified_again(instance, bound)}
@@ -121,7 +121,7 @@ def certified_again(instance: Instance, bound: Bound) -> list[Bound]:
 def test_a_bound_that_says_more_than_its_record_is_refused() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0, 0], gpus=1, work=[4, 3, 2])
     run = sp.simulate(jobs, "1x1", "fifo")
-    (bound, _) = certified_and_found(bounds_of(run.instance, "flow", BoundEffort(0.0)))
+    (bound, _) = certified_and_largest(bounds_of(run.instance, "flow", BoundEffort(0.0)))
     more = Bound(
         bound.ticks + Fraction(1, 2**20),
         bound.kind,

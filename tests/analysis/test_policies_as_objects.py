@@ -20,7 +20,7 @@ from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.utility.compare import compare_utility
-from shadowprice.cli.given import split_names
+from shadowprice.cli.run_inputs import split_names
 from shadowprice.errors import InputError
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.instances.allocation_problem import AllocationProblem

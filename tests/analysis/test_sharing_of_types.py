@@ -135,9 +135,9 @@ def test_a_schedule_of_pairs_is_not_better_than_the_printed_factor() -> None:
     """Two pairs are through after 10 s, a twentieth of what FIFO takes."""
     jobs = four_jobs()
     assert best_costs(jobs, 0, 0)[sp.Objective.MAKESPAN] == 10 * TICKS_PER_S
-    semantics = sp.Semantics(pair_throughputs=table_of(jobs))
+    options = sp.RunOptions(pair_throughputs=table_of(jobs))
     found = sp.compare(
-        workload_of(jobs), cluster_of(jobs), ["fifo"], "makespan", semantics, budget_s=0.2
+        workload_of(jobs), cluster_of(jobs), ["fifo"], "makespan", options, budget_s=0.2
     )
     (row,) = found.rows
     assert (row.cost, row.bound) == (200.0, pytest.approx(10.0, rel=1e-5))
@@ -249,9 +249,9 @@ def test_compare_and_certify_are_both_below_a_good_schedule(seed: int) -> None:
     """Of one run, each in the class that it names: neither factor is refuted by a schedule of that class."""
     jobs = filling_jobs(seed)
     goal = random.Random(seed).choice(list(sp.Objective))
-    semantics = sp.Semantics(pair_throughputs=table_of(jobs))
+    options = sp.RunOptions(pair_throughputs=table_of(jobs))
     found = sp.compare(
-        workload_of(jobs), cluster_of(jobs), ["gandiva"], goal, semantics, budget_s=0.1
+        workload_of(jobs), cluster_of(jobs), ["gandiva"], goal, options, budget_s=0.1
     )
     (row,) = found.rows
     assert row.proven_by.ticks <= best_costs(jobs, seed, 8)[goal]

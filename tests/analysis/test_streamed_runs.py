@@ -17,11 +17,11 @@ import shadowprice as sp
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.job_totals import JobTotals, TotalsOfSegments
 from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.run_directory import directory as run_directory
 from shadowprice.analysis.run_directory import schedule_file
 from shadowprice.analysis.run_directory.directory import INSTANCE, RUN, SCHEDULE, check, load, save
 from shadowprice.analysis.run_directory.streamed import stream
-from shadowprice.analysis.settle import settle
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.engine import run
@@ -34,7 +34,7 @@ from support.paths import ROOT
 from support.schedule_segments import Cut
 from support.watches import StopAt
 
-CHARGED = sp.Semantics(overheads=sp.Overheads(start_s=1.0, restart_s=3.0, migration_s=2.0))
+CHARGED = sp.RunOptions(overheads=sp.Overheads(start_s=1.0, restart_s=3.0, migration_s=2.0))
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +52,8 @@ def jobs() -> sp.Workload:
     return sp.generate("lognormal", jobs=300, seed=3, load=1.1, gpus_total=16)
 
 
-def streamed(jobs, directory, name="srtf", semantics=None, watch=None) -> StreamedOutcome:
-    outcome = stream(settle(jobs, "4x4", name, semantics), directory, watch)
+def streamed(jobs, directory, name="srtf", options=None, watch=None) -> StreamedOutcome:
+    outcome = stream(prepare_run(jobs, "4x4", name, options), directory, watch)
     assert outcome is not None
     return outcome
 
@@ -63,10 +63,10 @@ def told(outcome) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", ["fifo", "srtf", "las2d", "easy"])
-@pytest.mark.parametrize("semantics", [None, CHARGED])
-def test_the_same_run_and_the_same_metrics(jobs, tmp_path, name, semantics):
-    outcome = streamed(jobs, tmp_path / "run", name, semantics)
-    whole = sp.simulate(jobs, "4x4", name, semantics)
+@pytest.mark.parametrize("options", [None, CHARGED])
+def test_the_same_run_and_the_same_metrics(jobs, tmp_path, name, options):
+    outcome = streamed(jobs, tmp_path / "run", name, options)
+    whole = sp.simulate(jobs, "4x4", name, options)
     assert told(outcome) == told(whole)
     assert outcome.jobs.equals(whole.jobs)
     again = load(tmp_path / "run")
@@ -165,15 +165,15 @@ def test_a_partial_run_is_bounded_until_it_was_stopped(jobs):
 
 
 @pytest.mark.parametrize(
-    ("name", "semantics"),
+    ("name", "options"),
     [
         ("gavel:max_min_fairness", None),
         ("hadare", None),
-        ("srtf", sp.Semantics(until_complete=sp.JobWindow(0, 3))),
+        ("srtf", sp.RunOptions(until_complete=sp.JobWindow(0, 3))),
     ],
 )
-def test_other_runs_are_not_streamed(jobs, tmp_path, name, semantics):
-    run = settle(jobs, "4x4", name, semantics)
+def test_other_runs_are_not_streamed(jobs, tmp_path, name, options):
+    run = prepare_run(jobs, "4x4", name, options)
     assert stream(run, tmp_path / "run") is None
     assert not (tmp_path / "run").exists()
 

@@ -17,7 +17,7 @@ from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
     KnownBound,
     UnmetHypotheses,
-    beside,
+    compare_with_certificate,
 )
 from shadowprice.cli.app import app
 from shadowprice.instances.features import Feature
@@ -84,15 +84,15 @@ def test_of_job_graphs_the_longest_run_counts() -> None:
 def test_a_factor_needs_a_certified_one_beside_it() -> None:
     allowed = ScheduleClass(preemptive=True)
     stated = FactorGuarantee("T", "total flow time", Fraction(5), allowed, "and more")
-    assert beside(stated, "p", None, None) is None
-    told = beside(stated, "p", Fraction(3, 2), Fraction(6))
+    assert compare_with_certificate(stated, "p", None, None) is None
+    told = compare_with_certificate(stated, "p", Fraction(3, 2), Fraction(6))
     assert told is not None
-    assert told.endswith("beside 1.5x certified for this run")
-    vacuous = beside(stated, "p", Fraction(3, 2), Fraction(5))
+    assert told.endswith("certified for this run: 1.5x")
+    vacuous = compare_with_certificate(stated, "p", Fraction(3, 2), Fraction(5))
     assert vacuous is not None
     assert vacuous.endswith("one job after another, in any order, costs at most 5x")
     silent = UnmetHypotheses("T", ("this",))
-    assert beside(silent, "p", None, None) == silent.sentence("p")
+    assert compare_with_certificate(silent, "p", None, None) == silent.sentence("p")
     assert KnownBound("T", Fraction(2)).sentence() == "at most 2x by T"
 
 
@@ -106,4 +106,4 @@ def test_compare_says_that_a_factor_says_nothing(
     app(words, standalone_mode=False)
     printed = capsys.readouterr().out
     assert "by ASRPT-sharper" in printed
-    assert "beside 1.334x certified for this run; it says nothing here" in printed
+    assert "certified for this run: 1.334x; no better than any order" in printed

@@ -17,7 +17,7 @@ import shadowprice as sp
 from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.run_metrics import isolated_s
 from shadowprice.cli.app import app
-from shadowprice.errors import EarlyEndError, GivenUpError, InputError, VerificationError
+from shadowprice.errors import AbandonedRunError, EarlyEndError, InputError, VerificationError
 from shadowprice.instances.generators.gavel_published import DISTRIBUTED_TYPES, JOB_TYPES
 from shadowprice.instances.grid import to_grid
 from shadowprice.proofs.certificate import Violation, verify
@@ -67,7 +67,9 @@ def jobs_of(cluster: str, seed: int, per_hour: float = 8.0) -> sp.EndlessWorkloa
 
 def whole_run(cluster: str, policy: str, given: dict[str, object], seed: int) -> sp.Outcome:
     """A finite trace, run to its end."""
-    return sp.simulate(jobs_of(cluster, seed).first(FINITE), cluster, policy, sp.Semantics(**given))
+    return sp.simulate(
+        jobs_of(cluster, seed).first(FINITE), cluster, policy, sp.RunOptions(**given)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(RUNS))
@@ -77,8 +79,8 @@ def test_the_window_is_that_of_a_longer_run(name: str, seed: int, first: int, co
     """Prefix law: until the window is complete, a run over endless jobs is one over enough of them."""
     cluster, policy, given = RUNS[name]
     window = sp.JobWindow(first, first + count)
-    semantics = sp.Semantics(**given, until_complete=window)  # type: ignore[arg-type]
-    until = sp.simulate(jobs_of(cluster, seed), cluster, policy, semantics)
+    options = sp.RunOptions(**given, until_complete=window)  # type: ignore[arg-type]
+    until = sp.simulate(jobs_of(cluster, seed), cluster, policy, options)
     whole = whole_run(cluster, policy, given, seed)
     stop_s = until.schedule.end_s.max()
     assume(stop_s < whole.instance.workload.arrival_s[-1])  # Else the finite trace was too short.
@@ -91,7 +93,7 @@ def test_the_window_is_that_of_a_longer_run(name: str, seed: int, first: int, co
     np.testing.assert_array_equal(until.complete, whole.end_s[there] <= stop_s)
     assert cut(until.schedule, stop_s) == cut(whole.schedule, stop_s)
     # So it is over the finite trace, if that is told to end there.
-    finite = sp.simulate(jobs_of(cluster, seed).first(FINITE), cluster, policy, semantics)
+    finite = sp.simulate(jobs_of(cluster, seed).first(FINITE), cluster, policy, options)
     assert finite.summary() | {"cpu_s": 0} == until.summary() | {"cpu_s": 0}
 
 
@@ -109,7 +111,7 @@ def cut(schedule: sp.Schedule, at_s: float) -> set[tuple[float, ...]]:
 def run(window: sp.JobWindow | None = None, policy: str = "srtf") -> sp.Outcome:
     window = window or sp.JobWindow(10, 20)
     return sp.simulate(
-        jobs_of(HOMOGENEOUS, 1, 8.0), "2x8", policy, sp.Semantics(until_complete=window)
+        jobs_of(HOMOGENEOUS, 1, 8.0), "2x8", policy, sp.RunOptions(until_complete=window)
     )
 
 
@@ -184,7 +186,7 @@ def test_a_run_directory_is_verified_again(tmp_path: Path) -> None:
 
 def test_a_trace_that_ends_too_early() -> None:
     jobs = jobs_of(HOMOGENEOUS, 1, 8.0).first(25)
-    until = sp.Semantics(until_complete=sp.JobWindow(10, 20))
+    until = sp.RunOptions(until_complete=sp.JobWindow(10, 20))
     with pytest.raises(
         EarlyEndError, match=r"its last of 25 jobs arrives at .* of jobs 10 to 19 are not"
     ):
@@ -197,7 +199,9 @@ def test_what_has_no_end() -> None:
     endless = jobs_of(HOMOGENEOUS, 1, 8.0)
     with pytest.raises(InputError, match="never ends, expected a window"):
         sp.simulate(endless, "2x8", "srtf")
-    with pytest.raises(GivenUpError, match=r"given up at .* as asked, with .* of jobs 10 to 19"):
+    with pytest.raises(
+        AbandonedRunError, match=r"given up at .* as asked, with .* of jobs 10 to 19"
+    ):
         run(sp.JobWindow(10, 20, latest_s=2000.0))
     with pytest.raises(InputError, match="is told the services of all jobs"):
         run(policy="gittins2d")
@@ -215,7 +219,7 @@ def test_a_window_is_compared_with_what_its_jobs_cost_at_least() -> None:
     """Whoever comes by its end, policies have the bound of the window in common."""
     arrival_s, work = [0, 1, 2, 65, 95, 130, 999], [50, 60, 10, 10, 10, 20, 10]
     jobs = sp.Workload.from_columns(arrival_s=arrival_s, gpus=1, work=work)
-    until = sp.Semantics(until_complete=sp.JobWindow(0, 3))
+    until = sp.RunOptions(until_complete=sp.JobWindow(0, 3))
     found = sp.compare(jobs, "1x1", ["fifo", "srtf"], "flow", until, budget_s=0.0)
     assert len({len(each.instance.workload) for each in found.outcomes.values()}) == 2
     # SRPT of the three: 10 s from 2 to 12, the first until 60, the second until 120.
@@ -227,7 +231,7 @@ def test_a_window_is_compared_with_what_its_jobs_cost_at_least() -> None:
 
 def test_jobs_without_end_are_compared_until_a_window_is_complete() -> None:
     jobs = sp.endless("gavel-published", seed=1, jobs_per_hour=0.4)
-    until = sp.Semantics(until_complete=sp.JobWindow(10, 20))
+    until = sp.RunOptions(until_complete=sp.JobWindow(10, 20))
     found = sp.compare(jobs, "2x8", ["fifo", "srtf"], "flow", until, budget_s=0.0)
     assert len(found.histories) == 1
     for row in found.rows:
@@ -243,7 +247,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     words = ["--cluster", "2x8", "--policy", "srtf", "--with", "window:first=10,last=20"]
     endless = ["--endless", "gavel-published:seed=1,jobs_per_hour=0.4"]
     jobs = sp.endless("gavel-published", seed=1, jobs_per_hour=0.4)
-    until = sp.Semantics(until_complete=sp.JobWindow(10, 20))
+    until = sp.RunOptions(until_complete=sp.JobWindow(10, 20))
     table = tmp_path / "jobs.csv"
     done = CliRunner().invoke(
         app, ["simulate", *endless, *words, "--json", "--jobs-out", str(table)]

@@ -13,7 +13,7 @@ import shadowprice as sp
 from shadowprice.analysis import metrics, run_metrics
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.hadare import HadarE
-from shadowprice.execution.own_loop import schedulers
+from shadowprice.execution.simulator import schedulers
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.speeds.interference import Interference
 from shadowprice.instances.terms.copies import total_steps
@@ -230,8 +230,8 @@ def test_on_one_gpu_the_fluid_bound_is_no_optimum_where_starts_are_charged() -> 
     assert lb_fluid.bound(free) == min(
         one_after_the_other(jobs, o).end_s.sum() for o in ([0, 1], [1, 0])
     )
-    charged = sp.simulate(jobs, "1x1", "srtf", sp.Semantics(overheads=sp.Overheads(start_s=5.0)))
-    other = sp.simulate(jobs, "1x1", "fifo", sp.Semantics(overheads=sp.Overheads(start_s=5.0)))
+    charged = sp.simulate(jobs, "1x1", "srtf", sp.RunOptions(overheads=sp.Overheads(start_s=5.0)))
+    other = sp.simulate(jobs, "1x1", "fifo", sp.RunOptions(overheads=sp.Overheads(start_s=5.0)))
     assert (
         min(charged.end_s.sum(), other.end_s.sum())
         == 40.0
@@ -330,8 +330,8 @@ def test_the_reservation_of_easy_is_kept_without_rounds_only() -> None:
     """One GPU is free at 15 s, which the head gets then; in rounds of 10 s it gets it at 20 s."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 1], gpus=1, work=[15, 5])
     starts = [
-        sp.simulate(jobs, "1x1", "easy", semantics).jobs["first_start_s"][1]
-        for semantics in (sp.Semantics(), sp.Semantics(round_s=10.0))
+        sp.simulate(jobs, "1x1", "easy", options).jobs["first_start_s"][1]
+        for options in (sp.RunOptions(), sp.RunOptions(round_s=10.0))
     ]
     assert starts == [15.0, 20.0]
 

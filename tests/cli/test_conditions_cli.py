@@ -11,9 +11,9 @@ import shadowprice as sp
 from shadowprice.analysis.bounds import bounds_of
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.compare import compare
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.run_directory.directory import load
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import settle
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 from shadowprice.instances.speeds.interference import Interference
@@ -123,13 +123,13 @@ def test_rates_for_sharing_are_given_once():
             jobs("VAE"),
             "2x4",
             "fifo",
-            Semantics(interference=Interference(), pair_throughputs=table),
+            RunOptions(interference=Interference(), pair_throughputs=table),
         )
 
 
 def test_bounds_are_of_the_conditions_a_policy_had():
     """A preset without profiles is measured with another yardstick than one with them."""
-    profiled = Semantics(preset="synergy", profiles=Profiles.synthetic())
+    profiled = RunOptions(preset="synergy", profiles=Profiles.synthetic())
     found = compare(
         jobs("alexnet"),
         "2x4+12cpu+250gb",
@@ -152,18 +152,18 @@ def test_bounds_are_of_the_conditions_a_policy_had():
 
 def test_a_sample_of_services_is_for_gittins():
     sample = ServiceDistribution(np.array([50.0, 100.0, 400.0]))
-    told = Semantics(samples=sample)
-    policy = settle(jobs("a"), "2x4", "gittins2d", told).policy
+    told = RunOptions(samples=sample)
+    policy = prepare_run(jobs("a"), "2x4", "gittins2d", told).policy
     assert (policy.learned, policy.sample) == ("sample", sample)
     assert not policy.knows
-    online = settle(jobs("a"), "2x4", "gittins2d:learned=online", told).policy
+    online = prepare_run(jobs("a"), "2x4", "gittins2d:learned=online", told).policy
     assert (online.learned, online.sample) == ("online", sample)
 
 
 def test_placement_by_skew_uses_the_given_table():
     skews = published_skews()
-    switches = Semantics(skews=skews, placement="skew:pack_limit=0.1")
-    place = settle(jobs("VGG19"), "2x4", "fifo", switches).placement
+    switches = RunOptions(skews=skews, placement="skew:pack_limit=0.1")
+    place = prepare_run(jobs("VGG19"), "2x4", "fifo", switches).placement
     assert place.skews is skews
     assert place.pack_limit == 0.1
 

@@ -25,7 +25,7 @@ from shadowprice.analysis.run_directory.files import INSTANCE, RUN, SCHEDULE, WO
 from shadowprice.analysis.utility.bound import certified_bound
 from shadowprice.analysis.utility.instance import UtilityInstance, shares_done, whole_rounds
 from shadowprice.cli import app as cli
-from shadowprice.cli.given import split_names
+from shadowprice.cli.run_inputs import split_names
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.instances.grid import TICKS_PER_S
@@ -382,7 +382,7 @@ def test_prices_go_to_a_table_and_a_picture(
     pd.testing.assert_frame_equal(frame, pd.read_csv(files[1]))
     assert list(frame) == ["time_s", "node", "gpu_type", "price", "load", "gpus"]
     assert (frame["price"] > 0).all()
-    outcome = sp.simulate(sp.load(trace), TYPES, policy, sp.Semantics(prices=True))
+    outcome = sp.simulate(sp.load(trace), TYPES, policy, sp.RunOptions(prices=True))
     assert isinstance(outcome, sp.Outcome)
     assert outcome.prices is not None
     assert frame["price"].tolist() == np.concatenate(outcome.prices.prices).tolist()
@@ -502,7 +502,7 @@ def test_an_edited_model_of_the_offline_optimum_takes_effect(
     assert "it has more constraints one[0]" in alone["edits"]
     code, out, err = run(*words, "--model", f"{tmp_path}/mine.py:busy")
     assert code == 0
-    assert "column generation stands down and the compiled rows are solved" in err
+    assert "column generation is not used and the compiled rows are solved" in err
     assert "of a model that is not the published one: it has more constraints busy" in out
 
 
@@ -587,8 +587,8 @@ def test_no_run_earns_more_than_any_prices_allow(
     policy = (
         f"{name}:round_s={round_s:g}" if name in ("hadar", "hadar-committed", "oasis") else name
     )
-    semantics = sp.Semantics(round_s=length, overheads=sp.Overheads(restart_s=restart_s))
-    outcome = sp.simulate(instance.workload, instance.cluster, policy, semantics)
+    options = sp.RunOptions(round_s=length, overheads=sp.Overheads(restart_s=restart_s))
+    outcome = sp.simulate(instance.workload, instance.cluster, policy, options)
     assert isinstance(outcome, sp.Outcome)
     given_ = UtilityInstance.of([outcome], utility, round_s)
     rng = np.random.default_rng(seed)
@@ -605,10 +605,10 @@ def test_no_run_earns_more_than_any_prices_allow(
 @settings(max_examples=25)
 @given(instance=two_types())
 def test_the_offline_plan_is_no_more_than_the_bound(instance: sp.Instance) -> None:
-    semantics = sp.Semantics(round_s=16.0)
+    options = sp.RunOptions(round_s=16.0)
     names = ["hadar:round_s=16", "fifo"]
     found = sp.compare_utility(
-        instance.workload, instance.cluster, names, "effective_throughput", semantics, budget_s=0.1
+        instance.workload, instance.cluster, names, "effective_throughput", options, budget_s=0.1
     )
     assert all(row.ratio >= 1 for row in found.rows)
     if found.plan is not None:
@@ -623,8 +623,8 @@ def test_runs_without_rounds_beat_all_schedules_of_whole_rounds() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[8, 8])
     found = {}
     for round_s in (0.0, 16.0):
-        semantics = sp.Semantics(round_s=round_s)
-        outcome = sp.simulate(jobs, "1x1", "fifo", semantics)
+        options = sp.RunOptions(round_s=round_s)
+        outcome = sp.simulate(jobs, "1x1", "fifo", options)
         assert isinstance(outcome, sp.Outcome)
         found[round_s] = outcome
     one_round = UtilityInstance.of([found[0.0]], "completion_time", 16.0)

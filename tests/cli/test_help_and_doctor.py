@@ -139,11 +139,11 @@ def test_doctor_says_what_is_there_and_what_is_missing(monkeypatch: pytest.Monke
     monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/bin/{name}")
     done = CliRunner().invoke(app, ["doctor", "--json"])
     found = {row["name"]: row for row in json.loads(done.output)}
-    assert found["highspy"]["found"] == "1.13.1"
-    assert found["ray"]["found"] == ""
+    assert found["highspy"]["installed"] == "1.13.1"
+    assert found["ray"]["installed"] == ""
     assert found["ray"]["how"] == "pip install 'shadowprice[ray]'"
-    assert found["gpus"]["found"] == "2 x A100, 1 x V100"
-    assert found["slurm"]["found"] == "A100"
+    assert found["gpus"]["installed"] == "2 x A100, 1 x V100"
+    assert found["slurm"]["installed"] == "A100"
     text = CliRunner().invoke(app, ["doctor"], env=WIDE).output
     assert "pip install 'shadowprice[ray]'" in text
     assert "all that the package itself needs is there" in text
@@ -163,7 +163,7 @@ def test_doctor_waits_for_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin")
     monkeypatch.setattr(doctor, "LIMIT_S", 0.3)
     began_s = time.monotonic()
-    found = {each.name: each.found for each in doctor.installed_parts()}
+    found = {each.name: each.installed for each in doctor.installed_parts()}
     assert time.monotonic() - began_s < 3.0
     assert found["gpus"] == ""
     assert found["slurm"] == "version unknown"

@@ -164,9 +164,9 @@ def test_the_time_left_is_that_of_what_is_not_done(monkeypatch):
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     state = progress.StepProgress(stoppable=False)
     state("simulating")
-    assert state.told() == "0 s so far"
+    assert state.summary() == "0 s so far"
     now[0] = 130.0
     state.reaches(3, 12)
-    assert state.told() == " 25%, 30 s so far, about 1 min 30 s left"
+    assert state.summary() == " 25%, 30 s so far, about 1 min 30 s left"
     state("verifying")
-    assert state.told() == "0 s so far"
+    assert state.summary() == "0 s so far"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from shadowprice.cli.app import app
 from shadowprice.cli.listed import FIRST_POLICIES, GENERATORS
 from shadowprice.errors import InputError
-from shadowprice.execution.own_loop import schedulers
+from shadowprice.execution.simulator import schedulers
 from shadowprice.instances.generators import generators
 from shadowprice.solvers.about import parameters
 from shadowprice.solvers.registry import parameter_text, policies, policy

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import shadowprice as sp
-from shadowprice.analysis.switches import WrittenSwitches
+from shadowprice.analysis.written_options import WrittenOptions
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 
@@ -72,10 +72,10 @@ def test_a_file_says_what_options_say(trace: str, name: str, text: str) -> None:
 
 def test_a_study_has_the_same_words(trace: str) -> None:
     Path("files", "run.yaml").write_text(YAML)
-    switches = WrittenSwitches.load("files/run.yaml")
+    switches = WrittenOptions.load("files/run.yaml")
     run = switches.read("2x4", jobs=trace)
     jobs = sp.load(trace)
-    outcome = sp.simulate(jobs, run.cluster, "srtf", run.semantics, drop_infeasible=True)
+    outcome = sp.simulate(jobs, run.cluster, "srtf", run.options, drop_infeasible=True)
     study = {
         "study": "same",
         "workloads": {"w": {"trace": trace}},

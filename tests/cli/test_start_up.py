@@ -22,7 +22,7 @@ import shadowprice.studies.presets
 from shadowprice.analysis.adversary.search import METHODS
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError
-from shadowprice.execution.own_loop import schedulers
+from shadowprice.execution.simulator import schedulers
 from shadowprice.instances.offers import Offers, written_names
 from shadowprice.solvers.registry import COPIES, policies, policy
 

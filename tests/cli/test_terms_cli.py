@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis.run_directory.directory import load
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError
 from shadowprice.instances.features import APART, Feature
@@ -80,7 +80,7 @@ def test_several_terms_in_one_run(trace: str, tmp_path: Path) -> None:
         load_trace(trace).workload,
         cluster,
         "srtf",
-        Semantics(overheads=overheads, failures=failures),
+        RunOptions(overheads=overheads, failures=failures),
     ).summary()
     del expected["cpu_s"]
     assert {name: found[name] for name in expected} == expected

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import load, save
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, VerificationError
 from shadowprice.execution.engine import run
-from shadowprice.execution.own_loop import schedulers
+from shadowprice.execution.simulator import schedulers
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.amounts import FixedAmounts, NodeCapacity
 from shadowprice.instances.failures.failures import Failures
@@ -114,7 +114,7 @@ def test_every_policy_keeps_what_nodes_have(
     round_s: float,
 ) -> None:
     jobs = jobs_of(rows)
-    outcome = simulate(jobs, cluster, policy, Semantics(round_s=round_s), drop_infeasible=True)
+    outcome = simulate(jobs, cluster, policy, RunOptions(round_s=round_s), drop_infeasible=True)
     assert kept(outcome.instance, outcome.schedule)
     for name in outcome.settings["dropped"]:  # type: ignore[attr-defined]
         with pytest.raises(InfeasibleJobError):
@@ -265,13 +265,13 @@ def test_amounts_that_a_policy_gives_are_rounded_down_but_for_noise() -> None:
     """1.001 CPUs are 1001 thousandths, though 1.001 times 1000 is a little less in floats."""
     node = NodeCapacity.of(4, 8.0, 8 * GB_OF_MIB)
     assert 1.001 * 1000 < 1001
-    assert node.given(1.001, 3 * GB_OF_MIB) == (1001, 3)
-    assert node.given(2, 3 * GB_OF_MIB) == (2000, 3)
-    assert node.given(1.0019, 3.9 * GB_OF_MIB) == (1001, 3)
+    assert node.rounded_down(1.001, 3 * GB_OF_MIB) == (1001, 3)
+    assert node.rounded_down(2, 3 * GB_OF_MIB) == (2000, 3)
+    assert node.rounded_down(1.0019, 3.9 * GB_OF_MIB) == (1001, 3)
     whole = NodeCapacity.of(4, 8.0, 8 * GB_OF_MIB, whole_cpus=True)
-    assert whole.given(2, 0) == (2000, 0)
-    assert whole.given(2.9, 0) == (2000, 0)
-    assert whole.given(0.5, 0) == (1000, 0)
+    assert whole.rounded_down(2, 0) == (2000, 0)
+    assert whole.rounded_down(2.9, 0) == (2000, 0)
+    assert whole.rounded_down(0.5, 0) == (1000, 0)
 
 
 def test_who_asks_for_more_than_is_left_waits_though_gpus_are_free() -> None:
@@ -292,7 +292,7 @@ def test_a_placement_on_few_nodes_may_have_no_place_for_a_job() -> None:
     jobs = jobs_of([(0, 7, 3, 4, 4.1)])
     assert len(simulate(jobs, cluster, "fifo").schedule) == 2
     with pytest.raises(PolicyError, match="leaves 1 jobs waiting for ever"):
-        simulate(jobs, cluster, "fifo", Semantics(placement="consolidate"))
+        simulate(jobs, cluster, "fifo", RunOptions(placement="consolidate"))
 
 
 def test_amounts_that_never_bind_change_nothing() -> None:
@@ -301,7 +301,7 @@ def test_amounts_that_never_bind_change_nothing() -> None:
     rows = [(k, 5 + 3 * (k % 4), 1 + k % 3, 0.001, 0.0) for k in range(12)]
     jobs, cluster = jobs_of(rows), Cluster.parse("2x3+99cpu+99gb")
     for policy in ("srtf", "hadar", "gandiva", "las2d"):
-        switches = Semantics(overheads=costs, round_s=5.0)
+        switches = RunOptions(overheads=costs, round_s=5.0)
         asking = simulate(jobs, cluster, policy, switches)
         plain = simulate(replace(jobs, cpus=np.zeros(12)), cluster, policy, switches)
         assert asking.schedule.to_frame().equals(plain.schedule.to_frame())
@@ -322,7 +322,7 @@ def test_a_pair_holds_what_both_ask_for(cpus: float) -> None:
         throughput=[[1.0], [1.0]],
         gpu_types=("a",),
     )
-    shared = Semantics(pair_throughputs=together, round_s=10.0)
+    shared = RunOptions(pair_throughputs=together, round_s=10.0)
     packs = "gavel:max_sum_throughput:aware=true,packed=true"
     outcome = simulate(jobs, Cluster.parse("1x1:a+8cpu+8gb"), packs, shared)
     assert (outcome.schedule.partner >= 0).any() == (cpus == 4.0)
@@ -332,8 +332,8 @@ def test_nodes_that_fail_and_restarts_keep_amounts() -> None:
     cluster = Cluster.parse("2x2+4cpu+8gb")
     jobs = jobs_of([(k, 4 + k % 5, 1 + k % 2, (k % 4) / 2, k % 3) for k in range(14)])
     for switches in (
-        Semantics(failures=Failures.parse("exponential:mtbf_s=20,repair_s=5,seed=1", 4.0, 0.5)),
-        Semantics(preemption=Preemption.RESTART),
+        RunOptions(failures=Failures.parse("exponential:mtbf_s=20,repair_s=5,seed=1", 4.0, 0.5)),
+        RunOptions(preemption=Preemption.RESTART),
     ):
         outcome = simulate(jobs, cluster, "srtf" if switches.failures else "sjf", switches)
         assert kept(outcome.instance, outcome.schedule)

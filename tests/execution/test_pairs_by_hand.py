@@ -759,7 +759,7 @@ class Watched(Scripted):
 
     def decide(self, state: State) -> Decision:
         decision = super().decide(state)
-        self.held.append(state.allocator.beside.held_by(0, ((0, 1),)))
+        self.held.append(state.allocator.cpus_and_memory.held_by(0, ((0, 1),)))
         return decision
 
 

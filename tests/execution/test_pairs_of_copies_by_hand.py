@@ -15,7 +15,7 @@ import pytest
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import load, save
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
 from shadowprice.execution.copies.hadare import CopyWidth, HadarE
@@ -373,7 +373,7 @@ def test_copies_go_on_for_as_long_as_faults_are_known_and_metrics_count_what_is_
     cluster = Cluster((Node(2, gpu_type="v100"),) * 3)
     work = [4000.0, 3000.0, 1000.0]
     policy = HadarE("first-come", round_s=60.0, restart_s=5.0)
-    outcome = simulate(jobs(work=work), cluster, policy, Semantics(failures=law))
+    outcome = simulate(jobs(work=work), cluster, policy, RunOptions(failures=law))
     s = outcome.schedule
     assert s.end_s.max() < outcome.instance.failures.known_until_s
     struck = s.steps == 0

@@ -14,7 +14,7 @@ from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import load, save
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.cluster import Cluster
@@ -65,7 +65,7 @@ def test_schedules_of_every_policy_are_verified(
     table = {"throughput": [[1.0, 2.0]] * len(jobs), "gpu_types": ("a", "b")}
     given = workload(jobs, **(table if ":" in nodes else {}))
     charges = Overheads(start_s=1.0, restart_s=2.0) if charged else None
-    outcome = simulate(given, nodes, policy, Semantics(overheads=charges))
+    outcome = simulate(given, nodes, policy, RunOptions(overheads=charges))
     assert outcome.complete.all()
     assert 0 <= outcome.summary()["utilization"] <= 1
     parts = outcome.instance.workload.fractional
@@ -204,6 +204,6 @@ def test_what_knows_whole_gpus_only_says_so() -> None:
     with pytest.raises(
         InputError, match="not known to max_min_fairness, which runs in a loop of its own"
     ):
-        simulate(jobs, "1x2", "max_min_fairness", Semantics(preset="gavel"))
+        simulate(jobs, "1x2", "max_min_fairness", RunOptions(preset="gavel"))
     outcome: Outcome = simulate(jobs, "1x2", "fifo")
     assert "no GPU is held by more than all of it" in certify(outcome, "flow", budget_s=0).of_class

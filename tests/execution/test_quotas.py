@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.compare import compare
 from shadowprice.analysis.optimum import optimum
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.run_directory.directory import load, save
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import settle
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.cli.app import app
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, VerificationError
@@ -145,10 +145,10 @@ def test_policies_that_choose_nodes_keep_quotas(
     jobs = Workload.from_columns(
         arrival_s=arrival, work=work, gpus=gpus, tenant=list(tenant), model="resnet-18"
     )
-    kept_jobs = Instance.feasible(cluster, jobs)[0].workload
-    if not len(kept_jobs):
+    runnable_jobs = Instance.feasible(cluster, jobs)[0].workload
+    if not len(runnable_jobs):
         return
-    outcome = simulate(kept_jobs, cluster, name, Semantics(profiles=profiles))
+    outcome = simulate(runnable_jobs, cluster, name, RunOptions(profiles=profiles))
     assert kept(outcome.instance, outcome.schedule)
 
 
@@ -167,7 +167,9 @@ def test_the_verifier_knows_what_a_count_knows(
     rows: list[tuple[int, int, int, str, bool]], limits: tuple[tuple[int, int], ...]
 ) -> None:
     jobs = jobs_of(rows)
-    free = run(Instance(Cluster(NODES), jobs), settle(jobs, Cluster(NODES), "fifo-skip").policy)
+    free = run(
+        Instance(Cluster(NODES), jobs), prepare_run(jobs, Cluster(NODES), "fifo-skip").policy
+    )
     quotas = Quotas(("a", "b"), (0.0, 10.0, 20.0), limits)
     try:
         instance = Instance(Cluster(NODES, quotas), jobs)
@@ -201,7 +203,7 @@ def test_what_does_not_know_quotas_says_so() -> None:
     jobs = Workload.from_columns(arrival_s=[0], gpus=[1], work=[5], tenant="a")
     for ask in (
         lambda: optimum(Instance(cluster, jobs)),
-        lambda: simulate(jobs, cluster, "max_min_fairness", Semantics(preset="gavel")),
+        lambda: simulate(jobs, cluster, "max_min_fairness", RunOptions(preset="gavel")),
     ):
         with pytest.raises(InputError, match="has quotas of tenants, not known to"):
             ask()

@@ -21,7 +21,7 @@ from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.proofs.checker import Rejected, check
 from shadowprice.solvers.registry import policy
 
-RESTART = sp.Semantics(preemption=sp.Preemption.RESTART)
+RESTART = sp.RunOptions(preemption=sp.Preemption.RESTART)
 POLICIES = ("srtf", "b-scaling", "b-scaling:b=2,first_s=0.5", "las2d", "easy")
 CHARGES = (sp.Overheads(), sp.Overheads(start_s=1.0, restart_s=3.0, migration_s=2.0))
 
@@ -81,7 +81,7 @@ def test_who_stops_jobs_for_ever_is_told() -> None:
 def test_comparisons_are_with_schedules_that_stop_nobody() -> None:
     """Without preemption 10 + 11 is the least flow time, with it 3 + 13."""
     jobs = preempted().workload
-    compared = sp.compare(jobs, "1x1", ["srtf", "fifo"], semantics=RESTART, budget_s=2.0)
+    compared = sp.compare(jobs, "1x1", ["srtf", "fifo"], options=RESTART, budget_s=2.0)
     rows = {row.policy: row for row in compared.rows}
     assert [float(row.proven_by.value_s) for row in rows.values()] == [18, 18]
     assert float(rows["srtf"].ratio) == pytest.approx(1.0)

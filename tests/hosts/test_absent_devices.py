@@ -8,12 +8,12 @@ import pytest
 
 from shadowprice.errors import HostError
 from shadowprice.hosts.absent import AbsentDevices
-from shadowprice.hosts.protocol import Device, FoundNode, Host
+from shadowprice.hosts.protocol import Device, DiscoveredNode, Host
 
 
 def node(name, *slots):
     """A node with some of its devices."""
-    return FoundNode(name, "gpu", tuple(Device(name, k, f"{name}/{k}") for k in slots))
+    return DiscoveredNode(name, "gpu", tuple(Device(name, k, f"{name}/{k}") for k in slots))
 
 
 RUN = [node("one", 0, 1), node("two", 0)]

@@ -12,11 +12,11 @@ from shadowprice.errors import InfeasibleJobError
 from shadowprice.hosts.first_instance import instance_of, instance_with
 from shadowprice.hosts.live.job_file import JobFile, jobs_of
 from shadowprice.hosts.live.settings import Settings
-from shadowprice.hosts.protocol import Device, FoundNode
+from shadowprice.hosts.protocol import Device, DiscoveredNode
 from shadowprice.instances.instance import Instance
 
 NODES = tuple(
-    FoundNode(name, gpu_type, (Device(name, 0, f"{name}/0"),), 1.0, 1.0)
+    DiscoveredNode(name, gpu_type, (Device(name, 0, f"{name}/0"),), 1.0, 1.0)
     for name, gpu_type in (("n0", "k80"), ("n1", "v100"))
 )
 

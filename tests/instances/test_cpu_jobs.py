@@ -230,7 +230,7 @@ def test_a_cluster_of_cores_has_no_gpu_that_could_be_used() -> None:
 def test_cores_of_nodes_that_fail_are_no_gpus() -> None:
     jobs = jobs_of([(0, 2, 10, True), (0, 2, 10, False)])
     faults = FaultTable("one fault", np.array([1]), np.array([4.0]), np.array([6.0]))
-    chosen = sp.Semantics(failures=sp.Failures(faults))
+    chosen = sp.RunOptions(failures=sp.Failures(faults))
     outcome = sp.simulate(jobs, "1x2,1x2:cores", "fifo", chosen)
     summary = outcome.summary()
     assert outcome.end_s.tolist() == [16.0, 10.0]

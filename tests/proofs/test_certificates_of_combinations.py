@@ -76,7 +76,7 @@ def simulated(features, name=None):
     try:
         jobs = sp.Workload.from_columns(**columns)
         return sp.simulate(
-            jobs, cluster, name or (policies or ["srtf"])[-1], sp.Semantics(**switches)
+            jobs, cluster, name or (policies or ["srtf"])[-1], sp.RunOptions(**switches)
         )
     except InputError as error:
         assert_one_line(error)
@@ -129,8 +129,8 @@ def test_a_window_of_jobs_may_end_before_any_holds_a_part_of_a_gpu(arrivals):
     parts = {"gpu_milli": [1000, 1000, 1000, 250, 500], "gpus": [2, 1, 1, 1, 1]}
     columns = {"arrival_s": arrivals, "work": [30, 22, 7, 16, 25], **parts}
     jobs = sp.Workload.from_columns(**columns)
-    semantics = sp.Semantics(until_complete=JobWindow(0, 3))
-    outcome = sp.simulate(jobs, "1x4", "srtf", semantics)
+    options = sp.RunOptions(until_complete=JobWindow(0, 3))
+    outcome = sp.simulate(jobs, "1x4", "srtf", options)
     assert (outcome.schedule.shared_gpu is None) == (arrivals[3] == 150)
     assert set(certified(outcome)[0]) >= COSTS
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.by_start import blocks_by_start
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.exact_cost import counted_rows
+from shadowprice.analysis.certificates.start_order import blocks_by_start
 from shadowprice.analysis.certify import certify, certify_into
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
@@ -154,7 +154,7 @@ def claimed(instance, schedule, bound, pairs):
     weight = [Fraction(w) for w in instance.workload.weight.tolist()]
     rows = counted_rows(instance).tolist()
     cost = sum((weight[j] * to_ticks(ends).tolist()[j] for j in rows), Fraction())
-    given_lines = [canonical(record) for record in records.given(instance, pairs=pairs)]
+    given_lines = [canonical(record) for record in records.instance_records(instance, pairs=pairs)]
     lines = [canonical(records.header(instance, "some", "completion")), *given_lines]
     lines += [canonical(record) for record in records.runs(instance, schedule)]
     lines += [canonical({"kind": "bound", **bound["bound"]})]
@@ -432,12 +432,12 @@ def test_a_streamed_run_has_the_certificate_of_the_run_in_memory(tmp_path):
 @given(uneven(), st.data())
 def test_two_programs_bound_alike_at_prices_by_type(instance, data):
     prices = data.draw(st.lists(st.integers(1, 9), min_size=2, max_size=2))
-    given_records = list(records.given(instance, pairs=False))
+    given_records = list(records.instance_records(instance, pairs=False))
     ticks = run_speed.alone_ticks(instance)
     gpus = np.array([2, 2])
     work = ClassDemands.of(instance, pairs=False)
     jobs = TypedJobs(np.array(work.release), tuple(work.weight), np.array(work.gang), ticks, gpus)
-    checked = checker.instance.GivenInstance()
+    checked = checker.instance.CertificateInstance()
     for record in [records.header(instance, "some", "flow"), *given_records]:
         kind = record.pop("kind")
         checker.instance.TAKE[kind](checked, record)
@@ -461,7 +461,7 @@ def test_prices_by_type_say_more_where_types_differ():
     )
     found = sp.simulate(jobs, "1x1:a,1x2:b", "srtf")
     prices = certified(found.instance, found.schedule, "makespan", 0.1)
-    said = {each.kind: each.ticks for each in prices.history.found}
+    said = {each.kind: each.ticks for each in prices.history.bounds}
     assert said["priced-span"] > said["area"]
     assert prices.bound_kind == "priced-span"
     every = [json.loads(line) for line in prices.text.split("\n")[:-1]]
@@ -485,8 +485,11 @@ def test_prices_by_type_say_more_where_types_differ():
 def test_two_programs_time_a_mapping_alike(instance, data):
     """And no mapping is faster than a bound takes the fastest to be."""
     graphs = instance.graphs
-    checked = checker.instance.GivenInstance()
-    for record in [records.header(instance, "some", "flow"), *records.given(instance, pairs=False)]:
+    checked = checker.instance.CertificateInstance()
+    for record in [
+        records.header(instance, "some", "flow"),
+        *records.instance_records(instance, pairs=False),
+    ]:
         checker.instance.TAKE[record.pop("kind")](checked, record)
     number = data.draw(st.integers(0, len(graphs.graph) - 1))
     graph = graphs.graph[number]

@@ -179,7 +179,7 @@ def test_no_run_costs_less_at_any_exponent_and_cuts(jobs, efficiency, name, data
     arrival, gpus, work, weight = (list(each) for each in zip(*jobs, strict=True))
     columns = {"arrival_s": arrival, "gpus": gpus, "work": work, "weight": weight}
     load = sp.Workload.from_columns(**columns)
-    outcome = sp.simulate(load, "2x3", name, sp.Semantics(growth=Growth(6, efficiency)))
+    outcome = sp.simulate(load, "2x3", name, sp.RunOptions(growth=Growth(6, efficiency)))
     found = certify(outcome, "completion", budget_s=0.0)
     every = records_of(found.text)
     cuts = data.draw(st.lists(st.integers(0, 40 * UNIT), unique=True, max_size=3).map(sorted))
@@ -199,12 +199,12 @@ def test_no_run_costs_less_at_any_exponent_and_cuts(jobs, efficiency, name, data
 def test_two_programs_have_the_same_bound(case):
     instance, _ = case
     demands = ClassDemands.of(instance, pairs=False)
-    given_records = checker.instance.GivenInstance()
+    given_records = checker.instance.CertificateInstance()
     from shadowprice.analysis.certificates import records
 
     for record in [
         records.header(instance, "some", "flow"),
-        *records.given(instance, pairs=False),
+        *records.instance_records(instance, pairs=False),
     ]:
         checker.instance.TAKE[record.pop("kind")](given_records, record)
     for found in speed_up_bounds(instance, demands):
@@ -222,7 +222,7 @@ def grown(name="hesrpt", *, arrival=0, seed=1):
     came = np.sort(draw.integers(0, arrival + 1, 12))
     columns = {"arrival_s": came, "gpus": np.ones(12, int), "work": work}
     jobs = sp.Workload.from_columns(**columns)
-    return sp.simulate(jobs, "1x64", name, sp.Semantics(growth=Growth(64, 0.9)))
+    return sp.simulate(jobs, "1x64", name, sp.RunOptions(growth=Growth(64, 0.9)))
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +236,7 @@ def test_it_is_written_where_it_is_the_largest(text):
     assert (claim["kind"], claim["objective"]) == ("speed-up-power", "flow")
     assert float(Fraction(claim["ratio"])) == pytest.approx(1.007, abs=0.002)
     assert "in which no two jobs share a GPU and gangs may grow" in claim["class"]
-    tried = certify(grown(), "flow", budget_s=0.0).history.found
+    tried = certify(grown(), "flow", budget_s=0.0).history.bounds
     others = [bound.value_s for bound in tried if bound.kind != "speed-up-power"]
     assert max(others) < 0.7 * max(bound.value_s for bound in tried)
 

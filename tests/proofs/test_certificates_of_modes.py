@@ -50,11 +50,11 @@ EFFORT = [3, pytest.param(60, marks=pytest.mark.slow)]
 
 def read(instance, *, pairs=False, consolidated=False):
     """The instance as the checker has it, and what every schedule has to do."""
-    found = checker.instance.GivenInstance()
+    found = checker.instance.CertificateInstance()
     header = records.header(instance, "some", "completion")
     if consolidated:
         header["placement"] = "consolidated"
-    for record in [header, *records.given(instance, pairs=pairs)]:
+    for record in [header, *records.instance_records(instance, pairs=pairs)]:
         kind = record.pop("kind")
         checker.instance.TAKE[kind](found, json.loads(json.dumps(record)))
     return found, found.relaxed()
@@ -210,7 +210,7 @@ def outcome_of(instance):
 
 
 def consolidated_run():
-    return sp.simulate(gangs([5, 5, 5, 5]), "2x8", "srtf", sp.Semantics(placement="consolidate"))
+    return sp.simulate(gangs([5, 5, 5, 5]), "2x8", "srtf", sp.RunOptions(placement="consolidate"))
 
 
 def slower_when_spread():
@@ -224,7 +224,7 @@ def consolidated_queue():
         gpus=[5, 5, 5, 5, 2, 8, 5, 6, 12],
         work=[60, 20, 30, 10, 100, 40, 30, 30, 5],
     )
-    return sp.simulate(jobs, "2x8", "srtf", sp.Semantics(placement="consolidate"))
+    return sp.simulate(jobs, "2x8", "srtf", sp.RunOptions(placement="consolidate"))
 
 
 def profiled():
@@ -287,7 +287,7 @@ def test_they_say_more_than_one_pool_of_gpus(certified, name):
     found, kind = certified[name]
     assert found.bound_kind == kind
     pool = ("job", "fluid", "mean-busy-time", "area", "wide-gangs")
-    said = {each.kind: each.ticks for each in found.history.found}
+    said = {each.kind: each.ticks for each in found.history.bounds}
     assert said[kind] > max(said[each] for each in pool if each in said)
     assert check(found.text)["class"] == found.of_class
     assert found.of_class.endswith("on as few nodes as gangs fit on") == ("consolid" in name)
@@ -343,7 +343,7 @@ def test_prices_begin_with_the_first_arrival_and_work_is_worth_its_end_at_most(c
 
 def test_a_gang_across_nodes_of_several_sizes_uses_none_of_them():
     jobs = gangs([5, 5, 3, 12])
-    outcome = sp.simulate(jobs, "1x8,1x4", "srtf", sp.Semantics(placement="consolidate"))
+    outcome = sp.simulate(jobs, "1x8,1x4", "srtf", sp.RunOptions(placement="consolidate"))
     every = [
         json.loads(line) for line in certify(outcome, "makespan", budget_s=0.5).text.splitlines()
     ]
@@ -395,7 +395,7 @@ def test_no_change_of_a_bound_proves_more_than_the_least_cost(data):
 
 def test_a_consolidated_class_is_of_consolidated_runs():
     jobs = gangs([5, 5, 5, 5])
-    spread = sp.simulate(jobs, "2x8", "srtf", sp.Semantics(placement="count"))
+    spread = sp.simulate(jobs, "2x8", "srtf", sp.RunOptions(placement="count"))
     every = [json.loads(line) for line in certify(spread, "flow", budget_s=0.0).text.splitlines()]
     every[0]["placement"] = "consolidated"
     with pytest.raises(Rejected, match="is on 2 nodes, which are more than need be"):

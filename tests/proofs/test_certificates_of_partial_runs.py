@@ -91,8 +91,8 @@ def test_bounds_of_what_was_stopped_hold_and_both_programs_have_them(rows, at_s,
     until = int(at_s * SECOND)
     plan = exact_plan_bound(demands.searched()[0], PlanPrices(tuple(grid), tuple(prices)), until)
     given_records = [records.header(instance, "some", "flow")]
-    given_records += records.given(instance, pairs=False)
-    checked = checker.instance.GivenInstance()
+    given_records += records.instance_records(instance, pairs=False)
+    checked = checker.instance.CertificateInstance()
     for record in given_records:
         checker.instance.TAKE[record.pop("kind")](checked, record)
     work = checked.counted().relaxed()

@@ -131,8 +131,8 @@ def test_two_programs_evaluate_prices_alike(data):
     unit = data.draw(st.sampled_from([Fraction(1), Fraction(1, 3), Fraction(1, 64)]))
     mine = market.bound(unit, prices)
     given_records = [records.header(instance, "some", "utility", every)]
-    given_records += records.given(instance, pairs=False, utilities=every)
-    read = checker.instance.GivenInstance()
+    given_records += records.instance_records(instance, pairs=False, utilities=every)
+    read = checker.instance.CertificateInstance()
     for record in given_records:
         checker.instance.TAKE[record.pop("kind")](read, record)
     counted = read.counted()
@@ -463,7 +463,7 @@ def test_prices_of_a_run_are_tried_and_streamed_runs_have_the_same_certificate(t
         work=rng.integers(100, 900, 12),
         gpus=rng.choice([1, 2], 12),
     )
-    kept = sp.simulate(jobs, "1x2,1x2", "hadar", sp.Semantics(round_s=60.0, prices=True))
+    kept = sp.simulate(jobs, "1x2,1x2", "hadar", sp.RunOptions(round_s=60.0, prices=True))
     found = certify_utility(kept, "effective_throughput", 60.0, budget_s=0.1)
     assert [origin for origin, _ in found.tried] == [
         "each job alone",

@@ -64,9 +64,9 @@ def market_of(instance, name):
 
 def checked_bound(instance, market, unit, prices):
     """The bound of the program that checks."""
-    read, every = checker.instance.GivenInstance(), market.utilities
+    read, every = checker.instance.CertificateInstance(), market.utilities
     header = {**records.header(instance, "some", "utility", every), "rounds": "whole"}
-    for record in [header, *records.given(instance, pairs=False, utilities=every)]:
+    for record in [header, *records.instance_records(instance, pairs=False, utilities=every)]:
         checker.instance.TAKE[record.pop("kind")](read, record)
     jobs = read.relaxed()
     utilities = checker.utility.Utilities(
@@ -148,8 +148,8 @@ def test_jobs_of_half_a_round_attain_it():
         arrival_s=[0, 0], gpus=[1, 1], work=[2, 2], weight=[1, 1], deadline_s=[4, 4]
     )
     instance = sp.Instance(sp.Cluster.parse("1x1"), jobs)
-    semantics = sp.Semantics(round_s=ROUND_S)
-    rounds = sp.simulate(jobs, "1x1", "fifo", semantics)
+    options = sp.RunOptions(round_s=ROUND_S)
+    rounds = sp.simulate(jobs, "1x1", "fifo", options)
     found = certify_utility(rounds, "deadline", ROUND_S, budget_s=1.0)
     assert (found.bound_kind, float(found.ratio)) == (
         "whole-round-prices",
@@ -180,7 +180,7 @@ def test_rounds_of_several_speeds_count_together():
 @settings(max_examples=12, deadline=None)
 @given(typed_jobs(6), st.sampled_from(["hadar", "gavel", "srtf"]), st.data())
 def test_runs_in_rounds_have_it_and_respect_it_at_any_prices(instance, name, data):
-    outcome = sp.simulate(instance.workload, instance.cluster, name, sp.Semantics(round_s=ROUND_S))
+    outcome = sp.simulate(instance.workload, instance.cluster, name, sp.RunOptions(round_s=ROUND_S))
     assert in_whole_rounds(outcome, LENGTH)
     found = certify_utility(outcome, "completion_time", ROUND_S, budget_s=0.0)
     assert found.bound_kind in ("whole-round-prices", "typed-round-prices")
@@ -227,7 +227,7 @@ def outcome():
         work=[2, 5, 9, 3, 6],
         weight=[1, 2, 1, 3, 1],
     )
-    return sp.simulate(jobs, "1x2", "srtf", sp.Semantics(round_s=ROUND_S))
+    return sp.simulate(jobs, "1x2", "srtf", sp.RunOptions(round_s=ROUND_S))
 
 
 @pytest.fixture(scope="module")
@@ -302,7 +302,7 @@ def test_rounds_are_of_utilities_of_gangs(outcome, text):
     parts = sp.Workload.from_columns(
         arrival_s=[0, 0], gpus=[1, 1], work=[4, 4], gpu_milli=[500, 500]
     )
-    halves = sp.simulate(parts, "1x1", "fifo", sp.Semantics(round_s=ROUND_S))
+    halves = sp.simulate(parts, "1x1", "fifo", sp.RunOptions(round_s=ROUND_S))
     found = certify_utility(halves, "completion_time", ROUND_S, budget_s=0.0)
     assert found.bound_kind == "round-prices"
     every = records_of(found.text)
@@ -333,7 +333,7 @@ def test_the_commands_name_the_class(tmp_path):
     rows = [f"{k},{k},{1 + k % 2},5" for k in range(6)]
     trace.write_text("\n".join(["job_id,arrival_s,gpus,duration_s", *rows]))
     run_directory, cert = tmp_path / "run", str(tmp_path / "cert.jsonl")
-    made = sp.simulate(load_trace(trace).workload, "1x2", "las", sp.Semantics(round_s=ROUND_S))
+    made = sp.simulate(load_trace(trace).workload, "1x2", "las", sp.RunOptions(round_s=ROUND_S))
     save(made, run_directory)
     call = CliRunner().invoke
     asked = ["certify", str(run_directory), "-o", cert, "--budget", "0.1", "--round", "4"]

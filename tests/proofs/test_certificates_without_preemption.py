@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shadowprice as sp
-from shadowprice.analysis.certificates import by_start, non_preemptive
+from shadowprice.analysis.certificates import non_preemptive, start_order
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.non_preemptive import non_preemptive_bounds
 from shadowprice.analysis.certify import certify, certify_into
@@ -174,7 +174,7 @@ def test_a_run_that_preempts_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["fifo", "srtf"])
 def test_a_run_on_disk_is_read_block_by_block(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(by_start.blocks_by_start, "__defaults__", (3,))
+    monkeypatch.setattr(start_order.blocks_by_start, "__defaults__", (3,))
     whole = ten(5, name=name)
     cut = Cut(by_end(whole.schedule), range(3, len(whole.schedule), 3))
     streamed = StreamedOutcome(whole.instance, cut, name, {})

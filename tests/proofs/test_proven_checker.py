@@ -136,7 +136,7 @@ def judged(text):
     return "proven"
 
 
-CHARGED = sp.Semantics(overheads=sp.Overheads(start_s=1.5, restart_s=0.25, migration_s=0.5))
+CHARGED = sp.RunOptions(overheads=sp.Overheads(start_s=1.5, restart_s=0.25, migration_s=0.5))
 RESTARTING = replace(CHARGED, preemption=sp.Preemption.RESTART)
 
 
@@ -153,16 +153,16 @@ def by_jobs(text):
 
 
 @pytest.mark.parametrize(
-    ("goal", "semantics"),
+    ("goal", "options"),
     # The last job of those that restart is bounded by lists, of which the proof does not speak.
     [
         (goal, each)
         for goal in ("flow", "completion")
-        for each in (sp.Semantics(), CHARGED, RESTARTING)
+        for each in (sp.RunOptions(), CHARGED, RESTARTING)
     ]
-    + [("makespan", sp.Semantics()), ("makespan", CHARGED)],
+    + [("makespan", sp.RunOptions()), ("makespan", CHARGED)],
 )
-def test_charges_of_starts_and_work_that_is_lost_are_proven(built, tmp_path, goal, semantics):
+def test_charges_of_starts_and_work_that_is_lost_are_proven(built, tmp_path, goal, options):
     """Of runs on types of which one is too small for a gang; those that owe a tick more are refused."""
     folder, _ = built
     draw = np.random.default_rng(7)
@@ -172,7 +172,7 @@ def test_charges_of_starts_and_work_that_is_lost_are_proven(built, tmp_path, goa
             gpus=draw.integers(1, 4, 16),
             work=draw.integers(1, 30, 16),
         )
-        outcome = sp.simulate(jobs, "2x2:a,1x1:b", ("srtf", "las")[number % 2], semantics)
+        outcome = sp.simulate(jobs, "2x2:a,1x1:b", ("srtf", "las")[number % 2], options)
         made = certify(outcome, goal, budget_s=0)
         every = records_of(made.text) if goal == "makespan" else by_jobs(made.text)
         for owed, expected in ((0, 0), (1, 1)):
@@ -232,7 +232,7 @@ def test_it_says_what_its_proof_does_not_speak_of(built, tmp_path):
     copies = {"kind": "copies", "round": 1, "restart": 0, "aggregation": 0, "most": 1}
     texts["a record of kind copies"] = signed([header, copies, *others])
     late = sp.Workload.from_columns(arrival_s=[1], gpus=[1], work=[5])
-    in_rounds = sp.simulate(late, "1x4", "fifo", sp.Semantics(round_s=4.0))
+    in_rounds = sp.simulate(late, "1x4", "fifo", sp.RunOptions(round_s=4.0))
     rounds = certify_utility(in_rounds, "completion_time", 4.0, budget_s=0.0)
     assert rounds.bound_kind == "whole-round-prices"
     texts["the bound whole-round-prices"] = rounds.text

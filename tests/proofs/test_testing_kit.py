@@ -23,7 +23,7 @@ from shadowprice.proofs.testing.battery import LAWS, Law, as_test
 from shadowprice.proofs.testing.subject import PolicyUnderTest
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.srtf import Srtf
-from shadowprice.solvers.index_policy import IndexedJob, JobIndex, ServiceRule
+from shadowprice.solvers.index_policy import IndexedJob, JobIndex, QueueRule
 from shadowprice.solvers.policy import Decision, Knowledge, Policy, State
 from support.paths import ROOT
 
@@ -128,7 +128,7 @@ class Contradicting(Greedy):
     """Has an index by which nobody passes the first job that has to wait."""
 
     def job_index(self, service_gpu_s: Any) -> JobIndex:
-        return JobIndex(ServiceRule.HEAD_BLOCKS, arrival_s)
+        return JobIndex(QueueRule.HEAD_BLOCKS, arrival_s)
 
 
 def arrival_s(job: IndexedJob, table: Any) -> float:

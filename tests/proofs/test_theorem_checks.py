@@ -56,7 +56,7 @@ from shadowprice.proofs.classic import (
     hesrpt,
     kill_restart,
     least_parallelisable,
-    not_told,
+    nonclairvoyant,
     relevant_work,
     saturation,
     server_filling,
@@ -251,9 +251,9 @@ def of_elapsed_time() -> Iterator[Case]:
     yield refused(InputError, check, "two GPUs", gangs, two, [Fraction(1)])
 
 
-def of_not_told() -> Iterator[Case]:
+def of_nonclairvoyant() -> Iterator[Case]:
     """Jobs of 1 and 3 at 0, of a least total of 5; and a third of 1 at 2, of a least total flow of 1 + 5 + 1."""
-    check = not_told.check
+    check = nonclairvoyant.check
     for what, instance, least in (
         ("1 + 4", on("1x1", [0, 0], [1, 1], [1, 3]), 5),
         ("1 + 5 + 1", on("1x1", [0, 0, 2], [1, 1, 1], [1, 3, 1]), 7),
@@ -305,7 +305,7 @@ def with_widths(arrival: Sequence[float], work: Sequence[float], widest: Sequenc
 
 def of_least_parallelisable() -> Iterator[Case]:
     """On two GPUs jobs of one GPU and of up to two, with linear speed-ups, and one that grows with a loss."""
-    check, beside = least_parallelisable.check, least_parallelisable.check_beside
+    check, beside = least_parallelisable.check, least_parallelisable.check_dominated
     ticks = float(TICK)
 
     # (b): the job of two GPUs by 6 / 2 + 2 / 2, and 2 ticks; the other by 2, and 1 tick.
@@ -1407,7 +1407,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     relevant_work: of_relevant_work,
     saturation: of_saturation,
     elapsed_time: of_elapsed_time,
-    not_told: of_not_told,
+    nonclairvoyant: of_nonclairvoyant,
     server_filling: of_server_filling,
     srpt_one_machine: of_srpt_one_machine,
     synergy_floor: of_synergy_floor,

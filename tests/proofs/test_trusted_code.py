@@ -294,7 +294,7 @@ def test_types_and_partners(instance):
     assert in_seconds(alone).tolist() == instance.processing_s.tolist()
     n, types = alone.shape
     job, partner, kind = (each.ravel() for each in np.meshgrid(*map(np.arange, (n, n, types))))
-    found = in_seconds(run_speed.beside_ticks(instance, alone, job, partner, kind))
+    found = in_seconds(run_speed.sharing_ticks(instance, alone, job, partner, kind))
     assert found.tolist() == instance.shared_processing_s(job, partner, kind).tolist()
     one_by_one = [
         instance.shared_runs.one_run_s(*key)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from shadowprice.execution.own_loop import schedulers
+from shadowprice.execution.simulator import schedulers
 from shadowprice.solvers.about import About, about, first_clause
 from shadowprice.solvers.registry import policies
 

@@ -15,11 +15,11 @@ import pytest
 import shadowprice as sp
 import shadowprice.proofs
 from shadowprice.analysis.guarantees.asrpt import assumed_s
-from shadowprice.analysis.guarantees.lookup import described, known_bound
+from shadowprice.analysis.guarantees.lookup import describe, known_bound
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import settle
-from shadowprice.execution.own_loop import schedulers
+from shadowprice.analysis.preparation import prepare_run
+from shadowprice.analysis.run_options import RunOptions
+from shadowprice.execution.simulator import schedulers
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
@@ -81,8 +81,8 @@ def named(name: str) -> object:
     return known[name] if name in known else policy(name)
 
 
-def ran(name: str, jobs: sp.Workload, cluster: str, semantics: Semantics | None = None) -> Outcome:
-    outcome = sp.simulate(jobs, cluster, name, semantics)
+def ran(name: str, jobs: sp.Workload, cluster: str, options: RunOptions | None = None) -> Outcome:
+    outcome = sp.simulate(jobs, cluster, name, options)
     assert isinstance(outcome, Outcome)
     return outcome
 
@@ -90,7 +90,7 @@ def ran(name: str, jobs: sp.Workload, cluster: str, semantics: Semantics | None 
 def of_asrpt(theorem: object, name: str) -> bool:
     """Its hypotheses hold of a run, and what it says of the run does."""
     outcome = ran(name, GANGS, "1x4")
-    run = described(settle(GANGS, "1x4", name), sp.Objective.COMPLETION)
+    run = describe(prepare_run(GANGS, "1x4", name), sp.Objective.COMPLETION)
     assert isinstance(run, DescribedRun)
     assert isinstance(run.policy, Asrpt)
     share, virtual_s = assumed_s(outcome, run.policy)
@@ -102,13 +102,13 @@ def of_asrpt(theorem: object, name: str) -> bool:
 
 
 def factor_known(
-    jobs: sp.Workload, cluster: str, goal: sp.Objective, semantics: Semantics | None = None
+    jobs: sp.Workload, cluster: str, goal: sp.Objective, options: RunOptions | None = None
 ) -> Callable[[str], bool]:
     """The guarantees for runs state a factor of such a run."""
 
     def holds(name: str) -> bool:
-        outcome = ran(name, jobs, cluster, semantics)
-        run = described(settle(jobs, cluster, name, semantics), goal)
+        outcome = ran(name, jobs, cluster, options)
+        run = describe(prepare_run(jobs, cluster, name, options), goal)
         return run is not None and known_bound(outcome, run) is not None
 
     return holds
@@ -189,7 +189,7 @@ def of_copies(name: str) -> bool:
     return copies_work.check(outcome.instance, outcome.schedule)
 
 
-RESTART = Semantics(preemption=Preemption.RESTART)
+RESTART = RunOptions(preemption=Preemption.RESTART)
 _GIVEN: dict[str, Callable[[str], bool]] = {
     "ASRPT-sharper": lambda name: of_asrpt(sharper, name),
     "ASRPT-ratio": lambda name: of_asrpt(ratio, name),

@@ -1,4 +1,4 @@
-"""Methods that know a model as published stand down where it is edited: the model itself is solved."""
+"""Methods that know a model as published are not used where it is edited: the model itself is solved."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from shadowprice.solvers.programs.published import (
     DIGESTS,
     EditedModelWarning,
     digest,
+    falls_back,
     is_published,
-    stand_down,
 )
 from shadowprice.solvers.programs.solution import Infeasible
 
@@ -68,7 +68,7 @@ def test_an_edited_file_is_seen(all_edited: None) -> None:
     with pytest.warns(
         EditedModelWarning, match=r"time_indexed\.build is not the published model: x"
     ):
-        assert stand_down(time_indexed.build, "x")
+        assert falls_back(time_indexed.build, "x")
 
 
 def test_models_from_elsewhere_are_not_published() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, PolicyError, VerificationError
 from shadowprice.instances.workload import Workload
@@ -259,7 +259,7 @@ def test_any_calls_end_well_or_in_one_sentence(
     sentence, completed = "own at ", len(JOBS)
     try:
         outcome = simulate(
-            JOBS, CLUSTER, Own(write, preemptive=preemptive), Semantics(round_s=round_s)
+            JOBS, CLUSTER, Own(write, preemptive=preemptive), RunOptions(round_s=round_s)
         )
         completed = len(outcome.jct_s)
     except PolicyError as error:

@@ -119,6 +119,6 @@ def test_who_has_no_room_for_its_width_goes_on_or_has_its_gang(name: str) -> Non
         arrival_s=[0, 0], gpus=1, work=[30, 22], model="m", memory_gb=[100, 0]
     )
     cluster = sp.Cluster.parse("1x4+16cpu+256gb,1x4+16cpu+256gb")
-    schedule = sp.simulate(jobs, cluster, name, sp.Semantics(growth=Growth(4, 0.9))).schedule
+    schedule = sp.simulate(jobs, cluster, name, sp.RunOptions(growth=Growth(4, 0.9))).schedule
     assert sorted(zip(schedule.job, schedule.gpus, strict=True)) == [(0, 1), (1, 4)]
     assert schedule.start_s.tolist() == [0.0, 0.0]

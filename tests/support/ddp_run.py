@@ -89,7 +89,7 @@ class DdpRun:
         """Wait until a lease reports a step, and has a checkpoint."""
 
         def there() -> bool:
-            assert self.driver.runs(), self.driver.said()
+            assert self.driver.runs(), self.driver.last_output()
             report = read_report(self.rank(epoch, 0))
             return report.get("step", 0) >= step and report.get("checkpoint_step", 0) > 0
 
@@ -128,7 +128,7 @@ def killed_and_resumed(folder: Path, hosts: str) -> dict[str, Any]:
         run.driver.send(signal.SIGINT)
         assert run.driver.wait(60.0) == INTERRUPTED
         run.driver.start()
-        assert run.driver.wait(120.0) == 0, run.driver.said()
+        assert run.driver.wait(120.0) == 0, run.driver.last_output()
         for rank in (0, 1):
             order = json.loads((run.rank(3, rank) / "order.json").read_text())
             assert order["env"]["WORLD_SIZE"] == "2"

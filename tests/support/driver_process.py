@@ -99,7 +99,7 @@ class Driver:
         assert self.process is not None
         return self.process.wait(within_s)
 
-    def said(self) -> str:
+    def last_output(self) -> str:
         """All that any start of it said."""
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 

@@ -12,7 +12,7 @@ import numpy as np
 from shadowprice.hosts.job import Fenced, commit, last_checkpoint
 from shadowprice.hosts.live.copies.engine import CopyEngine
 from shadowprice.hosts.live.copies.policy import copies_policy
-from shadowprice.hosts.live.driver import FoundHosts, assemble
+from shadowprice.hosts.live.driver import ReachedHost, assemble
 from shadowprice.hosts.live.job_file import load_job_file
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.settings import Settings
@@ -126,7 +126,7 @@ class CopyRun(FakeRun):
         policy = copies_policy(settings)
         assert policy is not None
         try:
-            hosts = FoundHosts(self.host, self.host.discover())
+            hosts = ReachedHost(self.host, self.host.discover())
             run = assemble(settings, job_file, ledger, hosts, self.clock, resumed, lambda: None)
             run.record.note("driver-started", pid=1, resumed=resumed)
             self.engine = CopyEngine(run, policy, self.round_s, AtOnce())

@@ -11,8 +11,8 @@ from typing import Any
 from shadowprice.errors import HostError
 from shadowprice.hosts.protocol import (
     Device,
+    DiscoveredNode,
     Exit,
-    FoundNode,
     LaunchSpec,
     LeaseKey,
     Phase,
@@ -74,7 +74,7 @@ class FakeHost:
     """
 
     clock: VirtualClock
-    nodes: tuple[FoundNode, ...]
+    nodes: tuple[DiscoveredNode, ...]
     jobs: dict[str, Job]
     state: Path
     shared_rate: float = 0.6
@@ -88,10 +88,10 @@ class FakeHost:
     name: str = "fake"
     notes: tuple[str, ...] = ()
 
-    def discover(self) -> tuple[FoundNode, ...]:
+    def discover(self) -> tuple[DiscoveredNode, ...]:
         return self.nodes
 
-    def rediscover(self) -> tuple[FoundNode, ...]:
+    def rediscover(self) -> tuple[DiscoveredNode, ...]:
         self.asked_again += 1
         return self.nodes
 
@@ -220,8 +220,8 @@ class FakeHost:
         (folder / "LATEST").write_text(f"step-{job.committed:012d}.epoch-{key.epoch}\n")
 
 
-def two_nodes(gpus: int = 2) -> tuple[FoundNode, ...]:
+def two_nodes(gpus: int = 2) -> tuple[DiscoveredNode, ...]:
     return tuple(
-        FoundNode(name, kind, tuple(Device(name, k, f"{name}/{k}") for k in range(gpus)))
+        DiscoveredNode(name, kind, tuple(Device(name, k, f"{name}/{k}") for k in range(gpus)))
         for name, kind in (("n0", "A100"), ("n1", "V100"))
     )

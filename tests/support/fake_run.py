@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from shadowprice.execution.engine import Rounds
-from shadowprice.hosts.live.driver import FoundHosts, assemble
+from shadowprice.hosts.live.driver import ReachedHost, assemble
 from shadowprice.hosts.live.engine import RealEngine
 from shadowprice.hosts.live.job_file import JobFile, load_job_file
 from shadowprice.hosts.live.ledger import RunLedger
@@ -20,7 +20,7 @@ from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.live.queue.arrivals import Arrivals, NoArrivals
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import open_ledger
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import placement, policy
 from support.fake_host import FakeHost, Job, VirtualClock, two_nodes
@@ -46,7 +46,7 @@ class FakeRun:
     policy: str | Policy = "fifo"
     round_s: float = 4.0
     share: float | None = None
-    nodes: tuple[FoundNode, ...] = field(default_factory=two_nodes)
+    nodes: tuple[DiscoveredNode, ...] = field(default_factory=two_nodes)
     faults: list[tuple[float, Callable[[FakeRun], None]]] = field(default_factory=list)
     kill_at_s: list[float] = field(default_factory=list)
     kill_at_write: list[int] = field(default_factory=list)
@@ -116,7 +116,7 @@ class FakeRun:
         try:
             arrivals = self.arrivals(ledger, settings)
             tick = partial(self.ticked, ledger)
-            hosts = FoundHosts(self.host, self.host.discover())
+            hosts = ReachedHost(self.host, self.host.discover())
             run = assemble(settings, job_file, ledger, hosts, self.clock, resumed, tick, arrivals)
             run.record.note("driver-started", pid=1, resumed=resumed)
             chosen = policy(self.policy) if isinstance(self.policy, str) else self.policy

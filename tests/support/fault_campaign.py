@@ -247,7 +247,7 @@ def _look_after_driver(scene: Scene) -> None:
     code = None if process is None else process.poll()
     if code in (None, 0, -9):
         return
-    last = scene.driver.said().rstrip().rpartition("\n")[2]
+    last = scene.driver.last_output().rstrip().rpartition("\n")[2]
     refused = last.startswith("refused: HostError") and scene.may_refuse(last)
     assert refused, f"the driver left with {code}\n{_tail(scene)}"
     scene.driver.process = None
@@ -274,7 +274,7 @@ def _tail(scene: Scene) -> str:
         states += [str(event)[:200] for event in ledger.events()[-8:]]
         ledger.close()
     told = "" if scene.cluster is None else scene.cluster.told()
-    return "\n".join([scene.driver.said()[-1000:], *states, *living, told])
+    return "\n".join([scene.driver.last_output()[-1000:], *states, *living, told])
 
 
 def check(campaign: Campaign, folder: Path, state: Path, outcome: Outcome) -> None:

@@ -20,8 +20,8 @@ from pathlib import Path
 from shadowprice.hosts.lease_files import supervisor_lives
 from shadowprice.hosts.protocol import (
     Device,
+    DiscoveredNode,
     Exit,
-    FoundNode,
     Host,
     LaunchSpec,
     LeaseKey,
@@ -82,7 +82,7 @@ class HostCase:
     ttl_s: float = 2.0
     many: int = 16
     check_environment: Callable[[Mapping[str, str], LaunchSpec], None] = _any_environment
-    nodes: tuple[FoundNode, ...] = ()
+    nodes: tuple[DiscoveredNode, ...] = ()
     orders: list[LaunchSpec] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ import reference_pages
 OF_COMMANDS = (
     "shadowprice.analysis.adversary.hunt",
     "shadowprice.analysis.calibration",
-    "shadowprice.analysis.given",
+    "shadowprice.analysis.jobs_and_cluster",
     "shadowprice.analysis.run_directory.files",
     "shadowprice.studies.comparisons",
     "shadowprice.studies.difference",

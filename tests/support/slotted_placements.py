@@ -156,7 +156,7 @@ def _beside(instance: Instance, job: int, partner: int, option: Option) -> Optio
     rows = gpu_type[[node for node, n in enumerate(option.gpus) if n]]
     one, other = (np.full(len(rows), each) for each in (job, partner))
     alone = run_speed.alone_ticks(instance)
-    ticks = run_speed.beside_ticks(instance, alone, one, other, rows)
+    ticks = run_speed.sharing_ticks(instance, alone, one, other, rows)
     if (ticks == 0).any():
         return None
     return Option(option.gpus, option.cpus, option.memory_gb, int(ticks.max()))

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import Run, settle
-from shadowprice.analysis.simulate import carry_out, simulate
+from shadowprice.analysis.preparation import PreparedRun, prepare_run
+from shadowprice.analysis.run_options import RunOptions
+from shadowprice.analysis.simulate import execute, simulate
 from shadowprice.execution.copies.hadare import HadarE
-from shadowprice.execution.own_loop import RunsItself
+from shadowprice.execution.simulator import HasSimulator
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.failures import Failures
@@ -96,7 +96,7 @@ class _Faults:
         return self.failures
 
 
-def semantics_of(world: World) -> Semantics:
+def semantics_of(world: World) -> RunOptions:
     """The switches that say what a world says beside its nodes and jobs."""
     every, graphs, failures = workload_of(world), graphs_of(world), failures_of(world)
     speeds = speeds_of(world)
@@ -118,15 +118,15 @@ def semantics_of(world: World) -> Semantics:
     }
     if any(world.charges):
         given["overheads"] = overheads_of(world)
-    return Semantics(**given)  # type: ignore[arg-type]
+    return RunOptions(**given)  # type: ignore[arg-type]
 
 
-def settled(world: World, policy: str | Policy | RunsItself) -> Run:
+def prepared(world: World, policy: str | Policy | HasSimulator) -> PreparedRun:
     """A run of a policy, before it begins."""
-    return settle(workload_of(world), cluster_of(world), policy, semantics_of(world))
+    return prepare_run(workload_of(world), cluster_of(world), policy, semantics_of(world))
 
 
-def outcome_on(world: World, policy: str | Policy | RunsItself) -> Outcome:
+def outcome_on(world: World, policy: str | Policy | HasSimulator) -> Outcome:
     """The verified run of a policy, until the time at which it was stopped, if it was."""
     if world.copies is not None:
         rules = world.copies
@@ -135,7 +135,7 @@ def outcome_on(world: World, policy: str | Policy | RunsItself) -> Outcome:
     if world.window is not None:
         done = simulate(workload_of(world), cluster_of(world), policy, semantics_of(world))
     else:
-        done = carry_out(settled(world, policy))
+        done = execute(prepared(world, policy))
     if world.stopped is None:
         return done
     instance = replace(instance_of(world), failures=done.instance.failures)

@@ -58,10 +58,10 @@ class Wild:
                 if decision.partner_of(job) is not None:
                     # Each at most half of a share, from which a pair begins.
                     amounts = tuple((cpus / 2, memory_gb / 2) for cpus, memory_gb in amounts)
-                if state.allocator.beside.says:
+                if state.allocator.cpus_and_memory.says:
                     pairs = zip(amounts, state.amounts[job], strict=True)
                     amounts = tuple((min(a, c), min(b, d)) for (a, b), (c, d) in pairs)
-                    if not state.allocator.beside.enough(job, pieces, amounts):
+                    if not state.allocator.cpus_and_memory.enough(job, pieces, amounts):
                         continue
                 if not state.profile_of(job).of(pieces, amounts):
                     continue
@@ -132,7 +132,7 @@ class Wild:
             factor = draw.choice((1.0, 0.5))
             if not state.profile_of(job).at(cpus * factor, memory_gb):
                 factor = 1.0
-            least = state.allocator.beside.least(job, gpus)
+            least = state.allocator.cpus_and_memory.least(job, gpus)
             share = cpus * gpus * factor * part, memory_gb * gpus * part
             given.append((max(share[0], least[0]), max(share[1], least[1])))
         return tuple(given)

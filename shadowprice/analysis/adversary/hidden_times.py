@@ -1,8 +1,8 @@
-"""An adversary that settles run times after it has seen what a policy does: against policies that are not told them.
+"""An adversary that settles run times after it has seen what a policy does: against nonclairvoyant policies.
 
 Jobs run until a moment without one of them ending; then each gets the run time that is worst, and the policy, for which
-nothing has changed until then, runs again. The theorem, NC-flow in ``proofs/classic/not_told.py``, says the ratio that
-this forces at least. What is found is a hard instance like others, on one GPU, with the optimal schedule beside it.
+nothing has changed until then, runs again. The theorem, NC-flow in ``proofs/classic/nonclairvoyant.py``, says the ratio
+that this forces at least. What is found is a hard instance like others, on one GPU, with the optimal schedule beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
-from shadowprice.proofs.classic import not_told
+from shadowprice.proofs.classic import nonclairvoyant
 from shadowprice.solvers import registry
 from shadowprice.solvers.classic.srtf import Srtf
 from shadowprice.solvers.knowledge import OF_RUN_TIMES
@@ -42,19 +42,19 @@ class ForcedRatio(BriefTable):
 
     Parameters
     ----------
-    found : WorstInstance
+    worst : WorstInstance
         The instance, both schedules verified, and the ratio to the optimum.
     proven : Fraction
-        The least that the theorem says of any policy that is not told run times.
+        The least that the theorem says of any nonclairvoyant policy.
     """
 
-    found: WorstInstance
+    worst: WorstInstance
     proven: Fraction
 
     @property
     def ratio(self) -> Fraction:
         """Cost of the policy over the optimum."""
-        return self.found.ratio
+        return self.worst.ratio
 
 
 def force_completion(
@@ -65,7 +65,7 @@ def force_completion(
     Parameters
     ----------
     policy : str or Policy
-        One that is not told run times.
+        A nonclairvoyant policy.
     jobs : int
         n, 2 to 100.
     horizon_s : float
@@ -74,17 +74,17 @@ def force_completion(
     Raises
     ------
     InputError
-        If the policy is told run times, or a number is out of range.
+        If the policy knows run times, or a number is out of range.
     VerificationError
         If the policy did something else until T when run times were others.
     """
-    acting = _untold(policy)
+    acting = _nonclairvoyant(policy)
     _check(jobs, 2, horizon_s)
     attained, before = _attained(acting, jobs, horizon_s)
-    times = not_told.completion_times(attained, 1)
+    times = nonclairvoyant.completion_times(attained, 1)
     found = _forced(policy, times, [0] * jobs, Objective.COMPLETION, "hidden run times, completion")
     _expect_same(before, found.policy.schedule, horizon_s, acting.name)
-    proven = not_told.bound(jobs, to_ticks(horizon_s).item() * Fraction(1), Fraction(1))
+    proven = nonclairvoyant.bound(jobs, to_ticks(horizon_s).item() * Fraction(1), Fraction(1))
     return ForcedRatio(found, proven)
 
 
@@ -94,7 +94,7 @@ def force_flow(policy: str | Policy, first: int = 4, horizon_s: float = 36_000.0
     Parameters
     ----------
     policy : str or Policy
-        One that is not told run times.
+        A nonclairvoyant policy.
     first : int
         k, 3 to 100; k^2 (k - 1) jobs come later.
     horizon_s : float
@@ -103,29 +103,31 @@ def force_flow(policy: str | Policy, first: int = 4, horizon_s: float = 36_000.0
     Raises
     ------
     InputError
-        If the policy is told run times, a number is out of range, or the policy never runs a job.
+        If the policy knows run times, a number is out of range, or the policy never runs a job.
     VerificationError
         If the policy did something else until T when run times were others.
     """
-    acting = _untold(policy)
+    acting = _nonclairvoyant(policy)
     _check(first, 3, horizon_s)
     attained, before = _attained(acting, first, horizon_s)
-    times, rest = not_told.flow_times(attained)
+    times, rest = nonclairvoyant.flow_times(attained)
     later, ticks = first**2 * (first - 1), int(to_ticks(horizon_s).item())
     release = [0] * first + [ticks + number * rest for number in range(later)]
     every = [*times, *[rest] * later]
     found = _forced(policy, every, release, Objective.FLOW, "hidden run times, flow")
     _expect_same(before, found.policy.schedule, horizon_s, acting.name)
-    return ForcedRatio(found, not_told.flow_bound(first, later, Fraction(ticks), Fraction(rest)))
+    return ForcedRatio(
+        found, nonclairvoyant.flow_bound(first, later, Fraction(ticks), Fraction(rest))
+    )
 
 
-def _untold(policy: str | Policy) -> Policy:
+def _nonclairvoyant(policy: str | Policy) -> Policy:
     acting = registry.policy(policy) if isinstance(policy, str) else expect_policy(policy)
     known = acting.knows & OF_RUN_TIMES
     if known:
-        told = ", ".join(sorted(map(str, known)))
+        names = ", ".join(sorted(map(str, known)))
         raise InputError(
-            f"policy {acting.name!r}: is told {told}, expected one that is told nothing of run times"
+            f"policy {acting.name!r}: knows {names}, expected a nonclairvoyant policy, one that knows no run times"
         )
     return acting
 
@@ -200,5 +202,5 @@ def _expect_same(before: Schedule, after: Schedule, horizon_s: float, name: str)
     if until(before) != until(after):
         raise VerificationError(
             f"policy {name!r}: does something else until {horizon_s:g} s when run times are others that end "
-            "later, expected a policy that is not told them"
+            "later, expected a policy that does not know them"
         )

@@ -122,7 +122,7 @@ def go_on(
         If its file is one of another policy or objective, or of no hunt.
     """
     path = folder / f"{hunt.name}.json"
-    worst, spent = _kept(hunt, path)
+    worst, spent = _best_so_far(hunt, path)
     while worst is None or spent.cpu_s < cpu_s:
         began = time.process_time()
         found = hunt.step(spent.steps)
@@ -138,7 +138,7 @@ def go_on(
     return worst
 
 
-def _kept(hunt: Hunt, path: Path) -> tuple[HardInstance | None, Spent]:
+def _best_so_far(hunt: Hunt, path: Path) -> tuple[HardInstance | None, Spent]:
     """The worst instance of the steps until now, and their effort."""
     if not path.is_file():
         return None, Spent()

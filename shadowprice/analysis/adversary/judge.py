@@ -96,7 +96,7 @@ class Judge:
         """True if the policy preempts; its optimum then may."""
         return self.acting.preemptive
 
-    def told(self, case: FamilyInstance) -> Policy:
+    def acting_on(self, case: FamilyInstance) -> Policy:
         """The policy, with the predictions of a case."""
         predictor = self.family.predictor(case)
         if predictor is None:
@@ -109,7 +109,7 @@ class Judge:
         That schedule is optimal, without preemption, for up to 7 jobs. Nothing is verified here.
         """
         instance = self.family.instance(case)
-        schedule = run(instance, self.told(case)).schedule
+        schedule = run(instance, self.acting_on(case)).schedule
         cost_s = self.objective.cost_s(instance.workload, end_s(instance, schedule))
         return Fraction(cost_s) / self.possible(instance, ENUMERATED)[0]
 

@@ -42,15 +42,15 @@ Evaluation = Callable[[RelaxedJobs, Instance], Fraction]
 
 
 def _simple(kind: str) -> Evaluation:
-    def found(jobs: RelaxedJobs, instance: Instance) -> Fraction:
+    def evaluate(jobs: RelaxedJobs, instance: Instance) -> Fraction:
         every = simple_bounds(instance, Objective.COMPLETION)
         return next(bound.ticks for bound in every if bound.kind == kind)
 
-    return found
+    return evaluate
 
 
 def _searched(kind: str) -> Evaluation:
-    def found(jobs: RelaxedJobs, instance: Instance) -> Fraction:
+    def evaluate(jobs: RelaxedJobs, instance: Instance) -> Fraction:
         every = search(jobs, _EFFORT_S, rigid=True)
         # Where nobody waits, or the first prices are the best, a bound is that of what came before.
         least = sum(
@@ -60,7 +60,7 @@ def _searched(kind: str) -> Evaluation:
         known = ("priced-plans",) if kind == "priced-plans" else ("priced-plans", kind)
         return max([least, *(bound.ticks for bound in every if bound.kind in known)])
 
-    return found
+    return evaluate
 
 
 def _interval(jobs: RelaxedJobs, instance: Instance) -> Fraction:

@@ -26,14 +26,14 @@ from matplotlib.figure import Figure
 from shadowprice.analysis.adversary.family import KNOWS, InstanceFamily
 from shadowprice.analysis.adversary.judge import Judge, JudgeEffort, Trail
 from shadowprice.analysis.adversary.methods import by_enumeration, by_evolution, by_hypothesis
-from shadowprice.analysis.guarantees.lookup import KnownBound, described, known_bound
+from shadowprice.analysis.guarantees.lookup import KnownBound, describe, known_bound
 from shadowprice.analysis.metrics import end_s
 from shadowprice.analysis.optimum import slotted_preemptive_optimum
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.plots.pair import plot_pair
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import settle
-from shadowprice.analysis.simulate import carry_out_gangs
+from shadowprice.analysis.preparation import prepare_run
+from shadowprice.analysis.run_options import RunOptions
+from shadowprice.analysis.simulate import execute_bounded
 from shadowprice.analysis.wording import at_least
 from shadowprice.brief import BriefTable
 from shadowprice.errors import InputError, VerificationError
@@ -45,7 +45,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.solvers.classic.srtf import Srsf, Srtf
 from shadowprice.solvers.offline.list_optimum import optimal_starts_s
-from shadowprice.solvers.offline.on_nodes import on_nodes
+from shadowprice.solvers.offline.node_assignment import assign_nodes
 from shadowprice.solvers.policy import Policy
 from shadowprice.user_code import runs_a_file
 
@@ -172,7 +172,7 @@ def adversary(
     chosen, spend = family or InstanceFamily(), effort or JudgeEffort()
     trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda told: None), watch)
     METHODS[method](trail)
-    return _settled(trail, method)
+    return _checked_result(trail, method)
 
 
 def recheck(
@@ -228,8 +228,10 @@ def rerun(
             f"{name or hard.name}: policy is {hard.policy!r}, which runs a file; expected it to be given "
             "beside the instance, such as with --policy"
         )
-    settled = settle(workload, where, policy or hard.policy, Semantics(predictor=hard.predictor))
-    outcome = carry_out_gangs(settled)
+    prepared = prepare_run(
+        workload, where, policy or hard.policy, RunOptions(predictor=hard.predictor)
+    )
+    outcome = execute_bounded(prepared)
     witness = Outcome.verified(hard.instance, hard.witness, policy="witness")
     cost_s, least_s = (hard.objective.cost_s(workload, o.end_s) for o in (outcome, witness))
     ratio = Fraction(cost_s) / Fraction(least_s)
@@ -240,7 +242,7 @@ def rerun(
     ):
         if is_ != stored:
             raise VerificationError(f"{name or hard.name}: {what} is {stored}, computed {is_}")
-    seen = described(settled, hard.objective)
+    seen = describe(prepared, hard.objective)
     bound = None if seen is None else known_bound(outcome, seen)
     return WorstInstance(hard, outcome, witness, bound)
 
@@ -294,14 +296,16 @@ def _unit_s(hard: HardInstance, name: str) -> float:
         ) from None
 
 
-def _settled(trail: Trail, method: str) -> WorstInstance:
+def _checked_result(trail: Trail, method: str) -> WorstInstance:
     """The best case of a trail with its best witness, checked."""
     assert trail.best is not None
     judge = trail.judge
     instance = judge.family.instance(trail.best)
     predictor = judge.family.predictor(trail.best)
-    switches = Semantics(predictor=predictor)
-    outcome = carry_out_gangs(settle(instance.workload, instance.cluster, judge.policy, switches))
+    switches = RunOptions(predictor=predictor)
+    outcome = execute_bounded(
+        prepare_run(instance.workload, instance.cluster, judge.policy, switches)
+    )
     witness, least_s, witness_is = _witness(judge, instance)
     cost_s = judge.objective.cost_s(instance.workload, outcome.end_s)
     name = (
@@ -326,7 +330,7 @@ def _settled(trail: Trail, method: str) -> WorstInstance:
 def _witness(judge: Judge, instance: Instance) -> tuple[Schedule, float, str]:
     """The cheapest schedule known, its cost [s] and what is known of it."""
     cost, start_s, proven = judge.possible(instance, MOST_LISTED)
-    schedule, kind = on_nodes(instance, start_s), ENUMERATED if proven else FEASIBLE
+    schedule, kind = assign_nodes(instance, start_s), ENUMERATED if proven else FEASIBLE
     least_s = float(cost)
     if not judge.preemptive:
         return schedule, least_s, kind

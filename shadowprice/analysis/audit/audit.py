@@ -16,7 +16,7 @@ from shadowprice.analysis.audit.measures import IdleHours, Measures, measure
 from shadowprice.analysis.audit.reading import cluster_of, read_records
 from shadowprice.analysis.audit.recorded_run import RecordedRun, recorded_run
 from shadowprice.analysis.audit.variants import ASSUMED, Variant, rerun, variants
-from shadowprice.analysis.bounds import bounds_of, certified_and_found
+from shadowprice.analysis.bounds import bounds_of, certified_and_largest
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.compare import Comparison, ComparisonRow, compare_outcomes
@@ -34,7 +34,7 @@ from shadowprice.instances.workload import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-    from shadowprice.analysis.given import Where
+    from shadowprice.analysis.jobs_and_cluster import Where
 
 COUNTERFACTUALS = ("easy", "srtf", "las2d")
 """Policies that run the jobs of a log again: as clusters do, with the log's own durations, and knowing none."""
@@ -119,7 +119,7 @@ class AuditedRun(Brief):
         return (
             f"capacity {variant.capacity}: of all {first.holds_for} none has a mean JCT of less than {bound} s "
             f"({variant.comparison.objective}, certified by {first.bound_kind}), at most {ratio}; "
-            + ", ".join(_told(row, per) for row in others)
+            + ", ".join(_in_words(row, per) for row in others)
         )
 
     def _verified(self) -> list[str]:
@@ -152,7 +152,7 @@ class AuditedRun(Brief):
                 f"({proof}): at most {ratio} the optimum"
             )
             if others:
-                words += f"; {', '.join(_told(row, per) for row in others)}"
+                words += f"; {', '.join(_in_words(row, per) for row in others)}"
             result.append(words)
         return result
 
@@ -221,7 +221,7 @@ def _fragmented(run: RecordedRun, idle: IdleHours) -> list[str]:
     return [*where, ""]
 
 
-def _told(row: ComparisonRow, per: Fraction) -> str:
+def _in_words(row: ComparisonRow, per: Fraction) -> str:
     cost, _ = _seconds(row, per)
     return f"{row.policy} would have had {float(cost):,.0f} s"
 
@@ -438,14 +438,14 @@ def _common(
     for goal in (Objective.FLOW, Objective.MAKESPAN):
         if goal is Objective.FLOW and not all(run.answers_jct for run in runs):
             continue
-        bound, _ = certified_and_found(bounds_of(least, goal, BoundEffort(budget_s)))
+        bound, _ = certified_and_largest(bounds_of(least, goal, BoundEffort(budget_s)))
         result[goal] = tuple(
             ComparisonRow(
                 run.record.name,
                 exact_cost(outcome.instance, goal, outcome.end_s),
                 bound,
                 attained=False,
-                found=None,
+                sharper=None,
             )
             for run, outcome in zip(runs, outcomes, strict=True)
         )

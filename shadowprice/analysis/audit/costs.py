@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.audit.measures import HOUR_S, Levels
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import settle
-from shadowprice.analysis.simulate import carry_out
+from shadowprice.analysis.preparation import prepare_run
+from shadowprice.analysis.run_options import RunOptions
+from shadowprice.analysis.simulate import execute
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.instance import Instance
@@ -81,7 +81,7 @@ def costs(outcome: Outcome, progress: Callable[[str], None]) -> list[Cost]:
     ]
     if len(instance.cluster.nodes) > 1 and instance.workload.throughput is None:
         progress("running the jobs again, gangs on as few nodes as they fit on")
-        packed = _waits_s(_easy(instance, Semantics(placement="consolidate")))
+        packed = _waits_s(_easy(instance, RunOptions(placement="consolidate")))
         sound = "EASY on as few nodes as gangs fit on"
         result.append(_cost(instance, "fragmentation", packed, easy, sound, "on any nodes"))
     walled = _walls(outcome)
@@ -102,8 +102,8 @@ def costs(outcome: Outcome, progress: Callable[[str], None]) -> list[Cost]:
     return sorted(result, key=lambda each: -each.hours)
 
 
-def _easy(instance: Instance, semantics: Semantics | None = None) -> Outcome:
-    return carry_out(settle(instance, None, POLICY, semantics))
+def _easy(instance: Instance, options: RunOptions | None = None) -> Outcome:
+    return execute(prepare_run(instance, None, POLICY, options))
 
 
 def _waits_s(outcome: Outcome) -> Floats:

@@ -15,8 +15,8 @@ from shadowprice.analysis.audit.measures import DAY_S, Measures
 from shadowprice.analysis.audit.recorded_run import merged_rows
 from shadowprice.analysis.compare import Comparison, compare_outcomes
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.settle import settle
-from shadowprice.analysis.simulate import carry_out
+from shadowprice.analysis.preparation import prepare_run
+from shadowprice.analysis.simulate import execute
 from shadowprice.brief import Brief
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
@@ -56,7 +56,7 @@ class Variant(Brief):
 
 def rerun(instance: Instance, policy: str) -> Outcome:
     """The jobs of an instance under a policy, verified."""
-    return carry_out(settle(instance, None, policy))
+    return execute(prepare_run(instance, None, policy))
 
 
 def variants(

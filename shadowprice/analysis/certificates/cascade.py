@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.counted import (
     counted_instance,
     stopped_bounds,
@@ -21,7 +22,6 @@ from shadowprice.analysis.certificates.counted import (
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.effort import BoundEffort, Timer
-from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.modes import (
     WrittenModes,
     interval_bounds,
@@ -126,9 +126,9 @@ class Asked:
         """Constant that an objective subtracts from completions [ticks]."""
         return offset_ticks(self.demands.weight, self.demands.release, goal)
 
-    def found(
+    def candidates(
         self, goal: Objective, effort: BoundEffort, enough: Fraction | None = None
-    ) -> list[Found]:
+    ) -> list[BoundCandidate]:
         """Bounds on completions, or on the last one, in the order in which they were found.
 
         Parameters
@@ -141,14 +141,14 @@ class Asked:
             every = self._every(goal, effort)
         else:
             every = stopped_bounds(self.demands, self.stopped_s, effort)
-        found: list[Found] = []
+        found: list[BoundCandidate] = []
         for each in every:
             found.append(each)
             if most is not None and each.ticks >= most:
                 break
         return found
 
-    def _every(self, goal: Objective, effort: BoundEffort) -> Iterator[Found]:
+    def _every(self, goal: Objective, effort: BoundEffort) -> Iterator[BoundCandidate]:
         """Those of lists of jobs, which may be optimal, and then all others."""
         timer = effort.begin()
         lists_s = 0.0 if effort.repeatable else timer.left_s / 2
@@ -158,7 +158,7 @@ class Asked:
                 return  # All others bound the same schedules, or more.
         yield from _bounds(self, goal, effort if effort.repeatable else BoundEffort(timer.left_s))
 
-    def evaluated(self, found: Sequence[Found], goal: Objective) -> CheckedBound:
+    def evaluated(self, found: Sequence[BoundCandidate], goal: Objective) -> CheckedBound:
         """Searches say what their multipliers are worth; the checker evaluates the best until one stays the best.
 
         Raises
@@ -189,7 +189,7 @@ class Asked:
 class CheckedBound:
     """The best of some bounds, and its value in the objective [ticks], as the checker has it and a certificate can."""
 
-    found: Found
+    candidate: BoundCandidate
     ticks: Fraction
 
 
@@ -216,7 +216,7 @@ _PLAIN: Record = {"kind": "bound", "grid": [], "prices": []}
 _LP: Record = {"kind": "bound", "bound": "interval-lp"}
 
 
-def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[Found]:
+def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[BoundCandidate]:
     """Bounds on completions, in ticks."""
     yield from _plain_bounds(asked, goal)
     demands = asked.demands
@@ -247,23 +247,25 @@ def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[Foun
         yield from interval_bounds(modes, timer.share(1 / (len(asked.modes) - number)))
 
 
-def _plain_bounds(asked: Asked, goal: Objective) -> Iterator[Found]:
+def _plain_bounds(asked: Asked, goal: Objective) -> Iterator[BoundCandidate]:
     """Bounds that need no search over time."""
     demands = asked.demands
     release, work, weight = demands.release, demands.shortest, demands.weight
     if goal is Objective.MAKESPAN:
-        yield Found({**_PLAIN, "bound": "area"}, _span(demands))
+        yield BoundCandidate({**_PLAIN, "bound": "area"}, _span(demands))
     else:
         ends = (w * (r + p) for r, p, w in zip(release, work, weight, strict=True))
-        yield Found({**_PLAIN, "bound": "job"}, sum(ends, Fraction(0)))
+        yield BoundCandidate({**_PLAIN, "bound": "job"}, sum(ends, Fraction(0)))
         if len(set(weight)) == 1:
             each = [1] * len(release)
             fluid = fluid_ticks(release, demands.area, each, demands.capacity)
-            yield Found({**_PLAIN, "bound": "fluid"}, weight[0] * fluid)
+            yield BoundCandidate({**_PLAIN, "bound": "fluid"}, weight[0] * fluid)
         busy = mean_busy_of_areas(release, work, demands.area, weight, demands.capacity)
-        yield Found({**_PLAIN, "bound": "mean-busy-time"}, Fraction(busy))
+        yield BoundCandidate({**_PLAIN, "bound": "mean-busy-time"}, Fraction(busy))
         if demands.gangs:
-            yield Found({**_PLAIN, "bound": "wide-gangs"}, wide_gang_ticks(demands.whole_gangs()))
+            yield BoundCandidate(
+                {**_PLAIN, "bound": "wide-gangs"}, wide_gang_ticks(demands.whole_gangs())
+            )
         yield from speed_up_bounds(asked.instance, demands)
     for modes in asked.modes:
         yield from steady_bounds(modes, goal)
@@ -275,7 +277,7 @@ def _one_gpu_alike(demands: ClassDemands) -> bool:
     return alike and demands.gangs and demands.gpus == 1 and demands.area == demands.shortest
 
 
-def _plans(demands: ClassDemands, effort_s: float, timer: Timer) -> Iterator[Found]:
+def _plans(demands: ClassDemands, effort_s: float, timer: Timer) -> Iterator[BoundCandidate]:
     """Bounds of prices at which jobs plan."""
     jobs, parts = demands.searched()
     # Of a job that grows with no loss the least area is that of its shortest time, and no gang.
@@ -293,12 +295,12 @@ def _plans(demands: ClassDemands, effort_s: float, timer: Timer) -> Iterator[Fou
             if isinstance(better.prices, PlanPrices):
                 # Of a part of a GPU.
                 record = {**found, "prices": [each * price for price in rows[0]]}
-                yield Found(record, better.ticks)
+                yield BoundCandidate(record, better.ticks)
             elif len(rows) * len(rows[0]) * demands.gpus <= _MOST_STEPS:
-                yield Found({**found, "prices": rows}, better.ticks)
+                yield BoundCandidate({**found, "prices": rows}, better.ticks)
 
 
-def _interval_prices(demands: ClassDemands, timer: Timer) -> Iterator[Found]:
+def _interval_prices(demands: ClassDemands, timer: Timer) -> Iterator[BoundCandidate]:
     """The bound of the interval LP, if it is not too large."""
     (jobs, parts), work = demands.searched(), demands.shortest
     last = max(demands.release) + sum(work)
@@ -313,7 +315,7 @@ def _interval_prices(demands: ClassDemands, timer: Timer) -> Iterator[Found]:
             demands.release, work, jobs.gpus, demands.weight, jobs.capacity, grid, prices
         )
         record = {**_LP, "grid": grid, "prices": [parts * each for each in prices.tolist()]}
-        yield Found(record, value)
+        yield BoundCandidate(record, value)
     except (SolverError, OverflowError):
         return  # The bounds that need no solver are there.
 

@@ -11,10 +11,10 @@ from typing import Any, TextIO
 import numpy as np
 
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.by_start import blocks_by_start
 from shadowprice.analysis.certificates.counted import counted_instance, to_the_end
 from shadowprice.analysis.certificates.exact_cost import counted_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
+from shadowprice.analysis.certificates.start_order import blocks_by_start
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError, VerificationError
@@ -85,7 +85,7 @@ def write_records(
 def instance_digest(instance: Instance, utilities: JobUtilities | None = None) -> str:
     """SHA-256 of what is given, as certificates of runs in which nobody shares GPUs have it."""
     about = _InstanceDigest()
-    for record in records.given(instance, pairs=False, utilities=utilities):
+    for record in records.instance_records(instance, pairs=False, utilities=utilities):
         about.add(_line(record))
     return about.digest.hexdigest()
 
@@ -99,7 +99,7 @@ def bounded_digest(instance: Instance) -> str:
     about, given = _InstanceDigest(), to_the_end(safe) if pairs else counted_instance(safe)
     if pairs:
         about.add(repr((instance.until_complete, instance.stopped_s)))
-    for record in records.given(given, pairs=pairs):
+    for record in records.instance_records(given, pairs=pairs):
         about.add(_line(record))
     return about.digest.hexdigest()
 

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import counted_rows
-from shadowprice.analysis.certificates.found import Found
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline import priced_plans
@@ -56,7 +56,9 @@ def counted_instance(instance: Instance) -> Instance:
     return replace(free.select(kept), failures=None)
 
 
-def stopped_bounds(demands: ClassDemands, stopped_s: float, effort: BoundEffort) -> Iterator[Found]:
+def stopped_bounds(
+    demands: ClassDemands, stopped_s: float, effort: BoundEffort
+) -> Iterator[BoundCandidate]:
     """Bounds on completions, or on the time at which a run was stopped where that is earlier, in ticks.
 
     Parameters
@@ -73,16 +75,16 @@ def stopped_bounds(demands: ClassDemands, stopped_s: float, effort: BoundEffort)
     halves = (min(2 * (r + p) - p % 2, 2 * until) for r, p in zip(release, work, strict=True))
     alone = sum((w * twice for w, twice in zip(weight, halves, strict=True)), Fraction(0)) / 2
     record = {"bound": "interval-lp", "grid": [min(release), last], "prices": [0]}
-    yield Found({**plain, **record}, alone)
+    yield BoundCandidate({**plain, **record}, alone)
     if len(set(weight)) == 1:
         each = [1] * len(release)
         fluid = fluid_ticks(release, demands.area, each, demands.capacity, until)
-        yield Found({**plain, "bound": "fluid"}, weight[0] * fluid)
+        yield BoundCandidate({**plain, "bound": "fluid"}, weight[0] * fluid)
     if not effort.repeatable:
         yield from _plans(demands, until, effort.seconds)
 
 
-def _plans(demands: ClassDemands, until: int, budget_s: float) -> Iterator[Found]:
+def _plans(demands: ClassDemands, until: int, budget_s: float) -> Iterator[BoundCandidate]:
     """Bounds of cheapest plans at prices of a run to the end, which are 0 once it was stopped."""
     jobs, parts = demands.searched()
     best: PlanPrices | None = None
@@ -101,4 +103,4 @@ def _plans(demands: ClassDemands, until: int, budget_s: float) -> Iterator[Found
         value = exact_plan_bound(jobs, prices, until)
         row = [parts * price for price in prices.prices]
         record: Record = {"kind": "bound", "bound": "priced-plans", "grid": list(grid)}
-        yield Found({**record, "prices": row}, value)
+        yield BoundCandidate({**record, "prices": row}, value)

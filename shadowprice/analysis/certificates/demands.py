@@ -1,9 +1,9 @@
 """Work that every schedule of a certificate's class has to do, and bounds of it at multipliers, as its checker says.
 
 Neither is computed here. An instance is written as records, and what these mean for a bound is said in one place, the
-checker's ``GivenInstance``: a feature that may make jobs faster or lighter is a field of a record, and the least time
-and the least area follow where that is read; features that only restrict schedules, or let jobs work in vain, are read
-and left out. A feature that says nothing here leaves an instance without a bound.
+checker's ``CertificateInstance``: a feature that may make jobs faster or lighter is a field of a record, and the least
+time and the least area follow where that is read; features that only restrict schedules, or let jobs work in vain, are
+read and left out. An instance with a feature that has no such record has no bound.
 
 A job needs ``shortest`` ticks at the best speed that it can have, and ``area``, the least GPU ticks in which all of
 it can be done. Let its *service* be its speed over the best. While it holds w GPUs at a speed at which the whole
@@ -36,7 +36,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
 from shadowprice.proofs.checker.bounds import bound_of
 from shadowprice.proofs.checker.form import Rejected
-from shadowprice.proofs.checker.instance import TAKE, GivenInstance
+from shadowprice.proofs.checker.instance import TAKE, CertificateInstance
 from shadowprice.proofs.checker.mode_bounds import OF_MODES
 from shadowprice.proofs.checker.modes import PairShares
 from shadowprice.proofs.checker.windows import WindowTree
@@ -44,7 +44,7 @@ from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.modes.job_modes import JobModes
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.certificates.found import Found
+    from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.objective import Objective
 
@@ -95,7 +95,7 @@ class ClassDemands:
         Whether who runs holds all of a gang, and nobody else does.
     of_class : str
         Schedules that have to do this, in words.
-    given : GivenInstance
+    instance : CertificateInstance
         The jobs that count as the checker has them.
     source : str
         Where the jobs are from.
@@ -111,7 +111,7 @@ class ClassDemands:
     gain: Fraction
     gangs: bool
     of_class: str
-    given: GivenInstance = field(repr=False)
+    instance: CertificateInstance = field(repr=False)
     source: str = field(repr=False)
 
     @classmethod
@@ -124,11 +124,11 @@ class ClassDemands:
             If the instance has features that are not in ``KNOWS``, or the checker takes no such records.
         """
         require(instance, KNOWS, "certificates")
-        source, given = instance.workload.source, GivenInstance()
+        source, given = instance.workload.source, CertificateInstance()
         try:
             header = records.header(instance, "bounds", "flow", preemptive=preemptive)
             given.take_header(_fields(header))
-            for record in records.given(instance, pairs=pairs):
+            for record in records.instance_records(instance, pairs=pairs):
                 TAKE[record["kind"]](given, record)
             of_class, counted = given.of_class(), given.counted()
             given.ids.clear()
@@ -149,7 +149,7 @@ class ClassDemands:
     @property
     def once(self) -> bool:
         """True if each job begins once in schedules of the class."""
-        return "starts" in self.given.header
+        return "starts" in self.instance.header
 
     @property
     def capacity(self) -> Fraction:
@@ -208,9 +208,9 @@ class ClassDemands:
             use,
         )
 
-    def shares_beside(self) -> dict[tuple[int, int, int], Fraction]:
+    def sharing_shares(self) -> dict[tuple[int, int, int], Fraction]:
         """Most that jobs do beside others, of their fastest: by GPU type, their sort and that of the other."""
-        found, given = PairShares(), self.given
+        found, given = PairShares(), self.instance
         for j, times in enumerate(given.times):
             for kind, (name, ticks) in enumerate(zip(given.types, times, strict=True)):
                 found.add(given, j, kind, ticks, given.more[j]["beside"].get(name, {}))
@@ -218,17 +218,17 @@ class ClassDemands:
 
     def times_by_width(self) -> list[list[tuple[int, int]]]:
         """Widths of every job, and its ticks at each on the best type under the best of conditions."""
-        return [list(self.given.by_any_width(job)) for job in range(len(self.release))]
+        return [list(self.instance.by_any_width(job)) for job in range(len(self.release))]
 
-    def _placed(self, *, consolidated: bool) -> GivenInstance:
+    def _placed(self, *, consolidated: bool) -> CertificateInstance:
         """The jobs that count, of a class of schedules."""
-        given = copy(self.given)
+        given = copy(self.instance)
         given.header = {**given.header}
         if consolidated:
             given.header["placement"] = "consolidated"
         return given
 
-    def evaluated(self, found: Found, goal: Objective) -> Fraction:
+    def evaluated(self, found: BoundCandidate, goal: Objective) -> Fraction:
         """Value of a bound on completions, or on the last one, from its multipliers [ticks]; as the checker has it.
 
         Raises

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.effort import Timer
-from shadowprice.analysis.certificates.found import Found
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.speeds import (
     may_grow,
@@ -183,27 +183,27 @@ def type_modes(instance: Instance, demands: ClassDemands) -> WrittenModes | None
 # Bounds of modes.
 
 
-def steady_bounds(modes: WrittenModes, goal: Objective) -> Iterator[Found]:
+def steady_bounds(modes: WrittenModes, goal: Objective) -> Iterator[BoundCandidate]:
     """Bounds of one price a resource."""
     if goal is Objective.MAKESPAN:
         _, both = best_span_prices(modes.proposes)
         prices = SpanPrices(tuple(both.types[q] for q in modes.source), both.own)
         value, _ = span_ticks(modes.jobs, prices)
-        yield _found(modes, "priced-span", value, prices=[list(prices.types), list(both.own)])
+        yield _candidate(modes, "priced-span", value, prices=[list(prices.types), list(both.own)])
         return
     whole = best_prices(modes.proposes)
     at = [whole[q] for q in modes.source]
     # What checks it rounds each job's mean down to 2^-64 ticks.
     less = Fraction(sum(modes.jobs.weight), 2**64)
     busy = Fraction(busy_price_ticks(modes.jobs, at)) - less
-    yield _found(modes, "priced-mean-busy-time", busy, prices=at)
+    yield _candidate(modes, "priced-mean-busy-time", busy, prices=at)
     weight = modes.jobs.weight
     if len(set(weight)) == 1:
         fluid = weight[0] * fluid_price_ticks(modes.jobs, at)
-        yield _found(modes, "priced-fluid", fluid, prices=at)
+        yield _candidate(modes, "priced-fluid", fluid, prices=at)
 
 
-def interval_bounds(modes: WrittenModes, timer: Timer) -> Iterator[Found]:
+def interval_bounds(modes: WrittenModes, timer: Timer) -> Iterator[BoundCandidate]:
     """The bound of the interval LP, if it is not too large."""
     if timer.left_s <= 0:
         return
@@ -224,13 +224,15 @@ def interval_bounds(modes: WrittenModes, timer: Timer) -> Iterator[Found]:
     value = typed_bound(modes.jobs, given, values)
     more = {"prices": prices.tolist(), "values": [text_of(each) for each in halves]}
     kind = "interval-lp" if modes.subject else "typed-interval-lp"
-    yield _found(modes, kind, value, grid=given.bounds.tolist(), **more)
+    yield _candidate(modes, kind, value, grid=given.bounds.tolist(), **more)
 
 
-def _found(modes: WrittenModes, kind: str, value: Fraction, **multipliers: Any) -> Found:
+def _candidate(
+    modes: WrittenModes, kind: str, value: Fraction, **multipliers: Any
+) -> BoundCandidate:
     record: Record = {"kind": "bound", "grid": [], **modes.fields, **multipliers}
     record["bound"] = modes.name(kind)
-    return Found(record, value, consolidated=modes.consolidated)
+    return BoundCandidate(record, value, consolidated=modes.consolidated)
 
 
 # What the modes are.
@@ -281,7 +283,7 @@ def _of_nodes(
 
 def _of_pairs(instance: Instance, demands: ClassDemands, proposed: JobModes) -> WrittenModes:
     """A row for each resource: parts of a GPU of a type, as large as shares of pairs allow."""
-    shares = demands.shares_beside()
+    shares = demands.sharing_shares()
     both: dict[int, dict[tuple[int, int], tuple[Fraction, Fraction]]] = {}
     for (t, one, other), share in shares.items():
         if (t, other, one) in shares:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.list_optimum import cheapest_list
-from shadowprice.solvers.offline.on_nodes import on_nodes
+from shadowprice.solvers.offline.node_assignment import assign_nodes
 from shadowprice.solvers.offline.one_pool import describes_unfailing
 from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.slot_prices import start_prices
@@ -50,7 +50,7 @@ _STEPS = 8_000_000
 
 def non_preemptive_bounds(
     instance: Instance, demands: ClassDemands, goal: Objective, effort_s: float
-) -> Iterator[Found]:
+) -> Iterator[BoundCandidate]:
     """Bounds of schedules in which each job begins once; the last one is optimal if the search came to its end.
 
     There are none of classes whose jobs go on where they were stopped, of jobs that share GPUs, hold parts of them or
@@ -64,7 +64,7 @@ def non_preemptive_bounds(
         Time for the search [s]. Without any there are at most bounds that take a second or so, the same on every
         run.
     """
-    header = demands.given.header
+    header = demands.instance.header
     once = "starts" in header or "preemption" in header
     count = len(demands.release)
     if not (once and demands.gangs) or "stopped" in header or max(demands.gang) > demands.gpus:
@@ -93,7 +93,7 @@ def _accepted(
     goal: Objective,
     found: ListOptimum,
     prices: PlanPrices | None,
-) -> Iterator[Found]:
+) -> Iterator[BoundCandidate]:
     """The bound as its record has it, if the checker takes it."""
     record: Record = {"kind": "bound", "bound": "list-schedules", "grid": [], "prices": []}
     if prices is not None:
@@ -101,7 +101,7 @@ def _accepted(
     optimal = found.starts is not None
     # A bound in long digits is worth no more than one in few.
     ticks = found.ticks if optimal else Fraction(math.floor(found.ticks))
-    proposed = Found({**record, "least": text_of(ticks)}, ticks, optimal=optimal)
+    proposed = BoundCandidate({**record, "least": text_of(ticks)}, ticks, optimal=optimal)
     try:
         checked = demands.evaluated(proposed, goal)
     except InputError:
@@ -113,4 +113,4 @@ def _schedule(instance: Instance, found: ListOptimum) -> Schedule | None:
     """The cheapest list as a schedule, of jobs whose speed does not depend on where they run."""
     if found.starts is None or not describes_unfailing(instance):
         return None
-    return on_nodes(instance, np.array(found.starts, dtype=np.float64) / TICKS_PER_S)
+    return assign_nodes(instance, np.array(found.starts, dtype=np.float64) / TICKS_PER_S)

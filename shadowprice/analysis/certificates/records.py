@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.speeds import (
     WHOLE_GPU,
-    beside_sorts,
     copy_rates,
     may_grow,
+    sharing_by_sort,
     sorts,
     speeds_by_width,
 )
@@ -113,7 +113,7 @@ def _ends(instance: Instance) -> Record:
 # What was given.
 
 
-def given(
+def instance_records(
     instance: Instance, *, pairs: bool, utilities: JobUtilities | None = None
 ) -> Iterator[Record]:
     """Rules, nodes, tables of speeds, and jobs; with ``pairs`` the speeds of jobs that share GPUs.
@@ -306,9 +306,9 @@ def _copied(instance: Instance) -> FieldsOfJob:
     return of
 
 
-def _beside(instance: Instance) -> FieldsOfJob:
+def _sharing(instance: Instance) -> FieldsOfJob:
     names, sort = run_speed.gpu_types(instance.cluster)[0], sorts(instance)[1]
-    beside = beside_sorts(instance)
+    beside = sharing_by_sort(instance)
 
     def of(job: int) -> Record:
         by_type = {
@@ -345,7 +345,7 @@ class _JobFields:
         if self.tables:
             self._writers.append(self._widths)
         if pairs:
-            self._writers.append(_beside(instance))
+            self._writers.append(_sharing(instance))
 
     @property
     def plain(self) -> bool:

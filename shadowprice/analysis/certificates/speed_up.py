@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.speeds import may_grow
 from shadowprice.instances.features import Feature, missing
 from shadowprice.proofs.classic.hesrpt import GrowingJob, least_weighted_total
@@ -54,7 +54,7 @@ _EXPONENTS = np.linspace(0.0, 0.98, 50)
 _FINER = 8
 
 
-def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[Found]:
+def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[BoundCandidate]:
     """The bound at the best exponent that is found, with all jobs together and with the best cuts of their arrivals.
 
     Parameters
@@ -72,19 +72,21 @@ def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[Found
     columns = zip(demands.release, demands.weight, times, strict=True)
     jobs = [GrowingJob(*each) for each in columns]
     together, value = search.best_exponent(())
-    yield _found(jobs, demands.gpus, together, ())
+    yield _candidate(jobs, demands.gpus, together, ())
     cuts = search.best_cuts(together)
     if cuts:
         apart, more = search.best_exponent(cuts)
         if more > value:
-            yield _found(jobs, demands.gpus, apart, cuts)
+            yield _candidate(jobs, demands.gpus, apart, cuts)
 
 
-def _found(jobs: Sequence[GrowingJob], gpus: int, p: float, cuts: Sequence[int]) -> Found:
+def _candidate(
+    jobs: Sequence[GrowingJob], gpus: int, p: float, cuts: Sequence[int]
+) -> BoundCandidate:
     exponent = round(p * UNIT)
     value = least_weighted_total(jobs, gpus, Decimal(exponent) / UNIT, cuts) * _LESS
     record: Record = {"kind": "bound", "bound": "speed-up-power", "grid": list(cuts), "prices": []}
-    return Found({**record, "exponent": exponent}, value)
+    return BoundCandidate({**record, "exponent": exponent}, value)
 
 
 @dataclass(frozen=True, eq=False)

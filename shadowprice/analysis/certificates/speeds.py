@@ -77,9 +77,9 @@ Beside = list[dict[int, dict[int, float]]]
 """Of every job, by GPU type and sort of its partner, ticks of all of it; with graphs its speed against that alone."""
 
 
-def beside_sorts(instance: Instance) -> Beside:
+def sharing_by_sort(instance: Instance) -> Beside:
     """Jobs beside a partner of each sort that they may share GPUs with, at speed 1; O(n sorts types)."""
-    found_of = run_speed.beside_ticks if instance.graphs is None else run_speed.beside_rates
+    found_of = run_speed.sharing_ticks if instance.graphs is None else run_speed.sharing_rates
     alone, (names, of) = run_speed.alone_ticks(instance), sorts(instance)
     first: list[list[int]] = [[] for _ in names]
     for job, sort in enumerate(of):

@@ -8,11 +8,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from shadowprice.analysis.certificates.found import Found
+from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.solvers.offline.completions import completion_search
 from shadowprice.solvers.offline.completions.completion_search import Cut, Part, Priced
-from shadowprice.solvers.offline.on_nodes import runs_on_nodes
+from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
 from shadowprice.solvers.offline.one_pool import describes_unfailing
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 
-def window_bounds(instance: Instance, jobs: RelaxedJobs, effort_s: float) -> Iterator[Found]:
+def window_bounds(
+    instance: Instance, jobs: RelaxedJobs, effort_s: float
+) -> Iterator[BoundCandidate]:
     """Bounds of the search over windows of completions, which ends with the preemptive optimum; none of many jobs.
 
     Parameters
@@ -46,11 +48,11 @@ def window_bounds(instance: Instance, jobs: RelaxedJobs, effort_s: float) -> Ite
     for searched in completion_search.search_optimum(jobs, until=until):
         witness, finished = None, searched.finished
         if plain and finished:
-            witness = runs_on_nodes(instance, *completion_search.columns_of(searched.runs))
-        yield replace(found_by(searched), optimal=finished, witness=witness)
+            witness = assign_nodes_to_runs(instance, *completion_search.columns_of(searched.runs))
+        yield replace(window_candidate(searched), optimal=finished, witness=witness)
 
 
-def found_by(searched: SearchedOptimum) -> Found:
+def window_candidate(searched: SearchedOptimum) -> BoundCandidate:
     """The bound of a tree of windows, as a record and its parts."""
     tree = searched.tree
     record: Record = {
@@ -61,7 +63,7 @@ def found_by(searched: SearchedOptimum) -> Found:
         "jobs": list(tree.jobs),
         "unit": text_of(tree.price_unit),
     }
-    return Found(record, searched.lower_ticks, tuple(parts_of(tree)))
+    return BoundCandidate(record, searched.lower_ticks, tuple(parts_of(tree)))
 
 
 def parts_of(tree: CompletionTree) -> Iterator[Record]:

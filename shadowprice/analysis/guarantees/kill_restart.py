@@ -8,7 +8,7 @@ from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
     KnownBound,
     UnmetHypotheses,
-    as_known,
+    factor_of,
 )
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -48,7 +48,7 @@ class KillRestartTheorem:
 
     def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
         """The same factor; released together, it holds of completion times as well."""
-        return as_known(self.guarantee(outcome, run))
+        return factor_of(self.guarantee(outcome, run))
 
 
 GUARANTEES = KillRestartTheorem()

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import shadowprice.analysis.guarantees
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.settle import Run
+from shadowprice.analysis.preparation import PreparedRun
 from shadowprice.analysis.wording import at_most
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.offers import Offers
@@ -53,7 +53,7 @@ class UnmetHypotheses:
 
     def sentence(self, policy: str) -> str:
         """The hypotheses that fail, in words."""
-        return f"{policy}: {self.theorem} says nothing here: {'; '.join(self.missing)}"
+        return f"{policy}: {self.theorem} does not apply: {'; '.join(self.missing)}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class KnownBound:
         return f"at most {at_most(self.factor)} by {self.theorem}"
 
 
-def as_known(stated: FactorGuarantee | UnmetHypotheses | None) -> KnownBound | None:
+def factor_of(stated: FactorGuarantee | UnmetHypotheses | None) -> KnownBound | None:
     """The factor that a theorem states of a run, if it states one."""
     if not isinstance(stated, FactorGuarantee):
         return None
@@ -134,7 +134,7 @@ def theorems() -> Mapping[str, PolicyTheorems]:
     return Offers(shadowprice.analysis.guarantees, "GUARANTEES")
 
 
-def described(run: Run, objective: Objective) -> DescribedRun | None:
+def describe(run: PreparedRun, objective: Objective) -> DescribedRun | None:
     """A run as theorems see it; None of one in a loop of its own, of which no theorem speaks."""
     if run.policy is None:
         return None
@@ -153,7 +153,7 @@ def guarantee(outcome: Outcome, run: DescribedRun) -> Statement | None:
     return next((each for each in found if each is not None), None)
 
 
-def beside(
+def compare_with_certificate(
     stated: Statement, policy: str, certified: Fraction | None, any_order: Fraction | None
 ) -> str | None:
     """A statement in words, its factor beside the one that is certified for the run.
@@ -163,16 +163,16 @@ def beside(
     certified : Fraction or None
         Cost of the run over a certified bound; without it a factor is not told.
     any_order : Fraction or None
-        The same of one job after another in any order, at most: a factor of no less says nothing.
+        The same of one job after another in any order, at most: a factor of no less is no better than any order.
     """
     words = stated.sentence(policy)
     if stated.factor is None:
         return words
     if certified is None:
         return None
-    words += f", beside {at_most(certified)} certified for this run"
+    words += f"; certified for this run: {at_most(certified)}"
     if any_order is not None and stated.factor >= any_order:
-        words += f"; it says nothing here: one job after another, in any order, costs at most {at_most(any_order)}"
+        words += f"; no better than any order: one job after another, in any order, costs at most {at_most(any_order)}"
     return words
 
 

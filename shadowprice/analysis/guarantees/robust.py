@@ -11,7 +11,7 @@ from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
     KnownBound,
     UnmetHypotheses,
-    as_known,
+    factor_of,
 )
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
@@ -60,7 +60,7 @@ class RobustTheorem:
 
     def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
         """The same factor, of total completion time."""
-        return as_known(self.guarantee(outcome, run))
+        return factor_of(self.guarantee(outcome, run))
 
 
 GUARANTEES = RobustTheorem()

@@ -8,7 +8,7 @@ from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
     KnownBound,
     UnmetHypotheses,
-    as_known,
+    factor_of,
 )
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.objective import Objective
@@ -49,7 +49,7 @@ class ServerFillingTheorem:
 
     def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
         """The same factor, of total flow time."""
-        return as_known(self.guarantee(outcome, run))
+        return factor_of(self.guarantee(outcome, run))
 
 
 GUARANTEES = ServerFillingTheorem()

@@ -34,7 +34,7 @@ def prices_frame(outcome: Outcome) -> pd.DataFrame:
     if outcome.prices is None:
         raise InputError(
             f"policy {outcome.policy!r}: the run kept no prices, expected hadar, hadar-committed or "
-            "oasis, simulated with Semantics(prices=True)"
+            "oasis, simulated with RunOptions(prices=True)"
         )
     cluster = outcome.instance.cluster
     nodes = len(cluster.nodes)

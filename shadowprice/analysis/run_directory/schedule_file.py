@@ -41,25 +41,25 @@ class ScheduleWriter:
         # Few different values: nodes, gang sizes, charges. Of the others a dictionary would be given up later.
         few = ["node", "gpus", "overhead_s", "partner"]
         self._file = pq.ParquetWriter(path, _SCHEMA, compression="zstd", use_dictionary=few)
-        self._kept: list[NDArray[Any]] = []
+        self._rows: list[NDArray[Any]] = []
         self._count = 0
         self.rows = 0
 
     def add(self, rows: NDArray[Any]) -> None:
         """Append records with the fields of a schedule's rows."""
-        self._kept.append(rows)
+        self._rows.append(rows)
         self._count += len(rows)
         if self._count >= ROWS_OF_A_GROUP:
             self._write()
 
     def _write(self) -> None:
-        rows = np.concatenate(self._kept)
+        rows = np.concatenate(self._rows)
         columns = {name: rows[name].astype(np.int64) for name in _WHOLE}
         times = {name: rows[name].astype(np.float64) for name in _TIMES}
         alone = np.full(len(rows), ALONE)
         self._file.write_table(pa.table({**columns, **times, "partner": alone}, schema=_SCHEMA))
         self.rows += len(rows)
-        self._kept, self._count = [], 0
+        self._rows, self._count = [], 0
 
     def __enter__(self) -> ScheduleWriter:
         return self
@@ -71,7 +71,7 @@ class ScheduleWriter:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if self._kept and kind is None:
+            if self._rows and kind is None:
                 self._write()
         finally:
             self._file.close()

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.run_directory.directory import (
     cleaning_writer,
     describe,
@@ -23,7 +24,6 @@ from shadowprice.analysis.run_directory.files import (
     partial,
 )
 from shadowprice.analysis.run_directory.schedule_file import ScheduleFile, ScheduleWriter
-from shadowprice.analysis.settle import settle
 from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import InputError
@@ -33,9 +33,9 @@ from shadowprice.proofs.verification.segments import verifiable_in_segments
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
-    from shadowprice.analysis.semantics import Semantics
-    from shadowprice.analysis.settle import Run
-    from shadowprice.execution.own_loop import RunsItself
+    from shadowprice.analysis.preparation import PreparedRun
+    from shadowprice.analysis.run_options import RunOptions
+    from shadowprice.execution.simulator import HasSimulator
     from shadowprice.execution.watch import Watch
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.workload import Workload
@@ -50,8 +50,8 @@ def simulate_into(
     directory: str | Path,
     workload: Workload,
     cluster: Cluster | str | Path,
-    policy: str | Policy | RunsItself,
-    semantics: Semantics | None = None,
+    policy: str | Policy | HasSimulator,
+    options: RunOptions | None = None,
     *,
     drop_infeasible: bool = False,
     watch: Watch | None = None,
@@ -65,31 +65,31 @@ def simulate_into(
     ----------
     directory : str or Path
         Where to write; an earlier run there is replaced.
-    workload, cluster, policy, semantics, drop_infeasible, watch
+    workload, cluster, policy, options, drop_infeasible, watch
         As of :func:`shadowprice.simulate`.
     provenance : Provenance
         Command and trace that it comes from.
     """
-    if len(workload) >= STREAMED_JOBS and (semantics is None or semantics.until_complete is None):
-        run = settle(workload, cluster, policy, semantics, drop_infeasible=drop_infeasible)
+    if len(workload) >= STREAMED_JOBS and (options is None or options.until_complete is None):
+        run = prepare_run(workload, cluster, policy, options, drop_infeasible=drop_infeasible)
         outcome = stream(run, directory, watch, provenance=provenance)
         if outcome is not None:
             return outcome
     whole = simulate(
-        workload, cluster, policy, semantics, drop_infeasible=drop_infeasible, watch=watch
+        workload, cluster, policy, options, drop_infeasible=drop_infeasible, watch=watch
     )
     save(whole, directory, provenance=provenance)
     return whole
 
 
 def stream(
-    run: Run,
+    run: PreparedRun,
     directory: str | Path,
     watch: Watch | None = None,
     *,
     provenance: Provenance = UNKNOWN,
 ) -> StreamedOutcome | None:
-    """Carry a settled run out into a run directory; an earlier run there is replaced.
+    """Carry a prepared run out into a run directory; an earlier run there is replaced.
 
     Memory is O(n) for n jobs, and does not depend on how often they are preempted.
 
@@ -141,7 +141,7 @@ def stream(
 
 
 def _written(
-    run: Run, compiled: CompiledRun, directory: Path, watch: Watch | None
+    run: PreparedRun, compiled: CompiledRun, directory: Path, watch: Watch | None
 ) -> StreamedOutcome:
     """Write jobs and schedule as partial files, and verify them there."""
     write_workload(run.instance.workload, partial(directory, WORKLOAD))
@@ -159,7 +159,7 @@ def _written(
     )
 
 
-def _index(run: Run) -> JobIndex | None:
+def _index(run: PreparedRun) -> JobIndex | None:
     if run.policy is None or run.prices is not None or not verifiable_in_segments(run.instance):
         return None
     return runs_compiled(run.instance, run.policy, run.placement)

@@ -10,11 +10,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from shadowprice.analysis.compare import by_name
-from shadowprice.analysis.given import Given, Problem, Where
+from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import settle
-from shadowprice.analysis.simulate import carry_out_gangs
+from shadowprice.analysis.preparation import prepare_run
+from shadowprice.analysis.run_options import RunOptions
+from shadowprice.analysis.simulate import execute_bounded
 from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
 from shadowprice.analysis.utility.instance import ROUND_S, UtilityInstance
 from shadowprice.analysis.wording import counted, utility_cells
@@ -186,7 +186,7 @@ def compare_utility(
     cluster: Where | None = None,
     policies: Sequence[str | Policy] = ("hadar", "hadar-committed", "fifo", "las2d"),
     utility: str = "effective_throughput",
-    semantics: Semantics | None = None,
+    options: RunOptions | None = None,
     *,
     model: ModelBuilder | str | None = None,
     budget_s: float = 20.0,
@@ -201,7 +201,7 @@ def compare_utility(
         Jobs and the cluster, or an instance alone, as in :func:`shadowprice.simulate`.
     utility : str
         One of ``effective_throughput``, ``completion_time``, ``fairness``, ``deadline``.
-    semantics : Semantics, optional
+    options : RunOptions, optional
         Its ``round_s``, if positive, is the round of utilities as well, else that is 360 s.
     model : callable or str, optional
         Of the offline optimum, as in :func:`shadowprice.solvers.hadar.offline.optimum.optimum`; Hadar's by
@@ -218,14 +218,14 @@ def compare_utility(
         given twice, or a run is outside of what the bounds are about: job graphs, shared GPUs,
         several copies of a job, presets that change the workload.
     """
-    chosen, given = semantics or Semantics(), Given.of(jobs, cluster)
+    chosen, given = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
     outcomes: dict[str, Outcome] = {}
     for name, policy in by_name(policies).items():
         progress(f"simulating {name}")
         # Prices are kept of the policies that set some, and not asked of the others.
         unpriced = replace(chosen, prices=False)
-        run = settle(given, None, policy, unpriced, drop_infeasible=drop_infeasible)
-        outcomes[name] = carry_out_gangs(replace(run, name=name).keeping_prices())
+        run = prepare_run(given, None, policy, unpriced, drop_infeasible=drop_infeasible)
+        outcomes[name] = execute_bounded(replace(run, name=name).keeping_prices())
     round_s = chosen.round_s or ROUND_S
     earning = UtilityInstance.of(list(outcomes.values()), utility, round_s)
     progress("looking for the offline optimum")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shadowprice.analysis.wording import at_most, cost_cells
-from shadowprice.cli.given import split_names
 from shadowprice.cli.options import JsonOption
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import (
@@ -21,6 +20,7 @@ from shadowprice.cli.outputs import (
     write_table,
 )
 from shadowprice.cli.progress import progress_line
+from shadowprice.cli.run_inputs import split_names
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 

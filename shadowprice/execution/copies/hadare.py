@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.simulation import KNOWS, run_copies
-from shadowprice.execution.own_loop import OwnLoop
+from shadowprice.execution.simulator import Simulator
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -107,14 +107,14 @@ class HadarE:
         """
         return run_copies(instance, self.scores(), CopyWidth(self.width).gpus)
 
-    def own_loop(self, given: Mapping[str, Any]) -> OwnLoop:
+    def simulator(self, given: Mapping[str, Any]) -> Simulator:
         """The loop of a run; rates of pairs and samples are of no use to it, as to most policies."""
         round_s, seed = given.get("round_s"), given.get("seed", 0)
         chosen = self if round_s is None else replace(self, round_s=round_s)
         order = chosen.order if isinstance(chosen.order, str) else type(chosen.order).__name__
         told = {each.name: getattr(chosen, each.name) for each in fields(chosen)}
         told |= {"order": order, "seed": seed, "preemptive": True}
-        return OwnLoop(
+        return Simulator(
             chosen.schedule,
             frozenset(
                 {

@@ -156,7 +156,7 @@ RUN = np.dtype(
         ("quantum_s", "f8"),
         ("rule", "i8"),
         ("placement", "i8"),
-        ("told", "i8"),  # whether keys are told how long jobs run
+        ("knows_durations", "i8"),  # whether keys know how long jobs run
         ("changes", "i8"),  # whether keys change while jobs run, beside steps
         ("disorders", "i8"),  # and the order of running jobs of one gang size with them
         ("steps", "i8"),

@@ -24,8 +24,8 @@ def indexed(a: Arrays, job: int) -> IndexedJob:
         float(it.gpus),
         it.arrival_s,
         it.weight,
-        it.processing_s if run.told else np.nan,
-        left_s(a, job, ran_s) if run.told else np.nan,
+        it.processing_s if run.knows_durations else np.nan,
+        left_s(a, job, ran_s) if run.knows_durations else np.nan,
         it.attained_s + ran_s,
         it.first_start_s,
     )

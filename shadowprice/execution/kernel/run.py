@@ -34,7 +34,7 @@ from shadowprice.solvers.index_policy import (
     IndexedJob,
     JobIndex,
     Measure,
-    ServiceRule,
+    QueueRule,
     Ties,
     WhileRunning,
     same_key,
@@ -100,7 +100,7 @@ def run(
     index = None
     if len(instance.workload) >= least_jobs and serves(instance, where):
         index = _index_served(instance, policy)
-    if index is None or not compiler_found():
+    if index is None or not has_compiler():
         return run_in_engine(instance, policy, placement=where, rounds=when, watch=watch)
     compiled = CompiledRun(instance, policy, index, where, when)
     try:
@@ -116,7 +116,7 @@ def runs_compiled(instance: Instance, policy: Policy, placement: Placement) -> J
 
     Whatever the number of jobs. With predictions it may not: they may be too large for it.
     """
-    if not serves(instance, placement) or not compiler_found():
+    if not serves(instance, placement) or not has_compiler():
         return None
     index = _index_served(instance, policy)
     return None if index is None or index.virtual is not None else index
@@ -142,7 +142,7 @@ def _index_served(instance: Instance, policy: Policy) -> JobIndex | None:
     # Works on the virtual machine are predicted in seconds.
     by_rates = index.virtual is not None and Feature.RATES in instance.features
     mixed = index.rule in PREEMPTIVE_RULES and len(instance.pools.names) > MOST_POOLS
-    filling = index.rule is ServiceRule.FILLS and instance.features & LIMITS
+    filling = index.rule is QueueRule.FILLS and instance.features & LIMITS
     return None if by_rates or mixed or filling else index
 
 
@@ -190,7 +190,7 @@ RULE = (
 """Rule by which a loop is chosen, for those who read it."""
 
 
-def compiler_found() -> bool:
+def has_compiler() -> bool:
     """True if numba can be imported; without it everything runs in the engine."""
     try:
         import numba  # noqa: F401
@@ -262,7 +262,7 @@ class CompiledRun:
             self.instance,
             _ROWS_AT_A_TIME,
             in_sets=self._placement != Count(),
-            backfills=index.rule is ServiceRule.BACKFILLS,
+            backfills=index.rule is QueueRule.BACKFILLS,
             releases=index.virtual is not None,
             limited=limited,
         )
@@ -357,7 +357,7 @@ def _set_rules(
     run["rule"], run["placement"] = _rule(index), places[placement]
     run["round_s"], run["first_round_s"] = rounds.length_s, rounds.first_s
     run["quantum_s"] = index.quantum_s
-    run["told"] = Knowledge.DURATION in policy.knows
+    run["knows_durations"] = Knowledge.DURATION in policy.knows
     run["stops"] = index.rule in PREEMPTIVE_RULES
     run["anywhere"] = placement != Consolidate() and not run["typed"][0]
     alike = index.while_running is WhileRunning.ALIKE
@@ -376,12 +376,12 @@ def _rule(index: JobIndex) -> int:
     from shadowprice.execution.kernel import arrays
 
     numbers = {
-        ServiceRule.HEAD_BLOCKS: arrays.HEAD_BLOCKS,
-        ServiceRule.SKIPS: arrays.SKIPS,
-        ServiceRule.PREEMPTS: arrays.PREEMPTS,
-        ServiceRule.FILLS: arrays.FILLS,
-        ServiceRule.BACKFILLS: arrays.BACKFILLS,
-        ServiceRule.RELEASES: arrays.RELEASES,
+        QueueRule.HEAD_BLOCKS: arrays.HEAD_BLOCKS,
+        QueueRule.SKIPS: arrays.SKIPS,
+        QueueRule.PREEMPTS: arrays.PREEMPTS,
+        QueueRule.FILLS: arrays.FILLS,
+        QueueRule.BACKFILLS: arrays.BACKFILLS,
+        QueueRule.RELEASES: arrays.RELEASES,
     }
     return numbers[index.rule]
 
@@ -428,11 +428,11 @@ def _announced() -> Iterator[None]:
     from numba.core import event
 
     class Compiling(event.Listener):  # type: ignore[misc]
-        said = False
+        warned = False
 
         def on_start(self, event: object) -> None:
-            if not self.said:
-                self.said = True
+            if not self.warned:
+                self.warned = True
                 print(
                     "compiling the loop for index policies of this rule: some seconds, once on this machine",
                     file=sys.stderr,

@@ -17,7 +17,7 @@ from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
-    from shadowprice.hosts.protocol import FoundNode
+    from shadowprice.hosts.protocol import DiscoveredNode
     from shadowprice.solvers.policy import Policy
 
 # Output of the results of a real run.
@@ -253,7 +253,7 @@ def drain_command(
     console.print(f"{what}: {', '.join(names)}; {when}", markup=False, highlight=False)
 
 
-def devices_named(nodes: Sequence[FoundNode], names: Sequence[str]) -> list[str]:
+def devices_named(nodes: Sequence[DiscoveredNode], names: Sequence[str]) -> list[str]:
     """Uuids of all devices of nodes, or of one as ``NODE:INDEX``.
 
     Raises

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from shadowprice.hosts.live.driver import Summary
     from shadowprice.hosts.live.job_file import Job
     from shadowprice.hosts.live.settings import Settings
-    from shadowprice.hosts.protocol import FoundNode
+    from shadowprice.hosts.protocol import DiscoveredNode
     from shadowprice.hosts.reports.plan import ExecutionPlan
 
 
@@ -78,7 +78,7 @@ def _print_nodes(plan: ExecutionPlan) -> None:
         "node", "type", "devices", "CPUs", "memory [GB]", title=printable(plan.settings.hosts)
     )
 
-    def cells(node: FoundNode) -> Iterator[Text]:
+    def cells(node: DiscoveredNode) -> Iterator[Text]:
         names = " ".join(device.uuid for device in node.devices)
         memory = f"{node.memory_gb:,.0f}" if node.memory_gb else ""
         return map(Text, (node.name, node.gpu_type, names, f"{node.cpus:g}", memory))

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shadowprice.errors import InputError, ShadowpriceError
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.reports.jobs import JobRow, counts, job_rows
 from shadowprice.hosts.reports.run import RunReader
 from shadowprice.hosts.reports.status import event_words, printable
@@ -94,7 +94,7 @@ def nodes_table(run: RunReader, width: int) -> Table:
     return table
 
 
-def _devices(run: RunReader, node: FoundNode, holders: dict[str, list[Hold]]) -> Text:
+def _devices(run: RunReader, node: DiscoveredNode, holders: dict[str, list[Hold]]) -> Text:
     text = Text()
     if node.name in run.timeline.lost_nodes:
         text.append("does not answer  ", style="red")

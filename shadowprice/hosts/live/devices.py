@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from shadowprice.hosts.lease_amounts import NodeAmounts, capacity_of
 from shadowprice.hosts.live.ledger import RunLedger
-from shadowprice.hosts.protocol import Device, FoundNode
+from shadowprice.hosts.protocol import Device, DiscoveredNode
 
 _DRAINED, _TOLD = "drained", "drained_told"
 
@@ -45,7 +45,7 @@ class Drains:
         kept = {uuid: wish for uuid, wish in self._wishes().items() if uuid not in uuids}
         self._ledger.set(_DRAINED, kept)
 
-    def told(self) -> frozenset[str]:
+    def drained(self) -> frozenset[str]:
         """Devices that the log says are drained."""
         return frozenset(self._ledger.value(_TOLD, ()))
 
@@ -65,7 +65,7 @@ class DevicePool:
 
     Parameters
     ----------
-    nodes : sequence of FoundNode
+    nodes : sequence of DiscoveredNode
         In the order of the cluster.
 
     Attributes
@@ -77,7 +77,7 @@ class DevicePool:
         Nodes that do not answer; known from events.
     """
 
-    def __init__(self, nodes: Sequence[FoundNode]) -> None:
+    def __init__(self, nodes: Sequence[DiscoveredNode]) -> None:
         self.missing: frozenset[str] = frozenset()
         self.nodes = tuple(nodes)
         self.lost: set[str] = set()

@@ -36,7 +36,7 @@ from shadowprice.hosts.live.queue.job_queue import QUEUE, QueuedArrivals
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import locked, open_ledger, take_over
-from shadowprice.hosts.protocol import FoundNode, Host
+from shadowprice.hosts.protocol import DiscoveredNode, Host
 from shadowprice.hosts.registry import open_host
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.profiles import table_entry
@@ -47,18 +47,18 @@ from shadowprice.solvers.registry import placement as find_placement
 
 
 @dataclass(frozen=True)
-class FoundHosts:
+class ReachedHost:
     """A host that was reached, with the nodes that it has now."""
 
     host: Host
-    nodes: tuple[FoundNode, ...]
+    nodes: tuple[DiscoveredNode, ...]
 
 
 def assemble(
     settings: Settings,
     job_file: JobFile,
     ledger: RunLedger,
-    hosts: FoundHosts,
+    hosts: ReachedHost,
     clock: Clock,
     resumed: bool,
     tick: Callable[[], None],
@@ -115,7 +115,7 @@ def assemble(
 
 def _write_down(
     ledger: RunLedger,
-    nodes: tuple[FoundNode, ...],
+    nodes: tuple[DiscoveredNode, ...],
     tracked: list[JobRecord],
     instance: Instance,
     notes: list[str],
@@ -285,7 +285,7 @@ def _run(
     host = open_host(settings.hosts, settings.state, ledger.value("run_id"))
     try:
         with _signals() as asked:
-            hosts = FoundHosts(host, host.discover())
+            hosts = ReachedHost(host, host.discover())
             ready_s = time.monotonic() - opened_s
             if not resumed:
                 ledger.set("began_unix", time.time())

@@ -47,7 +47,7 @@ from shadowprice.execution.placeholders import SHELL, filled
 from shadowprice.hosts.containers import Container
 from shadowprice.hosts.live.graphs.entries import NodeNetwork, gang_of, graph_of
 from shadowprice.hosts.meeting import MEETING_VARIABLES
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
 from shadowprice.instances.documents.schema import SECRET, Line, Name, decode
@@ -476,7 +476,7 @@ def _unique(names: Sequence[str], source: str) -> None:
             )
 
 
-def cluster_of(nodes: Sequence[FoundNode]) -> Cluster:
+def cluster_of(nodes: Sequence[DiscoveredNode]) -> Cluster:
     """The cluster that these nodes make, in their order.
 
     Raises

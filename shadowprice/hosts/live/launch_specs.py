@@ -14,7 +14,7 @@ from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.meeting import meeting_of
-from shadowprice.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
+from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec, LeaseKey
 from shadowprice.instances.clusters.amounts import CPU_MILLI, MIB_PER_GB, HeldAmounts
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -48,7 +48,7 @@ class LaunchSpecs:
     ----------
     state : Path
         State directory of the run.
-    nodes : sequence of FoundNode
+    nodes : sequence of DiscoveredNode
         In the order of the cluster.
     checkpoint_s : float
         How often jobs should make checkpoints [s]: a round.
@@ -57,7 +57,7 @@ class LaunchSpecs:
     """
 
     state: Path
-    nodes: Sequence[FoundNode]
+    nodes: Sequence[DiscoveredNode]
     limits: Limits
     checkpoint_s: float
     health_check: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class LaunchSpecs:
             key = LeaseKey(job.name, epoch, rank, copied.number)
             place = self._place(key)
             own = granted.by_node.get(held[0].node)
-            limits = Limited.of(job, own, chosen=granted.chosen is not None)
+            limits = ResourceLimits.of(job, own, chosen=granted.chosen is not None)
             argv = command_line(job, directory, folder, gpus=gpus, limits=limits)
             env = (
                 common
@@ -158,7 +158,7 @@ class LaunchSpecs:
 
 
 @dataclass(frozen=True)
-class Limited:
+class ResourceLimits:
     """CPUs and memory that a command is to keep to: what was asked for, or chosen, not mere shares.
 
     Parameters
@@ -171,7 +171,7 @@ class Limited:
     memory_mib: int | None = None
 
     @classmethod
-    def of(cls, job: Job, held: HeldAmounts | None, *, chosen: bool) -> Limited:
+    def of(cls, job: Job, held: HeldAmounts | None, *, chosen: bool) -> ResourceLimits:
         """Limits of a job that holds these amounts on a node, which the policy may have chosen."""
         if held is None:
             return cls()
@@ -194,7 +194,7 @@ class Limited:
 
 
 def command_line(
-    job: Job, own: Path, folder: str, *, gpus: bool, limits: Limited | None = None
+    job: Job, own: Path, folder: str, *, gpus: bool, limits: ResourceLimits | None = None
 ) -> tuple[str, ...]:
     """Command line of a job, in its container if it has one.
 
@@ -206,12 +206,12 @@ def command_line(
         For its checkpoints.
     gpus : bool
         Whether it has GPUs, not slots of a CPU.
-    limits : Limited, optional
+    limits : ResourceLimits, optional
         CPUs and memory that a container is kept to.
     """
     if job.container is None:
         return job.argv(sys.executable, folder)
-    limits = limits or Limited()
+    limits = limits or ResourceLimits()
     cpus = None if limits.cpu_milli is None else limits.cpu_milli / CPU_MILLI
     return job.container.argv(
         job.argv(PYTHON, folder),

@@ -138,7 +138,7 @@ class LeaseMonitor:
         """Stop what does not start, does not go on, or has lost a part of its gang."""
         limits = self.limits
         if lease.given_up:
-            self._check_given_up(lease, now_s)
+            self._check_abandoned(lease, now_s)
         if lease.given_up or lease.stop_why or lease.gone:
             return
         if lease.broken:
@@ -152,7 +152,7 @@ class LeaseMonitor:
         """True if its command reports steps: it has, or an earlier lease of the job had."""
         return "step" in lease.report or (lease.reports and lease.running_s < math.inf)
 
-    def _check_given_up(self, lease: HeldLease, now_s: float) -> None:
+    def _check_abandoned(self, lease: HeldLease, now_s: float) -> None:
         """Its node is back, say; what it was asked before may not have reached it."""
         if not lease.gone and not lease.lost and now_s >= lease.ask_s:
             lease.ask_s = now_s + self.limits.grace_s + self.limits.confirm_s

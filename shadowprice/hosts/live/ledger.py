@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import HostError, InputError
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.supervision.files import sync_folder
 
 SCHEMA_VERSION = 2
@@ -225,9 +225,9 @@ class RunLedger:
         row = self._db.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
         return default if row is None else json.loads(row[0])
 
-    def nodes(self) -> tuple[FoundNode, ...]:
+    def nodes(self) -> tuple[DiscoveredNode, ...]:
         """Nodes with which the run began, in the order of discovery."""
-        return tuple(map(FoundNode.from_record, self.value("nodes", ())))
+        return tuple(map(DiscoveredNode.from_record, self.value("nodes", ())))
 
     def add_job(self, name: str, **columns: object) -> None:
         """A job of the run."""

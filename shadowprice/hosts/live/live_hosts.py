@@ -162,7 +162,7 @@ class LiveHosts:
         run = self.run
         self._collected_s = run.clock.now_s()
         run.record.nodes(run.devices.lost, run.watch.lost)
-        drained = Drains(run.ledger).told() | run.watch.drained
+        drained = Drains(run.ledger).drained() | run.watch.drained
         run.record.missing(run.devices.missing - drained, run.watch.missing - drained)
         # First, for what follows tells of later leases of the same jobs.
         confirmed = self._confirmed()
@@ -282,7 +282,7 @@ class LiveHosts:
             if amounts.chosen is not None:
                 told["speed"] = run.measuring.speed(tracked.row, pieces, amounts.chosen)
             if replicas is not None:
-                told |= replicas.told(devices)
+                told |= replicas.event_fields(devices)
             run.record.granted(tracked, epoch, devices, partner, rate, told)
             self._granted.append(tracked.row)
             yield epoch, [device.uuid for device in devices]

@@ -121,7 +121,7 @@ class RunObserver:
     def tell_drained(self) -> None:
         """Write down which devices are drained since the last time, and which are no more."""
         run, drains = self.run, Drains(self.run.ledger)
-        told, why = drains.told(), drains.why()
+        told, why = drains.drained(), drains.why()
         if told != run.watch.drained:
             run.record.drained(told, {uuid: why.get(uuid, "") for uuid in run.watch.drained})
             drains.tell(run.watch.drained)

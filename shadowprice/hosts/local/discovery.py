@@ -25,7 +25,7 @@ _MIG = re.compile(r"\s+MIG (?P<name>\S+)\s+Device\s+\d+: \(UUID: (?P<uuid>MIG-[\
 
 
 @dataclass(frozen=True)
-class FoundGpu:
+class DiscoveredGpu:
     """A GPU or a MIG instance.
 
     Parameters
@@ -51,7 +51,7 @@ def load_nvml() -> ModuleType | None:
         return None
 
 
-def find_gpus(nvml: ModuleType | None, smi: str = "nvidia-smi") -> tuple[FoundGpu, ...]:
+def find_gpus(nvml: ModuleType | None, smi: str = "nvidia-smi") -> tuple[DiscoveredGpu, ...]:
     """GPUs and MIG instances in the order of PCI addresses; empty where there is no driver.
 
     Parameters
@@ -90,7 +90,7 @@ def normalised(name: str) -> str:
     return re.sub(r"[^a-z0-9.-]", "-", "-".join(words)) or "gpu"
 
 
-def _by_nvml(nvml: ModuleType) -> Iterator[FoundGpu]:
+def _by_nvml(nvml: ModuleType) -> Iterator[DiscoveredGpu]:
     for index in range(nvml.nvmlDeviceGetCount()):
         gpu = nvml.nvmlDeviceGetHandleByIndex(index)
         if _is_split(nvml, gpu):
@@ -111,12 +111,12 @@ def _is_split(nvml: ModuleType, gpu: Any) -> bool:
         return False
 
 
-def _described(nvml: ModuleType, gpu: Any) -> FoundGpu:
+def _described(nvml: ModuleType, gpu: Any) -> DiscoveredGpu:
     try:
         running = nvml.nvmlDeviceGetComputeRunningProcesses(gpu)
     except nvml.NVMLError_NotSupported:
         running = []
-    return FoundGpu(
+    return DiscoveredGpu(
         _text(nvml.nvmlDeviceGetUUID(gpu)),
         normalised(_text(nvml.nvmlDeviceGetName(gpu))),
         frozenset(int(item.pid) for item in running),
@@ -128,7 +128,7 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _by_smi(smi: str) -> tuple[FoundGpu, ...]:
+def _by_smi(smi: str) -> tuple[DiscoveredGpu, ...]:
     listed = _ask(smi, "-L")
     if listed is None:
         return ()
@@ -138,7 +138,7 @@ def _by_smi(smi: str) -> tuple[FoundGpu, ...]:
         uuid, _, pid = line.partition(",")
         if pid.strip().isdigit():
             running.setdefault(uuid.strip(), set()).add(int(pid))
-    found: dict[str, FoundGpu] = {}
+    found: dict[str, DiscoveredGpu] = {}
     model = whole = ""
     for line in listed.splitlines():
         if match := _GPU.match(line):
@@ -149,7 +149,7 @@ def _by_smi(smi: str) -> tuple[FoundGpu, ...]:
             continue
         name = model if match["uuid"] == whole else f"{model} MIG {match['name']}"
         pids = frozenset(running.get(whole, ()))
-        found[match["uuid"]] = FoundGpu(match["uuid"], normalised(name), pids)
+        found[match["uuid"]] = DiscoveredGpu(match["uuid"], normalised(name), pids)
     return tuple(found.values())
 
 

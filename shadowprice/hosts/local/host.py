@@ -20,12 +20,12 @@ from typing import ClassVar
 from shadowprice.errors import HostError, InputError
 from shadowprice.hosts import lease_files
 from shadowprice.hosts.local.claims import DeviceClaims
-from shadowprice.hosts.local.discovery import FoundGpu, find_gpus, load_nvml
+from shadowprice.hosts.local.discovery import DiscoveredGpu, find_gpus, load_nvml
 from shadowprice.hosts.local.launching import LauncherProcess, has_orphans
 from shadowprice.hosts.protocol import (
     Device,
+    DiscoveredNode,
     Exit,
-    FoundNode,
     HostKind,
     LaunchSpec,
     Phase,
@@ -160,7 +160,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
         self._claimed: frozenset[str] = frozenset()
         self._launcher: LauncherProcess | None = None
 
-    def discover(self) -> tuple[FoundNode, ...]:
+    def discover(self) -> tuple[DiscoveredNode, ...]:
         """GPUs that are free or this run's, a node for each type; else CPU slots.
 
         Raises
@@ -191,7 +191,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
             nodes.append(self._node(name, gpu_type, devices, len(uuids) / len(free)))
         return tuple(nodes)
 
-    def rediscover(self) -> tuple[FoundNode, ...]:
+    def rediscover(self) -> tuple[DiscoveredNode, ...]:
         """The same: to ask takes milliseconds.
 
         Raises
@@ -203,11 +203,11 @@ class LocalHost(SharedStorageHost[LocalLease]):
 
     def _node(
         self, name: str, gpu_type: str, devices: tuple[Device, ...], share: float
-    ) -> FoundNode:
+    ) -> DiscoveredNode:
         """A node with its share of the machine's cores and memory."""
-        return FoundNode(name, gpu_type, devices, *self._amounts.share(share))
+        return DiscoveredNode(name, gpu_type, devices, *self._amounts.share(share))
 
-    def _taken(self, gpu: FoundGpu) -> str:
+    def _taken(self, gpu: DiscoveredGpu) -> str:
         """Reason that a GPU cannot be used, empty if it can."""
         if gpu.uuid in self._claimed:
             return ""
@@ -265,7 +265,9 @@ class LocalHost(SharedStorageHost[LocalLease]):
         died = launcher is not None and not launcher.lives()
         status = lease.reader.status(doubt=died)
         if status.phase is Phase.STARTING and died and launcher is not None:
-            why = f"the launcher of supervisors ended: {launcher.said() or 'it said nothing'}"
+            why = (
+                f"the launcher of supervisors ended: {launcher.last_output() or 'it said nothing'}"
+            )
             # A supervisor that it had forked has the lock, and begins.
             if lease_files.void(lease.directory, why):
                 if not launcher.killed:

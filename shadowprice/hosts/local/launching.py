@@ -83,7 +83,7 @@ class LauncherProcess:
         """
         socket.send_fds(self._channel, [os.fsencode(directory)], descriptors)
 
-    def said(self) -> str:
+    def last_output(self) -> str:
         """Text that it said before it ended."""
         return lease_files.read_text_tail(self._log)
 

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shadowprice.errors import HostError
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.ray import agent as ray_agent
 from shadowprice.hosts.ray.connection import RayThread, import_ray
 from shadowprice.hosts.ray.nodes import (
     Member,
     Slot,
     check_shared,
-    found_node,
+    discovered_node,
     members,
     slots_of,
 )
@@ -242,7 +242,7 @@ class RayNodes:
         self._silent_s = math.inf  # since when the head does not answer
         self._slow_s = math.inf  # since when no attempt to reach actors succeeds
 
-    def discover(self, within_s: float = PATIENCE_S) -> tuple[FoundNode, ...]:
+    def discover(self, within_s: float = PATIENCE_S) -> tuple[DiscoveredNode, ...]:
         """Nodes with the devices that could be held for this run.
 
         Parameters
@@ -268,7 +268,7 @@ class RayNodes:
                 f"hosts ray: none of the devices ({wanted}) is free, each with its share of the "
                 "cores; see ray status for who holds them"
             )
-        nodes = (found_node(node.member, node.slots) for node in usable)
+        nodes = (discovered_node(node.member, node.slots) for node in usable)
         return tuple(sorted(nodes, key=lambda node: node.name))
 
     def visible(self, name: str) -> dict[str, str]:

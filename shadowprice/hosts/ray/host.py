@@ -15,7 +15,7 @@ from pathlib import Path
 
 from shadowprice.hosts import lease_files
 from shadowprice.hosts.protocol import (
-    FoundNode,
+    DiscoveredNode,
     HostKind,
     LaunchSpec,
     LeaseKey,
@@ -102,7 +102,7 @@ class RayHost(SharedStorageHost[RayLease]):
         self._calls, self._cluster, self._ours = calls, cluster, ours
         self._beat_s = -math.inf
 
-    def discover(self) -> tuple[FoundNode, ...]:
+    def discover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes with the devices that could be held for this run.
 
         Raises
@@ -112,7 +112,7 @@ class RayHost(SharedStorageHost[RayLease]):
         """
         return self._cluster.discover()
 
-    def rediscover(self) -> tuple[FoundNode, ...]:
+    def rediscover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes and devices that are free by now, beside those that are held.
 
         Raises

@@ -12,7 +12,7 @@ from typing import Any
 
 from shadowprice.errors import HostError
 from shadowprice.hosts.lease_files import lease_lock
-from shadowprice.hosts.protocol import Device, FoundNode
+from shadowprice.hosts.protocol import Device, DiscoveredNode
 from shadowprice.hosts.supervision.files import write_json
 
 _TYPE = "accelerator_type:"
@@ -173,7 +173,7 @@ def _order(visible: str) -> tuple[int, str]:
     return (int(visible), "") if visible.isdigit() else (1 << 30, visible)
 
 
-def found_node(member: Member, slots: Collection[Slot]) -> FoundNode:
+def discovered_node(member: Member, slots: Collection[Slot]) -> DiscoveredNode:
     """A node as the driver knows it, with the devices that this run holds.
 
     Its CPUs are those that its slots reserve, where they do; memory, of which Ray keeps no books for
@@ -182,7 +182,7 @@ def found_node(member: Member, slots: Collection[Slot]) -> FoundNode:
     devices = tuple(slot.device for slot in slots)
     share = len(devices) / member.slots
     cpus = member.bundle.get("CPU", member.cpus / member.slots) * len(devices)
-    return FoundNode(
+    return DiscoveredNode(
         member.name,
         member.gpu_type,
         devices,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.hosts.first_instance import instance_of, profiles_of
 from shadowprice.hosts.lease_amounts import capacity_of, demand_of
@@ -20,9 +20,9 @@ from shadowprice.hosts.live.copies.policy import (
     simulated_as,
 )
 from shadowprice.hosts.live.job_file import Job, JobFile, load_job_file
-from shadowprice.hosts.live.launch_specs import Limited, command_line
+from shadowprice.hosts.live.launch_specs import ResourceLimits, command_line
 from shadowprice.hosts.live.settings import Settings
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.registry import open_host
 from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.instance import Instance
@@ -44,7 +44,7 @@ class ExecutionPlan:
 
     settings: Settings
     job_file: JobFile
-    nodes: tuple[FoundNode, ...]
+    nodes: tuple[DiscoveredNode, ...]
     notes: tuple[str, ...]
     outcome: Outcome
 
@@ -54,7 +54,7 @@ class ExecutionPlan:
         gpus = "cpu:" not in self.nodes[0].devices[0].uuid
         node = capacity_of(self.nodes[0])
         held = node.held(demand_of(job), min(job.gpus, node.gpus))
-        limits = Limited.of(job, held, chosen=False)
+        limits = ResourceLimits.of(job, held, chosen=False)
         return command_line(job, own, str(folder_of(own, 1)), gpus=gpus, limits=limits)
 
     def runs(self) -> dict[str, list[tuple[float, float]]]:
@@ -125,9 +125,9 @@ def plan(settings: Settings) -> ExecutionPlan:
         expect_averageable(job_file.jobs)
     nodes, left_out = discovered(settings.hosts)
     instance, assumed = instance_of(settings, job_file, nodes)
-    copied, semantics = simulated_as(settings.policy_name, settings.round_s), None
+    copied, options = simulated_as(settings.policy_name, settings.round_s), None
     if copied is None:
-        semantics = Semantics(
+        options = RunOptions(
             placement=settings.placement,
             round_s=settings.round_s,
             pair_throughputs=instance.pair_throughputs,
@@ -135,7 +135,7 @@ def plan(settings: Settings) -> ExecutionPlan:
             network=None if instance.graphs is None else instance.graphs.network,
             graphs=_named_graphs(instance),
         )
-    outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, semantics)
+    outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, options)
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)
 
 
@@ -149,7 +149,7 @@ def _named_graphs(instance: Instance) -> NamedGraphs | None:
     return NamedGraphs(graphs.graph, of, instance.workload.source)
 
 
-def discovered(hosts: str) -> tuple[tuple[FoundNode, ...], tuple[str, ...]]:
+def discovered(hosts: str) -> tuple[tuple[DiscoveredNode, ...], tuple[str, ...]]:
     """Nodes of a host, and what its discovery left out; devices are let go of again."""
     with tempfile.TemporaryDirectory(prefix="shadowprice-") as folder:
         host = open_host(hosts, Path(folder), "dry-run")
@@ -174,7 +174,7 @@ def bar(spans: Sequence[tuple[float, float]], until_s: float, cells: int) -> str
     )
 
 
-def _node_record(node: FoundNode) -> dict[str, Any]:
+def _node_record(node: DiscoveredNode) -> dict[str, Any]:
     return {
         "name": node.name,
         "gpu_type": node.gpu_type,

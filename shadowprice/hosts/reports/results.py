@@ -13,7 +13,7 @@ import pandas as pd
 
 from shadowprice.analysis.metrics import mean
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.hosts.live.copies.policy import simulated_as
@@ -207,7 +207,7 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
     # Where jobs might share GPUs, who asked for no CPUs and memory held none, whether a pair was measured or not.
     together = bool(run.table.pairs) or (run.shared and bool(run.workload.asking.any()))
     speeds: ModelSkews | None = None if mapped is not None else spread_speeds(run.observations)
-    semantics = Semantics(
+    options = RunOptions(
         placement=run.placement,
         round_s=run.round_s,
         first_round_s=0.0,
@@ -218,7 +218,7 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
         network=None if mapped is None else mapped.network,
         graphs=None if mapped is None else mapped.graphs,
     )
-    outcome = simulate(run.workload, run.cluster, policy or run.policy, semantics)
+    outcome = simulate(run.workload, run.cluster, policy or run.policy, options)
     assumed = {
         "start_s": run.overheads.start_s,
         "restart_s": run.overheads.restart_s,

@@ -15,7 +15,7 @@ from typing import Any
 from shadowprice.errors import InputError
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.state_directory import LEDGER, passed_s
-from shadowprice.hosts.protocol import Device, FoundNode
+from shadowprice.hosts.protocol import Device, DiscoveredNode
 from shadowprice.hosts.reports.timeline import Row, Timeline
 
 _LAST_EVENTS = 50
@@ -35,7 +35,7 @@ class RunReader:
     ----------
     facts : dict
         What the run is: ``run_id``, ``policy``, ``hosts``, ``round_s``, ``began_unix``, ``ended`` ...
-    nodes : tuple of FoundNode
+    nodes : tuple of DiscoveredNode
         In the order of discovery.
     jobs : list of row
         The table of jobs, in the order of the workload.
@@ -57,7 +57,7 @@ class RunReader:
         self._ledger = RunLedger.open(directory / LEDGER, readonly=True)
         self._seen = 0
         self.facts: dict[str, Any] = {}
-        self.nodes: tuple[FoundNode, ...] = ()
+        self.nodes: tuple[DiscoveredNode, ...] = ()
         self.jobs: list[Row] = []
         self.timeline = Timeline()
         self.last_events: deque[Row] = deque(maxlen=_LAST_EVENTS)

@@ -26,7 +26,7 @@ from shadowprice.errors import HostError
 from shadowprice.hosts import lease_files
 from shadowprice.hosts.protocol import (
     Device,
-    FoundNode,
+    DiscoveredNode,
     HostKind,
     LaunchSpec,
     LeaseKey,
@@ -100,13 +100,13 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         super().__init__(state)
         self._slurm, self._options, self._run = slurm, options, run_id
         self._view = SlurmView(slurm, options.partition)
-        self._nodes: dict[str, FoundNode] = {}
+        self._nodes: dict[str, DiscoveredNode] = {}
         self._jobs: dict[LeaseKey, HeldJob] = {}
         # Nodes that do not see the state directory or this Python, and what to say of them.
         self._blind: dict[str, str] = {}
         self._began = False
 
-    def discover(self) -> tuple[FoundNode, ...]:
+    def discover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes that take jobs, with what strangers' jobs leave of their GPUs.
 
         Where strangers seem to hold some, Slurm is asked twice: its counts are up to a second old, and
@@ -124,7 +124,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             time.sleep(COUNTS_S)
         return self.rediscover()
 
-    def rediscover(self) -> tuple[FoundNode, ...]:
+    def rediscover(self) -> tuple[DiscoveredNode, ...]:
         """The same by one question, as Slurm counts now.
 
         Raises
@@ -135,7 +135,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         partition = self._options.partition
         where = f"partition {partition}" if partition else "the cluster"
         nodes, own = self._ask()
-        found = found_nodes(nodes, own, self._options.exclude, where)
+        found = discovered_nodes(nodes, own, self._options.exclude, where)
         self._nodes = {node.name: node for node in found}
         return found
 
@@ -365,9 +365,9 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         """Nothing to let go of: jobs are left to their supervisors."""
 
 
-def found_nodes(
+def discovered_nodes(
     nodes: Mapping[str, SlurmNode], own: Mapping[str, int], exclude: frozenset[str], where: str
-) -> tuple[FoundNode, ...]:
+) -> tuple[DiscoveredNode, ...]:
     """Nodes that take jobs, with the devices on them that no stranger's job holds.
 
     Where no node has a GPU, each CPU is a slot that stands for one. A device is a place in Slurm's
@@ -414,7 +414,7 @@ def _natural(item: tuple[str, SlurmNode]) -> tuple[str, int, str]:
     return head, int(name[len(head) :] or 0), name
 
 
-def _with_gpus(node: SlurmNode, own: int) -> FoundNode:
+def _with_gpus(node: SlurmNode, own: int) -> DiscoveredNode:
     if len(node.gpus) > 1:
         raise HostError(
             f"slurm: node {node.name} has GPUs of types {', '.join(sorted(node.gpus))}, expected one "
@@ -428,15 +428,15 @@ def _with_gpus(node: SlurmNode, own: int) -> FoundNode:
     return _node(node, kind, devices)
 
 
-def _with_slots(node: SlurmNode) -> FoundNode:
+def _with_slots(node: SlurmNode) -> DiscoveredNode:
     devices = tuple(
         Device(node.name, index, f"{node.name}/cpu:{index}") for index in range(node.cpus)
     )
     return _node(node, SLOT_TYPE, devices)
 
 
-def _node(node: SlurmNode, kind: str, devices: tuple[Device, ...]) -> FoundNode:
-    return FoundNode(
+def _node(node: SlurmNode, kind: str, devices: tuple[Device, ...]) -> DiscoveredNode:
+    return DiscoveredNode(
         node.name,
         kind,
         devices,

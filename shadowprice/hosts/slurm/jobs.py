@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from shadowprice.errors import HostError
-from shadowprice.hosts.protocol import FoundNode, LaunchSpec, LeaseKey
+from shadowprice.hosts.protocol import DiscoveredNode, LaunchSpec, LeaseKey
 from shadowprice.hosts.shared_storage import StoredLease
 from shadowprice.hosts.slurm.commands import GB_PER_MIB
 from shadowprice.hosts.slurm.time_limits import limit_s
@@ -158,7 +158,9 @@ class Comment:
         return cls(parts[1], LeaseKey(parts[3], epoch, rank, copy), gpus, parts[2] == _SWEEP)
 
 
-def lease_options(order: LaunchSpec, node: FoundNode, run: str, options: SlurmOptions) -> list[str]:
+def lease_options(
+    order: LaunchSpec, node: DiscoveredNode, run: str, options: SlurmOptions
+) -> list[str]:
     """Options of ``sbatch`` for a lease's job: its node, its devices, and what it holds of the rest.
 
     CPUs and memory are those of the lease; where they are not counted, the node's in proportion to

@@ -68,7 +68,7 @@ class Command:
     def __init__(self, directory: str, supervisor: int, files: tuple[int, int, int, int]) -> None:
         self.directory, self.supervisor = directory, supervisor
         self.lock, self.log, self.output, self.tell = files
-        self.is_told_to_stop = False
+        self.is_asked_to_stop = False
 
     def become(self) -> None:
         """Check the node, write ``supervisor.json``, execute the command; never returns."""
@@ -94,7 +94,7 @@ class Command:
             os._exit(127)
 
     def _note_signal(self, number: int, frame: FrameType | None) -> None:
-        self.is_told_to_stop = True
+        self.is_asked_to_stop = True
 
     def _begin(self) -> dict[str, Any]:
         """Ending of a lease that cannot begin; where it can, this does not return."""
@@ -134,7 +134,7 @@ class Command:
 
     def _is_to_stop(self) -> bool:
         lease = read_json(f"{self.directory}/lease.json") or {}
-        return lease.get("stop") is True or self.is_told_to_stop
+        return lease.get("stop") is True or self.is_asked_to_stop
 
     def _take_private(self) -> dict[str, Any]:
         """Read the variables of the job's own, and leave them nowhere."""

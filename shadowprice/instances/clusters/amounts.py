@@ -55,7 +55,7 @@ class AmountsDemand:
         Whether it holds the share of its GPUs where it does not say; else nothing.
     milli : int
         Thousandths of each of its GPUs that it holds.
-    given : tuple of (float, float)
+    default : tuple of (float, float)
         CPUs and memory [GB] for each of its GPUs where runs are given them and no policy says; no less than it
         asks for.
     """
@@ -65,7 +65,7 @@ class AmountsDemand:
     memory_gb: float = 0.0
     by_share: bool = True
     milli: int = WHOLE_GPU
-    given: tuple[float, float] = (0.0, 0.0)
+    default: tuple[float, float] = (0.0, 0.0)
 
     @property
     def says(self) -> bool:
@@ -183,7 +183,7 @@ class NodeCapacity(CountedCapacity):
             memory if demand.memory_gb > 0 else memory_share,
         )
 
-    def given(self, cpus: float, memory_gb: float) -> HeldAmounts:
+    def rounded_down(self, cpus: float, memory_gb: float) -> HeldAmounts:
         """Amounts that a policy gave, rounded down."""
         milli = math.floor(cpus * CPU_MILLI + _NOISE)
         if self.whole_cpus:
@@ -226,7 +226,7 @@ class GrantCapacity(CountedCapacity):
         """Amounts that a run is given with so many GPUs, and what its job asks for at least."""
         asked = demand.asked(gpus)
         return in_millionths(
-            (max(demand.given[0] * gpus, asked[0]), max(demand.given[1] * gpus, asked[1]))
+            (max(demand.default[0] * gpus, asked[0]), max(demand.default[1] * gpus, asked[1]))
         )
 
 
@@ -311,7 +311,7 @@ class FixedAmounts(Brief):
         """Those that runs are given where no policy says, by profiles; O(n + nodes)."""
         given = default_amounts(cluster, workload).tolist()
         demands = tuple(
-            replace(demand_of_row(workload, job), given=(cpus, memory_gb))
+            replace(demand_of_row(workload, job), default=(cpus, memory_gb))
             for job, (cpus, memory_gb) in enumerate(given)
         )
         return cls(grant_capacities(cluster), demands)

@@ -61,7 +61,7 @@ class BenchmarkDocument(Brief):
             If an instance says more than these sets have.
         """
         named = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
-        return text_of({"format": FORMAT, **{name: _said(each) for name, each in named.items()}})
+        return text_of({"format": FORMAT, **{name: _written(each) for name, each in named.items()}})
 
     @classmethod
     def from_json(cls, text: str, source: str) -> Self:
@@ -116,7 +116,7 @@ def _record(document: Any) -> Any:
     return msgspec.defstruct(document.__name__, [("format", number), *entries], frozen=True)
 
 
-def _said(value: object) -> Any:
+def _written(value: object) -> Any:
     """A field as files have it."""
     if isinstance(value, Instance):
         require(value, KNOWS, "benchmark instances")

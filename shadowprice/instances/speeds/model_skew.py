@@ -12,7 +12,7 @@ taken as the slowdown of the most skewed model, and the others' as linear in the
 
 A table of one's own is a JSON or TOML file with a table ``models`` of ``name = {skew = 0.715,
 spread_speed = 0.62}``; an entry ``default = {...}`` beside ``models`` is for all other models
-(:mod:`shadowprice.instances.speeds.by_model`).
+(:mod:`shadowprice.instances.speeds.model_table`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import msgspec
 
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.schema import decode
-from shadowprice.instances.speeds.by_model import ByModel, read_table
+from shadowprice.instances.speeds.model_table import ModelTable, read_table
 
 MOST_SKEWED = 0.773
 LARGEST_GAIN = 1.67
@@ -76,7 +76,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, repr=False)
-class ModelSkews(ByModel[ModelSkew]):
+class ModelSkews(ModelTable[ModelSkew]):
     """Skews of models by name."""
 
     source: str = "model skews"

@@ -119,7 +119,7 @@ class MeasuredRate:
 
     Parameters
     ----------
-    beside : Kind or None
+    partner : Kind or None
         The kind with which it shared its GPUs.
     steps, seconds
         Sums of what was timed.
@@ -130,7 +130,7 @@ class MeasuredRate:
     kind: Kind
     gpu_type: str
     nodes: int
-    beside: Kind | None
+    partner: Kind | None
     steps: int
     seconds: float
     in_table: bool
@@ -158,7 +158,7 @@ def measured_rates(observations: Iterable[Observation]) -> list[MeasuredRate]:
         steps, seconds = sum(each.steps for each in group), math.fsum(e.seconds for e in group)
         chosen = nodes == fewest[kind, gpu_type, beside]
         found.append(MeasuredRate(kind, gpu_type, nodes, beside, steps, seconds, chosen))
-    return sorted(found, key=lambda r: (r.kind, r.gpu_type, r.beside or ("", 0), r.nodes))
+    return sorted(found, key=lambda r: (r.kind, r.gpu_type, r.partner or ("", 0), r.nodes))
 
 
 def measured_throughputs(
@@ -176,16 +176,16 @@ def measured_throughputs(
         raise InputError(f"{source}: no step of any job was timed, expected at least one")
     types = tuple(sorted({each.gpu_type for each in rates}))
     alone = {each.kind: [0.0] * len(types) for each in rates}
-    beside: dict[tuple[str, Kind, Kind], float] = {}
+    partners: dict[tuple[str, Kind, Kind], float] = {}
     for each in rates:
-        if each.beside is None:
+        if each.partner is None:
             alone[each.kind][types.index(each.gpu_type)] = each.rate
         else:
-            beside[each.gpu_type, each.kind, each.beside] = each.rate
+            partners[each.gpu_type, each.kind, each.partner] = each.rate
     together = {
-        (gpu_type, kind, other): (rate, beside[gpu_type, other, kind])
-        for (gpu_type, kind, other), rate in beside.items()
-        if (gpu_type, other, kind) in beside
+        (gpu_type, kind, other): (rate, partners[gpu_type, other, kind])
+        for (gpu_type, kind, other), rate in partners.items()
+        if (gpu_type, other, kind) in partners
     }
     return Throughputs(types, {kind: tuple(row) for kind, row in alone.items()}, together, source)
 
@@ -197,7 +197,7 @@ def spread_speeds(observations: Iterable[Observation]) -> ModelSkews:
     default. A speed above 1 is taken for noise. Skews are those that the relation of
     :mod:`shadowprice.instances.speeds.model_skew` gives for the speed.
     """
-    rates = [each for each in measured_rates(observations) if each.beside is None]
+    rates = [each for each in measured_rates(observations) if each.partner is None]
     base = {(each.kind, each.gpu_type): each.rate for each in rates if each.in_table}
     spread: dict[str, tuple[str, list[MeasuredRate]]] = {}
     for each in rates:

@@ -31,7 +31,7 @@ Place = Hashable
 Amount = tuple[Place, int]
 """What a run holds at one place."""
 
-Said = TypeVar("Said")
+Answer = TypeVar("Answer")
 
 
 class DeclaredRun(NamedTuple):
@@ -152,7 +152,7 @@ class DeclaredFactor(SpeedFactor):
         return float(said)
 
 
-def answer(term: DeclaredTerm, ask: Callable[..., Said], *about: object) -> Said:
+def answer(term: DeclaredTerm, ask: Callable[..., Answer], *about: object) -> Answer:
     """Answer of a term.
 
     Raises

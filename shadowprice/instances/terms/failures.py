@@ -119,7 +119,9 @@ class FailuresSettings(TermSettings):
         """Faults, drawn by a seed where they are drawn and no other is given."""
         if self.file is UNSET:
             return self._by_law(seed)
-        choices = ",".join(f"{name}={value}" for name, value in self._given(_OF_FILES[1:]).items())
+        choices = ",".join(
+            f"{name}={value}" for name, value in self._settings_of(_OF_FILES[1:]).items()
+        )
         found = load(Path(self.file), choices)
         if isinstance(found, SeededFaults) and self.seed is UNSET:
             return found.seeded(seed)
@@ -131,7 +133,7 @@ class FailuresSettings(TermSettings):
         self._expect_only(("law", *known), f"law {law}")
         if law is FailureLaw.NONE:
             return FaultTable(NONE)
-        given = {"seed": seed, **self._given(known)}
+        given = {"seed": seed, **self._settings_of(known)}
         needed = ("mtbf_s", "repair_s", *(("shape",) if law is FailureLaw.WEIBULL else ()))
         missing = [name for name in needed if name not in given]
         if missing:
@@ -143,15 +145,15 @@ class FailuresSettings(TermSettings):
             return Checkpointing(cost_s=self.cost_s)
         return Checkpointing(self.interval_s, self.cost_s)
 
-    def _given(self, names: Iterable[str]) -> dict[str, Any]:
+    def _settings_of(self, names: Iterable[str]) -> dict[str, Any]:
         return {name: value for name, value in self.settings.items() if name in names}
 
     def _expect_only(self, names: Iterable[str], what: str) -> None:
-        """Refuse settings that say nothing beside others."""
+        """Refuse settings that do not apply with others."""
         taken = (*names, *_OF_ALL)
         other = [name for name in self.settings if name not in taken]
         if other:
-            raise InputError(f"{other[0]} says nothing of {what}, expected {', '.join(taken)}")
+            raise InputError(f"{other[0]} does not apply to {what}, expected {', '.join(taken)}")
 
 
 class WrittenFailures(msgspec.Struct, frozen=True):

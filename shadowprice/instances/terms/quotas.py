@@ -53,7 +53,7 @@ class QuotasSettings(TermSettings):
     date: _Date | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        self._said_s()
+        self._date_s()
 
     def on(self, run: TermContext) -> TermContext:
         """The run on a cluster with these quotas."""
@@ -61,7 +61,7 @@ class QuotasSettings(TermSettings):
             raise InputError(
                 f"{run.jobs}: is endless, and quotas are about the days of a trace, expected one of the two"
             )
-        said_s = self._said_s()
+        said_s = self._date_s()
         origin_s = run.origin_s if said_s is None else said_s
         if origin_s is None:
             raise InputError(
@@ -70,7 +70,7 @@ class QuotasSettings(TermSettings):
             )
         return replace(run, cluster=replace(run.cluster, quotas=read_quotas(self.file, origin_s)))
 
-    def _said_s(self) -> float | None:
+    def _date_s(self) -> float | None:
         """Time 0 in seconds since 1970, None if the trace is to say it."""
         if self.date is UNSET:
             return None

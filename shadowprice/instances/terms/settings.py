@@ -55,7 +55,7 @@ class TermContext(Brief):
     seed : int
         Seed of draws that say no other.
     switches : mapping
-        Values of switches of :class:`~shadowprice.analysis.semantics.Semantics`, by name.
+        Values of switches of :class:`~shadowprice.analysis.run_options.RunOptions`, by name.
     """
 
     cluster: Cluster
@@ -78,7 +78,7 @@ class TermSettings(ABC):
     feature : Feature
         What it brings, and its name.
     sets : tuple of str
-        Switches of :class:`Semantics` that it sets; none of a term of the cluster.
+        Switches of :class:`RunOptions` that it sets; none of a term of the cluster.
     example : str
         Command line that has it.
     """

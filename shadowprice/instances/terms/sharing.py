@@ -107,7 +107,7 @@ class _Partners(Effect):
         return {"partner": filled(rows, ALONE, runs, Feature.SHARING)}
 
 
-class RateBeside(_Partners, Rate):
+class SharedRate(_Partners, Rate):
     """The rate of a job beside its partner.
 
     Parameters
@@ -130,7 +130,7 @@ class RateBeside(_Partners, Rate):
         return max(self._shared_s(job, partner, self._types[node]) for node, _ in pieces)
 
 
-class FactorBeside(_Partners, SpeedFactor):
+class SharedFactor(_Partners, SpeedFactor):
     """The speed of a job with a graph beside its partner, against that alone.
 
     Parameters
@@ -189,9 +189,9 @@ class SharingTerm(Term[HasPairs]):
         """The rate with a partner, or a factor on that of the graph."""
         types = instance.cluster.type_of_node.tolist()
         if instance.graphs is None:
-            yield RateBeside(instance.shared_runs.one_run_s, types)
+            yield SharedRate(instance.shared_runs.one_run_s, types)
         else:
-            yield FactorBeside(instance.shared_runs.one_rate, types)
+            yield SharedFactor(instance.shared_runs.one_rate, types)
 
     def written(self, instance: HasPairs) -> Any:
         """The table of rates."""

@@ -22,7 +22,7 @@ from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.schema import FileName, decode
 from shadowprice.instances.features import Feature
-from shadowprice.instances.speeds.by_model import ByModel, read_table
+from shadowprice.instances.speeds.model_table import ModelTable, read_table
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, SpeedFactor
 from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term, expect_of_jobs
@@ -158,10 +158,10 @@ class ModelGrowth(Brief):
 
     Parameters
     ----------
-    table : ByModel of Growth
+    table : ModelTable of Growth
     """
 
-    table: ByModel[Growth]
+    table: ModelTable[Growth]
 
     @classmethod
     def load(cls, path: str | Path) -> ModelGrowth:
@@ -177,7 +177,7 @@ class ModelGrowth(Brief):
         models = {name: Growth(each.widest, each.efficiency) for name, each in table.models.items()}
         other = table.default
         default = None if other is None else Growth(other.widest, other.efficiency)
-        return cls(ByModel(models, default, source))
+        return cls(ModelTable(models, default, source))
 
     def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
         """Widths of the jobs of a workload, by their models; O(n).

@@ -53,8 +53,8 @@ def _read(path: Path) -> Tables:
     import pandas as pd
 
     jobs = _table(path, JOBS)
-    tasks = _table(_beside(path, "pai_task_table"), TASKS)
-    tags = _table(_beside(path, "pai_group_tag_table"), TAGS)
+    tasks = _table(_sibling(path, "pai_task_table"), TASKS)
+    tags = _table(_sibling(path, "pai_group_tag_table"), TAGS)
     instances = _number(tasks["inst_num"])
     each = _number(tasks["plan_gpu"]).fillna(0.0) / 100.0
     by_job = pd.DataFrame(
@@ -79,7 +79,7 @@ def _read(path: Path) -> Tables:
     return Tables({name: jobs[name].to_numpy(dtype=object) for name in JOBS.split(",")}, computed)
 
 
-def _beside(path: Path, stem: str) -> Path:
+def _sibling(path: Path, stem: str) -> Path:
     found = sorted(path.parent.glob(f"{stem}*"))
     if not found:
         raise InputError(f"{path}: {stem} is missing beside it, expected {path.parent / stem}.csv")

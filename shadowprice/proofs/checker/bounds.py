@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from .costs import LeastWork
 from .form import FIELDS, Record, need
-from .instance import GivenInstance
+from .instance import CertificateInstance
 from .lists import LISTS, bound_lists
 from .mode_bounds import OF_MODES
 from .one_machine import (
@@ -36,7 +36,7 @@ OF_STOPPED = {"fluid", "interval-lp", "priced-plans"}
 
 
 def bound_of(
-    given: GivenInstance, jobs: LeastWork, bound: Record, tree: WindowTree | None
+    given: CertificateInstance, jobs: LeastWork, bound: Record, tree: WindowTree | None
 ) -> Fraction:
     """Lower bound on completions, or on the last one, in ticks."""
     kind, prices = bound["bound"], bound["prices"]

@@ -25,7 +25,7 @@ from .form import (
     shown,
 )
 from .gangs import GangSchedule
-from .instance import TAKE, GivenInstance
+from .instance import TAKE, CertificateInstance
 from .utility import Utilities, bound_utility
 from .windows import WINDOWS, WindowTree
 
@@ -49,7 +49,7 @@ def check_lines(file: TextIO) -> Record:
 
 def prove(records: Iterator[tuple[str, Record]]) -> Record:
     """The claim of these records; what is malformed raises some error."""
-    given = GivenInstance()
+    given = CertificateInstance()
     schedule: GangSchedule | CopySchedule | None = None
     bound: Record = {}
     claim: Record = {}
@@ -76,7 +76,7 @@ def prove(records: Iterator[tuple[str, Record]]) -> Record:
     return proven(given, ends, bound, tree, claim)
 
 
-def scheduled(given: GivenInstance) -> GangSchedule | CopySchedule:
+def scheduled(given: CertificateInstance) -> GangSchedule | CopySchedule:
     """The schedule of an instance that is complete, without runs."""
     need(given.arrival and given.size, "there are no jobs or no nodes")
     given.ids.clear()
@@ -84,7 +84,11 @@ def scheduled(given: GivenInstance) -> GangSchedule | CopySchedule:
 
 
 def proven(
-    given: GivenInstance, ends: list[int], bound: Record, tree: WindowTree | None, claim: Record
+    given: CertificateInstance,
+    ends: list[int],
+    bound: Record,
+    tree: WindowTree | None,
+    claim: Record,
 ) -> Record:
     """The claim, after cost, bound and ratio."""
     header, counted = given.header, given.counted()
@@ -113,7 +117,7 @@ def proven(
 
 
 def within_cost(
-    given: GivenInstance,
+    given: CertificateInstance,
     jobs: LeastWork,
     ends: list[int],
     bound: tuple[Record, WindowTree | None],
@@ -133,7 +137,7 @@ def within_cost(
 
 
 def within_utility(
-    given: GivenInstance, jobs: LeastWork, ends: list[int], bound: Record, claim: Record
+    given: CertificateInstance, jobs: LeastWork, ends: list[int], bound: Record, claim: Record
 ) -> None:
     """The schedule earns what is claimed, and at most so much less than any could."""
     each = given.worth, given.deadline

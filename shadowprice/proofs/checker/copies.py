@@ -8,14 +8,14 @@ from math import ceil
 from typing import Any
 
 from .form import LARGEST, Record, need, whole
-from .instance import GivenInstance
+from .instance import CertificateInstance
 
 
 class CopySchedule:
     """Schedule of jobs that run as several copies, each on a whole node, round by round."""
 
-    def __init__(self, given: GivenInstance) -> None:
-        self.given, self.rules = given, given.copies
+    def __init__(self, given: CertificateInstance) -> None:
+        self.instance, self.rules = given, given.copies
         self.ends, self.steps = [0] * len(given.arrival), [0] * len(given.arrival)
         self.last: dict[int, tuple[int, int]] = {}
         self.start, self.latest = -1, 0
@@ -38,13 +38,13 @@ class CopySchedule:
             need(not early, f"a run from tick {start} is out of order, or rounds are too near")
             self.follows = start == self.start + self.rules["round"]
             self.start = start
-        need(start >= self.given.arrival[j], f"job {j} starts before the job arrives")
+        need(start >= self.instance.arrival[j], f"job {j} starts before the job arrives")
         need("partner" not in run, f"job {j} has a partner and runs as copies")
         self.round.append(run)
 
     def over(self) -> None:
         """A round is over: one copy a node, numbers below the most, charges, steps."""
-        rules, given = self.rules, self.given
+        rules, given = self.rules, self.instance
         count: dict[int, set[int]] = {}
         nodes: set[int] = set()
         for run in self.round:
@@ -86,16 +86,16 @@ class CopySchedule:
 
     def fed(self, j: int, node: int, gpus: int, cell: list[Any]) -> Fraction:
         """Speed of a copy by a row of its job's profile, for which its node has the CPUs and memory."""
-        number = self.given.more[j].get("profile")
+        number = self.instance.more[j].get("profile")
         need(
             len(cell) == (number is not None),
             f"job {j} has a row of a profile that is not its, or none",
         )
         if number is None:
             return Fraction(1)
-        *least, speed = self.given.cells[number][whole(cell[0], "row of a profile")]
+        *least, speed = self.instance.cells[number][whole(cell[0], "row of a profile")]
         for field, each in zip(("cpus", "memory"), least, strict=True):
-            fine = gpus * each <= self.given.amounts.get((node, field), 0)
+            fine = gpus * each <= self.instance.amounts.get((node, field), 0)
             need(fine, f"node {node}: job {j} has not the {field} of its row")
         return Fraction(speed)
 
@@ -103,7 +103,7 @@ class CopySchedule:
         """Steps of a job before a round: none if it begins anew where no copy went on in the round before."""
         start, did = self.ran.get(j, (self.start, 0))
         if self.restarts and not (did and start + self.rules["round"] == self.start):
-            fine = self.steps[j] < self.given.more[j]["steps"]
+            fine = self.steps[j] < self.instance.more[j]["steps"]
             need(fine, f"job {j} runs again after all steps of its work")
             self.steps[j] = 0
         return self.steps[j]
@@ -112,13 +112,13 @@ class CopySchedule:
         """Refuse quotas of which a copy takes a node that its job did not have, where all nodes are too much."""
         held: dict[int, int] = {}
         begun: set[int] = set()
-        for run in self.round if self.given.quotas else ():
-            quota, ((node, *_),) = self.given.quota_of[run["job"]], run["pieces"]
-            held[quota] = held.get(quota, 0) + self.given.size[node]
+        for run in self.round if self.instance.quotas else ():
+            quota, ((node, *_),) = self.instance.quota_of[run["job"]], run["pieces"]
+            held[quota] = held.get(quota, 0) + self.instance.size[node]
             if not self.follows or (run["job"], node) not in self.had:
                 begun.add(quota)
         for quota in sorted(begun):
-            starts, gpus = self.given.quotas[quota]
+            starts, gpus = self.instance.quotas[quota]
             most = gpus[bisect_right(starts, self.start) - 1]
             fine = held[quota] <= most
             need(
@@ -130,8 +130,8 @@ class CopySchedule:
         j, steps, length = run["job"], whole(run["steps"], "steps"), self.rules["round"]
         end = whole(run["end"], "end of a run", self.start + 1)
         lasts, paid = end - self.start, whole(run["overhead"], "overhead")
-        struck = self.given.cut_short(j, run)
-        known = self.given.checkpoints.get("until", LARGEST)
+        struck = self.instance.cut_short(j, run)
+        known = self.instance.checkpoints.get("until", LARGEST)
         need(end < known, f"job {j} runs when nobody knows which nodes are down")
         need(paid == owed or not steps, f"job {j} owes another overhead than {paid}")
         if steps:
@@ -150,9 +150,12 @@ class CopySchedule:
     def finish(self) -> list[int]:
         """Completion of every job, after the last run; 0 of jobs that are not complete."""
         self.over()
-        header, rows = self.given.header, set(self.given.rows())
+        header, rows = self.instance.header, set(self.instance.rows())
         for j, steps in enumerate(self.steps):
-            whole_job, required = self.given.more[j]["steps"], j in rows and "stopped" not in header
+            whole_job, required = (
+                self.instance.more[j]["steps"],
+                j in rows and "stopped" not in header,
+            )
             need(steps or not required, f"job {j} is lost: it never runs")
             fine = steps == whole_job or not required
             need(fine, f"job {j} does {steps} steps of its work, {whole_job}")

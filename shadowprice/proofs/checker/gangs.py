@@ -11,14 +11,14 @@ from math import lcm
 from typing import Any
 
 from .form import LARGEST, WHOLE_GPU, Record, Rejected, need, whole
-from .instance import GivenInstance
+from .instance import CertificateInstance
 from .limits import MOST_BITS
 from .speeds import slower
 
 Held = tuple[tuple[int, int], ...]
 
 
-class Begun:
+class GangProgress:
     """A job that is begun: its last run, what it owes, and its progress at every pace.
 
     Of a run that goes on: its time without overheads, its progress, that of each of its parts with their paces, and
@@ -72,8 +72,8 @@ def entry(more: Record, field: str) -> int:
 class Amounts:
     """Amounts held of all that there is so much of, at the start of the last run."""
 
-    def __init__(self, given: GivenInstance) -> None:
-        self.given = given
+    def __init__(self, given: CertificateInstance) -> None:
+        self.instance = given
         self.held: dict[Any, int] = {}
         self.ends: list[tuple[int, int, list[tuple[Any, int]]]] = []
         self.count = 0
@@ -96,7 +96,7 @@ class Amounts:
         before = self.held.get(what, 0)
         now = self.held[what] = before + amount
         if type(what) is int:
-            most = self.given.size[what]
+            most = self.instance.size[what]
             if now > most:
                 raise Rejected(f"node {what}: {now} GPUs held, it has {most}")
         elif type(what[1]) is int:
@@ -105,7 +105,7 @@ class Amounts:
                 self.move(what[0], 1 if now else -1)
         else:
             # In thousandths of what a node says, for a part of a GPU holds such.
-            most, held = self.given.amounts.get(what, 0), -(-now // WHOLE_GPU)
+            most, held = self.instance.amounts.get(what, 0), -(-now // WHOLE_GPU)
             fine = held <= most
             need(fine, f"node {what[0]}: {held} thousandths of {what[1]} held, it has {most}")
 
@@ -113,14 +113,14 @@ class Amounts:
 class QuotaUse:
     """Thousandths of GPUs that are held of each quota, at the start of the last run."""
 
-    def __init__(self, given: GivenInstance) -> None:
-        self.given, self.held = given, [0] * len(given.quotas)
+    def __init__(self, given: CertificateInstance) -> None:
+        self.instance, self.held = given, [0] * len(given.quotas)
         self.ends: list[tuple[int, int, int]] = []
         self.begun: set[int] = set()
 
     def hold(self, j: int, run: Record, amount: int, *, begins: bool) -> None:
         """Hold more until the run ends, of a job that begins or goes on."""
-        quota = self.given.quota_of.get(j)
+        quota = self.instance.quota_of.get(j)
         if quota is None:  # Cores are nobody's GPUs.
             return
         while self.ends and self.ends[0][0] <= run["start"]:
@@ -134,7 +134,7 @@ class QuotaUse:
     def expect_within(self, start: int) -> None:
         """Refuse quotas of which a run began at a tick, and with all that began or went on then there is too much."""
         for quota in sorted(self.begun):
-            starts, gpus = self.given.quotas[quota]
+            starts, gpus = self.instance.quotas[quota]
             held, most = self.held[quota], WHOLE_GPU * gpus[bisect_right(starts, start) - 1]
             fine = held <= most
             need(fine, f"quota {quota}: {held} thousandths held at tick {start}, it has {most}")
@@ -144,21 +144,21 @@ class QuotaUse:
 class GangSchedule:
     """Schedule of jobs that run as one gang each."""
 
-    def __init__(self, given: GivenInstance) -> None:
-        self.given, self.amounts, self.quotas = given, Amounts(given), QuotaUse(given)
+    def __init__(self, given: CertificateInstance) -> None:
+        self.instance, self.amounts, self.quotas = given, Amounts(given), QuotaUse(given)
         self.stopped, self.latest = given.header.get("stopped", LARGEST), 0
         self.consolidated = "placement" in given.header
         self.round = given.header["round"] if "rounds" in given.header else 1
         self.restarts, self.once = "preemption" in given.header, "starts" in given.header
         self.steps = [most for most, _ in given.header["restart"]]
-        self.begun: dict[int, Begun] = {}
+        self.begun: dict[int, GangProgress] = {}
         self.ends = [0] * len(given.arrival)
         self.start = 0
         self.waiting: dict[tuple[int, int], tuple[int, int, Held]] = {}
 
     def run(self, run: Record) -> None:
         """Take the next run."""
-        given, j = self.given, run["job"]
+        given, j = self.instance, run["job"]
         if type(j) is not int or not 0 <= j < len(self.ends):
             raise Rejected(f"a run is of job {j!r:.80}, which there is not")
         start, which = whole(run["start"], f"start of job {j}"), f"job {j} at tick {run['start']}"
@@ -180,7 +180,7 @@ class GangSchedule:
         else:
             self.hold(run, held, more)
         need(not self.ends[j], f"job {j} holds GPUs after the end of its work")
-        job = self.begun.setdefault(j, Begun())
+        job = self.begun.setdefault(j, GangProgress())
         begins = not self.stays(j, job, run, held)
         if given.quotas:
             part = WHOLE_GPU if more is None else more.get("part", WHOLE_GPU)
@@ -216,12 +216,12 @@ class GangSchedule:
         for piece in pieces:
             need(len(piece) == size, f"{which}: a piece has {len(piece)} entries, not {size}")
             node = whole(piece[0], f"node of {which}", last + 1)
-            need(node < len(self.given.size), f"{which}: node {node} is not there")
+            need(node < len(self.instance.size), f"{which}: node {node} is not there")
             last, width = node, width + whole(piece[1], f"GPUs of {which}", 1)
-        gang = self.given.gang[j]
-        widest = gang if more is None or "widths" not in more else self.given.widest(j)
+        gang = self.instance.gang[j]
+        widest = gang if more is None or "widths" not in more else self.instance.widest(j)
         need(gang <= width <= widest, f"{which} holds {width} GPUs, not its gang")
-        if self.consolidated and len(pieces) > self.given.fewest(j, width):
+        if self.consolidated and len(pieces) > self.instance.fewest(j, width):
             raise Rejected(f"{which} is on {len(pieces)} nodes, which are more than need be")
         return tuple((piece[0], piece[1]) for piece in pieces)
 
@@ -241,10 +241,10 @@ class GangSchedule:
                 self.waiting[j, other] = here
         if "part" in more:
             number = whole(pieces[0][entry(more, "part")], "GPU")
-            need(number < self.given.size[pieces[0][0]], f"job {j} holds GPU {number} of a node")
+            need(number < self.instance.size[pieces[0][0]], f"job {j} holds GPU {number} of a node")
             taken = [((pieces[0][0], number), more["part"])]
         if "profile" in more:
-            cells, at = self.given.cells[more["profile"]], entry(more, "profile")
+            cells, at = self.instance.cells[more["profile"]], entry(more, "profile")
             part = more.get("part", WHOLE_GPU)
             for piece in pieces:
                 cpus, memory, _ = cells[whole(piece[at], "row of a profile")]
@@ -252,10 +252,10 @@ class GangSchedule:
                 taken += [((node, "cpus"), milli * cpus), ((node, "memory"), milli * memory)]
         self.amounts.take(end, taken)
 
-    def stays(self, j: int, job: Begun, run: Record, held: Held) -> bool:
+    def stays(self, j: int, job: GangProgress, run: Record, held: Held) -> bool:
         """True if a job goes on, on GPUs that it held, while its partner or its CPUs change."""
         before = job.changes
-        job.changes = "partner" in run or bool(self.given.cells)
+        job.changes = "partner" in run or bool(self.instance.cells)
         on = bool(job.end) and run["start"] == job.end and held == job.held
         on = on and (job.changes or before)
         said = run.get("goes_on", on)
@@ -263,16 +263,16 @@ class GangSchedule:
         need(fine, f"job {j} at tick {run['start']}: goes_on is {said!r:.80}, and it begins")
         return bool(said)
 
-    def charge(self, j: int, job: Begun, run: Record, held: Held, *, begins: bool) -> None:
+    def charge(self, j: int, job: GangProgress, run: Record, held: Held, *, begins: bool) -> None:
         """One run at a time, whose overhead is paid first."""
-        header, start = self.given.header, run["start"]
+        header, start = self.instance.header, run["start"]
         if job.end and start < job.end:
             raise Rejected(f"job {j} runs twice at tick {start}")
         if begins:
             job.owed += header["start"]
             if job.end:
                 need(not self.once, f"job {j} begins again at tick {start}, and each begins once")
-                job.owed += self.restart_of(self.given.gang[j])
+                job.owed += self.restart_of(self.instance.gang[j])
                 job.owed += header["migration"] * (held != job.held)
         job.owed -= run["overhead"]
         fine = not job.owed or (job.owed > 0 and run["end"] - start == run["overhead"])
@@ -282,11 +282,11 @@ class GangSchedule:
     def restart_of(self, gang: int) -> int:
         """Ticks of overhead of a gang that begins again."""
         place = min(bisect_left(self.steps, gang), len(self.steps) - 1)
-        return int(self.given.header["restart"][place][1])
+        return int(self.instance.header["restart"][place][1])
 
     def pace(self, j: int, run: Record, more: Record | None) -> int:
         """Ticks that all of the job would take as a run goes."""
-        given, pieces = self.given, run["pieces"]
+        given, pieces = self.instance, run["pieces"]
         kinds = {given.type_of[piece[0]] for piece in pieces}
         if more is not None and "graph" in more:
             at = entry(more, "graph")
@@ -294,14 +294,14 @@ class GangSchedule:
             fine = all(sum(piece[at]) == piece[1] for piece in pieces)
             need(fine, f"job {j} has not a replica on each of its GPUs")
             ticks = given.graphs[more["graph"]].ticks(more["work"], rows)
-            beside = min(self.beside(j, run["partner"], kinds)) if "partner" in run else 1.0
+            beside = min(self.sharing_times(j, run["partner"], kinds)) if "partner" in run else 1.0
             return slower(ticks, beside, self.fed(pieces, more) if "profile" in more else 1.0)
         times: list[int] = [given.times[j][kind] for kind in kinds]
         need(all(times), f"job {j} cannot run on node {pieces[0][0]} or another of its nodes")
         if more is None:
             return max(times)
         if "partner" in run:
-            times = self.beside(j, run["partner"], kinds)
+            times = self.sharing_times(j, run["partner"], kinds)
         if not more.keys() & {"profile", "spread", "widths"}:
             return max(times)
         width = sum(piece[1] for piece in pieces)
@@ -316,13 +316,13 @@ class GangSchedule:
 
     def fed(self, pieces: list[list[Any]], more: Record) -> float:
         """Speed of a run by the row of its job's profile on each of its nodes."""
-        cells, at = self.given.cells[more["profile"]], entry(more, "profile")
+        cells, at = self.instance.cells[more["profile"]], entry(more, "profile")
         slowest: float = min(cells[whole(piece[at], "row of a profile")][2] for piece in pieces)
         return slowest
 
-    def beside(self, j: int, partner: int, kinds: set[int]) -> list[Any]:
+    def sharing_times(self, j: int, partner: int, kinds: set[int]) -> list[Any]:
         """Ticks of a job beside another, on types of GPUs; with a graph its speeds against that alone."""
-        given, found = self.given, []
+        given, found = self.instance, []
         need(partner < len(self.ends), f"job {j} is beside job {partner}, which there is not")
         need(given.gang[j] == given.gang[partner], f"job {j} is beside another gang")
         names = list(given.types)
@@ -335,9 +335,9 @@ class GangSchedule:
             need(fine, f"jobs {j} and {partner} cannot share these GPUs")
         return found
 
-    def progress(self, j: int, job: Begun, run: Record) -> None:
+    def progress(self, j: int, job: GangProgress, run: Record) -> None:
         """Count a run, which completes its job with the tick that completes its work."""
-        start, end, rule = run["start"] + run["overhead"], run["end"], self.given.checkpoints
+        start, end, rule = run["start"] + run["overhead"], run["end"], self.instance.checkpoints
         ran, idle, saved, short = end - start, end == start, 0, False
         if rule:
             need(end < rule["until"], f"job {j} runs when nobody knows which nodes are down")
@@ -348,7 +348,7 @@ class GangSchedule:
             idle |= bool(rule["cost"]) and (rest == 0 or rest > rule["interval"])
             ran, job.made = made - job.made, made
             job.parts.append((job.pace, ran))
-            short = self.given.cut_short(j, run)
+            short = self.instance.cut_short(j, run)
         job.go(ran)
         left = job.left()
         if left > 0:
@@ -363,7 +363,7 @@ class GangSchedule:
         """Completion of every job, after the last run."""
         self.alone()
         self.quotas.expect_within(self.start)
-        header, rows, ends = self.given.header, self.given.rows(), self.ends
+        header, rows, ends = self.instance.header, self.instance.rows(), self.ends
         for j in rows if "stopped" not in header else ():
             if not ends[j]:
                 need(j in self.begun, f"job {j} is lost: it never runs")

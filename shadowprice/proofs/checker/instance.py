@@ -39,7 +39,7 @@ OF_WHOLE_TIMES = {"part", "graph", "work", "steps", "rate"}
 """Fields of jobs whose run times no speed divides."""
 
 
-class GivenInstance:
+class CertificateInstance:
     """The instance, record by record: each method takes one of its kind."""
 
     def __init__(self) -> None:
@@ -457,7 +457,7 @@ class GivenInstance:
             need(found, "it was stopped before a job that counts arrived")
         return found
 
-    def counted(self) -> GivenInstance:
+    def counted(self) -> CertificateInstance:
         """Jobs that count, as bounds know them. Others may be their partners, and else only stand in their way."""
         if not self.header.keys() & {"window", "stopped"}:
             return self
@@ -575,15 +575,15 @@ def exact_run(ticks: int, which: str) -> None:
 
 
 TAKE = {
-    "header": GivenInstance.take_header,
-    "copies": GivenInstance.take_copies,
-    "checkpoints": GivenInstance.take_checkpoints,
-    "network": GivenInstance.take_network,
-    "node": GivenInstance.take_node,
-    "fault": GivenInstance.take_fault,
-    "quota": GivenInstance.take_quota,
-    "widths": GivenInstance.take_widths,
-    "profile": GivenInstance.take_profile,
-    "graph": GivenInstance.take_graph,
-    "job": GivenInstance.take_job,
+    "header": CertificateInstance.take_header,
+    "copies": CertificateInstance.take_copies,
+    "checkpoints": CertificateInstance.take_checkpoints,
+    "network": CertificateInstance.take_network,
+    "node": CertificateInstance.take_node,
+    "fault": CertificateInstance.take_fault,
+    "quota": CertificateInstance.take_quota,
+    "widths": CertificateInstance.take_widths,
+    "profile": CertificateInstance.take_profile,
+    "graph": CertificateInstance.take_graph,
+    "job": CertificateInstance.take_job,
 }

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .costs import LeastWork
 from .form import PRICE_UNIT, Record, need, rational
-from .instance import GivenInstance
+from .instance import CertificateInstance
 from .limits import Effort
 from .prices import cells_of
 
@@ -40,7 +40,7 @@ class ListState(NamedTuple):
 class ListSchedules:
     """All lists of jobs, each of which starts as early as it fits at or after the start of the one before."""
 
-    def __init__(self, given: GivenInstance, jobs: LeastWork, bound: Record) -> None:
+    def __init__(self, given: CertificateInstance, jobs: LeastWork, bound: Record) -> None:
         header = given.header
         once = "starts" in header or "preemption" in header
         need(once, f"{LISTS}: jobs of the class go on where they were stopped")
@@ -169,7 +169,7 @@ class ListSchedules:
         return min([self.cost_from(j, start), *least[k : k + 1]])
 
 
-def bound_lists(given: GivenInstance, jobs: LeastWork, bound: Record) -> Fraction:
+def bound_lists(given: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
     """Least cost of lists of jobs as it is claimed, if none of them costs less."""
     need(ListSchedules(given, jobs, bound).nothing_less(), f"{LISTS}: a list of jobs costs less")
     return rational(bound["least"], "least cost of lists")

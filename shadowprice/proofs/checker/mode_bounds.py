@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .costs import LeastWork
 from .form import PRICE_UNIT, Record, need, rational, rows_of_prices, total, whole
-from .instance import GivenInstance
+from .instance import CertificateInstance
 from .modes import RunModes, amount_modes, node_modes, pair_modes, type_modes
 from .one_machine import bound_fluid, bound_mean_busy_time
 from .prices import common_unit
@@ -106,7 +106,7 @@ def gain(
 
 
 Evaluation = Callable[[LeastWork, RunModes, Record], Fraction]
-Builder = Callable[[GivenInstance, LeastWork, Record], RunModes]
+Builder = Callable[[CertificateInstance, LeastWork, Record], RunModes]
 
 
 class OfModes(NamedTuple):

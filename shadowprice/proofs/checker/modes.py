@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .costs import LeastWork
 from .form import PRICE_UNIT, WHOLE_GPU, Record, listed, need, whole
-from .instance import GivenInstance
+from .instance import CertificateInstance
 from .limits import Effort, fits
 from .speeds import slower
 
@@ -70,7 +70,7 @@ def numbered(keys: Iterable[Any]) -> tuple[list[Any], list[int]]:
     return list(place), [place[key] for key in every]
 
 
-def gpus_by_type(given: GivenInstance) -> list[Fraction]:
+def gpus_by_type(given: CertificateInstance) -> list[Fraction]:
     """GPUs of each type."""
     found = [Fraction(0)] * len(given.types)
     for size, kind in zip(given.size, given.type_of, strict=True):
@@ -78,7 +78,7 @@ def gpus_by_type(given: GivenInstance) -> list[Fraction]:
     return found
 
 
-def type_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def type_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
     """A mode for each GPU type, which uses the gang."""
     need(jobs.gangs, "prices by type: jobs share GPUs, hold parts of them or run as copies")
     time = [tuple(t and given.fastest(j, t) for t in times) for j, times in enumerate(given.times)]
@@ -88,7 +88,7 @@ def type_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
     return RunModes(kind, time, use, gpus_by_type(given))
 
 
-def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def node_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
     """Modes within a node of each type and size, and across nodes of each type: LB-node.
 
     A row has a type and a size of nodes, how much of one such node a gang of each size uses, and a GPU of a gang
@@ -133,7 +133,7 @@ def node_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes
     return RunModes(kind, time, use, capacity)
 
 
-def within(given: GivenInstance, j: int, nodes: list[tuple[int, int]]) -> Iterator[int]:
+def within(given: CertificateInstance, j: int, nodes: list[tuple[int, int]]) -> Iterator[int]:
     """Ticks of a job on one node of each type and size; 0 where it does not fit."""
     more, gang = given.more.get(j, {}), given.gang[j]
     for kind, size in nodes:
@@ -149,7 +149,7 @@ def within(given: GivenInstance, j: int, nodes: list[tuple[int, int]]) -> Iterat
             yield ticks and given.fastest(j, ticks)
 
 
-def across(given: GivenInstance, j: int) -> Iterator[int]:
+def across(given: CertificateInstance, j: int) -> Iterator[int]:
     """Ticks of a job across nodes of each type, at least; 0 where it is on one."""
     more, gang = given.more.get(j, {}), given.gang[j]
     fits = given.fewest(j, gang) == 1
@@ -174,7 +174,7 @@ def fullest(size: int, weight: dict[int, int]) -> int:
     return best[size]
 
 
-def pair_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def pair_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
     """A mode for each GPU type, of which sorts of jobs use parts of the gang: LB-pair.
 
     A row has a type and the part of every sort: no two that may share do more of these than a GPU.
@@ -217,7 +217,7 @@ class PairShares:
         self.most: dict[tuple[int, int, int], Fraction] = {}
 
     def add(
-        self, given: GivenInstance, j: int, kind: int, alone: int, beside: dict[str, int]
+        self, given: CertificateInstance, j: int, kind: int, alone: int, beside: dict[str, int]
     ) -> int:
         """Ticks of a job's fastest on a GPU type, alone or beside another; 0 where it cannot run."""
         if not alone:
@@ -238,7 +238,7 @@ class PairShares:
                 need(fine, f"sorts {one} and {other} do more together than a GPU has")
 
 
-def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def amount_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
     """A mode for each GPU type, width and row of the profile, which uses GPUs, CPUs and memory: LB-amount."""
     need(jobs.gangs and (given.speeds or given.cells), "amounts: no job may grow or has a profile")
     rows = [given.more.get(j, {}) for j in range(len(jobs.gang))]
@@ -275,7 +275,7 @@ def amount_modes(given: GivenInstance, jobs: LeastWork, bound: Record) -> RunMod
 
 
 def points_of(
-    given: GivenInstance, key: tuple[int, int | None, int | None], effort: Effort
+    given: CertificateInstance, key: tuple[int, int | None, int | None], effort: Effort
 ) -> list[tuple[float, int, int, int]]:
     """Speed, GPUs, and thousandths of CPUs and memory of a job, less those that others are as good as."""
     gang, widths, profile = key

@@ -9,7 +9,7 @@ from math import isqrt
 
 from .costs import LeastWork, weighted
 from .form import PRICE_UNIT, Record, need, whole
-from .instance import GivenInstance
+from .instance import CertificateInstance
 from .limits import Effort
 
 BITS = 96
@@ -48,7 +48,7 @@ def coefficient(k: int, exponent: int) -> int:
     return k * power(ONE - min(smaller, ONE), rest, 20, up=False)
 
 
-def bound_speed_up_power(given: GivenInstance, jobs: LeastWork, bound: Record) -> Fraction:
+def bound_speed_up_power(given: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
     """Least total completion time of jobs that w GPUs make w^p times as fast, of jobs that arrive in between cuts."""
     need(jobs.gangs, "speed-up-power: jobs share GPUs, hold parts of them or run as copies")
     exponent, cuts = bound["exponent"], [whole(at, "cut of arrivals") for at in bound["grid"]]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .costs import LeastWork
 from .form import FIELDS, TICKS_PER_S, Record, need, rational, rows_of_prices, summed
-from .instance import GivenInstance
+from .instance import CertificateInstance
 from .limits import MEASURE_BITS, MOST_SUMS, Effort, fits
 from .modes import gpus_by_type
 
@@ -141,7 +141,7 @@ def least(
 
 
 def bound_utility(
-    given: GivenInstance, utilities: Utilities, jobs: LeastWork, bound: Record
+    given: CertificateInstance, utilities: Utilities, jobs: LeastWork, bound: Record
 ) -> Fraction:
     """Upper bound of the total utility: the price of all GPUs, and what jobs earn over that of their time."""
     kind = bound["bound"]
@@ -160,7 +160,7 @@ def bound_utility(
 
 
 def by_area(
-    given: GivenInstance, jobs: LeastWork, rows: list[list[int]]
+    given: CertificateInstance, jobs: LeastWork, rows: list[list[int]]
 ) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
     """Every job at its best speed, of which it uses as much of all GPUs as its least area asks for."""
     columns = zip(jobs.area, jobs.shortest, strict=True)
@@ -172,7 +172,7 @@ def by_area(
 
 
 def by_type(
-    given: GivenInstance, jobs: LeastWork, rows: list[list[int]]
+    given: CertificateInstance, jobs: LeastWork, rows: list[list[int]]
 ) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
     """Every gang at the speed of its slowest type, at the price of GPUs of the cheapest type that is as fast."""
     fine = jobs.gangs and not given.speeds and all(map(any, given.times))
@@ -197,7 +197,7 @@ def by_type(
 
 
 def by_whole_round(
-    given: GivenInstance, jobs: LeastWork, rows: list[list[int]]
+    given: CertificateInstance, jobs: LeastWork, rows: list[list[int]]
 ) -> tuple[list[Fraction], Iterator[PricedSpeeds]]:
     """As by type, where every gang is held for whole rounds."""
     need("rounds" in given.header, "whole-round-prices: the schedule is not in whole rounds")

@@ -209,7 +209,7 @@ def check(instance: Instance, schedule: Schedule) -> bool:
     return True
 
 
-def check_beside(instance: Instance, schedule: Schedule, other: Schedule) -> bool:
+def check_dominated(instance: Instance, schedule: Schedule, other: Schedule) -> bool:
     """True if a verified schedule has at no time more left than another one, statement (d).
 
     Raises

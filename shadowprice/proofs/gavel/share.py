@@ -114,7 +114,7 @@ def pareto_gap(problem: AllocationProblem, alone: FloatArray) -> float:
     low = np.concatenate((np.full(jobs + types, -np.inf), now * (1 - 1e-9)))
     none, free = np.zeros(rate.size), np.full(rate.size, np.inf)
     found = gate.solve(LinearProgram.of(rate.ravel(), none, free, table, low, high, maximise=True))
-    if not found.standing.optimal:
+    if not found.evidence.optimal:
         raise SolverError("sharing: how much levels can rise is not known")
     return float(found.objective - now.sum())
 

@@ -121,10 +121,10 @@ class DeclaredRuns:
         return rule
 
 
-Said = TypeVar("Said")
+Answer = TypeVar("Answer")
 
 
-def _answer(term: DeclaredTerm, ask: Callable[..., Said], *about: object) -> Said:
+def _answer(term: DeclaredTerm, ask: Callable[..., Answer], *about: object) -> Answer:
     """Answer of a rule, in whatever way it fails."""
     try:
         return ask(*about)

@@ -48,7 +48,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S, ceil_time
 from shadowprice.solvers.asrpt.predicted_jobs import GraphStarts, PredictedJobs, knowledge
 from shadowprice.solvers.asrpt.srpt_machine import VirtualMachine
-from shadowprice.solvers.index_policy import JobIndex, ServiceRule, VirtualWork, same_key
+from shadowprice.solvers.index_policy import JobIndex, QueueRule, VirtualWork, same_key
 from shadowprice.solvers.list_scheduling import Backlog
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
@@ -281,7 +281,7 @@ class Asrpt:
         if self.work_conserving or self.overtake:
             return None
         virtual = VirtualWork(self.predictor, self.stretch)
-        return JobIndex(ServiceRule.RELEASES, same_key, virtual=virtual)
+        return JobIndex(QueueRule.RELEASES, same_key, virtual=virtual)
 
 
 _EXACT = "oracle"

@@ -50,7 +50,7 @@ class JointPlan:
     proven : bool
         Whether this one is shown to be the best on these slots.
     edited : bool
-        Whether the programme is not the published one; the claims are then about it as it stands.
+        Whether the programme is not the published one; the claims are then about it as it is.
     """
 
     mappings: tuple[StageMapping, ...]
@@ -123,7 +123,7 @@ def best_joint_plan(
     start = tuple(min(own) for own in runs.values())
     completion = tuple(start[j] + slots_of(jobs, j, each) for j, each in enumerate(mappings))
     bound = float(math.ceil(solution.bound - CLOSE))
-    bound, proven = min(bound, sum(completion)), solution.standing.optimal
+    bound, proven = min(bound, sum(completion)), solution.evidence.optimal
     plan = JointPlan(mappings, start, completion, bound, proven, not is_published(model))
     check(jobs, plan)
     if plan.proven and abs(plan.total_slots - solution.objective) > 0.5:

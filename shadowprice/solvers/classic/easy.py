@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.index_policy import JobIndex, ServiceRule, same_key
+from shadowprice.solvers.index_policy import JobIndex, QueueRule, same_key
 from shadowprice.solvers.policy import Decision, Knowledge, State
 
 
@@ -68,7 +68,7 @@ class Easy:
 
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order of arrival, backfilled."""
-        return JobIndex(ServiceRule.BACKFILLS, same_key)
+        return JobIndex(QueueRule.BACKFILLS, same_key)
 
 
 POLICIES = (Easy(),)

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.index_policy import IndexPolicy, JobIndex, ServiceRule, same_key
+from shadowprice.solvers.index_policy import IndexPolicy, JobIndex, QueueRule, same_key
 from shadowprice.solvers.policy import Knowledge
 
 
@@ -32,7 +32,7 @@ class Fifo(IndexPolicy):
 
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order of arrival."""
-        return JobIndex(ServiceRule.HEAD_BLOCKS, same_key, elementwise=True)
+        return JobIndex(QueueRule.HEAD_BLOCKS, same_key, elementwise=True)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class FifoSkip(IndexPolicy):
 
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order of arrival."""
-        return JobIndex(ServiceRule.SKIPS, same_key, elementwise=True)
+        return JobIndex(QueueRule.SKIPS, same_key, elementwise=True)
 
 
 POLICIES = (Fifo(), FifoSkip())

@@ -23,7 +23,7 @@ from shadowprice.solvers.index_policy import (
     IndexedJob,
     IndexPolicy,
     JobIndex,
-    ServiceRule,
+    QueueRule,
     Table,
     WhileRunning,
 )
@@ -54,7 +54,7 @@ class Las(IndexPolicy):
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by executed time."""
         return JobIndex(
-            ServiceRule.PREEMPTS,
+            QueueRule.PREEMPTS,
             attained_s,
             while_running=WhileRunning.ALIKE,
             quantum_s=self.quantum_s,

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.solvers.classic.srtf import remaining_gpu_s
-from shadowprice.solvers.index_policy import IndexPolicy, JobIndex, ServiceRule, WhileRunning
+from shadowprice.solvers.index_policy import IndexPolicy, JobIndex, QueueRule, WhileRunning
 from shadowprice.solvers.policy import Knowledge
 
 
@@ -37,7 +37,7 @@ class ServerFillingSrpt(IndexPolicy):
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by remaining service."""
         return JobIndex(
-            ServiceRule.FILLS, remaining_gpu_s, while_running=WhileRunning.ALIKE, elementwise=True
+            QueueRule.FILLS, remaining_gpu_s, while_running=WhileRunning.ALIKE, elementwise=True
         )
 
 

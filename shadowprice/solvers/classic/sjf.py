@@ -21,7 +21,7 @@ from shadowprice.solvers.index_policy import (
     IndexedJob,
     IndexPolicy,
     JobIndex,
-    ServiceRule,
+    QueueRule,
     Table,
 )
 from shadowprice.solvers.policy import Knowledge
@@ -37,7 +37,7 @@ class Sjf(IndexPolicy):
 
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by duration."""
-        return JobIndex(ServiceRule.HEAD_BLOCKS, processing_s, elementwise=True)
+        return JobIndex(QueueRule.HEAD_BLOCKS, processing_s, elementwise=True)
 
 
 def processing_s(job: IndexedJob, table: Table) -> float:

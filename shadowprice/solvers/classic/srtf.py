@@ -24,7 +24,7 @@ from shadowprice.solvers.index_policy import (
     IndexedJob,
     IndexPolicy,
     JobIndex,
-    ServiceRule,
+    QueueRule,
     Table,
     WhileRunning,
 )
@@ -42,7 +42,7 @@ class Srtf(IndexPolicy):
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by remaining time."""
         return JobIndex(
-            ServiceRule.PREEMPTS, remaining_s, while_running=WhileRunning.ALIKE, elementwise=True
+            QueueRule.PREEMPTS, remaining_s, while_running=WhileRunning.ALIKE, elementwise=True
         )
 
 
@@ -57,7 +57,7 @@ class Srsf(IndexPolicy):
     def job_index(self, service_gpu_s: NDArray[np.float64] | None) -> JobIndex:
         """Order by remaining service."""
         return JobIndex(
-            ServiceRule.PREEMPTS,
+            QueueRule.PREEMPTS,
             remaining_gpu_s,
             while_running=WhileRunning.ALIKE,
             elementwise=True,

@@ -263,7 +263,9 @@ def _sum(values: Values, x: FloatArray, y: FloatArray) -> float:
     return float((values.job * x).sum() + (values.pair * y).sum())
 
 
-def kept_slos(programme: Programme, least: FloatArray, *, relative: bool = False) -> FloatArray:
+def attainable_slos(
+    programme: Programme, least: FloatArray, *, relative: bool = False
+) -> FloatArray:
     """The least throughputs that are kept: as many as can hold together; 0 for the others.
 
     Parameters

@@ -99,7 +99,7 @@ class Workspace:
     solves: int = 0
     uncertified: int = 0
     notes: dict[str, None] = field(default_factory=dict)
-    _kept: OrderedDict[Hashable, _Kept] = field(default_factory=OrderedDict)
+    _models: OrderedDict[Hashable, _Compiled] = field(default_factory=OrderedDict)
     _doubted: bool = False
 
     def solve(
@@ -140,11 +140,11 @@ class Workspace:
         )
         self.solver_s += time.process_time() - began
         self.solves += 1
-        for note in compiled.stood_down(solution):
+        for note in compiled.fallbacks(solution):
             if note not in self.notes:
                 self.notes[note] = None
                 warnings.warn(note, SolverWarning, stacklevel=2)
-        self._doubted = solution.status is Status.FOUND
+        self._doubted = solution.status is Status.FEASIBLE
         self.uncertified += self._doubted - replaced
         # A point of a mixed programme is worth having without its optimum; of others, answers are optima.
         usable = compiled.program.mixed or solution.status is not Status.TIME_LIMIT
@@ -166,24 +166,24 @@ class Workspace:
     ) -> tuple[Any, CompiledModel]:
         read = values_read(build)
         key = (build, shape, read, frozenset(data))
-        kept = None if read is None else self._kept.get(key)
+        kept = None if read is None else self._models.get(key)
         if kept is None or kept.users not in (None, shape.users.numbers):
             model = _built(build, shape)
             given = asked(model, data)
             compiled = compile_model(model, given)
             users = shape.users.numbers if shape.users.read else None
             if read is not None:
-                self._keep(key, _Kept(model, compiled, users, tuple(given)))
+                self._keep(key, _Compiled(model, compiled, users, tuple(given)))
             return model, compiled
-        self._kept.move_to_end(key)
-        kept.compiled.set(**{name: data[name] for name in kept.given})
+        self._models.move_to_end(key)
+        kept.compiled.set(**{name: data[name] for name in kept.parameters})
         return kept.model, kept.compiled
 
-    def _keep(self, key: Hashable, kept: _Kept) -> None:
-        self._kept[key] = kept
-        total = sum(len(each.compiled.program.value) for each in self._kept.values())
-        while total > MOST_ENTRIES and len(self._kept) > 1:
-            _, oldest = self._kept.popitem(last=False)
+    def _keep(self, key: Hashable, kept: _Compiled) -> None:
+        self._models[key] = kept
+        total = sum(len(each.compiled.program.value) for each in self._models.values())
+        while total > MOST_ENTRIES and len(self._models) > 1:
+            _, oldest = self._models.popitem(last=False)
             total -= len(oldest.compiled.program.value)
 
 
@@ -203,13 +203,13 @@ def _built(build: Build, shape: Shape) -> pyo.ConcreteModel:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Compiled:
     """A compiled model, the users of its jobs if it has looked at them, and the names of what it is given."""
 
     model: Any
     compiled: CompiledModel
     users: tuple[int, ...] | None
-    given: tuple[str, ...]
+    parameters: tuple[str, ...]
 
 
 def _columns(

@@ -21,7 +21,7 @@ from shadowprice.models.asrpt import PlacementData, cut_bytes, least_cut, least_
 from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 from shadowprice.solvers.graph_placement.protocol import FreeGpus, as_free
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
-from shadowprice.solvers.programs.published import stand_down
+from shadowprice.solvers.programs.published import falls_back
 from shadowprice.solvers.programs.solution import Infeasible
 
 OBJECTIVES = ("time", "cut")
@@ -42,7 +42,7 @@ class Exact:
         Wall time for a proof [s].
     model : callable, optional
         The programme instead of :func:`~shadowprice.models.asrpt.least_time` or ``least_cut``, with
-        their parameters. One that is not as published is solved as it stands, over all nodes by
+        their parameters. One that is not as published is solved as it is, over all nodes by
         their numbers: symmetries, Heavy-Edge's placement and its bound are left aside.
 
     Notes
@@ -76,7 +76,9 @@ class Exact:
         """
         room = as_free(free)
         build = self._build()
-        if stand_down(build, "Heavy-Edge and its bound stand down, and it is solved as it stands"):
+        if falls_back(
+            build, "Heavy-Edge and its bound are not used, and the model itself is solved"
+        ):
             every = list(range(len(room)))
             given = PlacementData(graph, tuple(int(gpus) for gpus in room), network)
             try:

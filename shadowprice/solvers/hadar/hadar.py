@@ -156,7 +156,7 @@ class Hadar:
                 hardware.capacity.tolist(),
                 hardware.pool.tolist(),
                 scattered=self.communication == 0.0,
-                room=state.allocator.beside.room_of_all(),
+                room=state.allocator.cpus_and_memory.room_of_all(),
             )
             if len(assigned) == len(gangs):
                 break
@@ -272,7 +272,7 @@ class _Queue:
 
 def _rates(state: State, live: JobColumns) -> NDArray[np.float64]:
     """Work a second on each type, 0 where a job never has its CPUs and memory; shape (jobs, types)."""
-    rate, beside = live.throughput, state.allocator.beside
+    rate, beside = live.throughput, state.allocator.cpus_and_memory
     if not beside.says:
         return rate
     fits = [

@@ -105,7 +105,7 @@ class Bound:
         return seconds_down(self.ticks)
 
     def __repr__(self) -> str:
-        certified = "certified" if self.certified else "found, not certified"
+        certified = "certified" if self.certified else "uncertified"
         return f"Bound({self.value_s!r} s of {self.holds_for} by {self.kind}, {certified})"
 
 

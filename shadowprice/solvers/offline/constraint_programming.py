@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.programs.gate import ask_whole
-from shadowprice.solvers.programs.whole import Cumulative, Said, SearchEffort, WholeProgram
+from shadowprice.solvers.programs.whole import Cumulative, SearchEffort, SearchStatus, WholeProgram
 
 _LARGEST = 2**60
 """Largest cost that CP-SAT is asked about, in its whole numbers."""
@@ -60,7 +60,7 @@ def solve(
     if answer.values is not None:
         starts = np.array(answer.values[: jobs.jobs], dtype=np.int64)
     bound = (answer.bound + constant) / scale
-    return Proof(starts, bound, answer.said is Said.OPTIMAL)
+    return Proof(starts, bound, answer.status is SearchStatus.OPTIMAL)
 
 
 def none_better(

@@ -7,9 +7,9 @@ lifts that bound above the incumbent is fixed to zero (reduced-cost fixing, in e
 the MILP branches. Measured on 8 GPUs with durations up to 10 slots: see
 ``benchmarks/offline_optimum.py``.
 
-What the optimum rests on is its ``standing``. ``PROVEN``: a bound that was evaluated in exact
+What the optimum rests on is its ``evidence``. ``PROVEN``: a bound that was evaluated in exact
 arithmetic meets the cost of the schedule; only then is it ``certified``. ``CONFIRMED``: the MILP and
-CP-SAT, which share no code, both say that nothing is better. ``FOUND``: one of them says so.
+CP-SAT, which share no code, both say that nothing is better. ``POINT_ONLY``: one of them says so.
 """
 
 from __future__ import annotations
@@ -35,19 +35,24 @@ from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import constraint_programming as cp_sat
 from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline import list_search as list_schedule
-from shadowprice.solvers.offline.as_it_stands import ModelAnswer, solve_as_it_stands
 from shadowprice.solvers.offline.bounds import (
     RelaxedJobs,
     offset_ticks,
     seconds_down,
     simple_bounds,
 )
+from shadowprice.solvers.offline.edited_model import ModelAnswer, solve_edited_model
 from shadowprice.solvers.offline.list_optimum import cheapest_list
-from shadowprice.solvers.offline.on_nodes import on_nodes
+from shadowprice.solvers.offline.node_assignment import assign_nodes
 from shadowprice.solvers.offline.one_pool import require_exact
 from shadowprice.solvers.offline.slot_prices import coarse_enough, slot_prices, windows_until
-from shadowprice.solvers.programs.compile import SolverOptions, Standing, Status, compile_model
-from shadowprice.solvers.programs.published import stand_down
+from shadowprice.solvers.programs.compile import (
+    OptimalityEvidence,
+    SolverOptions,
+    Status,
+    compile_model,
+)
+from shadowprice.solvers.programs.published import falls_back
 
 TIME_INDEXED_LP = "time-indexed-lp"
 """Prices of the LP's slots, in whole numbers: what any schedule costs, or a schedule that is any better."""
@@ -70,7 +75,7 @@ Build: TypeAlias = Callable[..., Any]
 LATER = 2
 """Times the horizon by which some best schedule of the published models ends, for edited ones."""
 
-STANDS_DOWN = "other searches stand down, and it is solved as it stands"
+FALLS_BACK = "other searches are not used, and the model itself is solved"
 
 _WHOLE = 2.0**53
 """Below it whole numbers are exact as floats."""
@@ -89,7 +94,7 @@ class Optimum(BriefTable, BoundedCost):
     Parameters
     ----------
     lower_s, upper_s : float
-        The optimum is between them [s], as far as ``standing`` and ``certified`` say.
+        The optimum is between them [s], as far as ``evidence`` and ``certified`` say.
     schedule : Schedule or None
         A schedule of cost ``upper_s``, on nodes, with its start charges.
     method : str
@@ -99,7 +104,7 @@ class Optimum(BriefTable, BoundedCost):
     slot_s : float
         Slot length [s]; coarser than the data unless ``exact_grid``.
     exact_grid : bool
-    standing : Standing
+    evidence : OptimalityEvidence
         What the claim that the schedule is optimal rests on.
     certified_lower_s : float
         The largest lower bound that was evaluated in exact arithmetic [s].
@@ -118,7 +123,7 @@ class Optimum(BriefTable, BoundedCost):
     certified: bool
     slot_s: float
     exact_grid: bool
-    standing: Standing
+    evidence: OptimalityEvidence
     certified_lower_s: float
     edited: bool = False
     certified_by: str = ""
@@ -129,14 +134,14 @@ class Optimum(BriefTable, BoundedCost):
     @property
     def proven(self) -> bool:
         """True if the optimum is known: by an exact bound, or by two searches that agree."""
-        return self.exact_grid and self.standing.optimal and self.lower_s >= self.upper_s
+        return self.exact_grid and self.evidence.optimal and self.lower_s >= self.upper_s
 
 
 @dataclass(frozen=True)
 class _Known:
     """Best starts on the fine grid, and lower bounds of every schedule's cost, in ticks.
 
-    ``exact`` was evaluated here, by ``kind``; ``word`` is a solver's, and ``standing`` what supports
+    ``exact`` was evaluated here, by ``kind``; ``word`` is a solver's, and ``evidence`` what supports
     that the starts are optimal.
     """
 
@@ -144,7 +149,7 @@ class _Known:
     exact: Fraction
     kind: str
     word: Fraction
-    standing: Standing
+    evidence: OptimalityEvidence
 
 
 def optimum(
@@ -163,7 +168,7 @@ def optimum(
     ----------
     model : callable
         The programme, with the parameters of :func:`shadowprice.models.time_indexed.build`. One that is
-        not as published, and the file itself once it is edited, is solved as it stands: the optimum
+        not as published, and the file itself once it is edited, is solved as it is: the optimum
         then is the model's, in times of its slots, and no other method has a say.
     slot_s : float, optional
         Grid of the time-indexed model [s]; by default the largest that is exact, coarsened
@@ -183,12 +188,12 @@ def optimum(
         raise InputError(f"method {method!r}: expected milp or cp-sat")
     require_exact(instance)
     if len(instance.workload) == 0:
-        return Optimum(0.0, 0.0, None, method, True, 1.0, True, Standing.PROVEN, 0.0)
+        return Optimum(0.0, 0.0, None, method, True, 1.0, True, OptimalityEvidence.PROVEN, 0.0)
     until = time.monotonic() + budget_s
     fine = Slotted.of(instance)
-    if stand_down(model, STANDS_DOWN):
+    if falls_back(model, FALLS_BACK):
         jobs = fine if slot_s is None else Slotted.of(instance, slot_s)
-        return _as_it_stands(instance, goal, jobs, model, method, until)
+        return _edited_optimum(instance, goal, jobs, model, method, until)
     search = _Search(instance, goal, fine, until)
     best = list_schedule.search(
         fine, span=search.span, seed=seed, budget_s=0.1 * budget_s, moves=2_000 * fine.jobs
@@ -196,20 +201,22 @@ def optimum(
     offset = offset_ticks(fine.exact_weight, fine.release_ticks, goal)
     simple = max(simple_bounds(instance, goal), key=lambda bound: bound.ticks)
     least = simple.ticks + offset
-    known = _Known(best, least, simple.kind, least, Standing.FOUND)
+    known = _Known(best, least, simple.kind, least, OptimalityEvidence.POINT_ONLY)
     jobs = fine if slot_s is None else Slotted.of(instance, slot_s)
     if method == "cp-sat":
         known = search.by_cp_sat(known, 0.6 * budget_s, seed)
     grid = coarse_enough(jobs, lambda ticks: Slotted.of(instance, ticks / TICKS_PER_S))
     known = search.by_milp(known, grid)
-    if not known.standing.optimal:
+    if not known.evidence.optimal:
         known = search.by_lists(known)
     if method == "cp-sat":
         grid = fine
     upper = search.cost(known.starts)
     exact = min(known.exact, upper)
     lower = max(exact, min(known.word, upper))
-    schedule = on_nodes(instance, known.starts.astype(np.float64) * (fine.slot_ticks / TICKS_PER_S))
+    schedule = assign_nodes(
+        instance, known.starts.astype(np.float64) * (fine.slot_ticks / TICKS_PER_S)
+    )
     return Optimum(
         seconds_down(lower - offset),
         float((upper - offset) / TICKS_PER_S),
@@ -218,13 +225,13 @@ def optimum(
         lower == exact,
         grid.slot_s,
         grid is fine,
-        known.standing,
+        known.evidence,
         seconds_down(exact - offset),
         certified_by=known.kind,
     )
 
 
-def _as_it_stands(
+def _edited_optimum(
     instance: Instance, goal: Objective, jobs: Slotted, build: Build, method: Method, until: float
 ) -> Optimum:
     """The optimum of an edited model."""
@@ -236,12 +243,12 @@ def _as_it_stands(
 
     def placed(found: ModelAnswer) -> Schedule:
         slot_s = jobs.slot_ticks / TICKS_PER_S
-        return on_nodes(instance, found.starts("x", jobs.jobs).astype(np.float64) * slot_s)
+        return assign_nodes(instance, found.starts("x", jobs.jobs).astype(np.float64) * slot_s)
 
-    return optimum_as_it_stands(built, jobs, goal, method, until, placed)
+    return edited_optimum(built, jobs, goal, method, until, placed)
 
 
-def optimum_as_it_stands(
+def edited_optimum(
     build: Callable[[bool], Any],
     jobs: Slotted,
     goal: Objective,
@@ -272,8 +279,8 @@ def optimum_as_it_stands(
             f"method {method!r} knows the published model only; an edited one takes milp"
         )
     shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
-    found = solve_as_it_stands(lambda: build(goal is Objective.MAKESPAN), jobs, shift, until)
-    proven = found.standing is Standing.PROVEN
+    found = solve_edited_model(lambda: build(goal is Objective.MAKESPAN), jobs, shift, until)
+    proven = found.evidence is OptimalityEvidence.PROVEN
     return Optimum(
         min(found.bound_s, found.objective_s),
         found.objective_s,
@@ -282,7 +289,7 @@ def optimum_as_it_stands(
         proven,
         jobs.slot_s,
         True,
-        found.standing,
+        found.evidence,
         found.bound_s if proven else -math.inf,
         edited=True,
         certified_by=BRANCHING if proven else "",
@@ -353,7 +360,7 @@ class _Search:
         if value > known.exact:
             known = replace(known, exact=value, kind=known.kind if self.span else TIME_INDEXED_LP)
         if known.exact >= upper:
-            return replace(known, standing=Standing.PROVEN)
+            return replace(known, evidence=OptimalityEvidence.PROVEN)
         claimed = known.word >= upper
         branched = _branch(
             jobs, start, allowed, span=self.span, until=self.until, agreed=claimed and not coarse
@@ -365,13 +372,17 @@ class _Search:
             return replace(known, word=max(known.word, word))
         known = self._better(known, branched.starts)
         upper = self.cost(known.starts)
-        if branched.standing is Standing.PROVEN and word >= upper:
+        if branched.evidence is OptimalityEvidence.PROVEN and word >= upper:
             return replace(
-                known, exact=upper, kind=branched.kind, word=upper, standing=Standing.PROVEN
+                known,
+                exact=upper,
+                kind=branched.kind,
+                word=upper,
+                evidence=OptimalityEvidence.PROVEN,
             )
-        agree = branched.standing.optimal and word >= upper
-        standing = Standing.CONFIRMED if agree else Standing.FOUND
-        return replace(known, word=max(known.word, word), standing=standing)
+        agree = branched.evidence.optimal and word >= upper
+        evidence = OptimalityEvidence.CONFIRMED if agree else OptimalityEvidence.POINT_ONLY
+        return replace(known, word=max(known.word, word), evidence=evidence)
 
     def by_lists(self, known: _Known) -> _Known:
         """The optimum of a few jobs, where two solvers could not agree on it.
@@ -385,7 +396,7 @@ class _Search:
             return known
         known = self._better(known, np.array(found.starts) // self.fine.slot_ticks)
         cost = self.cost(known.starts)
-        return replace(known, exact=cost, kind=LISTS, word=cost, standing=Standing.PROVEN)
+        return replace(known, exact=cost, kind=LISTS, word=cost, evidence=OptimalityEvidence.PROVEN)
 
 
 @dataclass(frozen=True)
@@ -393,7 +404,7 @@ class _Branched:
     """A bound [slots], what it rests on, better starts if any were found, and the kind of a proof."""
 
     bound: Fraction
-    standing: Standing
+    evidence: OptimalityEvidence
     starts: NDArray[np.int64] | None
     kind: str = BRANCHING
 
@@ -424,7 +435,7 @@ def _branch(
     upper = list_schedule.exact_cost(jobs, best, span=span)
     if any(len(slots) == 0 for slots in allowed):
         # Some job has no start with which a schedule is better.
-        return _Branched(upper, Standing.PROVEN, None, TIME_INDEXED_LP)
+        return _Branched(upper, OptimalityEvidence.PROVEN, None, TIME_INDEXED_LP)
     own = best.tolist()
     allowed = [np.union1d(slots, [start]) for slots, start in zip(allowed, own, strict=True)]
     compiled = compile_model(model := time_indexed.build(jobs, allowed, makespan=span))
@@ -456,13 +467,19 @@ def _branch(
         chosen = compiled.value(solution, model.x) > 0.5
         starts[job[chosen]] = slot[chosen]
     if not math.isfinite(solution.bound):
-        return None if starts is None else _Branched(Fraction(0), Standing.FOUND, starts)
-    standing = solution.standing if solution.status is Status.OPTIMAL else Standing.FOUND
-    if standing.optimal and starts is not None:
+        return (
+            None
+            if starts is None
+            else _Branched(Fraction(0), OptimalityEvidence.POINT_ONLY, starts)
+        )
+    evidence = (
+        solution.evidence if solution.status is Status.OPTIMAL else OptimalityEvidence.POINT_ONLY
+    )
+    if evidence.optimal and starts is not None:
         value = list_schedule.exact_cost(jobs, starts, span=span)
-        return _Branched(value, standing if whole else Standing.CONFIRMED, starts)
+        return _Branched(value, evidence if whole else OptimalityEvidence.CONFIRMED, starts)
     word = Fraction(solution.bound) - Fraction(1, 10**6)
-    return _Branched(math.ceil(word / step) * step if whole else word, standing, starts)
+    return _Branched(math.ceil(word / step) * step if whole else word, evidence, starts)
 
 
 def _fixed(

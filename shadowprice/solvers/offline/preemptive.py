@@ -24,25 +24,25 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.models import preemptive
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.offline import list_search as list_schedule
-from shadowprice.solvers.offline.as_it_stands import ModelAnswer
 from shadowprice.solvers.offline.bounds import bound_of, offset_ticks
+from shadowprice.solvers.offline.edited_model import ModelAnswer
+from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
 from shadowprice.solvers.offline.non_preemptive import (
     BRANCHING,
+    FALLS_BACK,
     LATER,
     MAX_COLUMNS,
     METHODS,
-    STANDS_DOWN,
     Build,
     Method,
     Optimum,
-    optimum_as_it_stands,
+    edited_optimum,
 )
-from shadowprice.solvers.offline.on_nodes import runs_on_nodes
 from shadowprice.solvers.offline.one_pool import require_exact
-from shadowprice.solvers.programs.compile import SolverOptions, Standing, compile_model
+from shadowprice.solvers.programs.compile import OptimalityEvidence, SolverOptions, compile_model
 from shadowprice.solvers.programs.gate import ask_whole
-from shadowprice.solvers.programs.published import stand_down
-from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeAnswer, WholeProgram
+from shadowprice.solvers.programs.published import falls_back
+from shadowprice.solvers.programs.whole import SearchEffort, SearchStatus, WholeAnswer, WholeProgram
 
 KNOWS = frozenset(
     {
@@ -91,7 +91,7 @@ def slotted_preemptive_optimum(
     require(instance, KNOWS, "the exact preemptive optimum")
     require_exact(instance)
     if len(instance.workload) == 0:
-        return Optimum(0.0, 0.0, None, method, True, 1.0, True, Standing.PROVEN, 0.0)
+        return Optimum(0.0, 0.0, None, method, True, 1.0, True, OptimalityEvidence.PROVEN, 0.0)
     jobs = Slotted.of(instance, slot_s)
     if not jobs.exact:
         raise InputError(f"slot_s is {slot_s!r}, expected a length that divides all times")
@@ -101,8 +101,8 @@ def slotted_preemptive_optimum(
     if jobs.jobs * horizon > MAX_COLUMNS:
         raise InputError(f"{jobs.jobs} jobs x {horizon} slots: expected at most {MAX_COLUMNS}")
     until = time.monotonic() + budget_s
-    if stand_down(model, STANDS_DOWN):
-        return _as_it_stands(instance, goal, jobs, LATER * horizon, model, method, until)
+    if falls_back(model, FALLS_BACK):
+        return _edited_optimum(instance, goal, jobs, LATER * horizon, model, method, until)
     known = np.zeros((jobs.jobs, horizon), dtype=bool)
     for j, first in enumerate(start.tolist()):
         known[j, first : first + int(jobs.duration[j])] = True
@@ -113,23 +113,23 @@ def slotted_preemptive_optimum(
     shift = offset_ticks(jobs.exact_weight, jobs.release_ticks, goal)
     upper = _cost(jobs, found.runs, span) * jobs.slot_ticks - shift
     low = min(found.bound * jobs.slot_ticks - shift, upper)
-    certified = found.standing is Standing.PROVEN
+    certified = found.evidence is OptimalityEvidence.PROVEN
     least = bound_of(low, "optimum").value_s
     return Optimum(
         least,
         float(upper / TICKS_PER_S),
-        runs_on_nodes(instance, *_runs(jobs, found.runs)),
+        assign_nodes_to_runs(instance, *_runs(jobs, found.runs)),
         method,
         certified,
         jobs.slot_s,
         True,
-        found.standing,
+        found.evidence,
         least if certified else 0.0,
         certified_by=BRANCHING if certified else "",
     )
 
 
-def _as_it_stands(
+def _edited_optimum(
     instance: Instance,
     goal: Objective,
     jobs: Slotted,
@@ -144,20 +144,20 @@ def _as_it_stands(
         runs = np.zeros((jobs.jobs, horizon), dtype=bool)
         for job, slot in found.chosen.get("y", []):
             runs[job, slot] = True
-        return runs_on_nodes(instance, *_runs(jobs, runs))
+        return assign_nodes_to_runs(instance, *_runs(jobs, runs))
 
-    return optimum_as_it_stands(
+    return edited_optimum(
         lambda span: build(jobs, horizon, makespan=span), jobs, goal, method, until, placed
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Searched:
     """Runs, a lower bound of the cost [slots], and what supports that the runs are optimal."""
 
     runs: Slots
     bound: Fraction
-    standing: Standing
+    evidence: OptimalityEvidence
 
 
 def _horizon(jobs: Slotted, start: NDArray[np.int64]) -> int:
@@ -179,7 +179,7 @@ def _cost(jobs: Slotted, runs: Slots, span: bool) -> Fraction:
 
 def _milp(
     jobs: Slotted, known: Slots, *, span: bool, until: float, agreed: Fraction | None = None
-) -> _Found:
+) -> _Searched:
     """The MILP's answer.
 
     Parameters
@@ -200,30 +200,32 @@ def _milp(
         if agreed is not None and value >= agreed:
             return True
         answer = _ask(jobs, known, span=span, below=value, budget_s=left_s)
-        return answer is not None and answer.said is Said.INFEASIBLE
+        return answer is not None and answer.status is SearchStatus.INFEASIBLE
 
     try:
         solution = compiled.solve(
             SolverOptions(time_limit_s=left, absolute_gap=gap), at, second=second
         )
     except SolverError:  # It fails; what is known stays.
-        return _Found(known, Fraction(0), Standing.FOUND)
+        return _Searched(known, Fraction(0), OptimalityEvidence.POINT_ONLY)
     runs = known
     if len(solution.primal):
         other = np.zeros_like(known)
         other[job, slot] = compiled.value(solution, model.y) > 0.5
         runs = other if _cost(jobs, other, span) <= _cost(jobs, known, span) else known
     cost = _cost(jobs, runs, span)
-    if solution.standing.optimal:
-        exact = solution.standing is not Standing.PROVEN or gap < step
-        return _Found(runs, cost, solution.standing if exact else Standing.CONFIRMED)
+    if solution.evidence.optimal:
+        exact = solution.evidence is not OptimalityEvidence.PROVEN or gap < step
+        return _Searched(runs, cost, solution.evidence if exact else OptimalityEvidence.CONFIRMED)
     if not math.isfinite(solution.bound):
-        return _Found(runs, Fraction(0), Standing.FOUND)
+        return _Searched(runs, Fraction(0), OptimalityEvidence.POINT_ONLY)
     word = Fraction(solution.bound) - Fraction(1, 10**6)
-    return _Found(runs, math.ceil(word / step) * step if gap < step else word, Standing.FOUND)
+    return _Searched(
+        runs, math.ceil(word / step) * step if gap < step else word, OptimalityEvidence.POINT_ONLY
+    )
 
 
-def _confirmed(jobs: Slotted, known: Slots, *, span: bool, until: float) -> _Found:
+def _confirmed(jobs: Slotted, known: Slots, *, span: bool, until: float) -> _Searched:
     """CP-SAT's answer, which the MILP is asked to confirm."""
     left = until - time.monotonic()
     answer = _ask(jobs, known, span=span, below=None, budget_s=0.6 * left)
@@ -234,14 +236,14 @@ def _confirmed(jobs: Slotted, known: Slots, *, span: bool, until: float) -> _Fou
         runs = np.array(answer.values[: known.size], dtype=bool).reshape(known.shape)
         runs = runs if _cost(jobs, runs, span) <= _cost(jobs, known, span) else known
     cost = _cost(jobs, runs, span)
-    if answer.said is not Said.OPTIMAL:
+    if answer.status is not SearchStatus.OPTIMAL:
         scale = 1 if span else max(w.denominator for w in jobs.exact_weight)
         word = Fraction(answer.bound) / scale if math.isfinite(answer.bound) else Fraction(0)
-        return _Found(runs, word, Standing.FOUND)
+        return _Searched(runs, word, OptimalityEvidence.POINT_ONLY)
     found = _milp(jobs, runs, span=span, until=until, agreed=cost)
-    if found.standing.optimal:
+    if found.evidence.optimal:
         return found
-    return _Found(found.runs, cost, Standing.FOUND)
+    return _Searched(found.runs, cost, OptimalityEvidence.POINT_ONLY)
 
 
 def _ask(

@@ -28,11 +28,11 @@ from shadowprice.solvers.offline.scaled_plans import (
     CELLS_PER_JOB,
     COARSE_CELLS,
     FEWEST_CELLS,
+    CapacityRule,
     Configurations,
     Evaluated,
     Matrix,
-    PooledGpus,
-    Room,
+    PooledCapacity,
     ScaledJobs,
     scaled_bound,
 )
@@ -149,7 +149,7 @@ def search(
         return  # Nobody waits in this run: the bound is that of jobs alone.
     fine = served.finer(min(effort.cells // _ROUNDS, 10**12))
     served = scaled.serve(fine)
-    pool, start = PooledGpus(jobs.capacity), served.prices()[None, :]
+    pool, start = PooledCapacity(jobs.capacity), served.prices()[None, :]
     tried = [
         effort.count(scaled.evaluate(fine, scaled.rounded(scale * start), pool))
         for scale in _SCALES
@@ -199,7 +199,7 @@ class _Ascent:
 
     scaled: ScaledJobs
     bounds: NDArray[np.int64]
-    room: Room
+    room: CapacityRule
     target: float
 
     def steps(self, start: Evaluated, effort: _Effort) -> Iterator[Evaluated]:

@@ -65,9 +65,9 @@ def solve_relaxation(
         Of HiGHS; interior points are not crossed over to a vertex.
     """
     from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
-    from shadowprice.solvers.programs.published import stand_down
+    from shadowprice.solvers.programs.published import falls_back
 
-    stand_down(build, PRICES_ONLY)
+    falls_back(build, PRICES_ONLY)
     compiled = compile_model(model := build(*given, **options))
     left_s = max(until - time.monotonic(), 0.1)
     try:

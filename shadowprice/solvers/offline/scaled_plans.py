@@ -31,7 +31,7 @@ Matrix = NDArray[np.int64]
 """Prices, shape (rows, cells)."""
 
 
-class Room(Protocol):
+class CapacityRule(Protocol):
     """Limits of how many gangs run at a moment."""
 
     def columns(self, jobs: ScaledJobs) -> NDArray[Any]:
@@ -46,12 +46,12 @@ class Room(Protocol):
 
     @property
     def work_per_cell(self) -> float:
-        """Effort of :meth:`most`, in looks at a cell by a plan."""
+        """Effort of :meth:`most`, in cells read for one plan."""
         ...
 
 
 @dataclass(frozen=True)
-class PooledGpus:
+class PooledCapacity:
     """Gangs that hold as many GPUs as there are, kappa m, or less; one row of prices, of a GPU."""
 
     capacity: Fraction
@@ -222,7 +222,7 @@ class ScaledJobs:
         """Prices as whole numbers that fit."""
         return np.round(np.clip(prices, 0.0, float(self.most_price // 2))).astype(np.int64)
 
-    def evaluate(self, bounds: NDArray[np.int64], prices: Matrix, room: Room) -> Evaluated:
+    def evaluate(self, bounds: NDArray[np.int64], prices: Matrix, room: CapacityRule) -> Evaluated:
         """The bound in whole numbers; prices must fit."""
         from shadowprice.solvers.offline.plan_loops import least_costs
 
@@ -257,7 +257,7 @@ def scaled_bound(jobs: RelaxedJobs, prices: PlanPrices | GangPrices) -> Fraction
     if scaled is None or max(map(max, prices.rows)) > scaled.most_price:
         return None
     bounds = scaled.units(prices.grid_ticks)
-    room: Room = PooledGpus(jobs.capacity)
+    room: CapacityRule = PooledCapacity(jobs.capacity)
     if isinstance(prices, GangPrices):
         room = Configurations.of(scaled, bounds)
         if jobs.speedup != 1 or tuple(np.unique(scaled.gpus).tolist()) != prices.widths:

@@ -86,7 +86,7 @@ class NodeRoom:
         return True
 
 
-class AmountsBeside:
+class AmountsLedger:
     """CPUs and memory that jobs hold because they ask for them: here none, so that nothing is in anybody's way.
 
     Attributes
@@ -158,7 +158,7 @@ class AmountsBeside:
         return True
 
 
-class CpusAndMemory(Resource, AmountsBeside):
+class CpusAndMemory(Resource, AmountsLedger):
     """CPUs and memory of nodes, of which jobs hold some beside their GPUs.
 
     Parameters
@@ -182,7 +182,7 @@ class CpusAndMemory(Resource, AmountsBeside):
         super().__init__()
         self._nodes, self._demands, self._pool = nodes, demands, pool_of_node
         self._aside = [(0, 0)] * len(nodes)
-        self._given: dict[int, dict[int, HeldAmounts]] = {}
+        self._granted: dict[int, dict[int, HeldAmounts]] = {}
         self.says = False
 
     def arrive(self, jobs: JobTable, rows: range) -> None:
@@ -215,9 +215,9 @@ class CpusAndMemory(Resource, AmountsBeside):
 
     def give(self, job: int, pieces: Pieces, amounts: Amounts | None) -> None:
         """Note what a run is to hold on these GPUs, which it does not hold yet; the default if not told."""
-        self._given.pop(job, None)
+        self._granted.pop(job, None)
         if amounts is not None:
-            self._given[job] = {
+            self._granted[job] = {
                 node: self._grant(job, gpus, held)
                 for (node, gpus), held in zip(pieces, amounts, strict=True)
             }
@@ -308,7 +308,7 @@ class CpusAndMemory(Resource, AmountsBeside):
         return not no_room(self._demands[job], self._nodes, [self._of_pool(pool)])
 
     def _of_run(self, job: int, node: int, gpus: int) -> HeldAmounts:
-        given = self._given.get(job)
+        given = self._granted.get(job)
         return self._nodes[node].held(self._demands[job], gpus) if given is None else given[node]
 
     def _of_pool(self, pool: int) -> list[int]:

@@ -37,14 +37,14 @@ class ResourceLedger(Allocator):
         CPUs and memory, one more of them, of which policies ask more than of the others.
     """
 
-    told_of_jobs = True
+    counts_by_job = True
 
     def __init__(
         self, gpus: Allocator, resources: Sequence[Resource], amounts: CpusAndMemory | None = None
     ) -> None:
         self._gpus = gpus
         if amounts is not None:
-            resources, self.beside = (*resources, amounts), amounts
+            resources, self.cpus_and_memory = (*resources, amounts), amounts
         self._resources = tuple(resources)
         self._on_nodes = tuple(each for each in resources if each.on_nodes)
         self._elsewhere = tuple(each for each in resources if not each.on_nodes)
@@ -179,7 +179,7 @@ class ResourceLedger(Allocator):
         self._gpus.release(job, pieces)
         for each in self._resources:
             each.give_back(job, pieces)
-        self.beside.give(job, pieces, None)
+        self.cpus_and_memory.give(job, pieces, None)
 
     def join(self, job: int, partner: int, pieces: Pieces) -> bool:
         """Take what a job holds beside GPUs that it shares from now on; False, and no change, if it is not free."""
@@ -189,7 +189,7 @@ class ResourceLedger(Allocator):
         """Free what a job holds beside GPUs that its partner has to itself from now on."""
         for each in self._resources:
             each.part(job, partner, pieces)
-        self.beside.give(job, pieces, None)
+        self.cpus_and_memory.give(job, pieces, None)
 
     def crowded(self, job: int, pieces: Pieces, begun: Mapping[int, Pieces]) -> bool:
         """True if more is held than may be where a job is counted and one of these runs begins."""

@@ -34,7 +34,7 @@ class PartsAllocator(Allocator):
         Of whole GPUs.
     """
 
-    told_of_jobs = True
+    counts_by_job = True
     anywhere = False
     in_parts = True
 

@@ -11,7 +11,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.effect import Pieces as Pieces
 from shadowprice.instances.workload import WHOLE_GPU
-from shadowprice.solvers.placement.amounts import AmountsBeside
+from shadowprice.solvers.placement.amounts import AmountsLedger
 from shadowprice.solvers.placement.resource import PlannedStarts
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Allocator(ABC):
 
     Attributes
     ----------
-    told_of_jobs : bool
+    counts_by_job : bool
         Whether it has to be told of jobs that arrive.
     limits_starts : bool
         Whether a gang may have to wait for what is on no node, such as room in the quota of its tenant.
@@ -38,17 +38,17 @@ class Allocator(ABC):
         Whether any limit changes with time, of which it is then told by :meth:`at`.
     in_parts : bool
         Whether jobs may hold a part of a GPU.
-    beside : AmountsBeside
+    cpus_and_memory : AmountsLedger
         CPUs and memory that jobs hold beside their GPUs, because they ask for them.
     """
 
     __slots__ = ()
 
-    told_of_jobs: ClassVar[bool] = False
+    counts_by_job: ClassVar[bool] = False
     limits_starts: bool = False
     changes: bool = False
     in_parts: bool = False
-    beside: AmountsBeside = AmountsBeside()
+    cpus_and_memory: AmountsLedger = AmountsLedger()
 
     @property
     @abstractmethod

@@ -39,7 +39,7 @@ class SkewAllocator(ConsolidatedAllocator):
         Tells the models that are consolidated, and whether their jobs wait for a place.
     """
 
-    told_of_jobs = True
+    counts_by_job = True
 
     def __init__(self, cluster: Cluster, pool_of_node: Sequence[int], rule: Skew) -> None:
         super().__init__(cluster, pool_of_node, strict=rule.waits)

@@ -193,7 +193,7 @@ def specification(factors: Mapping[str, float]) -> str:
     return "given:" + "/".join(f"{job}={factor:.17g}" for job, factor in factors.items())
 
 
-def _given(settings: str, seed: int) -> Predictor:
+def _with_factors(settings: str, seed: int) -> Predictor:
     factors: dict[str, float] = {}
     for word in settings.split("/"):
         job, _, text = word.rpartition("=")
@@ -210,4 +210,9 @@ def _given(settings: str, seed: int) -> Predictor:
     return FixedPredictor(factors, f"given:{settings}")
 
 
-PREDICTORS = {"oracle": _oracle, "noisy": _noisy, "adversarial": _adversarial, "given": _given}
+PREDICTORS = {
+    "oracle": _oracle,
+    "noisy": _noisy,
+    "adversarial": _adversarial,
+    "given": _with_factors,
+}

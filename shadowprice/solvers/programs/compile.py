@@ -27,9 +27,9 @@ from shadowprice.solvers.programs.gate import Gate, Second, confirm
 from shadowprice.solvers.programs.linear_program import LinearProgram
 from shadowprice.solvers.programs.solution import (
     Infeasible,
+    OptimalityEvidence,
     Solution,
     SolverOptions,
-    Standing,
     Status,
     Unbounded,
 )
@@ -39,10 +39,10 @@ from shadowprice.solvers.programs.translation.traced_model import CHANGED, OUTSI
 
 __all__ = [
     "CompiledModel",
+    "OptimalityEvidence",
     "Solution",
     "SolverOptions",
     "SolverWarning",
-    "Standing",
     "Status",
     "compile_model",
 ]
@@ -103,12 +103,12 @@ class CompiledModel:
         mine = [k for k in range(count) if item(k).parent_component() is component]
         return np.array(mine, dtype=np.int64)
 
-    def stood_down(self, solution: Solution) -> list[str]:
+    def fallbacks(self, solution: Solution) -> list[str]:
         """Sentences on faster methods that could not answer the model, naming rows in the way."""
         return [
-            f"model {self._translation.model.name!r}: {each.method} stood down, "
+            f"model {self._translation.model.name!r}: {each.method} was not used, "
             + each.why.format(row="" if each.row is None else f"row {self.row_name(each.row)}")
-            for each in solution.stood_down
+            for each in solution.fallbacks
         ]
 
     def set(self, **data: ArrayLike) -> None:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeAnswer, WholeProgram
+from shadowprice.solvers.programs.whole import SearchEffort, SearchStatus, WholeAnswer, WholeProgram
 
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {},
@@ -45,7 +45,7 @@ def ask(program: WholeProgram, effort: SearchEffort) -> WholeAnswer:
             continue
         if answer.values is None or program.holds(answer.values):
             return answer
-    return WholeAnswer(Said.UNKNOWN, None, float("-inf"))
+    return WholeAnswer(SearchStatus.UNKNOWN, None, float("-inf"))
 
 
 def _ask(
@@ -66,12 +66,14 @@ def _ask(
     with _own_interrupts():
         status = solver.solve(model)
     if status == library.INFEASIBLE:
-        return WholeAnswer(Said.INFEASIBLE, None, float("inf"), _core(solver, program, variables))
+        return WholeAnswer(
+            SearchStatus.INFEASIBLE, None, float("inf"), _core(solver, program, variables)
+        )
     bound = float(solver.best_objective_bound) if program.cost else float("-inf")
     if status not in (library.OPTIMAL, library.FEASIBLE):
-        return WholeAnswer(Said.UNKNOWN, None, bound)
-    said = Said.OPTIMAL if status == library.OPTIMAL else Said.FEASIBLE
-    return WholeAnswer(said, [int(solver.value(x)) for x in variables], bound)
+        return WholeAnswer(SearchStatus.UNKNOWN, None, bound)
+    ending = SearchStatus.OPTIMAL if status == library.OPTIMAL else SearchStatus.FEASIBLE
+    return WholeAnswer(ending, [int(solver.value(x)) for x in variables], bound)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ _ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Least:
+class MinimisationForm:
     """A programme as a minimisation, with what the evaluations need.
 
     Parameters
@@ -78,7 +78,7 @@ class Least:
     whole: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, program: LinearProgram, row: NDArray[np.int64] | None = None) -> Least:
+    def of(cls, program: LinearProgram, row: NDArray[np.int64] | None = None) -> MinimisationForm:
         """The view of a programme as it is now.
 
         Parameters
@@ -128,7 +128,7 @@ def _gamma(terms: int) -> float:
     return 1.01 * (terms + 2) * _UNIT
 
 
-def _activity(least: Least, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _activity(least: MinimisationForm, point: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Sums of the rows at a point, and bounds of their errors; 0 where whole numbers make them exact."""
     p = least.program
     terms = p.value * point[p.index]
@@ -141,7 +141,7 @@ def _activity(least: Least, point: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.asarray(total, dtype=np.float64), np.where(exact, 0.0, error)
 
 
-def violation(least: Least, point: FloatArray) -> float:
+def violation(least: MinimisationForm, point: FloatArray) -> float:
     """Largest violation of a bound, a row or integrality, relative to what is allowed; <= 1 is a point.
 
     Parameters
@@ -204,7 +204,12 @@ def whole_point(program: LinearProgram, primal: FloatArray) -> FloatArray | None
 
 
 def safe_bound(
-    least: Least, duals: FloatArray, lower: FloatArray, upper: FloatArray, *, farkas: bool = False
+    least: MinimisationForm,
+    duals: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    farkas: bool = False,
 ) -> float:
     """A rigorous lower bound of the cost of every point within bounds of the columns; -inf if there is none.
 
@@ -240,7 +245,7 @@ def safe_bound(
     return float(np.nextafter(math.fsum(parts) - slack, -math.inf))
 
 
-def bound_of_duals(least: Least, duals: FloatArray, value: float) -> float:
+def bound_of_duals(least: MinimisationForm, duals: FloatArray, value: float) -> float:
     """A rigorous lower bound of the cost of every point that costs no more than a value; -inf if there is none.
 
     Where a column has no bound, the ones that rows and the value imply take its place.
@@ -256,7 +261,7 @@ def bound_of_duals(least: Least, duals: FloatArray, value: float) -> float:
     return safe_bound(least, duals, *implied(least, cutoff))
 
 
-def blocked(least: Least, lower: FloatArray, upper: FloatArray) -> bool:
+def blocked(least: MinimisationForm, lower: FloatArray, upper: FloatArray) -> bool:
     """True if one row by itself shows that no point is within bounds of the columns."""
     p = least.program
     with np.errstate(invalid="ignore"):
@@ -271,14 +276,14 @@ def blocked(least: Least, lower: FloatArray, upper: FloatArray) -> bool:
         return bool(np.any(low - error > p.row_upper) or np.any(high + error < p.row_lower))
 
 
-def lifted(least: Least, bound: float) -> Fraction | float:
+def lifted(least: MinimisationForm, bound: float) -> Fraction | float:
     """A bound, rounded up to what costs can be."""
     if least.step is None or not math.isfinite(bound):
         return bound
     return math.ceil(Fraction(bound) / least.step) * least.step
 
 
-def implied(least: Least, cutoff: float) -> tuple[FloatArray, FloatArray]:
+def implied(least: MinimisationForm, cutoff: float) -> tuple[FloatArray, FloatArray]:
     """Bounds of columns that rows, and costing no more than a cutoff, imply where there were none.
 
     Every point of the programme that costs at most the cutoff keeps them: sums are widened by more

@@ -13,7 +13,7 @@ no point is better has to be shown by something that does not share the error, i
    and shares no code with HiGHS. Else HiGHS without presolve finds the same value. That shares its
    branch and bound, its cuts and its simplex method, but not its presolve, where the wrong optima of
    HiGHS 1.14 come from (ERGO-Code/HiGHS issues 2957, 3043, 3073, 3094).
-3. ``FOUND``: neither. The point holds and its value is right; ``Status.FOUND`` says the rest.
+3. ``POINT_ONLY``: neither. The point holds and its value is right; ``Status.FEASIBLE`` says the rest.
 
 A better point that turns up on the way takes the place of the answer and is examined likewise. That a
 programme has no point is examined in the same way, by a tree or a second search, before it is said.
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import SolverError
 from shadowprice.solvers.programs import cp_sat
 from shadowprice.solvers.programs.exact import (
-    Least,
+    MinimisationForm,
     implied,
     violation,
     whole_point,
@@ -50,12 +50,12 @@ from shadowprice.solvers.programs.linear_program import (
 from shadowprice.solvers.programs.proof_tree import Tree, prove
 from shadowprice.solvers.programs.solution import (
     Infeasible,
+    OptimalityEvidence,
     Solution,
     SolverOptions,
-    Standing,
     Status,
 )
-from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeAnswer, WholeProgram
+from shadowprice.solvers.programs.whole import SearchEffort, SearchStatus, WholeAnswer, WholeProgram
 
 _LARGEST = 2**52
 """Largest sum of terms of a row that is handed to CP-SAT."""
@@ -118,7 +118,10 @@ def confirm(
 
     Where a better point turns up, the solution is that one.
     """
-    if solution.standing is not Standing.FOUND or solution.status is not Status.FOUND:
+    if (
+        solution.evidence is not OptimalityEvidence.POINT_ONLY
+        or solution.status is not Status.FEASIBLE
+    ):
         return solution
     mixed = _Mixed(LinearGate(), program, replace(options or SolverOptions(), confirm=True), None)
     return mixed.examined(replace(solution, status=Status.OPTIMAL), solution.primal)
@@ -144,7 +147,7 @@ class _Mixed:
     second: Second | None
 
     def __post_init__(self) -> None:
-        self.least = Least.of(self.program)
+        self.least = MinimisationForm.of(self.program)
         self.until = time.monotonic() + self.options.time_limit_s
 
     def solve(self, start: Mapping[int, float] | None) -> Solution:
@@ -159,13 +162,13 @@ class _Mixed:
             nothing = math.inf if self.program.maximise else -math.inf
             first = replace(first, bound=nothing)
         if point is None:
-            status = Status.FOUND if first.status is Status.OPTIMAL else first.status
+            status = Status.FEASIBLE if first.status is Status.OPTIMAL else first.status
             return replace(
                 first,
                 status=status,
                 objective=math.nan,
                 primal=np.zeros(0),
-                standing=Standing.NOTHING,
+                evidence=OptimalityEvidence.NOTHING,
             )
         return self.examined(first, point)
 
@@ -184,13 +187,13 @@ class _Mixed:
             return Tree(-math.inf, None, 0)
 
     def examined(self, first: Solution, point: FloatArray) -> Solution:
-        """Solution at a point that holds, or a better one found on the way, with its standing."""
-        standing, bound = Standing.FOUND, first.bound
+        """Solution at a point that holds, or a better one found on the way, with its evidence."""
+        evidence, bound = OptimalityEvidence.POINT_ONLY, first.bound
         for _ in range(_BETTER):
             value = self.least.value(point)
             if first.status is not Status.OPTIMAL or not self.options.confirm:
                 break
-            standing, proof, better = self._standing(value)
+            evidence, proof, better = self._evidence(value)
             if better is None:
                 bound = bound if proof is None else proof
                 break
@@ -198,7 +201,7 @@ class _Mixed:
         value = self.least.value(point)
         status = first.status
         if status is not Status.TIME_LIMIT:
-            status = Status.OPTIMAL if standing.optimal else Status.FOUND
+            status = Status.OPTIMAL if evidence.optimal else Status.FEASIBLE
         objective = self.least.shown(value)
         no_better = max if self.program.maximise else min
         return replace(
@@ -206,49 +209,61 @@ class _Mixed:
             status=status,
             objective=objective,
             primal=point,
-            standing=standing,
+            evidence=evidence,
             bound=no_better(bound, objective),
         )
 
-    def _standing(self, value: Fraction) -> tuple[Standing, float | None, FloatArray | None]:
-        """Standing of the point, the bound that supports it, and a better point if there is one."""
+    def _evidence(
+        self, value: Fraction
+    ) -> tuple[OptimalityEvidence, float | None, FloatArray | None]:
+        """OptimalityEvidence of the point, the bound that supports it, and a better point if there is one."""
         gap = max(self.options.absolute_gap, self.options.relative_gap * abs(float(value)))
         tree = self._tree(value, gap)
         if tree.better is not None:
-            return Standing.FOUND, None, tree.better
+            return OptimalityEvidence.POINT_ONLY, None, tree.better
         if math.isfinite(tree.bound):
-            return Standing.PROVEN, self.least.shown(tree.bound), None
+            return OptimalityEvidence.PROVEN, self.least.shown(tree.bound), None
         left = self.until - time.monotonic()
         if left <= 0:
-            return Standing.FOUND, None, None
+            return OptimalityEvidence.POINT_ONLY, None, None
         if self.second is not None:
             agrees = self.second(value, left)
-            return Standing.CONFIRMED if agrees else Standing.FOUND, None, None
-        standing, better = self._in_whole_numbers(value)
-        if standing is not Standing.FOUND or better is not None:
-            return standing, None, better
+            return (
+                OptimalityEvidence.CONFIRMED if agrees else OptimalityEvidence.POINT_ONLY,
+                None,
+                None,
+            )
+        evidence, better = self._in_whole_numbers(value)
+        if evidence is not OptimalityEvidence.POINT_ONLY or better is not None:
+            return evidence, None, better
         again = self._without_presolve(None)
         point = None if again is None else self._point(again.primal)
         if again is None or point is None or again.status is not Status.OPTIMAL:
-            return Standing.FOUND, None, None
+            return OptimalityEvidence.POINT_ONLY, None, None
         other = self.least.value(point)
         if other < value - Fraction(gap):
-            return Standing.FOUND, None, point
-        return Standing.CONFIRMED if other <= value + Fraction(gap) else Standing.FOUND, None, None
+            return OptimalityEvidence.POINT_ONLY, None, point
+        return (
+            OptimalityEvidence.CONFIRMED
+            if other <= value + Fraction(gap)
+            else OptimalityEvidence.POINT_ONLY,
+            None,
+            None,
+        )
 
-    def _in_whole_numbers(self, value: Fraction) -> tuple[Standing, FloatArray | None]:
+    def _in_whole_numbers(self, value: Fraction) -> tuple[OptimalityEvidence, FloatArray | None]:
         asked = in_whole_numbers(self.least, float(value))
         left = self.until - time.monotonic()
         if asked is None or left <= 0:
-            return Standing.FOUND, None
+            return OptimalityEvidence.POINT_ONLY, None
         whole, scale = asked
         whole.row(whole.cost, high=math.ceil(value * scale) - 1)
         answer = ask_whole(whole, SearchEffort(left, _COUNTED_S))
-        if answer.said is Said.INFEASIBLE:
-            return Standing.CONFIRMED, None
+        if answer.status is SearchStatus.INFEASIBLE:
+            return OptimalityEvidence.CONFIRMED, None
         if answer.values is None:
-            return Standing.FOUND, None
-        return Standing.FOUND, np.array(answer.values, dtype=np.float64)
+            return OptimalityEvidence.POINT_ONLY, None
+        return OptimalityEvidence.POINT_ONLY, np.array(answer.values, dtype=np.float64)
 
     def _point(self, primal: FloatArray) -> FloatArray | None:
         """A point that holds, from a solver's; continuous columns are solved for again if need be."""
@@ -320,11 +335,14 @@ class _Mixed:
         asked = in_whole_numbers(self.least, math.inf)
         if asked is not None:
             left = max(self.until - time.monotonic(), 0.1)
-            if ask_whole(asked[0], SearchEffort(left, _COUNTED_S)).said is Said.INFEASIBLE:
+            if (
+                ask_whole(asked[0], SearchEffort(left, _COUNTED_S)).status
+                is SearchStatus.INFEASIBLE
+            ):
                 raise error
 
 
-def in_whole_numbers(least: Least, cutoff: float) -> tuple[WholeProgram, int] | None:
+def in_whole_numbers(least: MinimisationForm, cutoff: float) -> tuple[WholeProgram, int] | None:
     """The programme in whole numbers, and by how much costs are multiplied; None if it is not whole.
 
     Parameters

@@ -25,9 +25,9 @@ from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgra
 from shadowprice.solvers.programs.solution import (
     HIGHS_METHODS,
     Infeasible,
+    OptimalityEvidence,
     Solution,
     SolverOptions,
-    Standing,
     Status,
     Unbounded,
 )
@@ -170,7 +170,7 @@ class Highs:
             primal,
             duals,
             max(iterations, 0),
-            Standing.FOUND,
+            OptimalityEvidence.POINT_ONLY,
         )
 
 
@@ -183,7 +183,7 @@ class HighsEnding(StrEnum):
 
 
 @dataclass(frozen=True)
-class Vertex:
+class BasicSolution:
     """A solved linear programme of a series.
 
     Parameters
@@ -205,7 +205,7 @@ class Vertex:
     iterations: int
 
 
-class Series:
+class WarmProgram:
     """Linear programmes that differ in bounds, costs, and new columns and rows; solved from the last basis.
 
     Duals and values are proposals: who uses them evaluates bounds and points of its own.
@@ -226,7 +226,7 @@ class Series:
             self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
 
     @classmethod
-    def relaxing(cls, program: LinearProgram) -> Series:
+    def relaxing(cls, program: LinearProgram) -> WarmProgram:
         """The linear relaxation of a programme."""
         series = cls()
         # A big M turns the usual 1e-7 into a different programme.
@@ -276,7 +276,7 @@ class Series:
         """Change costs of columns."""
         self._highs.changeColsCost(len(columns), columns, costs)
 
-    def solve(self, *, primal: bool = False, time_limit_s: float = float("inf")) -> Vertex:
+    def solve(self, *, primal: bool = False, time_limit_s: float = float("inf")) -> BasicSolution:
         """Solve from the last basis or, should that fail, from scratch.
 
         Parameters
@@ -298,7 +298,7 @@ class Series:
         found, info = highs.getSolution(), highs.getInfo()
         steps = max(int(info.simplex_iteration_count), 0)
         if status == kinds.kOptimal:
-            return Vertex(
+            return BasicSolution(
                 HighsEnding.OPTIMAL,
                 float(info.objective_function_value),
                 np.array(found.col_value),
@@ -310,7 +310,7 @@ class Series:
             _, there, values = highs.getDualRay()
             ray = np.array(values) if there else ray
         outcome = HighsEnding.INFEASIBLE if status == kinds.kInfeasible else HighsEnding.UNKNOWN
-        return Vertex(outcome, float("nan"), np.zeros(0), ray, steps)
+        return BasicSolution(outcome, float("nan"), np.zeros(0), ray, steps)
 
 
 def contradiction(program: LinearProgram) -> list[int] | None:

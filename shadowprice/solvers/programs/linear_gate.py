@@ -2,12 +2,12 @@
 
 The point is evaluated in the rows, and the multipliers as a bound; the two have
 to meet, all relative to :data:`CLOSE`, which is what the methods give. If they do not, simplex solves the
-programme again without presolve, and if that does not help either the answer is ``FOUND``.
+programme again without presolve, and if that does not help either the answer is ``POINT_ONLY``.
 
 Structured methods only propose. Rows that are alike are folded (:mod:`fold`), columns in great number
 are sifted (:mod:`sifting`), and a max-min programme is given to the block-arrow method (:mod:`max_min`);
-what comes back is examined in all rows of the programme as it stands. Where it does not fit, HiGHS solves
-the whole programme and the solution says which method stood down and why. Solvers see programmes
+what comes back is examined in all rows of the programme as it is. Where it does not fit, HiGHS solves
+the whole programme and the solution says which method was not used and why. Solvers see programmes
 scaled by :mod:`scaling`, and tolerances are meant there: what a row is made of is about 1.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.solvers.programs.exact import Least, bound_of_duals
+from shadowprice.solvers.programs.exact import MinimisationForm, bound_of_duals
 from shadowprice.solvers.programs.highs import Highs
 from shadowprice.solvers.programs.linear_program import (
     FloatArray,
@@ -31,12 +31,12 @@ from shadowprice.solvers.programs.linear_program import (
 )
 from shadowprice.solvers.programs.solution import (
     HIGHS_METHODS,
+    FallBack,
     Infeasible,
+    OptimalityEvidence,
     Solution,
     SolverOptions,
-    Standing,
     Status,
-    StoodDown,
     Unbounded,
 )
 from shadowprice.solvers.programs.structure.fold import Folded, fold
@@ -77,28 +77,28 @@ class LinearGate:
         if size is not None:
             return LinearGate().of_sizes(program, self._row, options, size)
         scaled = self._highs.scaled(program, self._row)
-        stood_down: list[StoodDown] = []
+        fallbacks: list[FallBack] = []
         if options.method == "auto":
-            proposed = self._proposed(scaled, options, left_out, stood_down)
+            proposed = self._proposed(scaled, options, left_out, fallbacks)
             if proposed is not None:
-                return replace(proposed, stood_down=tuple(stood_down))
-        return replace(self._by_highs(scaled, options, start), stood_down=tuple(stood_down))
+                return replace(proposed, fallbacks=tuple(fallbacks))
+        return replace(self._by_highs(scaled, options, start), fallbacks=tuple(fallbacks))
 
     def _proposed(
         self,
         scaled: ScaledProgram,
         options: SolverOptions,
         left_out: NDArray[np.bool_] | None,
-        stood_down: list[StoodDown],
+        fallbacks: list[FallBack],
     ) -> Solution | None:
-        """Answer of a structured method, if it is one to the programme as it stands."""
+        """Answer of a structured method, if it is one to the programme as it is."""
         program = scaled.program
         folded = fold(program, self._row, left_out)
         small, row = program, self._row
         if folded is not None:
             small, row = folded.program, rows_of_entries(folded.program)
             left_out = None if left_out is None else folded.of_columns(left_out)
-        near: list[StoodDown] = []
+        near: list[FallBack] = []
         found = _by_block_arrow(small, row, options, near)
         large = small.rows >= 2 * options.structured_jobs
         if found is None and folded is not None and large:
@@ -109,7 +109,7 @@ class LinearGate:
         if found is not None:
             method, close, primal, duals = "block-arrow", EXACT, *found
         else:
-            stood_down += near
+            fallbacks += near
             found = self._smaller(small, row, options, folded, left_out)
             if found is None:
                 return None
@@ -120,8 +120,8 @@ class LinearGate:
         if scaled.holds(answer):
             answer = replace(answer, bound=evaluated_bound(program, answer, self._row))
             if answer.gap_relative <= close:
-                return replace(answer, standing=Standing.PROVEN)
-        stood_down.append(StoodDown(method, "its answer does not fit the model's rows"))
+                return replace(answer, evidence=OptimalityEvidence.PROVEN)
+        fallbacks.append(FallBack(method, "its answer does not fit the model's rows"))
         return None
 
     def _smaller(
@@ -156,14 +156,14 @@ class LinearGate:
         program = scaled.program
         solution = self._asked(lambda it: scaled.solve(it, options, start), program, options)
         if solution.status is not Status.OPTIMAL:
-            return replace(solution, standing=_found(solution))
+            return replace(solution, evidence=_evidence_of_point(solution))
         if len(solution.duals):
             solution = replace(solution, bound=evaluated_bound(program, solution, self._row))
         if scaled.holds(solution):
-            return replace(solution, standing=Standing.PROVEN)
+            return replace(solution, evidence=OptimalityEvidence.PROVEN)
         if options.method not in ("auto", *HIGHS_METHODS):
             # A solver that was asked for by name answers for itself.
-            return replace(solution, status=Status.FOUND, standing=_found(solution))
+            return replace(solution, status=Status.FEASIBLE, evidence=_evidence_of_point(solution))
         other = replace(options, method="highs-simplex")
         try:
             again = Highs().solve(program, other, presolve=False)
@@ -171,9 +171,11 @@ class LinearGate:
             again = solution
         if again.status is Status.OPTIMAL and scaled.holds(again):
             return replace(
-                again, standing=Standing.PROVEN, bound=evaluated_bound(program, again, self._row)
+                again,
+                evidence=OptimalityEvidence.PROVEN,
+                bound=evaluated_bound(program, again, self._row),
             )
-        return replace(solution, status=Status.FOUND, standing=_found(solution))
+        return replace(solution, status=Status.FEASIBLE, evidence=_evidence_of_point(solution))
 
     def of_sizes(
         self,
@@ -283,7 +285,7 @@ def _by_block_arrow(
     small: LinearProgram,
     row: NDArray[np.int64],
     options: SolverOptions,
-    stood_down: list[StoodDown],
+    fallbacks: list[FallBack],
 ) -> tuple[FloatArray, FloatArray] | None:
     if small.rows < 2 * options.structured_jobs:
         return None
@@ -291,7 +293,7 @@ def _by_block_arrow(
         return recognise(small, row).solve(small)
     except NotMaxMin as why:
         if why.near:
-            stood_down.append(StoodDown("block-arrow", str(why), why.row))
+            fallbacks.append(FallBack("block-arrow", str(why), why.row))
     return None
 
 
@@ -309,13 +311,13 @@ def evaluated_bound(program: LinearProgram, solution: Solution, row: NDArray[np.
     """
     sign = -1.0 if program.maximise else 1.0
     value = sign * (solution.objective - program.offset)
-    least = Least.of(program, row)
+    least = MinimisationForm.of(program, row)
     found = bound_of_duals(least, sign * solution.duals, value)
     return least.shown(found) if math.isfinite(found) else solution.objective
 
 
-def _found(solution: Solution) -> Standing:
-    return Standing.FOUND if len(solution.primal) else Standing.NOTHING
+def _evidence_of_point(solution: Solution) -> OptimalityEvidence:
+    return OptimalityEvidence.POINT_ONLY if len(solution.primal) else OptimalityEvidence.NOTHING
 
 
 def meets(program: LinearProgram, solution: Solution, row: NDArray[np.int64] | None = None) -> bool:

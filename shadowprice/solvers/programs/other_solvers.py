@@ -18,7 +18,7 @@ import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from shadowprice.errors import SolverError
-from shadowprice.solvers.programs.exact import Least, bound_of_duals
+from shadowprice.solvers.programs.exact import MinimisationForm, bound_of_duals
 from shadowprice.solvers.programs.highs import contradiction
 from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
 from shadowprice.solvers.programs.solution import (
@@ -269,7 +269,7 @@ def _signed(program: LinearProgram, duals: FloatArray, value: float) -> FloatArr
     """Multipliers with the sign that proves the better bound."""
     if len(duals) != program.rows or not len(duals):
         return np.zeros(0)
-    least, sign = Least.of(program), -1.0 if program.maximise else 1.0
+    least, sign = MinimisationForm.of(program), -1.0 if program.maximise else 1.0
     cost = sign * (value - program.offset)
     one, other = (bound_of_duals(least, side * sign * duals, cost) for side in (1.0, -1.0))
     return duals if one >= other else -duals

@@ -19,7 +19,7 @@ import numpy as np
 
 from shadowprice.solvers.programs.exact import (
     INTEGRAL,
-    Least,
+    MinimisationForm,
     blocked,
     implied,
     lifted,
@@ -27,7 +27,7 @@ from shadowprice.solvers.programs.exact import (
     violation,
     whole_point,
 )
-from shadowprice.solvers.programs.highs import HighsEnding, Series
+from shadowprice.solvers.programs.highs import HighsEnding, WarmProgram
 from shadowprice.solvers.programs.linear_program import FloatArray
 
 PER_NODE = 20
@@ -53,7 +53,9 @@ class Tree:
     nodes: int
 
 
-def prove(least: Least, known: Fraction | None, gap: float, *, work: float, until: float) -> Tree:
+def prove(
+    least: MinimisationForm, known: Fraction | None, gap: float, *, work: float, until: float
+) -> Tree:
     """Try to show that no point costs less than ``known`` by more than a gap.
 
     Parameters
@@ -74,7 +76,7 @@ def prove(least: Least, known: Fraction | None, gap: float, *, work: float, unti
     cutoff = math.inf if known is None else float(known) + abs(float(known)) * 1e-12 + gap
     boxes = [implied(least, cutoff)]
     program = least.program
-    series = Series.relaxing(program)
+    series = WarmProgram.relaxing(program)
     sign = -1.0 if program.maximise else 1.0
     shown = math.inf if known is None else known
     count, done = 0, 0.0
@@ -109,7 +111,7 @@ def prove(least: Least, known: Fraction | None, gap: float, *, work: float, unti
     return Tree(shown, None, count)
 
 
-def _empty(least: Least, ray: FloatArray, lower: FloatArray, upper: FloatArray) -> bool:
+def _empty(least: MinimisationForm, ray: FloatArray, lower: FloatArray, upper: FloatArray) -> bool:
     """True if multipliers show that a box holds no point."""
     if len(ray) != least.program.rows:
         return blocked(least, lower, upper)
@@ -117,7 +119,7 @@ def _empty(least: Least, ray: FloatArray, lower: FloatArray, upper: FloatArray) 
 
 
 def _better(
-    least: Least, primal: FloatArray, known: Fraction | None, gap: float
+    least: MinimisationForm, primal: FloatArray, known: Fraction | None, gap: float
 ) -> FloatArray | None:
     point = whole_point(least.program, primal)
     if point is None or violation(least, point) > 1.0:
@@ -126,7 +128,7 @@ def _better(
 
 
 def _split(
-    least: Least, primal: FloatArray, lower: FloatArray, upper: FloatArray
+    least: MinimisationForm, primal: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> list[tuple[FloatArray, FloatArray]] | None:
     """Two boxes, the more promising one last; None if no integer column can be split."""
     open_ = np.flatnonzero(least.program.integer & (lower < upper))

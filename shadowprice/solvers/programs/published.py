@@ -3,7 +3,7 @@
 A structured method that reasons about a model without looking at its rows (an enumeration, a
 symmetry, a bound in closed form) is right about the model as published. The tokens of each file of
 :mod:`shadowprice.models`, comments and docstrings left out, have a digest; where the file has
-another one now, or a model comes from elsewhere, such methods stand down and the model itself is solved.
+another one now, or a model comes from elsewhere, such methods are not used and the model itself is solved.
 ``docs/publish_models.py`` writes the digests, after a change of a model and of the methods that know it.
 """
 
@@ -30,7 +30,7 @@ _SILENT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENCODING, t
 
 
 class EditedModelWarning(UserWarning):
-    """A method stood down because it knows a model only as published."""
+    """A method is not used because it knows a model only as published."""
 
 
 def is_published(build: Callable[..., Any]) -> bool:
@@ -40,13 +40,13 @@ def is_published(build: Callable[..., Any]) -> bool:
     return module.startswith(package) and _as_published(module)
 
 
-def stand_down(build: Callable[..., Any], what: str) -> bool:
-    """True if a method has to stand down before a model, which is then said once for each place.
+def falls_back(build: Callable[..., Any], what: str) -> bool:
+    """True if a method cannot answer for a model, with a warning once for each place.
 
     Parameters
     ----------
     what : str
-        The method, and what is done instead: ``the search by CP-SAT stands down; the model is solved``.
+        The method, and what is done instead: ``the search by CP-SAT is not used; the model itself is solved``.
     """
     if is_published(build):
         return False

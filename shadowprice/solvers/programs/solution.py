@@ -38,11 +38,11 @@ class Status(StrEnum):
     """Final status of a solve."""
 
     OPTIMAL = "optimal"
-    FOUND = "found, not shown to be optimal"
+    FEASIBLE = "feasible, not shown to be optimal"
     TIME_LIMIT = "time limit"
 
 
-class Standing(StrEnum):
+class OptimalityEvidence(StrEnum):
     """Basis of the claim that a point is optimal; see :mod:`shadowprice.solvers.programs.gate`.
 
     Attributes
@@ -52,7 +52,7 @@ class Standing(StrEnum):
     CONFIRMED
         Two searches that do not share the error agree: another solver, or the same one without
         its presolve.
-    FOUND
+    POINT_ONLY
         The point holds, evaluated here; that none is better is one solver's word, or not known.
     NOTHING
         No point.
@@ -60,13 +60,13 @@ class Standing(StrEnum):
 
     PROVEN = "proven"
     CONFIRMED = "confirmed"
-    FOUND = "found"
+    POINT_ONLY = "point only"
     NOTHING = "nothing"
 
     @property
     def optimal(self) -> bool:
         """True if the point counts as optimal."""
-        return self in (Standing.PROVEN, Standing.CONFIRMED)
+        return self in (OptimalityEvidence.PROVEN, OptimalityEvidence.CONFIRMED)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class SolverOptions:
         When a mixed-integer search may stop; optimal then means that no point is better by more.
     confirm : bool
         Whether to look for what supports that the point of a mixed-integer programme is optimal;
-        without, it stands as found.
+        without, it is taken as it is.
     proof_work : float
         Most work to prove the optimum of a mixed-integer programme with: simplex iterations
         times the programme's entries, rows and columns.
@@ -113,7 +113,7 @@ class SolverOptions:
 
 
 @dataclass(frozen=True)
-class StoodDown:
+class FallBack:
     """A structured method that looked like fitting a programme and did not.
 
     Parameters
@@ -142,7 +142,7 @@ class Solution:
     objective, bound : float
         Value of the best point found, and what no point can beat; NaN and -inf (for
         minimisation) where there is none. The bound was evaluated here, from all multipliers with
-        rounding errors counted, if ``standing`` is ``PROVEN``, and is a solver's word otherwise.
+        rounding errors counted, if ``evidence`` is ``PROVEN``, and is a solver's word otherwise.
     primal : ndarray, shape (columns,)
         Empty if no point was found.
     duals : ndarray, shape (rows,)
@@ -150,11 +150,11 @@ class Solution:
         ``<=`` rows, in a maximisation the other way round. Empty for integer programmes.
     iterations : int
         Iterations of whatever method ran.
-    standing : Standing
+    evidence : OptimalityEvidence
         What the claim to be optimal rests on.
     method : str
         What proposed the point: ``highs``, ``folded``, ``sifting``, ``block-arrow`` or another solver.
-    stood_down : tuple of StoodDown
+    fallbacks : tuple of FallBack
         Faster methods that could not answer this programme.
     """
 
@@ -164,9 +164,9 @@ class Solution:
     primal: NDArray[np.float64] = field(repr=False)
     duals: NDArray[np.float64] = field(repr=False)
     iterations: int = 0
-    standing: Standing = Standing.FOUND
+    evidence: OptimalityEvidence = OptimalityEvidence.POINT_ONLY
     method: str = "highs"
-    stood_down: tuple[StoodDown, ...] = ()
+    fallbacks: tuple[FallBack, ...] = ()
 
     @property
     def gap(self) -> float:

@@ -135,7 +135,7 @@ def _fits(runs: Cumulative, values: Sequence[int]) -> bool:
     return True
 
 
-class Said(StrEnum):
+class SearchStatus(StrEnum):
     """Ending of a search of whole numbers, in the solver's words."""
 
     OPTIMAL = "optimal"
@@ -150,7 +150,7 @@ class WholeAnswer:
 
     Parameters
     ----------
-    said : Said
+    status : SearchStatus
     values : sequence of int or None
         By variable; they keep everything, evaluated here.
     bound : float
@@ -159,7 +159,7 @@ class WholeAnswer:
         Assumed variables that cannot all be 1, if the solver found the programme infeasible.
     """
 
-    said: Said
+    status: SearchStatus
     values: Sequence[int] | None
     bound: float
     core: tuple[int, ...] = ()

@@ -24,7 +24,7 @@ def grants_of(state: State) -> dict[int, ServerGrant]:
     return grants
 
 
-def kept_in_place(
+def least_moves(
     plan: Mapping[int, ServerGrant], running: Mapping[int, Pieces], size: NDArray[np.int64]
 ) -> dict[int, ServerGrant]:
     """The plan with servers of equal size exchanged so that most GPUs stay with their jobs.

@@ -32,7 +32,7 @@ from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.models import synergy
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.programs.compile import compile_model
-from shadowprice.solvers.programs.published import stand_down
+from shadowprice.solvers.programs.published import falls_back
 from shadowprice.solvers.programs.solution import SolverOptions
 from shadowprice.solvers.synergy.servers import (
     ROUNDING,
@@ -58,7 +58,7 @@ class ChosenAmounts:
         CPUs and memory of every job.
     value, bound : float
         Sum of speeds, and what no choice can beat.
-    points, kept : int
+    points, undominated : int
         Points of all jobs' profiles, and those left after dropping.
     """
 
@@ -66,7 +66,7 @@ class ChosenAmounts:
     value: float
     bound: float
     points: int
-    kept: int
+    undominated: int
 
     @property
     def gap(self) -> float:
@@ -136,7 +136,7 @@ def choose(
         members[demands.profile_of(ask.job), ask.gpus].append(ask.job)
     kinds = list(members)
     largest = int(servers.size.max())
-    every = stand_down(model, "it is given all points, not only those that none beats")
+    every = falls_back(model, "it is given all points, not only those that none beats")
     points_of = all_points if every else undominated
     tables = [points_of(p, servers.share, largest) for p, _ in kinds]
     points, lengths = np.concatenate(tables), [len(table) for table in tables]

@@ -92,29 +92,29 @@ class JobOrder:
     ----------
     key : callable
         From columns to keys; the smallest is served first, ties by arrival.
-    told : bool
+    knows_durations : bool
         Whether it reads durations.
     boosts : bool
         Whether starved jobs go first.
     """
 
     key: Callable[[Columns], NDArray[np.float64]]
-    told: bool
+    knows_durations: bool
     boosts: bool = True
 
     @property
     def knows(self) -> frozenset[Knowledge]:
         """Knowledge required by a policy with this order."""
-        return frozenset({Knowledge.DURATION} if self.told else ())
+        return frozenset({Knowledge.DURATION} if self.knows_durations else ())
 
 
 ORDERS = {
-    "fifo": JobOrder(_fifo, told=False, boosts=False),
-    "srtf": JobOrder(_srtf, told=True),
-    "srtf-share": JobOrder(_srtf_share, told=True),
-    "las": JobOrder(_las, told=False),
-    "ftf": JobOrder(_ftf, told=True),
-    "drf": JobOrder(_drf, told=False),
-    "tetris": JobOrder(_tetris, told=True),
+    "fifo": JobOrder(_fifo, knows_durations=False, boosts=False),
+    "srtf": JobOrder(_srtf, knows_durations=True),
+    "srtf-share": JobOrder(_srtf_share, knows_durations=True),
+    "las": JobOrder(_las, knows_durations=False),
+    "ftf": JobOrder(_ftf, knows_durations=True),
+    "drf": JobOrder(_drf, knows_durations=False),
+    "tetris": JobOrder(_tetris, knows_durations=True),
 }
 """By name; each of the same meaning on jobs without profiles, by their GPUs alone."""

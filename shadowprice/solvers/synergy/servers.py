@@ -225,7 +225,7 @@ class Demands:
         self, profiles: ProfilesByJob, size: NDArray[np.int64], share: tuple[float, float]
     ) -> None:
         self.profile_of, self.size, self.share = profiles.profile_of, size, share
-        self._found: dict[tuple[Profile, int], tuple[float, float]] = {}
+        self._best_of: dict[tuple[Profile, int], tuple[float, float]] = {}
         self._gain: dict[Profile, float] = {}
 
     def ask(self, job: int, gpus: int) -> ResourceRequest:
@@ -237,9 +237,9 @@ class Demands:
             If its profile has no speed with the GPU-proportional share.
         """
         key = (self.profile_of(job), gpus)
-        if key not in self._found:
-            self._found[key] = self._best(*key)
-        return ResourceRequest(job, gpus, *self._found[key])
+        if key not in self._best_of:
+            self._best_of[key] = self._best(*key)
+        return ResourceRequest(job, gpus, *self._best_of[key])
 
     def proportional(self, job: int, gpus: int) -> ResourceRequest:
         """The GPU-proportional share; checks the profile as :meth:`ask` does."""

@@ -32,8 +32,8 @@ from shadowprice.solvers.index_policy import (
     IndexedJob,
     IndexPolicy,
     JobIndex,
+    QueueRule,
     SeenJobs,
-    ServiceRule,
     Table,
     Ties,
     WhileRunning,
@@ -129,7 +129,7 @@ class Las2d(IndexPolicy):
 
     def _queues(self) -> JobIndex:
         return JobIndex(
-            ServiceRule.PREEMPTS,
+            QueueRule.PREEMPTS,
             queue_of,
             ties=Ties.FIRST_START,
             table=self._limits_in_table(),

@@ -49,7 +49,7 @@ class ServerPlacement:
     proven : bool
         Whether the solver's answer was shown to be optimal.
     edited : bool
-        Whether the programme is not the published one; the claims are then about it as it stands.
+        Whether the programme is not the published one; the claims are then about it as it is.
     """
 
     workers: tuple[int, ...]
@@ -98,7 +98,7 @@ def best_placement(
     placed = np.rint(compiled.value(solution, built.w)).astype(np.int64)
     at = np.argmax(compiled.value(solution, built.p), axis=1)
     found, servers = tuple(placed.tolist()), tuple(at.tolist())
-    busiest, proven = job.busiest(found, servers), solution.standing.optimal
+    busiest, proven = job.busiest(found, servers), solution.evidence.optimal
     if proven and abs(solution.objective - busiest) > CLOSE * (1.0 + busiest):
         raise SolverError(
             f"model {built.name!r}: its objective is {solution.objective:g} where the busiest node has "

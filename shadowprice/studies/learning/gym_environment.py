@@ -23,9 +23,9 @@ from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.settle import Run, refuse_unbounded, settle
-from shadowprice.analysis.simulate import outcome_of
+from shadowprice.analysis.preparation import PreparedRun, prepare_run, require_bounded
+from shadowprice.analysis.run_options import RunOptions
+from shadowprice.analysis.simulate import verified_outcome
 from shadowprice.errors import InputError
 from shadowprice.execution.stepwise import StepwiseRun
 from shadowprice.instances.cluster import Cluster
@@ -57,7 +57,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         As of :func:`shadowprice.simulate`.
     choices : JobChoices, optional
         What is shown and may be chosen.
-    semantics : Semantics, optional
+    run_options : RunOptions, optional
         Placement, rounds, charges, failures ... of :func:`shadowprice.simulate`. Failures that are drawn
         are drawn anew for every episode.
     reward_unit_s : float
@@ -95,7 +95,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         workload: Workload | WorkloadOfSeed,
         cluster: Cluster | str | Path,
         choices: JobChoices | None = None,
-        semantics: Semantics | None = None,
+        run_options: RunOptions | None = None,
         *,
         reward_unit_s: float = 3600.0,
         bound_columns: int = 0,
@@ -106,7 +106,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
             )
         if bound_columns < 0:
             raise InputError(f"environment: bound_columns is {bound_columns}, expected at least 0")
-        self._workload, self._semantics = workload, semantics or Semantics()
+        self._workload, self._run_options = workload, run_options or RunOptions()
         self._cluster = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
         self.choices = choices or JobChoices()
         self._unit_s, self._bound_columns = reward_unit_s, bound_columns
@@ -118,7 +118,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         self._episode: _Episode | None = None
         self._bound: tuple[Workload, Bound] | None = None
         if isinstance(workload, Workload):
-            self._settled(workload, 0)  # Mistakes are told before training begins.
+            self._prepared(workload, 0)  # Mistakes are told before training begins.
 
     def reset(
         self, *, seed: int | None = None, options: Information | None = None
@@ -129,7 +129,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         jobs = self._workload if isinstance(self._workload, Workload) else self._workload(drawn)
         if not len(jobs):
             raise InputError(f"{jobs.source}: has no jobs, expected some to schedule")
-        self._episode = _Episode(self._settled(jobs, drawn), self.choices)
+        self._episode = _Episode(self._prepared(jobs, drawn), self.choices)
         return self._episode.view.observation(), self._information(self._episode)
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Information]:
@@ -170,13 +170,13 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
             raise InputError("environment: no episode has begun, expected reset before")
         return self._episode.view.mask
 
-    def _settled(self, jobs: Workload, seed: int) -> Run:
-        semantics = self._semantics
-        if semantics.failures is not None and semantics.failures.drawn:
-            semantics = replace(semantics, failures=semantics.failures.seeded(seed))
+    def _prepared(self, jobs: Workload, seed: int) -> PreparedRun:
+        run_options = self._run_options
+        if run_options.failures is not None and run_options.failures.drawn:
+            run_options = replace(run_options, failures=run_options.failures.seeded(seed))
         policy = LearnedPolicy(_nobody, self.choices, "agent")
-        run = settle(jobs, self._cluster, policy, semantics)
-        refuse_unbounded(run)
+        run = prepare_run(jobs, self._cluster, policy, run_options)
+        require_bounded(run)
         return run
 
     def _information(self, episode: _Episode) -> Information:
@@ -185,7 +185,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
     def _ended(self, episode: _Episode) -> Information:
         """Verify the run, and compare its cost with a certified bound."""
         goal = Objective.FLOW
-        self.outcome = outcome_of(episode.settled, episode.run.result())
+        self.outcome = verified_outcome(episode.prepared, episode.run.result())
         instance = self.outcome.instance
         bound = self._bound_of(instance, goal)
         cost = exact_cost(instance, goal, self.outcome.end_s)
@@ -212,12 +212,14 @@ class _Episode:
 
     view: ChoiceView
 
-    def __init__(self, settled: Run, choices: JobChoices) -> None:
-        assert settled.policy is not None
-        self.settled, self._choices = settled, choices
-        self.run = StepwiseRun(settled.instance, settled.policy, settled.placement, settled.rounds)
-        self._weight = settled.instance.workload.weight.tolist()
-        self._arrival_s = settled.instance.workload.arrival_s.tolist()
+    def __init__(self, prepared: PreparedRun, choices: JobChoices) -> None:
+        assert prepared.policy is not None
+        self.prepared, self._choices = prepared, choices
+        self.run = StepwiseRun(
+            prepared.instance, prepared.policy, prepared.placement, prepared.rounds
+        )
+        self._weight = prepared.instance.workload.weight.tolist()
+        self._arrival_s = prepared.instance.workload.arrival_s.tolist()
         self._present, self._counted_s = 0.0, 0.0
         # Jobs may have waited before there is anything to choose: the first choice bears that cost.
         self._borne_s = self._count() + self._begin()

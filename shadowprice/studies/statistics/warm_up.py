@@ -27,12 +27,12 @@ class WarmUp:
     ----------
     count : int
         How many, a multiple of five.
-    found : bool
+    steady : bool
         False if the run is too short to tell: the rule then leaves out half of it.
     """
 
     count: int
-    found: bool
+    steady: bool
 
 
 def mser5(values: NDArray[np.float64]) -> WarmUp:
@@ -47,7 +47,7 @@ def mser5(values: NDArray[np.float64]) -> WarmUp:
         raise ValueError("the warm-up of a series needs finite values")
     batches = len(values) // BATCH
     if batches < 4:
-        return WarmUp(0, found=False)
+        return WarmUp(0, steady=False)
     means = values[: batches * BATCH].reshape(batches, BATCH).mean(axis=1)
     # Sums from the end, about the mean of all, which keeps digits.
     centred = means - means.mean()
@@ -57,4 +57,4 @@ def mser5(values: NDArray[np.float64]) -> WarmUp:
     kept = batches - np.arange(most + 1)
     squares = second[: most + 1] - first[: most + 1] ** 2 / kept
     cut = int(np.argmin(np.maximum(squares, 0.0) / kept**2))
-    return WarmUp(cut * BATCH, found=cut < most)
+    return WarmUp(cut * BATCH, steady=cut < most)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import shadowprice as sp
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.traces import load_trace
@@ -107,12 +107,12 @@ def test_a_study_has_the_numbers_of_a_program(folder: Path) -> None:
         text({"c": {"with": terms}}, workloads={"w": {"trace": "jobs.csv"}})
     )
     rows = study(folder / "study.yaml").runs.set_index("policy")
-    semantics = Semantics(
+    options = RunOptions(
         overheads=sp.Overheads(start_s=10.0), failures=sp.Failures.parse("none", 64.0, 4.0)
     )
     jobs = load_trace(folder / "jobs.csv").workload
     for policy in ("fifo", "srtf"):
-        alone = sp.simulate(jobs, "2x2", policy, semantics).summary()
+        alone = sp.simulate(jobs, "2x2", policy, options).summary()
         assert rows.loc[policy, "avg_jct_s"] == alone["avg_jct_s"]
 
 

@@ -29,7 +29,7 @@ from shadowprice.solvers.index_policy import (
     IndexedJob,
     IndexPolicy,
     JobIndex,
-    ServiceRule,
+    QueueRule,
     Table,
     WhileRunning,
 )
@@ -66,7 +66,7 @@ class ByIndex(IndexPolicy):
         return self.index
 
 
-INDEX = JobIndex(ServiceRule.PREEMPTS, remaining_s, while_running=WhileRunning.ALIKE)
+INDEX = JobIndex(QueueRule.PREEMPTS, remaining_s, while_running=WhileRunning.ALIKE)
 
 
 def crowded(jobs: int = 40) -> sp.Instance:
@@ -126,9 +126,9 @@ def test_a_key_that_cannot_be_compiled_is_one_sentence() -> None:
         (lambda: compiled(crowded(), ByIndex(INDEX, preemptive=False)), "preemptive = False, but"),
         (lambda: replace(INDEX, quantum_s=0.0), "quantum_s is 0.0, expected seconds"),
         (lambda: replace(INDEX, while_running=WhileRunning.STEPS), "no next_step_s is given"),
-        (lambda: replace(INDEX, rule=ServiceRule.SKIPS, quantum_s=1.0), "expected 'preempts'"),
+        (lambda: replace(INDEX, rule=QueueRule.SKIPS, quantum_s=1.0), "expected 'preempts'"),
         (
-            lambda: engine.run(crowded(), ByIndex(JobIndex(ServiceRule.BACKFILLS, remaining_s))),
+            lambda: engine.run(crowded(), ByIndex(JobIndex(QueueRule.BACKFILLS, remaining_s))),
             "expected one with another rule",
         ),
     ],

@@ -28,7 +28,7 @@ from shadowprice.solvers.index_policy import (
     IndexedJob,
     IndexPolicy,
     JobIndex,
-    ServiceRule,
+    QueueRule,
     Table,
     Ties,
     WhileRunning,
@@ -75,13 +75,13 @@ class Own(IndexPolicy):
         return self.index
 
 
-PREEMPTS, VARIES = ServiceRule.PREEMPTS, WhileRunning.VARIES
+PREEMPTS, VARIES = QueueRule.PREEMPTS, WhileRunning.VARIES
 OWN = [
     JobIndex(PREEMPTS, remaining_per_weight, while_running=VARIES),
     JobIndex(PREEMPTS, youngest, table=np.array([3.0]), while_running=VARIES, quantum_s=7.0),
-    JobIndex(ServiceRule.SKIPS, remaining_per_weight),
-    JobIndex(ServiceRule.FILLS, remaining_per_weight, level=narrowest, while_running=VARIES),
-    JobIndex(ServiceRule.FILLS, youngest, table=np.array([3.0]), while_running=VARIES),
+    JobIndex(QueueRule.SKIPS, remaining_per_weight),
+    JobIndex(QueueRule.FILLS, remaining_per_weight, level=narrowest, while_running=VARIES),
+    JobIndex(QueueRule.FILLS, youngest, table=np.array([3.0]), while_running=VARIES),
     JobIndex(
         PREEMPTS,
         periods,

@@ -160,7 +160,7 @@ def test_ctrl_c_a_second_driver_and_the_same_command_again(
         assert driver.start().wait() == 0
     finally:
         driver.clean_up()
-    summary = json.loads(driver.said().splitlines()[-1])
+    summary = json.loads(driver.last_output().splitlines()[-1])
     assert summary == {"jobs": {"one": "finished", "two": "finished"}, "resumed": True}
     assert case.total("one") == (400, sum(range(400)))
     counted = verify_ledger(case.state / "run.db", allowed_loss={"one": 0, "two": 0})

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of, load_job_file, workload
-from shadowprice.hosts.protocol import Device, FoundNode
+from shadowprice.hosts.protocol import Device, DiscoveredNode
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import MAX_BYTES, parse
 from shadowprice.instances.instance import Instance
@@ -416,10 +416,10 @@ def test_large_files_are_read_in_reasonable_time(folder: Path) -> None:
     assert time.process_time() - began < 5.0
 
 
-def nodes() -> list[FoundNode]:
-    def one(name: str, kind: str, count: int) -> FoundNode:
+def nodes() -> list[DiscoveredNode]:
+    def one(name: str, kind: str, count: int) -> DiscoveredNode:
         devices = tuple(Device(name, k, f"{name}-{k}") for k in range(count))
-        return FoundNode(name, kind, devices, cpus=4.0, memory_gb=16.0)
+        return DiscoveredNode(name, kind, devices, cpus=4.0, memory_gb=16.0)
 
     return [one("n0", "v100", 2), one("n1", "k80", 1)]
 
@@ -429,7 +429,7 @@ def test_the_cluster_is_what_was_found() -> None:
     with pytest.raises(InputError):
         cluster_of([])
     with pytest.raises(InputError):
-        cluster_of([FoundNode("n0", "v100", ())])
+        cluster_of([DiscoveredNode("n0", "v100", ())])
 
 
 def test_rates_come_from_the_job_then_the_table_then_an_assumption(folder: Path) -> None:

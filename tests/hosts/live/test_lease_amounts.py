@@ -20,7 +20,7 @@ from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.live.queue.job_queue import NOT_COUNTED
 from shadowprice.hosts.local.host import open_host
 from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger, verify_log
-from shadowprice.hosts.protocol import Device, FoundNode, LaunchSpec, LeaseKey
+from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec, LeaseKey
 from shadowprice.hosts.reports.unsimulated import unsimulated
 from shadowprice.hosts.slurm.jobs import SlurmOptions, lease_options
 from support.fake_host import FakeHost, two_nodes
@@ -324,7 +324,7 @@ def spec(tmp_path: Path, text: str, uuid: str = "n0/cpu:0", **node: Any) -> Laun
     (tmp_path / "jobs.yaml").write_text(f"jobs:\n  - {{name: a, iterations: 1, {text}}}\n")
     (given,) = load_job_file(tmp_path / "jobs.yaml").jobs
     device = Device("n0", 0, uuid)
-    found = FoundNode("n0", "cpu", (device,), **node)
+    found = DiscoveredNode("n0", "cpu", (device,), **node)
     amounts = GrantedAmounts({"n0": (2500, 3000)})
     specs = LaunchSpecs(tmp_path, [found], Limits(), 60.0)
     return specs.orders(given, 1, (device,), amounts=amounts)[0]
@@ -346,7 +346,7 @@ def test_containers_are_limited_to_what_was_asked_for(tmp_path: Path) -> None:
 
 def test_slurm_is_asked_for_what_a_lease_holds() -> None:
     devices = (Device("n0", 0, "n0/gpu:0"),)
-    node = FoundNode("n0", "v100", (*devices, Device("n0", 1, "n0/gpu:1")), 8.0, 16.0)
+    node = DiscoveredNode("n0", "v100", (*devices, Device("n0", 1, "n0/gpu:1")), 8.0, 16.0)
     order = LaunchSpec(
         LeaseKey("a", 1), devices, False, ("x",), {}, Path("/s"), Path("/"), 60.0, 5.0
     )

@@ -20,7 +20,7 @@ from shadowprice.hosts.live.launch_specs import LaunchSpecs
 from shadowprice.hosts.live.lease import HeldLease
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.meeting import MEETING_VARIABLES, Meeting
-from shadowprice.hosts.protocol import Device, FoundNode, LaunchSpec
+from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec
 from support.ddp_run import killed_and_resumed, undisturbed
 from support.ray_cluster import running_cluster
 from support.slurm_cluster import needs_slurm, slurm_cluster
@@ -36,9 +36,9 @@ needs_ray = pytest.mark.skipif(not has_ray, reason="Ray is not installed")
 # Where they meet.
 
 
-def nodes_of(counts: list[int]) -> tuple[FoundNode, ...]:
+def nodes_of(counts: list[int]) -> tuple[DiscoveredNode, ...]:
     return tuple(
-        FoundNode(
+        DiscoveredNode(
             f"n{k}",
             "v100",
             tuple(Device(f"n{k}", index, f"n{k}/gpu:{index}") for index in range(count)),

@@ -21,7 +21,7 @@ from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import open_ledger
 from shadowprice.hosts.log.execution_log import verify_ledger
-from shadowprice.hosts.protocol import FoundNode, LeaseKey
+from shadowprice.hosts.protocol import DiscoveredNode, LeaseKey
 from shadowprice.solvers.policy import Decision
 from support.fake_host import two_nodes
 from support.fake_run import LIMITS, FakeRun, KilledDriver, events, log
@@ -207,7 +207,7 @@ def test_what_is_absent_when_a_run_is_resumed_comes_back(tmp_path: Path, absent:
     )
     if absent == "node":
         run.nodes = run.host.nodes = (whole, other)
-        left: tuple[FoundNode, ...] = (other,)
+        left: tuple[DiscoveredNode, ...] = (other,)
     else:
         left = (replace(whole, devices=whole.devices[:1]),)
     with pytest.raises(KilledDriver):

@@ -16,7 +16,7 @@ from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import passed_s
 from shadowprice.hosts.local.host import LocalHost
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from support.driver_process import write_jobs
 
 DAY_S = 86_400.0
@@ -80,7 +80,7 @@ def test_a_run_begins_when_its_hosts_are_found(
     """As on a Ray cluster that has to be started; the next driver's time goes on all the same."""
     found = LocalHost.discover
 
-    def slowly(host: LocalHost) -> tuple[FoundNode, ...]:
+    def slowly(host: LocalHost) -> tuple[DiscoveredNode, ...]:
         time.sleep(0.6)
         return found(host)
 

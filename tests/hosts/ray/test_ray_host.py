@@ -16,7 +16,7 @@ import pytest
 
 from shadowprice.errors import HostError
 from shadowprice.hosts import lease_files
-from shadowprice.hosts.protocol import FoundNode, Host, LaunchSpec, Phase
+from shadowprice.hosts.protocol import DiscoveredNode, Host, LaunchSpec, Phase
 from shadowprice.hosts.ray import agent as ray_agent
 from shadowprice.hosts.ray import cluster as ray_cluster
 from shadowprice.hosts.registry import open_host
@@ -61,7 +61,7 @@ def _lost_or_none(host: Host) -> frozenset[str] | None:
         return None
 
 
-def _devices(nodes: tuple[FoundNode, ...]) -> int:
+def _devices(nodes: tuple[DiscoveredNode, ...]) -> int:
     return sum(len(node.devices) for node in nodes)
 
 

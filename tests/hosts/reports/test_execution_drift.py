@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError
@@ -150,7 +150,7 @@ def test_a_run_as_simulated_has_no_drift(
     workload = jobs_of(
         rng.choice([8.0, 16.0, 32.0], n).tolist(), rng.integers(2000, 9000, n).tolist()
     )
-    real = simulate(workload, CLUSTER, policy, Semantics(round_s=16.0, overheads=charges))
+    real = simulate(workload, CLUSTER, policy, RunOptions(round_s=16.0, overheads=charges))
     ledger = as_if_real(real, tmp_path / "run.db", policy, 16.0)
     run = measured_run(ledger)
     assert run.notes == ()
@@ -231,7 +231,7 @@ def test_only_plain_leases_are_timed() -> None:
 @pytest.fixture
 def ledger(tmp_path: Path) -> RunLedger:
     workload = jobs_of([8.0, 16.0, 8.0], [800, 1600, 400])
-    outcome = simulate(workload, CLUSTER, "fifo", Semantics(round_s=10.0))
+    outcome = simulate(workload, CLUSTER, "fifo", RunOptions(round_s=10.0))
     return as_if_real(outcome, tmp_path / "run.db", "fifo", 10.0)
 
 

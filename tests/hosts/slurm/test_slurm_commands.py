@@ -18,7 +18,7 @@ from shadowprice.hosts.slurm.commands import (
     gpus_of,
     nodes_of_lines,
 )
-from shadowprice.hosts.slurm.host import found_nodes
+from shadowprice.hosts.slurm.host import discovered_nodes
 from shadowprice.hosts.slurm.jobs import Comment, SlurmOptions, script
 from shadowprice.hosts.slurm.time_limits import limit_s
 
@@ -166,10 +166,10 @@ def test_mixed_types_and_no_node_say_what_to_do() -> None:
     with pytest.raises(
         HostError, match="types a100, v100, expected one type a node; leave it out with exclude=n0"
     ):
-        found_nodes({"n0": mixed}, {}, frozenset(), "here")
+        discovered_nodes({"n0": mixed}, {}, frozenset(), "here")
     down = SlurmNode("n0", frozenset({"DOWN"}), 8, 4000, "n0", {"v100": 1}, {})
     with pytest.raises(HostError, match=r"no free device in here \(1 down\)"):
-        found_nodes({"n0": down}, {}, frozenset(), "here")
+        discovered_nodes({"n0": down}, {}, frozenset(), "here")
 
 
 def test_slurm_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

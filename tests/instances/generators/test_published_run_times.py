@@ -108,7 +108,7 @@ def test_its_makespans_are_near_the_published() -> None:
         ends.append(
             [
                 sp.simulate(
-                    jobs, "15x4", policy, sp.Semantics(preset="tiresias", placement=place)
+                    jobs, "15x4", policy, sp.RunOptions(preset="tiresias", placement=place)
                 ).end_s.max()
                 for policy, place in (("fifo", "yarn"), ("dlas-gpu", "count"))
             ]

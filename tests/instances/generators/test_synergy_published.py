@@ -91,8 +91,8 @@ def test_the_artifact_prints_what_it_printed() -> None:
     """FIFO with TUNE at 9 jobs an hour: mean, p99 and p99.9 of ``ae-readme.md``, to the second."""
     profiles = Profiles.load(ROOT / "paper_figs" / "published" / "synergy_profiles.json")
     jobs = generate("synergy-published", jobs=6_700)
-    semantics = sp.Semantics(preset="synergy", profiles=profiles)
-    jct_s = sp.simulate(jobs, "16x8+24cpu+500gb", "FIFO+tune", semantics).jct_s[4_000:5_000]
+    options = sp.RunOptions(preset="synergy", profiles=profiles)
+    jct_s = sp.simulate(jobs, "16x8+24cpu+500gb", "FIFO+tune", options).jct_s[4_000:5_000]
     assert jct_s.mean() == pytest.approx(3600 * 21.876600555555555, abs=1e-3)
     found = np.percentile(jct_s, [99, 99.9])
     assert found == pytest.approx([3600 * 156.93307777777775, 3600 * 170.61199750000023], abs=1e-2)

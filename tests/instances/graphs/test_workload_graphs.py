@@ -58,14 +58,14 @@ def test_jobs_without_a_known_model_are_refused(model: str, message: str) -> Non
 @pytest.mark.parametrize("placement", ["heavy-edge", "heavy-edge-swaps", "first-fit"])
 @pytest.mark.parametrize("name", ["asrpt", "asrpt-early", "wcs-duration"])
 def test_runs_on_graphs_are_verified(name: str, placement: str) -> None:
-    semantics = sp.Semantics(predictor="median", placement=placement, network=NETWORK)
-    outcome = sp.simulate(jobs(), "4x8", name, semantics)
+    run_options = sp.RunOptions(predictor="median", placement=placement, network=NETWORK)
+    outcome = sp.simulate(jobs(), "4x8", name, run_options)
     assert outcome.summary()["verified"]
     assert (outcome.end_s - outcome.instance.workload.arrival_s > 0).all()
 
 
 def test_policies_that_know_nothing_of_graphs_run_on_them() -> None:
-    outcome = sp.simulate(jobs(), "4x8", "fifo", sp.Semantics(network=NETWORK))
+    outcome = sp.simulate(jobs(), "4x8", "fifo", sp.RunOptions(network=NETWORK))
     assert outcome.summary()["verified"]
 
 
@@ -81,7 +81,7 @@ def test_options_a_policy_does_not_take_are_refused(
     settings: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        sp.simulate(jobs(), "4x8", "fifo", sp.Semantics(**settings))  # type: ignore[arg-type]
+        sp.simulate(jobs(), "4x8", "fifo", sp.RunOptions(**settings))  # type: ignore[arg-type]
 
 
 def stated(outcome: Outcome, acting: Policy) -> Statement | None:
@@ -107,7 +107,7 @@ def test_the_guarantee_holds_and_is_only_claimed_where_it_is_proven() -> None:
     assert 1.0 < rough.under <= 4.0
     assert rough.factor > found.factor
     assert not found.delayed
-    graphs = sp.Semantics(predictor="median", network=NETWORK)
+    graphs = sp.RunOptions(predictor="median", network=NETWORK)
     delayed = stated(sp.simulate(jobs(), "4x8", "asrpt", graphs), Asrpt(predictor="median"))
     assert isinstance(delayed, Guarantee)
     assert (delayed.delayed, delayed.rho > 1.0) == (True, True)

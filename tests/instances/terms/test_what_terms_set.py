@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import shadowprice as sp
-from shadowprice.analysis.semantics import Semantics
-from shadowprice.analysis.switches import ReadSwitches
+from shadowprice.analysis.run_options import RunOptions
+from shadowprice.analysis.written_options import ReadOptions
 from shadowprice.errors import InputError
 from shadowprice.instances.failures.checkpointing import Checkpointing
 from shadowprice.instances.failures.failures import Failures
@@ -32,10 +32,10 @@ PROFILE = """{"profiles": [{"model": "a", "gpus": 1, "cpus_per_gpu": [1, 3], "me
 LAW = "mtbf_s=900,repair_s=30"
 
 
-def run_with(*texts: str, cluster: str = "2x4", **given: Any) -> ReadSwitches:
+def run_with(*texts: str, cluster: str = "2x4", **given: Any) -> ReadOptions:
     run = TermContext(sp.Cluster.load(cluster), "jobs.csv", **given)
     read = with_terms(run, terms_of_options(texts))
-    return ReadSwitches(read.cluster, Semantics(**read.switches))
+    return ReadOptions(read.cluster, RunOptions(**read.switches))
 
 
 SWITCHES: list[tuple[str, dict[str, Any]]] = [
@@ -80,26 +80,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_term_sets_its_switches_and_no_other(text: str, switches: dict[str, Any]) -> None:
     run = run_with(text)
     assert run.cluster == sp.Cluster.load("2x4")
-    for each in fields(Semantics):
-        assert getattr(run.semantics, each.name) == switches.get(each.name, each.default)
+    for each in fields(RunOptions):
+        assert getattr(run.options, each.name) == switches.get(each.name, each.default)
         if each.name in switches:
             assert each.name in SETTINGS[text.partition(":")[0]].sets
 
 
 def test_files_are_read() -> None:
-    found = run_with("widths:file=widths.toml", "spread:file=speeds.json").semantics
+    found = run_with("widths:file=widths.toml", "spread:file=speeds.json").options
     assert isinstance(found.growth, ModelGrowth)
     assert found.growth.table.of("a") == Growth(2)
     assert found.skews is not None
     assert found.skews.skew_of("a") == 0.5
-    graphs = run_with("graphs:file=graphs.json", cluster="nodes.toml").semantics
+    graphs = run_with("graphs:file=graphs.json", cluster="nodes.toml").options
     assert graphs.graphs is not None
     assert graphs.graphs.source == "graphs.json"
     assert graphs.network == Network(200e9, 25e9, 4)
-    profiles = run_with("profiles:file=profiles.json").semantics.profiles
+    profiles = run_with("profiles:file=profiles.json").options.profiles
     assert profiles is not None
     assert list(profiles.tables) == [("a", 1)]
-    published = run_with("profiles").semantics.profiles
+    published = run_with("profiles").options.profiles
     assert published is not None
     assert len(published.tables) > 1
 
@@ -117,16 +117,16 @@ def test_files_are_read() -> None:
     ],
 )
 def test_laws_of_failures(text: str, law: FaultLaw, checkpoints: Checkpointing) -> None:
-    found = run_with(text, seed=5).semantics.failures
+    found = run_with(text, seed=5).options.failures
     assert isinstance(found, Failures)
     assert (found.faults, found.checkpoints) == (law, checkpoints)
 
 
 def test_a_table_of_faults_and_none_at_all() -> None:
-    table = run_with("failures:file=faults.csv,interval_s=64", seed=5).semantics.failures
+    table = run_with("failures:file=faults.csv,interval_s=64", seed=5).options.failures
     assert table is not None
     assert (table.name, table.checkpoints) == ("faults.csv", Checkpointing(64.0))
-    never = run_with("failures:law=none,interval_s=64").semantics.failures
+    never = run_with("failures:law=none,interval_s=64").options.failures
     assert never is not None
     assert (never.name, never.drawn) == ("none", False)
     with pytest.raises(InputError, match="is a table of downtimes and takes no choices"):
@@ -142,7 +142,7 @@ def test_quotas_are_of_the_cluster_from_the_date_that_somebody_says() -> None:
         ("quotas:file=quotas.csv,date=2020-04-01T18:00:00", 0.0),
     ):
         run = run_with(text, origin_s=origin_s)
-        assert run.semantics == Semantics()
+        assert run.options == RunOptions()
         assert run.cluster.quotas is not None
         assert run.cluster.quotas.gpus == ((4,), (8,))
         starts.append(run.cluster.quotas.start_s)

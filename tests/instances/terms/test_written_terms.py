@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shadowprice.analysis.semantics import OF_THE_ENGINE, Semantics
-from shadowprice.cli.options import OPTION_OF, RunOptions
+from shadowprice.analysis.run_options import OF_THE_ENGINE, RunOptions
+from shadowprice.cli.options import OPTION_OF, CommandOptions
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.charges import ChargesSettings
@@ -119,11 +119,11 @@ def test_the_order_in_which_terms_are_written_does_not_matter(names: list[str]) 
         (["window:first=7,last=3"], "first is 7 and last 3, expected first < last"),
         (["window:last=3,latest_s=0"], "latest_s is 0.0, expected seconds > 0"),
         (["failures"], "law exponential has no mtbf_s, expected mtbf_s, repair_s"),
-        (["failures:mtbf_s=9,repair_s=1,shape=2"], "shape says nothing of law exponential"),
+        (["failures:mtbf_s=9,repair_s=1,shape=2"], "shape does not apply to law exponential"),
         (["failures:law=weibull,mtbf_s=9,repair_s=1"], "law weibull has no shape"),
-        (["failures:law=none,mtbf_s=9"], "mtbf_s says nothing of law none"),
-        (["failures:file=x,law=weibull"], "law says nothing of a file of faults"),
-        (["failures:mtbf_s=9,repair_s=1,nodes=3"], "nodes says nothing of law exponential"),
+        (["failures:law=none,mtbf_s=9"], "mtbf_s does not apply to law none"),
+        (["failures:file=x,law=weibull"], "law does not apply to a file of faults"),
+        (["failures:mtbf_s=9,repair_s=1,nodes=3"], "nodes does not apply to law exponential"),
         (["failures:mtbf_s=9,repair_s=1,cost_s=3"], "cost_s is 3.0 without an interval"),
     ],
 )
@@ -151,7 +151,7 @@ def test_every_feature_is_brought_by_something() -> None:
 def test_a_switch_is_set_by_one_term_or_one_option() -> None:
     switches = [name for term in SETTINGS.values() for name in term.sets]
     assert len(set(switches)) == len(switches)
-    assert {each.name for each in fields(Semantics)} > set(switches)
+    assert {each.name for each in fields(RunOptions)} > set(switches)
     assert not OPTION_OF.keys() & set(switches)
     # What the models are trained with only a program can set; of declared terms there may be several.
     written = {name for name in OF_THE_ENGINE if term_of_switch(name) or name in OPTION_OF}
@@ -159,7 +159,7 @@ def test_a_switch_is_set_by_one_term_or_one_option() -> None:
 
 
 def test_options_of_runs_know_no_term_by_name() -> None:
-    names = {each.name for each in fields(RunOptions)}
+    names = {each.name for each in fields(CommandOptions)}
     assert not names & {*SETTINGS, *(name for term in SETTINGS.values() for name in term.sets)}
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis.guarantees.lookup import described, guarantee, known_bound
-from shadowprice.analysis.settle import settle
+from shadowprice.analysis.guarantees.lookup import describe, guarantee, known_bound
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.errors import InputError
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.asrpt.conversion import Gangs
@@ -80,14 +80,14 @@ def test_a_wrong_prediction_costs_no_more_than_the_robust_factor() -> None:
 
 def test_comparisons_say_both_factors_or_why_there_is_none() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 5], gpus=[1, 1], work=[100, 30])
-    charged = sp.Semantics(overheads=sp.Overheads(restart_s=1.0))
+    charged = sp.RunOptions(overheads=sp.Overheads(restart_s=1.0))
     for switches, goal, words in (
-        (sp.Semantics(), Objective.COMPLETION, "with these predictions 6x, with any 6x and 300 s"),
-        (sp.Semantics(), Objective.FLOW, "the objective is flow"),
+        (sp.RunOptions(), Objective.COMPLETION, "with these predictions 6x, with any 6x and 300 s"),
+        (sp.RunOptions(), Objective.FLOW, "the objective is flow"),
         (charged, Objective.COMPLETION, "charges"),
     ):
-        run = settle(jobs, "1x1", "asrpt-robust", switches)
-        told = described(run, goal)
+        run = prepare_run(jobs, "1x1", "asrpt-robust", switches)
+        told = describe(run, goal)
         assert told is not None
         outcome = sp.simulate(jobs, "1x1", "asrpt-robust", switches)
         stated = guarantee(outcome, told)

@@ -14,7 +14,7 @@ from shadowprice.proofs.checker import Rejected, check
 from shadowprice.proofs.checker.bounds import BOUNDS, bound_of
 from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.proofs.checker.form import PRICE_UNIT
-from shadowprice.proofs.checker.instance import GivenInstance
+from shadowprice.proofs.checker.instance import CertificateInstance
 from shadowprice.proofs.checker.speeds import slower
 from shadowprice.proofs.checker.windows import WindowTree
 from support.small_certificates import CLASS, PAIRS, certificate, job, least, node, run
@@ -182,7 +182,7 @@ LEVEL = st.integers(8, 40).map(lambda price: [price] * 3)
 def test_bounds_hold_where_jobs_are_said_to_be_faster_than_they_can_be(gpus, rows, prices):
     """On more GPUs than there are, or beside a sort that nobody is of: against all schedules, tick by tick."""
     header = {"objective": "completion", "restart": [[1, 0]], "start": 0, "migration": 0}
-    instance = GivenInstance()
+    instance = CertificateInstance()
     instance.take_header({**header, "policy": "none"})
     instance.take_node({"node": 0, "gpus": gpus, "type": "a"})
     times = []

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shadowprice.proofs.checker import Rejected, lists
 from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.proofs.checker.form import PRICE_UNIT
-from shadowprice.proofs.checker.instance import GivenInstance
+from shadowprice.proofs.checker.instance import CertificateInstance
 from shadowprice.proofs.checker.limits import MOST_STEPS, Effort
 from shadowprice.proofs.checker.lists import ListSchedules, ListState, bound_lists
 from shadowprice.solvers.offline.bounds import RelaxedJobs
@@ -52,7 +52,7 @@ def markets(draw):
 def asked(jobs, value, goal="completion", market=((), ()), start=0):
     """What the checker is asked of a cost that is claimed of lists of jobs, of whose lengths so much is their start."""
     area = [g * t for g, t in zip(jobs.gang, jobs.length, strict=True)]
-    instance = GivenInstance()
+    instance = CertificateInstance()
     instance.header = {"objective": goal, "start": start, "starts": "once"}
     work = LeastWork(
         jobs.release, jobs.weight, jobs.length, area, jobs.gang, jobs.gpus, jobs.gpus, 1, True

@@ -64,8 +64,8 @@ def test_two_jobs_by_trying_all_parts(sizes: tuple[int, int], p: float) -> None:
 def test_no_run_costs_less(jobs: list[tuple[int, int, int]], name: str, efficiency: float) -> None:
     arrival, gpus, work = (list(each) for each in zip(*jobs, strict=True))
     loads = sp.Workload.from_columns(arrival_s=arrival, gpus=gpus, work=work)
-    semantics = sp.Semantics(growth=Growth(6, efficiency))
-    outcome = sp.simulate(loads, "1x6", name, semantics)
+    options = sp.RunOptions(growth=Growth(6, efficiency))
+    outcome = sp.simulate(loads, "1x6", name, options)
     total = sum(map(Fraction, outcome.end_s.tolist()))
     assert check(outcome.instance, total)
 
@@ -74,7 +74,7 @@ def test_the_policy_is_near_the_bound() -> None:
     draw = np.random.default_rng(1)
     work = np.ceil(draw.lognormal(5, 1, 12))
     jobs = sp.Workload.from_columns(arrival_s=np.zeros(12), gpus=np.ones(12, int), work=work)
-    outcome = sp.simulate(jobs, "1x64", "hesrpt", sp.Semantics(growth=Growth(64, 0.9)))
+    outcome = sp.simulate(jobs, "1x64", "hesrpt", sp.RunOptions(growth=Growth(64, 0.9)))
     assert outcome.end_s.sum() <= 1.01 * float(bound(outcome.instance))
 
 
@@ -84,8 +84,8 @@ def test_worked_parts_and_widths() -> None:
     assert sum(optimal_parts(0.848, 9)) == pytest.approx(1.0)
     assert coefficients(3, Decimal(1)) == [1, 2, 3]
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[8, 4])
-    semantics = sp.Semantics(growth=Growth(4, math.sqrt(0.5)))
-    outcome = sp.simulate(jobs, "1x4", "hesrpt:exponent=0.5", semantics)
+    options = sp.RunOptions(growth=Growth(4, math.sqrt(0.5)))
+    outcome = sp.simulate(jobs, "1x4", "hesrpt:exponent=0.5", options)
     first = outcome.schedule.start_s == 0
     held = dict(zip(outcome.schedule.job[first], outcome.schedule.gpus[first], strict=True))
     assert held == {0: 1, 1: 3}

@@ -25,7 +25,7 @@ from shadowprice.proofs.classic.kill_restart import (
 from shadowprice.solvers.classic.b_scaling import BScaling
 from shadowprice.solvers.offline.list_optimum import optimal_starts_s
 
-RESTART = sp.Semantics(preemption=sp.Preemption.RESTART)
+RESTART = sp.RunOptions(preemption=sp.Preemption.RESTART)
 WORK = st.lists(st.integers(1, 200), min_size=1, max_size=8)
 TRIES = st.builds(Tries, st.integers(2, 5), st.integers(1, 6))
 
@@ -132,18 +132,18 @@ def test_stopping_jobs_that_restart_gains_nothing(jobs: list[tuple[int, int]]) -
 
 
 def test_comparisons_say_the_factor_or_why_there_is_none() -> None:
-    from shadowprice.analysis.guarantees.lookup import described, guarantee, known_bound
-    from shadowprice.analysis.settle import settle
+    from shadowprice.analysis.guarantees.lookup import describe, guarantee, known_bound
+    from shadowprice.analysis.preparation import prepare_run
     from shadowprice.instances.objective import Objective
 
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[10, 3])
     for cluster, switches, words in (
         ("1x1", RESTART, "at most 6.197x the offline optimum of non-preemptive schedules"),
-        ("1x1", sp.Semantics(), "preempted jobs that keep their work"),
+        ("1x1", sp.RunOptions(), "preempted jobs that keep their work"),
         ("1x2", RESTART, "gangs of which two may run at once"),
     ):
-        run = settle(jobs, cluster, "b-scaling", switches)
-        told = described(run, Objective.FLOW)
+        run = prepare_run(jobs, cluster, "b-scaling", switches)
+        told = describe(run, Objective.FLOW)
         assert told is not None
         outcome = sp.simulate(jobs, cluster, "b-scaling", switches)
         stated = guarantee(outcome, told)

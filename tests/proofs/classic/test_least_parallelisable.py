@@ -19,12 +19,12 @@ import shadowprice as sp
 from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
     UnmetHypotheses,
-    described,
+    describe,
     guarantee,
     known_bound,
 )
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.settle import settle
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.objective import Objective
@@ -34,7 +34,7 @@ from shadowprice.proofs.classic.least_parallelisable import (
     ExponentialJobs,
     bound,
     check,
-    check_beside,
+    check_dominated,
     least_makespan,
     least_mean_total_s,
     makespan_bound,
@@ -121,7 +121,7 @@ def test_never_more_work_than_any_schedule_in_order_of_arrival(
     rows: list[tuple[int, int, int]], seed: int
 ) -> None:
     instance = growing(linear([(at, work, 1 if w < 3 else GPUS) for at, work, w in rows]))
-    assert check_beside(instance, scheduled(instance), scheduled(instance, Drawn(seed)))
+    assert check_dominated(instance, scheduled(instance), scheduled(instance, Drawn(seed)))
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ def test_the_opposite_order_keeps_less() -> None:
     first, last = scheduled(instance), scheduled(instance, MOST_FIRST)
     assert check(instance, first)
     assert not check(instance, last)
-    assert check_beside(instance, first, last)
-    assert not check_beside(instance, last, first)
+    assert check_dominated(instance, first, last)
+    assert not check_dominated(instance, last, first)
 
 
 def test_worked_bounds() -> None:
@@ -311,7 +311,7 @@ def test_hypotheses_are_named() -> None:
     between = growing(linear([(0, 8, 2)]))
     alone = scheduled(between)
     with pytest.raises(InputError, match="has jobs of neither one nor all GPUs"):
-        check_beside(between, alone, alone)
+        check_dominated(between, alone, alone)
     charged = replace(lossy, overheads=sp.Overheads(start_s=1.0))
     with pytest.raises(InputError, match="has charges for starts"):
         bound(charged)
@@ -322,9 +322,9 @@ def said(
 ) -> FactorGuarantee | UnmetHypotheses | None:
     """The statement on two jobs of one GPU, 8 and 4 long, which come at 5 and may grow to four GPUs."""
     jobs = sp.Workload.from_columns(arrival_s=[5, 5], gpus=[1, 1], work=[8, 4])
-    chosen = sp.Semantics(growth=Growth(4, efficiency))
+    chosen = sp.RunOptions(growth=Growth(4, efficiency))
     outcome = sp.simulate(jobs, "1x4", policy, chosen)
-    run = described(settle(jobs, "1x4", policy, chosen), objective)
+    run = describe(prepare_run(jobs, "1x4", policy, chosen), objective)
     assert run is not None
     found = guarantee(outcome, run)
     if isinstance(found, FactorGuarantee):

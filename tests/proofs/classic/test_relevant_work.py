@@ -13,11 +13,11 @@ import shadowprice as sp
 from shadowprice.analysis.guarantees.lookup import (
     FactorGuarantee,
     UnmetHypotheses,
-    described,
+    describe,
     guarantee,
     known_bound,
 )
-from shadowprice.analysis.settle import settle
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs.classic.relevant_work import bound, check, least_flow, more_jobs
@@ -65,9 +65,9 @@ def test_greedy_srpt_breaks_it() -> None:
 
 def test_what_it_says_of_a_run() -> None:
     jobs = workload([(0, 2, 2), (0, 4, 2)])
-    run = settle(jobs, "1x4", "server-filling-srpt")
+    run = prepare_run(jobs, "1x4", "server-filling-srpt")
     outcome = sp.simulate(jobs, "1x4", "server-filling-srpt")
-    flow = described(run, Objective.FLOW)
+    flow = describe(run, Objective.FLOW)
     assert flow is not None
     stated = guarantee(outcome, flow)
     assert isinstance(stated, FactorGuarantee)
@@ -76,16 +76,16 @@ def test_what_it_says_of_a_run() -> None:
     known = known_bound(outcome, flow)
     assert known is not None
     assert known.factor == stated.factor
-    completion = described(run, Objective.COMPLETION)
+    completion = describe(run, Objective.COMPLETION)
     assert completion is not None
     assert known_bound(outcome, completion) is None
 
 
 def test_hypotheses_are_named() -> None:
     jobs = workload([(0, 3, 2), (0, 4, 2)])
-    run = settle(jobs, "1x4", "server-filling-srpt", sp.Semantics(round_s=60.0))
-    outcome = sp.simulate(jobs, "1x4", "server-filling-srpt", sp.Semantics(round_s=60.0))
-    flow = described(run, Objective.FLOW)
+    run = prepare_run(jobs, "1x4", "server-filling-srpt", sp.RunOptions(round_s=60.0))
+    outcome = sp.simulate(jobs, "1x4", "server-filling-srpt", sp.RunOptions(round_s=60.0))
+    flow = describe(run, Objective.FLOW)
     assert flow is not None
     stated = guarantee(outcome, flow)
     assert isinstance(stated, UnmetHypotheses)

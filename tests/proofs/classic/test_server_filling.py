@@ -79,8 +79,8 @@ def test_hypotheses_are_named(
 
 
 def test_charges_are_refused() -> None:
-    semantics = sp.Semantics(overheads=sp.Overheads(start_s=1.0))
-    outcome = sp.simulate(workload([(0, 1, 1)]), "1x4", "server-filling-srpt", semantics)
+    options = sp.RunOptions(overheads=sp.Overheads(start_s=1.0))
+    outcome = sp.simulate(workload([(0, 1, 1)]), "1x4", "server-filling-srpt", options)
     with pytest.raises(InputError, match="charges for starts"):
         check(outcome.instance, outcome.schedule)
 

@@ -557,7 +557,7 @@ def test_large_problems_take_the_structured_method_and_agree(n: int) -> None:
     programme = Programme.of(gavel.max_min, problem, rates, Workspace())
     solved = level.highest_level(programme, problem.weight * rates.proportional / rates.gang).solved
     assert solved.solution.method == "block-arrow"
-    assert not solved.solution.stood_down
+    assert not solved.solution.fallbacks
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def workspace_of(monkeypatch: pytest.MonkeyPatch, answers: Sequence[Status | Non
         return SimpleNamespace(status=status, primal=np.zeros(1))
 
     program = SimpleNamespace(mixed=True, columns=1)
-    compiled = SimpleNamespace(program=program, solve=solve, stood_down=lambda _: ())
+    compiled = SimpleNamespace(program=program, solve=solve, fallbacks=lambda _: ())
     monkeypatch.setattr(Workspace, "_compiled", lambda *_: (SimpleNamespace(name="m"), compiled))
     return Workspace()
 
@@ -37,21 +37,21 @@ def ask(workspace: Workspace, **how: Any) -> None:
     workspace.solve(gavel.max_total, SimpleNamespace(jobs=1, pairs=0), {}, **how)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("again", [Status.OPTIMAL, Status.FOUND])
+@pytest.mark.parametrize("again", [Status.OPTIMAL, Status.FEASIBLE])
 def test_an_answer_asked_again_takes_the_place_of_the_last(
     monkeypatch: pytest.MonkeyPatch, again: Status
 ) -> None:
-    workspace = workspace_of(monkeypatch, [Status.FOUND, again])
+    workspace = workspace_of(monkeypatch, [Status.FEASIBLE, again])
     ask(workspace)
     ask(workspace, **SIZED)
-    assert workspace.uncertified == (again is Status.FOUND)
+    assert workspace.uncertified == (again is Status.FEASIBLE)
 
 
 def test_it_takes_the_place_of_no_answer_to_another_programme(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The search of SLOs is not certified; that the next programme is asked twice does not change it."""
-    workspace = workspace_of(monkeypatch, [Status.FOUND, None, Status.OPTIMAL])
+    workspace = workspace_of(monkeypatch, [Status.FEASIBLE, None, Status.OPTIMAL])
     ask(workspace)
     with pytest.raises(SolverError):
         ask(workspace)
@@ -60,7 +60,7 @@ def test_it_takes_the_place_of_no_answer_to_another_programme(
 
 
 def test_vouching_is_for_the_last_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace = workspace_of(monkeypatch, [Status.FOUND, Status.OPTIMAL])
+    workspace = workspace_of(monkeypatch, [Status.FEASIBLE, Status.OPTIMAL])
     ask(workspace)
     ask(workspace)
     workspace.vouch()

@@ -313,10 +313,10 @@ def test_a_level_is_capped_in_the_models_own_units(jobs: int) -> None:
 
 def test_what_stood_down_is_said_once_with_the_row() -> None:
     problem = problem_of(0, 200)
-    with pytest.warns(SolverWarning, match="block-arrow stood down, row limit bounds") as caught:
+    with pytest.warns(SolverWarning, match="block-arrow was not used, row limit bounds") as caught:
         found = allocate(problem, model=level_at_most(0.01))
     assert len(caught) == 1
-    assert any("block-arrow stood down" in note for note in found.notes)
+    assert any("block-arrow was not used" in note for note in found.notes)
     with warnings.catch_warnings():
         warnings.simplefilter("error", SolverWarning)
         allocate(problem)

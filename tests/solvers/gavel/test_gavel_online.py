@@ -85,7 +85,7 @@ jobs = st.lists(
 def test_every_allocation_policy_makes_verified_schedules(name: str, rows: list[Any]) -> None:
     nodes = (sp.Node(2, "fast", price_per_hour=4.0), sp.Node(2, "slow", price_per_hour=1.0))
     outcome = sp.simulate(
-        workload(rows), sp.Cluster(nodes), f"gavel:{name}", sp.Semantics(pair_throughputs=RATES)
+        workload(rows), sp.Cluster(nodes), f"gavel:{name}", sp.RunOptions(pair_throughputs=RATES)
     )
     assert np.isfinite(outcome.jct_s).all()
 
@@ -127,11 +127,9 @@ def test_types_go_to_those_whom_they_suit() -> None:
 
 def test_sharing_pays_where_two_together_are_faster() -> None:
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
-    semantics = sp.Semantics(pair_throughputs=RATES)
-    alone = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness:aware=true", semantics)
-    shared = sp.simulate(
-        two, "1x1:fast", "gavel:max_min_fairness:aware=true,packed=true", semantics
-    )
+    options = sp.RunOptions(pair_throughputs=RATES)
+    alone = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness:aware=true", options)
+    shared = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness:aware=true,packed=true", options)
     # 1,000 s each alone; together 1,000 / 0.6.
     assert alone.end_s.max() == 2_000
     assert shared.end_s.tolist() == pytest.approx([1_000 / 0.6] * 2)
@@ -148,16 +146,16 @@ def test_policies_without_rates_of_pairs_do_not_share() -> None:
 def test_bounds_know_that_jobs_may_share() -> None:
     """Both jobs at 0.6 of their rate: GPUs do 1.2 times the work of one job alone."""
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
-    semantics = sp.Semantics(pair_throughputs=RATES)
+    options = sp.RunOptions(pair_throughputs=RATES)
     names = ["gavel:max_min_fairness:aware=true,packed=true", "srtf"]
-    packed, srtf = sp.compare(two, "1x1:fast", names, semantics=semantics).rows
+    packed, srtf = sp.compare(two, "1x1:fast", names, options=options).rows
     assert packed.holds_for.sharing
     assert packed.bound <= packed.cost == pytest.approx(2 * 1_000 / 0.6, abs=1e-5)
     assert srtf.optimum_s is None
-    bound = sp.compare_utility(two, "1x1:fast", ["srtf"], semantics=semantics, budget_s=0.1).bound
+    bound = sp.compare_utility(two, "1x1:fast", ["srtf"], options=options, budget_s=0.1).bound
     assert bound.holds_for.endswith("in which nobody shares GPUs")
     with pytest.raises(InputError, match="no bound of utilities: it lets jobs share GPUs"):
-        sp.compare_utility(two, "1x1:fast", names, semantics=semantics, budget_s=0.1)
+        sp.compare_utility(two, "1x1:fast", names, options=options, budget_s=0.1)
 
 
 def test_gpus_without_types_are_one_type() -> None:

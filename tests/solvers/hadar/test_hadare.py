@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from shadowprice.analysis import run_metrics
 from shadowprice.analysis.optimum import optimum
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.utility.instance import UtilityInstance
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, VerificationError
@@ -661,7 +661,7 @@ def test_local_sgd_is_a_function_of_its_seed_and_learns() -> None:
     assert one.steps.tolist() == [40, 70]
     assert (one.averages > 0).all()
     policy = HadarE(order=ByArrival(), round_s=10.0, restart_s=1.0, aggregation_s=0.5)
-    switches = Semantics(local_sgd=True, seed=3)
+    switches = RunOptions(local_sgd=True, seed=3)
     by_switch = simulate(instance.workload, instance.cluster, policy, switches).losses
     assert by_switch is not None
     assert by_switch.to_frame().equals(one.to_frame())
@@ -771,7 +771,7 @@ def test_an_isolated_share_is_no_more_than_all_the_time() -> None:
 def test_there_may_be_no_jobs() -> None:
     workload = Workload.from_columns(arrival_s=[], gpus=[], work=[])
     instance = Instance(Cluster.parse("2x1"), workload)
-    outcome = simulate(workload, instance.cluster, "hadare", Semantics(local_sgd=True))
+    outcome = simulate(workload, instance.cluster, "hadare", RunOptions(local_sgd=True))
     found = run_metrics.of_schedule(outcome.instance, outcome.schedule)
     assert (found.ttd_s, found.mean_jct_s, found.max_ftf) == (0.0, None, None)
     assert len(outcome.schedule) == 0

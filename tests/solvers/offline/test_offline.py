@@ -38,7 +38,7 @@ from shadowprice.solvers.offline.interval_prices import interval_prices
 from shadowprice.solvers.offline.non_preemptive import Method, optimum
 from shadowprice.solvers.offline.preemptive import slotted_preemptive_optimum
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
-from shadowprice.solvers.programs.highs import Series, Vertex
+from shadowprice.solvers.programs.highs import BasicSolution, WarmProgram
 from shadowprice.solvers.registry import policies
 
 TINY = instances(max_jobs=4, max_nodes=2, max_gpus=2, max_arrival_s=6, max_work_s=4)
@@ -550,14 +550,14 @@ def test_what_is_certified_holds_whatever_the_solvers_say(
     """Prices and schedules of solvers only propose: false ones make bounds weaker, never false."""
     seed = data.draw(st.integers(0, 10**6))
     rng = np.random.default_rng(seed)
-    honest = Series.solve
+    honest = WarmProgram.solve
 
-    def other(self: Series, **how: object) -> Vertex:
+    def other(self: WarmProgram, **how: object) -> BasicSolution:
         vertex = honest(self, **how)  # type: ignore[arg-type]
         return replace(vertex, duals=vertex.duals * rng.uniform(0.0, 2.0, len(vertex.duals)))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Series, "solve", other)
+        patch.setattr(WarmProgram, "solve", other)
         found = optimum(instance, objective, method="cp-sat", budget_s=10)
     assert found.certified_lower_s <= brute_force(instance, objective) <= found.upper_s
 
@@ -573,7 +573,7 @@ def test_without_solvers_all_lists_of_a_few_jobs_are_gone_through(
     monkeypatch.setattr(cp_sat, "solve", lambda *given, **options: nothing)
     monkeypatch.setattr(non_preemptive, "_branch", lambda *given, **options: None)
     found = optimum(Instance(Cluster.parse("1x3"), jobs), Objective.COMPLETION, budget_s=5.0)
-    assert str(found.standing) == "proven"
+    assert str(found.evidence) == "proven"
 
 
 EVALUATED = ("job", "fluid", "mean-busy-time", "wide-gangs", "area")

@@ -22,8 +22,8 @@ from shadowprice.solvers.programs.solution import (
     METHODS,
     PYOMO_SOLVERS,
     Infeasible,
+    OptimalityEvidence,
     SolverOptions,
-    Standing,
     Status,
     Unbounded,
 )
@@ -68,7 +68,7 @@ def test_every_solver_finds_the_optimum_and_is_certified(method: str, whole: boo
         found = Gate().solve(program, SolverOptions(method=method))
         assert found.objective == pytest.approx(expected.objective, rel=1e-5)
         assert found.status is Status.OPTIMAL
-        assert found.standing is Standing.PROVEN
+        assert found.evidence is OptimalityEvidence.PROVEN
         side = found.bound - found.objective
         assert (side if maximise else -side) >= -1e-6 * abs(found.objective)
 
@@ -165,7 +165,7 @@ def test_precision_decides_not_the_solvers_word(
     program = knapsack(5, whole=False, maximise=True)
     found = Gate().solve(program, SolverOptions(method="cuopt"))
     assert (found.status is Status.OPTIMAL) == certified
-    assert (found.standing is Standing.PROVEN) == certified
+    assert (found.evidence is OptimalityEvidence.PROVEN) == certified
     # Whatever the multipliers are, the bound that they prove holds.
     assert found.bound >= Gate().solve(program).objective * (1 - 1e-9)
     problem = AllocationProblem.from_columns(

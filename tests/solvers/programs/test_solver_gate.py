@@ -25,7 +25,7 @@ from shadowprice.solvers.programs import cp_sat, gate, highs, linear_gate
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.programs.exact import (
     FEASIBLE,
-    Least,
+    MinimisationForm,
     implied,
     lifted,
     safe_bound,
@@ -36,12 +36,12 @@ from shadowprice.solvers.programs.linear_program import LinearProgram
 from shadowprice.solvers.programs.proof_tree import prove
 from shadowprice.solvers.programs.solution import (
     Infeasible,
+    OptimalityEvidence,
     Solution,
     SolverOptions,
-    Standing,
     Status,
 )
-from shadowprice.solvers.programs.whole import Cumulative, Said, SearchEffort, WholeProgram
+from shadowprice.solvers.programs.whole import Cumulative, SearchEffort, SearchStatus, WholeProgram
 from support.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "solvers" / "programs" / "solver_corpus"))
@@ -71,7 +71,7 @@ def test_the_placement_that_highs_1_14_gets_wrong() -> None:
     job = tiresias.ServerJob(workers=3, shards=(1.0,), free=(2, 1), traffic=(0.0, 3.0))
     solution = compile_model(tiresias.build(job)).solve()
     assert solution.objective == pytest.approx(4.0)
-    assert solution.standing is Standing.PROVEN
+    assert solution.evidence is OptimalityEvidence.PROVEN
 
 
 # Random programmes, small enough to try every point.
@@ -97,7 +97,7 @@ def programs(draw: st.DrawFn, *, bounded: bool = True) -> LinearProgram:
 
 def points(program: LinearProgram) -> Iterator[np.ndarray]:
     """Every point of a programme of whole, bounded columns."""
-    least = Least.of(program)
+    least = MinimisationForm.of(program)
     ranges = [range(int(a), int(b) + 1) for a, b in zip(program.lower, program.upper, strict=True)]
     for each in product(*ranges):
         point = np.array(each, dtype=np.float64)
@@ -107,7 +107,7 @@ def points(program: LinearProgram) -> Iterator[np.ndarray]:
 
 def best_cost(program: LinearProgram) -> Fraction | None:
     """Least cost of a point, negated for a maximisation, by trying all."""
-    least = Least.of(program)
+    least = MinimisationForm.of(program)
     return min((least.value(point) for point in points(program)), default=None)
 
 
@@ -125,16 +125,16 @@ def assert_worth(program: LinearProgram, solution: Solution | None) -> None:
     if solution is None:
         assert cost is None
         return
-    least = Least.of(program)
+    least = MinimisationForm.of(program)
     if len(solution.primal):
         assert violation(least, solution.primal) <= 1.0
         assert cost is not None
         value = least.value(solution.primal)
         assert solution.objective == pytest.approx(float(-value if program.maximise else value))
-        if solution.standing.optimal:
+        if solution.evidence.optimal:
             assert value <= cost + Fraction(1, 10**5)
-        assert (solution.status is Status.OPTIMAL) == solution.standing.optimal
-    if solution.standing is Standing.PROVEN and cost is not None:
+        assert (solution.status is Status.OPTIMAL) == solution.evidence.optimal
+    if solution.evidence is OptimalityEvidence.PROVEN and cost is not None:
         bound = -solution.bound if program.maximise else solution.bound
         assert bound <= float(cost) + 1e-9
 
@@ -144,7 +144,7 @@ def assert_worth(program: LinearProgram, solution: Solution | None) -> None:
 def test_answers_are_what_trying_every_point_gives(program: LinearProgram) -> None:
     solution = examined(program)
     assert_worth(program, solution)
-    assert solution is None or solution.standing.optimal
+    assert solution is None or solution.evidence.optimal
 
 
 Lie = Callable[[LinearProgram], Solution]
@@ -158,7 +158,7 @@ def claimed(program: LinearProgram, point: np.ndarray) -> Solution:
 
 def any_point(program: LinearProgram) -> Solution:
     """The worst point there is, as an optimum."""
-    least = Least.of(program)
+    least = MinimisationForm.of(program)
     found = max(points(program), key=least.value, default=None)
     if found is None:
         raise Infeasible("no point", [])
@@ -203,7 +203,11 @@ def test_lies_are_found_out(lie: Lie, always: bool, monkeypatch: pytest.MonkeyPa
     @given(program=programs(bounded=True), work=st.sampled_from([0.0, 2e7]))
     def check(program: LinearProgram, work: float) -> None:
         # A pack of liars that agree with one another is beyond CP-SAT's help with broken numbers.
-        if always and work == 0.0 and gate.in_whole_numbers(Least.of(program), INF) is None:
+        if (
+            always
+            and work == 0.0
+            and gate.in_whole_numbers(MinimisationForm.of(program), INF) is None
+        ):
             return
         try:
             solution = examined(program, SolverOptions(proof_work=work))
@@ -228,7 +232,7 @@ def test_a_better_point_takes_the_place_of_the_answer(monkeypatch: pytest.Monkey
     monkeypatch.setattr(highs.Highs, "solve", lambda self, program, *rest, **how: worst)
     solution = gate.solve(program)
     assert solution.objective == 2.0
-    assert solution.standing is Standing.PROVEN
+    assert solution.evidence is OptimalityEvidence.PROVEN
 
 
 def test_what_nothing_confirms_is_found_and_not_optimal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,14 +259,14 @@ def test_what_nothing_confirms_is_found_and_not_optimal(monkeypatch: pytest.Monk
     monkeypatch.setattr(highs.Highs, "solve", solve)
     monkeypatch.setattr(cp_sat, "_ask", None)
     found = gate.solve(program, SolverOptions(proof_work=0.0))
-    assert (found.status, found.standing) == (Status.FOUND, Standing.FOUND)
+    assert (found.status, found.evidence) == (Status.FEASIBLE, OptimalityEvidence.POINT_ONLY)
     quick = gate.solve(program, SolverOptions(confirm=False))
-    assert (quick.status, quick.standing) == (Status.FOUND, Standing.FOUND)
+    assert (quick.status, quick.evidence) == (Status.FEASIBLE, OptimalityEvidence.POINT_ONLY)
     proven = gate.confirm(program, quick)
-    assert (proven.status, proven.standing) == (Status.OPTIMAL, Standing.PROVEN)
+    assert (proven.status, proven.evidence) == (Status.OPTIMAL, OptimalityEvidence.PROVEN)
     monkeypatch.undo()
     confirmed = gate.solve(program, SolverOptions(proof_work=0.0))
-    assert confirmed.standing is Standing.CONFIRMED
+    assert confirmed.evidence is OptimalityEvidence.CONFIRMED
 
 
 def test_a_second_opinion_is_asked_and_heard() -> None:
@@ -284,13 +288,15 @@ def test_a_second_opinion_is_asked_and_heard() -> None:
     options = SolverOptions(proof_work=0.0)
     solution = gate.Gate().solve(program, options, second=second)
     assert asked == [Fraction(-8)]
-    assert solution.standing is Standing.FOUND
+    assert solution.evidence is OptimalityEvidence.POINT_ONLY
 
 
 # Bounds, evaluated.
 
 
-def exact_bound(least: Least, duals: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Fraction:
+def exact_bound(
+    least: MinimisationForm, duals: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> Fraction:
     """The bound of multipliers in rationals, for columns that are bounded."""
     p = least.program
     reduced = [Fraction(c) for c in least.cost.tolist()]
@@ -310,7 +316,7 @@ def exact_bound(least: Least, duals: np.ndarray, lower: np.ndarray, upper: np.nd
 @settings(max_examples=300)
 @given(program=programs(), data=st.data())
 def test_bounds_round_down_and_hold(program: LinearProgram, data: st.DataObject) -> None:
-    least = Least.of(program)
+    least = MinimisationForm.of(program)
     number = st.floats(-1e6, 1e6) | st.floats(-1e-6, 1e-6) | st.sampled_from([0.0, 1.0, -2.0])
     duals = np.array([data.draw(number) for _ in range(program.rows)])
     bound = safe_bound(least, duals, program.lower, program.upper)
@@ -335,12 +341,12 @@ def test_costs_that_are_multiples_lift_a_bound() -> None:
         np.array([INF]),
         whole=True,
     )
-    least = Least.of(program)
+    least = MinimisationForm.of(program)
     assert least.step == 3
     assert lifted(least, 6.0000001) == 9
     assert lifted(least, 6.0) == 6
     loose = replace(program, integer=np.array([True, False]))
-    assert Least.of(loose).step is None
+    assert MinimisationForm.of(loose).step is None
 
 
 @settings(max_examples=100)
@@ -348,7 +354,7 @@ def test_costs_that_are_multiples_lift_a_bound() -> None:
 def test_implied_bounds_lose_no_point(program: LinearProgram, data: st.DataObject) -> None:
     boxed = program.copy()
     boxed.upper = np.minimum(program.upper, 4.0)
-    least = Least.of(program)
+    least = MinimisationForm.of(program)
     cutoff = data.draw(st.sampled_from([INF, 0.0, 3.0]))
     lower, upper = implied(least, cutoff)
     for point in points(boxed):
@@ -363,9 +369,9 @@ def test_points_are_evaluated_exactly() -> None:
     program = LinearProgram.of(
         np.ones(2), np.zeros(2), np.ones(2), row, np.array([-INF]), np.array([0.3]), whole=True
     )
-    assert violation(Least.of(program), np.ones(2)) <= 1.0
+    assert violation(MinimisationForm.of(program), np.ones(2)) <= 1.0
     program.row_upper[:] = 0.3 - 1e-8
-    assert violation(Least.of(program), np.ones(2)) > 1.0
+    assert violation(MinimisationForm.of(program), np.ones(2)) > 1.0
     whole = LinearProgram.of(
         np.ones(1),
         np.zeros(1),
@@ -375,14 +381,14 @@ def test_points_are_evaluated_exactly() -> None:
         np.array([INF]),
         whole=True,
     )
-    assert violation(Least.of(whole), np.array([2.0**40 - 1])) == INF
-    assert violation(Least.of(whole), np.array([2.0**40])) == 0.0
+    assert violation(MinimisationForm.of(whole), np.array([2.0**40 - 1])) == INF
+    assert violation(MinimisationForm.of(whole), np.array([2.0**40])) == 0.0
     loose = LinearProgram.of(
         np.ones(1), np.zeros(1), np.array([9.0]), np.ones((1, 1)), np.array([2.0]), np.array([INF])
     )
-    assert violation(Least.of(loose), np.array([2 - FEASIBLE / 2])) <= 1.0
-    assert violation(Least.of(loose), np.array([2 - 3 * FEASIBLE])) > 1.0
-    assert violation(Least.of(loose), np.array([9 + 3 * FEASIBLE])) > 1.0
+    assert violation(MinimisationForm.of(loose), np.array([2 - FEASIBLE / 2])) <= 1.0
+    assert violation(MinimisationForm.of(loose), np.array([2 - 3 * FEASIBLE])) > 1.0
+    assert violation(MinimisationForm.of(loose), np.array([9 + 3 * FEASIBLE])) > 1.0
     assert whole_point(whole, np.array([0.4])) is None
 
 
@@ -399,13 +405,13 @@ def test_continuous_columns_are_solved_for_again() -> None:
     program.integer[1] = True
     solution = gate.solve(program)
     assert solution.objective == pytest.approx(101.0)
-    assert solution.standing.optimal
+    assert solution.evidence.optimal
 
 
 @settings(max_examples=60)
 @given(program=programs())
 def test_a_closed_tree_is_right(program: LinearProgram) -> None:
-    least, cost = Least.of(program), best_cost(program)
+    least, cost = MinimisationForm.of(program), best_cost(program)
     tree = prove(least, None, 0.0, work=1e9, until=INF)
     assert (tree.bound == INF) == (cost is None) or tree.better is not None
     if cost is not None:
@@ -430,7 +436,7 @@ def test_a_linear_programme_is_examined() -> None:
         maximise=True,
     )
     right = gate.solve(program)
-    assert (right.objective, right.standing) == (pytest.approx(12.0), Standing.PROVEN)
+    assert (right.objective, right.evidence) == (pytest.approx(12.0), OptimalityEvidence.PROVEN)
     assert linear_gate.meets(program, right)
     for wrong in (
         replace(right, primal=np.array([4.1, 0.0])),
@@ -458,9 +464,9 @@ def test_a_linear_answer_that_does_not_hold_is_asked_for_again(
 
     monkeypatch.setattr(highs.Highs, "solve", solve)
     assert gate.solve(program).objective == 2.0
-    assert gate.solve(program).standing is Standing.PROVEN
+    assert gate.solve(program).evidence is OptimalityEvidence.PROVEN
     always[0] = True
-    assert gate.solve(program).status is Status.FOUND
+    assert gate.solve(program).status is Status.FEASIBLE
 
 
 def test_a_time_limit_is_that_of_one_solve() -> None:
@@ -504,7 +510,7 @@ def test_cp_sat_is_asked_again_with_other_parameters(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(cp_sat, "_ask", fails_at_first)
     answer = gate.ask_whole(three_runs(), SearchEffort(10.0))
-    assert (answer.said, answer.bound) == (Said.OPTIMAL, 2.0)
+    assert (answer.status, answer.bound) == (SearchStatus.OPTIMAL, 2.0)
     assert asked[0][1]
     assert not asked[2][1]
 
@@ -516,10 +522,10 @@ def test_cp_sat_that_always_fails_or_lies_gives_no_answer(monkeypatch: pytest.Mo
         return replace(honest(*rest, **how), values=[0, 0, 0])
 
     monkeypatch.setattr(cp_sat, "_ask", lies)
-    assert gate.ask_whole(three_runs(), SearchEffort(10.0)).said is Said.UNKNOWN
+    assert gate.ask_whole(three_runs(), SearchEffort(10.0)).status is SearchStatus.UNKNOWN
     monkeypatch.setattr(cp_sat, "_ask", None)
     answer = gate.ask_whole(three_runs(), SearchEffort(10.0))
-    assert (answer.said, answer.values) == (Said.UNKNOWN, None)
+    assert (answer.status, answer.values) == (SearchStatus.UNKNOWN, None)
 
 
 @example(values=[0, 2, 0, 1])

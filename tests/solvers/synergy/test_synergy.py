@@ -25,7 +25,7 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.synergy import floor as synergy_floor
 from shadowprice.solvers.programs.solution import SolverOptions
 from shadowprice.solvers.registry import policy
-from shadowprice.solvers.synergy.moves import kept_in_place
+from shadowprice.solvers.synergy.moves import least_moves
 from shadowprice.solvers.synergy.opt import choose, place_chosen, undominated
 from shadowprice.solvers.synergy.orders import ORDERS, STARVED_S, Columns
 from shadowprice.solvers.synergy.published_packing import PublishedPacking
@@ -350,7 +350,7 @@ def test_most_gpus_stay_with_their_jobs(seed: int) -> None:
 
     running, planned = anywhere(), anywhere()
     plan = {job: ServerGrant(pieces, 1.0, 1.0) for job, pieces in planned.items()}
-    kept = kept_in_place(plan, running, size)
+    kept = least_moves(plan, running, size)
 
     def staying(where: dict[int, tuple[tuple[int, int], ...]]) -> int:
         return sum(pieces[0][1] for job, pieces in where.items() if pieces == running[job])

@@ -50,10 +50,10 @@ def jobs(seed: int, n: int = 12) -> sp.Workload:
 
 
 SEMANTICS = {
-    "plain": sp.Semantics(),
-    "rounds": sp.Semantics(round_s=50.0),
-    "charges": sp.Semantics(overheads=sp.Overheads(2.0, 3.0), placement="consolidate"),
-    "failures": sp.Semantics(failures=sp.Failures.parse(LAW, 30.0, 1.0), round_s=20.0),
+    "plain": sp.RunOptions(),
+    "rounds": sp.RunOptions(round_s=50.0),
+    "charges": sp.RunOptions(overheads=sp.Overheads(2.0, 3.0), placement="consolidate"),
+    "failures": sp.RunOptions(failures=sp.Failures.parse(LAW, 30.0, 1.0), round_s=20.0),
 }
 CHOICES = st.sampled_from([JobChoices(3), JobChoices(8, 4), JobChoices(4, 2, TOLD)])
 
@@ -183,7 +183,7 @@ def test_wrong_uses_are_refused() -> None:
         SchedulingEnvironment(jobs(1), "1x4")
     with pytest.raises(InputError, match=r"has jobs outside a window, .* not known to bounds"):
         SchedulingEnvironment(
-            jobs(1), "4x4", semantics=sp.Semantics(until_complete=sp.JobWindow(1, 2))
+            jobs(1), "4x4", options=sp.RunOptions(until_complete=sp.JobWindow(1, 2))
         )
     with pytest.raises(InputError, match="choices"):
         JobChoices(0)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
@@ -686,8 +686,8 @@ def test_a_window_with_a_job_that_is_dropped_is_refused_in_a_line() -> None:
         throughput=[[1e-3] * 3, [1.0] * 3, [1.0] * 3],
         gpu_types=TYPES,
     )
-    until = Semantics(preset="gavel", until_complete=JobWindow(0, 2))
+    until = RunOptions(preset="gavel", until_complete=JobWindow(0, 2))
     with pytest.raises(PolicyError, match="drops job 'slow', which is one of jobs 0 to 1 that are"):
         simulate(jobs, "1x2:v100", "isolated", until)
-    alone = Semantics(preset="gavel", until_complete=JobWindow(1, 2))
+    alone = RunOptions(preset="gavel", until_complete=JobWindow(1, 2))
     assert simulate(jobs, "1x2:v100", "isolated", alone).jct_s[1] == 10.0

@@ -132,10 +132,10 @@ def test_runs_are_valid_and_leaps_change_nothing(jobs: Jobs, cluster: str) -> No
 
 def test_it_is_a_policy_of_the_preset() -> None:
     jobs = instance("1x4", [(0, 4, 100), (0, 4, 100)]).workload
-    outcome = sp.simulate(jobs, "1x4", "gandiva", sp.Semantics(preset="tiresias"))
+    outcome = sp.simulate(jobs, "1x4", "gandiva", sp.RunOptions(preset="tiresias"))
     assert sorted(outcome.jct_s) == [160.0, 200.0]
     with pytest.raises(InputError, match="runs in its own loop"):
-        sp.simulate(jobs, "1x4", "gandiva", sp.Semantics(preset="tiresias", placement="count"))
+        sp.simulate(jobs, "1x4", "gandiva", sp.RunOptions(preset="tiresias", placement="count"))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_mser5_is_the_smallest_of_all_cuts(values: list[int]) -> None:
         for d in range(len(means) // 2 + 1)
     ]
     assert cuts[found.count // BATCH] == pytest.approx(min(cuts), abs=1e-6)
-    assert found.found == (found.count // BATCH < len(means) // 2)
+    assert found.steady == (found.count // BATCH < len(means) // 2)
 
 
 def test_mser5_leaves_out_a_start_that_is_higher_and_refuses_what_never_ends() -> None:
@@ -37,7 +37,7 @@ def test_mser5_leaves_out_a_start_that_is_higher_and_refuses_what_never_ends() -
     series = rng.normal(10.0, 1.0, 1000)
     series[:100] += 40.0
     assert 95 <= mser5(series).count <= 130
-    assert mser5(np.linspace(0.0, 1.0, 400)).found is False
+    assert mser5(np.linspace(0.0, 1.0, 400)).steady is False
     assert mser5(np.ones(19)).count == 0
     with pytest.raises(ValueError, match="finite"):
         mser5(np.array([1.0] * 30 + [np.inf]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from shadowprice.analysis.switches import WrittenSwitches
+from shadowprice.analysis.written_options import WrittenOptions
 from shadowprice.instances.documents.plain_yaml import parse
 from shadowprice.studies import study_file
 from shadowprice.studies.run_study import study
@@ -38,7 +38,7 @@ def test_every_key_is_explained() -> None:
     for record in (
         study_file.StudyFile,
         study_file.WorkloadEntry,
-        WrittenSwitches,
+        WrittenOptions,
         study_file.BoundsEntry,
         study_file.StatisticsEntry,
     ):

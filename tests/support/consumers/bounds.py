@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shadowprice.analysis import bounds as every_bound
-from shadowprice.analysis import certify, certify_utility, compare, limits, settle
+from shadowprice.analysis import certify, certify_utility, compare, limits, preparation
 from shadowprice.analysis.audit import measures
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates import cascade, demands, modes, records, speed_up, speeds
@@ -296,9 +296,9 @@ CONSUMERS = (
         of_one_speed,
     ),
     Consumer(
-        "analysis.settle.BOUNDED_KNOWS",
-        settle.BOUNDED_KNOWS,
-        lambda i: settle.refuse_unbounded(settle.Run("fifo", i, policy("fifo"))),
+        "analysis.preparation.BOUNDED_KNOWS",
+        preparation.BOUNDED_KNOWS,
+        lambda i: preparation.require_bounded(preparation.PreparedRun("fifo", i, policy("fifo"))),
     ),
     Consumer(
         "analysis.limits.KNOWS",
@@ -328,7 +328,7 @@ CONSUMERS = (
     Consumer(
         "analysis.certificates.records.KNOWS",
         records.KNOWS,
-        lambda i: list(records.given(i, pairs=shared(i))),
+        lambda i: list(records.instance_records(i, pairs=shared(i))),
     ),
     Consumer(
         "analysis.certificates.modes.KNOWS",
@@ -356,7 +356,7 @@ CONSUMERS = (
     Consumer(
         "analysis.compare.KNOWS",
         compare.KNOWS,
-        lambda i: compare.expect_bounded(settle.Run("fifo", i, policy("fifo"))),
+        lambda i: compare.require_comparable(preparation.PreparedRun("fifo", i, policy("fifo"))),
     ),
     Consumer(
         "analysis.certificates.cascade.KNOWS",

@@ -30,7 +30,7 @@ from shadowprice.proofs.classic import (
     hesrpt,
     kill_restart,
     least_parallelisable,
-    not_told,
+    nonclairvoyant,
     relevant_work,
     saturation,
     server_filling,
@@ -217,7 +217,7 @@ CONSUMERS: tuple[Consumer, ...] = (
         ),
         on_one_gpu,
     ),
-    _theorem(not_told, lambda i: not_told.check(i, 1, Fraction(1)), on_one_gpu),
+    _theorem(nonclairvoyant, lambda i: nonclairvoyant.check(i, 1, Fraction(1)), on_one_gpu),
     _theorem(
         least_parallelisable,
         _all(

@@ -13,7 +13,7 @@ from shadowprice.analysis.adversary.tightest.comparisons import (
     WholeColumn,
     as_solved,
 )
-from shadowprice.analysis.adversary.tightest.on_one_pool import gangs, least_known
+from shadowprice.analysis.adversary.tightest.pool_theorems import gangs, least_known
 from shadowprice.errors import PolicyError, SolverError
 from shadowprice.execution.shares import run_in_shares
 from shadowprice.instances.allocation_problem import AllocationProblem

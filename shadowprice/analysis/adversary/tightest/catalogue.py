@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from shadowprice.analysis.adversary.tightest import (
     allocations,
-    on_one_pool,
     placements,
+    pool_theorems,
     relaxations,
     utilities,
 )
@@ -15,13 +15,13 @@ from shadowprice.analysis.adversary.tightest.comparisons import TightnessOf
 
 TIGHTNESS: Mapping[str, TightnessOf] = {
     entry.theorem: entry
-    for module in (on_one_pool, allocations, utilities, relaxations, placements)
+    for module in (pool_theorems, allocations, utilities, relaxations, placements)
     for entry in module.ENTRIES
 }
 """By the theorem's file in :mod:`shadowprice.proofs`."""
 
 NO_FACTOR: Mapping[str, str] = {
-    "classic.not_told": "a lower bound of all policies that are not told run times, which equal shares attain",
+    "classic.nonclairvoyant": "a lower bound of all nonclairvoyant policies, which equal shares attain",
     "hadar.copies_work": "states no factor: a number of busy nodes, and which copies it takes",
     "lower_bounds.list_schedules": "attained by every instance of few jobs on one node, of which it is the optimum",
     "lower_bounds.modes": "that of LB-price, LB-pair, LB-node and LB-amount, of which it is the general case",

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from shadowprice.execution.copies.hadare import CopyWidth, HadarE
 from shadowprice.hosts.live.measuring import FEWEST_STEPS, SHORTEST_S
-from shadowprice.hosts.protocol import FoundNode
+from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.instances.instance import Instance
 
 _K = TypeVar("_K")
@@ -51,7 +51,9 @@ class CopyRates:
     measured, and for all jobs of the same model and gang.
     """
 
-    def __init__(self, instance: Instance, nodes: tuple[FoundNode, ...], policy: HadarE) -> None:
+    def __init__(
+        self, instance: Instance, nodes: tuple[DiscoveredNode, ...], policy: HadarE
+    ) -> None:
         self._workload, self._nodes = instance.workload, nodes
         self._width = CopyWidth(policy.width)
         self._on_node: dict[tuple[str, int, int], float] = {}

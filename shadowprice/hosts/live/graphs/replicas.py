@@ -64,7 +64,7 @@ class PlacedReplicas:
         """Replicas of all ranks, a rank for each device."""
         return tuple(replica for here in self.by_node for replica in here)
 
-    def told(self, devices: Sequence[Device]) -> dict[str, object]:
+    def event_fields(self, devices: Sequence[Device]) -> dict[str, object]:
         """Data of the event that grants the devices."""
         rows = zip(devices, self.by_rank, strict=True)
         return {

@@ -22,9 +22,9 @@ from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.total import (
     Total,
     Values,
+    attainable_slos,
     highest_ratio,
     highest_total,
-    kept_slos,
 )
 from shadowprice.solvers.gavel.workspace import Build, Workspace
 from shadowprice.solvers.programs.solution import Infeasible
@@ -181,10 +181,10 @@ def _together(
     """
     # The margin absorbs the integer tolerance of the search that chose them.
     try:
-        kept = kept_slos(chosen, least)
+        kept = attainable_slos(chosen, least)
         return kept, solve(kept * (1.0 - 1e-6))
     except SolverError:  # SLOs are too far apart for one search to tell them all from 0.
-        kept = kept_slos(chosen, least, relative=True)
+        kept = attainable_slos(chosen, least, relative=True)
         return kept, solve(kept * (1.0 - 1e-6))
 
 

@@ -20,8 +20,8 @@ from shadowprice.errors import SolverError
 from shadowprice.solvers.hadar.offline.feasibility import gpus_of
 from shadowprice.solvers.hadar.offline.linking import LinkingRows
 from shadowprice.solvers.hadar.offline.pricing import Speeds
-from shadowprice.solvers.hadar.offline.programme import GivenModel
-from shadowprice.solvers.programs.exact import Least, violation
+from shadowprice.solvers.hadar.offline.programme import PricedModel
+from shadowprice.solvers.programs.exact import MinimisationForm, violation
 from shadowprice.solvers.programs.gate import Gate
 from shadowprice.solvers.programs.solution import SolverOptions
 
@@ -40,16 +40,16 @@ class Acceptance:
 
     Parameters
     ----------
-    given : GivenModel
+    given : PricedModel
         One that keeps the programme that the pricing knows.
     linking : LinkingRows
     """
 
-    def __init__(self, given: GivenModel, linking: LinkingRows) -> None:
-        self.given = given
+    def __init__(self, given: PricedModel, linking: LinkingRows) -> None:
+        self.model = given
         self.linking = linking
         known = linking.known
-        self._least = Least.of(given.program)
+        self._least = MinimisationForm.of(given.program)
         # Rows of y and z alone are evaluated first; they need no GPUs.
         w = np.zeros(known.columns, dtype=bool)
         w[known.w] = True
@@ -78,17 +78,17 @@ class Acceptance:
         """Point of the model with these schedules, shape (columns of the model,); None if there is none."""
         if self.shortfall(schedules) > 0:
             return None
-        known, program = self.linking.known, self.given.program
+        known, program = self.linking.known, self.model.program
         x = self._y_and_z(schedules)
         try:
             x[known.w] = gpus_of(known.jobs, schedules)
         except SolverError:  # More GPUs than there are.
             return None
         point = np.clip(np.zeros(program.columns), program.lower, program.upper)
-        point[self.given.column] = x
+        point[self.model.column] = x
         if violation(self._least, point) <= 1.0:
             return point
-        return self._solved(x) if self.given.edits else None
+        return self._solved(x) if self.model.edits else None
 
     def _y_and_z(self, schedules: Mapping[int, Speeds]) -> NDArray[np.float64]:
         x = np.zeros(self.linking.known.columns)
@@ -98,8 +98,8 @@ class Acceptance:
 
     def _solved(self, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Point with y and z as they are, if HiGHS finds one."""
-        known, column = self.linking.known, self.given.column
-        fixed = self.given.program.copy()
+        known, column = self.linking.known, self.model.column
+        fixed = self.model.program.copy()
         which = np.concatenate((known.y[known.y >= 0], known.z.ravel()))
         fixed.lower[column[which]] = fixed.upper[column[which]] = x[which]
         fixed.cost = np.zeros_like(fixed.cost)
@@ -111,7 +111,7 @@ class Acceptance:
         return point if len(point) and violation(self._least, point) <= 1.0 else None
 
 
-def gpus_in(given: GivenModel, point: NDArray[np.float64]) -> NDArray[np.int64]:
+def gpus_in(given: PricedModel, point: NDArray[np.float64]) -> NDArray[np.int64]:
     """GPUs of each type by job and round, shape (jobs, types, rounds), that a point of the model holds.
 
     Raises

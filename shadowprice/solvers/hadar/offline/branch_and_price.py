@@ -367,14 +367,14 @@ class Search:
     def __init__(self, acceptance: Acceptance, time_limit_s: float) -> None:
         self.start = time.process_time()
         self.end = self.start + time_limit_s
-        jobs = acceptance.given.jobs
+        jobs = acceptance.model.jobs
         self.jobs = jobs
         self.allowed = acceptance.linking.allowed
         self.master = Master(jobs, acceptance.linking)
         states = [states_of(jobs, job) for job in range(jobs.jobs)]
         self.pricing = Pricing(self.master, states)
         # Plans of the published programme hold; one that is given is checked, once, at the end.
-        check = acceptance if acceptance.given.edits else None
+        check = acceptance if acceptance.model.edits else None
         self.plans = Plans(jobs, self.master.capacity_rows, states, acceptance=check)
         deadlines = Deadlines(jobs, self.master.capacity_rows, states)
         self.conflicts = Conflicts(deadlines, self.plans)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.feasibility import Deadlines
 from shadowprice.solvers.hadar.offline.heuristics import Plans
-from shadowprice.solvers.programs.highs import HighsEnding, Series
+from shadowprice.solvers.programs.highs import HighsEnding, WarmProgram
 
 _SHARE = 1e-6
 """Shares up to this count as none."""
@@ -310,7 +310,7 @@ class PackingCuts:
             return None
         # The programme proposes weights; what a cut is worth is evaluated by `_lifted`.
         n = len(support)
-        series = Series(maximise=True)
+        series = WarmProgram(maximise=True)
         column = {pair: k for k, pair in enumerate(support)}
         values = np.array([share[pair] for pair in support])
         no_rows = [np.zeros(0, dtype=np.int64)] * n

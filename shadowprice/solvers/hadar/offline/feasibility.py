@@ -30,7 +30,7 @@ from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Speeds, States
 from shadowprice.solvers.programs.gate import ask_whole
-from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeProgram
+from shadowprice.solvers.programs.whole import SearchEffort, SearchStatus, WholeProgram
 
 CLOCK_FACTOR = 20.0
 """Most time by the clock, relative to the deterministic time that CP-SAT counts."""
@@ -102,7 +102,7 @@ class Deadlines:
         # measured to cost four times what they save here.
         clock_s = CLOCK_FACTOR * max(time_limit_s, 0.01)
         answer = ask_whole(program, SearchEffort(clock_s, time_limit_s, relaxations=False))
-        if answer.said is Said.INFEASIBLE:
+        if answer.status is SearchStatus.INFEASIBLE:
             job_of = {literal: job for job, literal in met.items()}
             return Verdict(True, core=tuple(job_of[k] for k in answer.core) or tuple(ends))
         if answer.values is None:

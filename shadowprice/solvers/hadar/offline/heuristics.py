@@ -25,7 +25,7 @@ from shadowprice.solvers.hadar.offline.linking import Allowed
 from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Paths, Speeds, States
 from shadowprice.solvers.programs.gate import ask_whole
-from shadowprice.solvers.programs.whole import Said, SearchEffort, WholeProgram
+from shadowprice.solvers.programs.whole import SearchEffort, SearchStatus, WholeProgram
 
 _MOST_OUT = 5
 """Jobs taken out at a time."""
@@ -302,7 +302,7 @@ class Neighbours:
         self._add_value(programme, free)
         effort = SearchEffort(CLOCK_FACTOR * _TRY_S, _TRY_S, relaxations=False)
         answer = ask_whole(programme.whole, effort)
-        decided = answer.said in (Said.OPTIMAL, Said.INFEASIBLE)
+        decided = answer.status in (SearchStatus.OPTIMAL, SearchStatus.INFEASIBLE)
         step = _GROW if decided else -_SHRINK
         self.size = float(np.clip(self.size + step, _LEAST_JOBS, _MOST_JOBS))
         if answer.values is not None:

@@ -29,7 +29,7 @@ from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.linking import LinkingRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Speeds
 from shadowprice.solvers.programs.gate import solve
-from shadowprice.solvers.programs.highs import HighsEnding, Series, Vertex
+from shadowprice.solvers.programs.highs import BasicSolution, HighsEnding, WarmProgram
 from shadowprice.solvers.programs.linear_program import LinearProgram
 from shadowprice.solvers.programs.solution import SolverOptions
 
@@ -208,7 +208,7 @@ class Master:
         self._penalty = np.zeros(0)
         self._upper = np.zeros(0)
         self._grown = False
-        self._series = Series(maximise=True)
+        self._series = WarmProgram(maximise=True)
         room = np.tile(self.capacity_rows.capacity, jobs.rounds)
         no_side, one = np.full(len(room), -_INFINITE), np.ones(jobs.jobs)
         self._series.rows(
@@ -453,7 +453,7 @@ class Master:
             int(self.job[k]): tuple(self.speeds[k, : self.end[k] + 1].tolist()) for k in complete
         }
 
-    def _run(self, *, primal: bool) -> Vertex:
+    def _run(self, *, primal: bool) -> BasicSolution:
         """Solve from the last basis or, should that fail, from scratch."""
         vertex = self._series.solve(primal=primal)
         if vertex.outcome is not HighsEnding.OPTIMAL:

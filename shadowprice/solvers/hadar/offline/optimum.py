@@ -1,4 +1,4 @@
-r"""Hadar's offline optimum: the best plan of the model as it stands.
+r"""Hadar's offline optimum: the best plan of the model as it is.
 
 Source: Hadar's offline problem (IPDPS'24, recalled), as ``models/hadar.py`` states it or as a model
 states it that is given; who solves it is derived. The model is compiled, and compared with the published one,
@@ -35,8 +35,8 @@ from shadowprice.solvers.hadar.offline.branch_and_price import Search, Searched
 from shadowprice.solvers.hadar.offline.feasibility import plan_on_nodes, utility_of
 from shadowprice.solvers.hadar.offline.linking import LinkingRows
 from shadowprice.solvers.hadar.offline.programme import (
-    GivenModel,
     ModelBuilder,
+    PricedModel,
     TimeIndexed,
     read_model,
 )
@@ -145,11 +145,11 @@ def optimum(
         found = _by_rows(instance, given, time_limit_s)
     else:
         found = _by_columns(instance, given, given.known, time_limit_s)
-    return replace(found, cpu_s=time.process_time() - start, edits=given.said)
+    return replace(found, cpu_s=time.process_time() - start, edits=given.edits_in_words)
 
 
 def _by_columns(
-    instance: Instance, given: GivenModel, known: TimeIndexed, time_limit_s: float
+    instance: Instance, given: PricedModel, known: TimeIndexed, time_limit_s: float
 ) -> OfflineOptimum:
     """Branch and price; before it the compiled rows, if it does not know them all."""
     by_rows = None
@@ -168,16 +168,16 @@ def _by_columns(
     return _of_search(instance, acceptance, found, time_limit_s)
 
 
-def _by_rows(instance: Instance, given: GivenModel, time_limit_s: float) -> OfflineOptimum:
+def _by_rows(instance: Instance, given: PricedModel, time_limit_s: float) -> OfflineOptimum:
     """The compiled rows alone."""
     return _of_rows(instance, given, _solved(given, time_limit_s))
 
 
-def _solved(given: GivenModel, time_limit_s: float) -> Solution:
+def _solved(given: PricedModel, time_limit_s: float) -> Solution:
     """HiGHS's answer to the compiled rows, examined; says why it is asked."""
     if given.unpriced:
         warnings.warn(
-            f"model {given.model.name!r}: column generation stands down and the compiled rows are "
+            f"model {given.model.name!r}: column generation is not used and the compiled rows are "
             f"solved, which is slower: {'; '.join(given.unpriced)}",
             SolverWarning,
             stacklevel=5,
@@ -186,7 +186,7 @@ def _solved(given: GivenModel, time_limit_s: float) -> Solution:
     return given.compiled.solve(options)
 
 
-def _of_rows(instance: Instance, given: GivenModel, solution: Solution) -> OfflineOptimum:
+def _of_rows(instance: Instance, given: PricedModel, solution: Solution) -> OfflineOptimum:
     """The plan of a solution of the compiled rows."""
     if not len(solution.primal):
         raise SolverError(
@@ -211,7 +211,7 @@ def _of_search(
     instance: Instance, acceptance: Acceptance, found: Searched, time_limit_s: float
 ) -> OfflineOptimum:
     """The plan of branch and price, accepted by the compiled rows."""
-    given = acceptance.given
+    given = acceptance.model
     if found.value == -np.inf:
         raise SolverError(
             f"model {given.model.name!r}: no plan was found in {time_limit_s:g} s that holds its rows; "
@@ -240,7 +240,7 @@ def _better(
     instance: Instance, acceptance: Acceptance, found: Searched, by_rows: Solution
 ) -> OfflineOptimum:
     """The better plan and the better bound of the two."""
-    given = acceptance.given
+    given = acceptance.model
     bound = min(found.bound, by_rows.bound)
     best = by_rows
     if not len(by_rows.primal) or found.value > by_rows.objective:

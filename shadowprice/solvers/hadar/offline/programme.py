@@ -156,7 +156,7 @@ class TimeIndexed:
 
 
 @dataclass(frozen=True, eq=False)
-class GivenModel:
+class PricedModel:
     """A compiled model, and the programme that the pricing knows if the model keeps that.
 
     Parameters
@@ -186,7 +186,7 @@ class GivenModel:
     more: LinearRows
 
     @classmethod
-    def published(cls, known: TimeIndexed) -> GivenModel:
+    def published(cls, known: TimeIndexed) -> PricedModel:
         """The published model itself."""
         column, more = np.arange(known.columns), LinearRows.none(known.columns)
         return cls(known.jobs, known.model, known.compiled, (), (), known, column, more)
@@ -194,7 +194,7 @@ class GivenModel:
     @classmethod
     def unknown(
         cls, jobs: RoundJobs, model: Any, compiled: CompiledModel, edits: tuple[str, ...]
-    ) -> GivenModel:
+    ) -> PricedModel:
         """A model of which the pricing knows nothing."""
         none = np.zeros(0, dtype=np.int64)
         return cls(jobs, model, compiled, edits, edits, None, none, LinearRows.none(0))
@@ -205,12 +205,12 @@ class GivenModel:
         return self.compiled.program
 
     @property
-    def said(self) -> str:
+    def edits_in_words(self) -> str:
         """All edits in words."""
         return "; ".join(self.edits)
 
 
-def read_model(build: ModelBuilder | str, jobs: RoundJobs) -> GivenModel:
+def read_model(build: ModelBuilder | str, jobs: RoundJobs) -> PricedModel:
     """Build a model, compile it, and compare it with what the pricing knows.
 
     Parameters
@@ -227,18 +227,18 @@ def read_model(build: ModelBuilder | str, jobs: RoundJobs) -> GivenModel:
     """
     published = is_published(time_indexed)
     if published and build is time_indexed:
-        return GivenModel.published(TimeIndexed.of(jobs))
+        return PricedModel.published(TimeIndexed.of(jobs))
     with traced():
         model = _own_model(build, jobs) if isinstance(build, str) else build(jobs)
     if not isinstance(model, pyo.ConcreteModel):
         raise InputError(f"model: got {type(model).__name__}, expected a Pyomo ConcreteModel")
     compiled = compile_model(model)
     if not published:
-        return GivenModel.unknown(jobs, model, compiled, ("the file models/hadar.py was edited",))
+        return PricedModel.unknown(jobs, model, compiled, ("the file models/hadar.py was edited",))
     known = TimeIndexed.of(jobs)
     column = _columns(model, compiled, known)
     if isinstance(column, str):
-        return GivenModel.unknown(jobs, model, compiled, (column,))
+        return PricedModel.unknown(jobs, model, compiled, (column,))
     return _Comparison(model, compiled, known, column).result()
 
 
@@ -288,7 +288,7 @@ class _Comparison:
         position[self.new] = known.columns + np.arange(len(self.new))
         self.rows = LinearRows.of(p, position)
 
-    def result(self) -> GivenModel:
+    def result(self) -> PricedModel:
         """The comparison."""
         self._objective()
         more = [self._bounds(), *self._different_rows()]
@@ -297,10 +297,10 @@ class _Comparison:
         edits = (*self.looser, *(clause for clause, _ in self.narrower))
         jobs = self.known.jobs
         if self.looser:
-            return GivenModel.unknown(jobs, self.model, self.compiled, edits)
+            return PricedModel.unknown(jobs, self.model, self.compiled, edits)
         unpriced = tuple(clause for clause, priced in self.narrower if not priced)
         rows = reduce(LinearRows.and_, more)
-        return GivenModel(
+        return PricedModel(
             jobs, self.model, self.compiled, edits, unpriced, self.known, self.column, rows
         )
 

@@ -21,7 +21,7 @@ from fractions import Fraction
 import numpy as np
 
 from shadowprice.solvers.offline.completions.window_prices import WindowJobs
-from shadowprice.solvers.programs.highs import HighsEnding, Series
+from shadowprice.solvers.programs.highs import HighsEnding, WarmProgram
 
 Event = tuple[str, int]
 """``("release", moment)`` or ``("completion", job)``."""
@@ -98,7 +98,7 @@ def solve_order(jobs: WindowJobs, events: tuple[Event, ...]) -> OrderedSchedule 
             there.discard(which)
         else:
             there |= {j for j, r in enumerate(release) if r == which}
-    series = Series()
+    series = WarmProgram()
     shift = [0.0 if kind == "completion" else which / long for kind, which in events]
     # Row n + e: the sets before event e take no longer than there is.
     before = [0.0, *shift[:-1]]

@@ -24,7 +24,7 @@ from shadowprice.solvers.offline.completions.window_loops import (
     evaluate_plans,
     most_worth,
 )
-from shadowprice.solvers.programs.highs import HighsEnding, Series
+from shadowprice.solvers.programs.highs import HighsEnding, WarmProgram
 
 MOST_JOBS = 14
 """Jobs up to which sets that fit together are enumerated."""
@@ -264,7 +264,7 @@ class PriceProgramme:
         # In these units work is some ten, which solvers like.
         self._time = max(float(windows.records["work"].max()) / 10, 1.0)
         self._weight = float(windows.jobs.weight_units)
-        self._series = Series(maximise=True)
+        self._series = WarmProgram(maximise=True)
         lengths = np.diff(windows.bounds) / self._time
         there = windows.bounds[1:] > windows.records["release"][:, None]
         there &= windows.bounds[:-1] < windows.records["latest"][:, None]

@@ -75,7 +75,7 @@ class Frame:
         self._indices = dict(indices)
         self._own = frozenset(indices)
 
-    def kept(self, where: NDArray[np.int64]) -> Frame:
+    def selected(self, where: NDArray[np.int64]) -> Frame:
         """Some of the entries, by position; expressions are evaluated for these alone."""
         return Frame(len(where), {}, self, where)
 

@@ -100,7 +100,7 @@ def _rules_of_all(variable: Any, found: VarColumns, walker: Walker) -> bool:
         frame = Frame(len(found.lower), dict(zip(ids, members, strict=True)))
         for case in cases:
             where = walker.where(case.conditions, frame)
-            inner = frame if where is None else frame.kept(where)
+            inner = frame if where is None else frame.selected(where)
             _add_rule(
                 found, case.expression, inner, slice(None) if where is None else where, walker
             )

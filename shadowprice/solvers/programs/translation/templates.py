@@ -155,7 +155,10 @@ class Walker:
                 index = list(index[0])
             parts = self._by_block(component, frame)
             return _scattered(
-                [(where, self._member_of(own, index, frame.kept(where))) for own, where in parts],
+                [
+                    (where, self._member_of(own, index, frame.selected(where)))
+                    for own, where in parts
+                ],
                 frame.size,
             )
         return self._member_of(component, index, frame)
@@ -250,7 +253,7 @@ class Walker:
         kept = np.arange(frame.size)
         for condition in conditions:
             # One after the other: what comes second may make sense only where the first holds.
-            holds = self._holds(condition.expression, frame.kept(kept))
+            holds = self._holds(condition.expression, frame.selected(kept))
             kept = kept[holds == condition.holds]
         return kept
 
@@ -275,7 +278,7 @@ class Walker:
         for loops in range(len(case.templates) + 1):
             inner = self._over(case.templates[loops - 1], inner) if loops else inner
             kept = self.where([c for c in case.conditions if c.loops == loops], inner)
-            inner = inner if kept is None else inner.kept(kept)
+            inner = inner if kept is None else inner.selected(kept)
         if inner.size == 0:
             return Affine((), ZERO)
         summed = self.walk(case.expression, inner)

@@ -213,7 +213,7 @@ class TracedModel:
         else:
             positions = None
         for case, where in zip(component.trace.cases, wheres, strict=True):
-            frame = every if where is None else every.kept(where)
+            frame = every if where is None else every.selected(where)
             if frame.size and not is_skipped(case.expression):
                 rows = slice(first, first + every.size) if where is None else first + where
                 self._add_case(case.expression, frame, first, rows)

@@ -27,7 +27,7 @@ from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger, verify_log
-from shadowprice.hosts.protocol import Device, FoundNode, LeaseKey
+from shadowprice.hosts.protocol import Device, DiscoveredNode, LeaseKey
 from shadowprice.hosts.registry import open_host
 from shadowprice.hosts.reports.plan import plan
 from shadowprice.hosts.reports.results import results
@@ -47,10 +47,10 @@ from support.paths import ROOT
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("no_power_cuts")]
 
 
-def three_nodes() -> tuple[FoundNode, ...]:
+def three_nodes() -> tuple[DiscoveredNode, ...]:
     sizes = {"n0": 2, "n1": 1, "n2": 1}
     return tuple(
-        FoundNode(name, "A100", tuple(Device(name, k, f"{name}/{k}") for k in range(gpus)))
+        DiscoveredNode(name, "A100", tuple(Device(name, k, f"{name}/{k}") for k in range(gpus)))
         for name, gpus in sizes.items()
     )
 
@@ -775,7 +775,7 @@ def test_a_driver_that_is_killed_in_a_round_takes_its_copies_over(
         wait_until(lambda: (leases / "e2-r0-c1" / "report.json").exists())
         driver.kill()
         assert left_over(state)
-        assert driver.start().wait() == 0, driver.said()
+        assert driver.start().wait() == 0, driver.last_output()
     finally:
         driver.clean_up()
     counts = verify_ledger(state / "run.db", allowed_loss={"walk": 0})

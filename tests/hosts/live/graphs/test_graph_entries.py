@@ -156,7 +156,7 @@ def test_every_replica_has_one_device(data: st.DataObject) -> None:
         names = [stage for stage, _ in here]
         assert [names.count(stage.name) for stage in drawn.stages] == list(counts)
     devices = [Device("n", k, f"n/{k}") for k in range(len(whole))]
-    told = PlacedReplicas(mapping, by_node, 1.0).told(devices)
+    told = PlacedReplicas(mapping, by_node, 1.0).event_fields(devices)
     assert [tuple(row[1:]) for row in told["replicas"]] == whole  # type: ignore[attr-defined]
 
 

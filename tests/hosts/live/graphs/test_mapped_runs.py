@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError
 from shadowprice.hosts.live.measured_run import measured_run, write_measured
 from shadowprice.hosts.log.execution_log import LogRejected, verify_log
@@ -235,7 +235,7 @@ def test_the_command_that_is_printed_simulates_what_the_drift_does(
     assert json.loads(done.stdout)["avg_jct_s"] == replay(found).simulated_mean_s
     assert found.mapped is not None
     with pytest.raises(InputError, match="graphs are given, expected a network as well"):
-        Semantics(graphs=found.mapped.graphs).job_graphs(found.workload)
+        RunOptions(graphs=found.mapped.graphs).job_graphs(found.workload)
     (state / "graphs.json").write_text('{"graphs": [], "jobs": {}}')
     assert "has no graph of job 'a'" in line(*words).stderr.replace("\n", " ")
 

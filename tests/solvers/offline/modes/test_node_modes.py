@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shadowprice.analysis.bounds import bounds_of, strongest_bound
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.compare import compare
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.graphs.iteration_time import (
     iteration_s,
@@ -183,7 +183,7 @@ def test_compare_names_the_class_of_consolidated_schedules() -> None:
         ("count", "preemptive schedules", None),
     ):
         row = compare(
-            jobs, cluster, ["srtf"], "makespan", Semantics(placement=placement), budget_s=0
+            jobs, cluster, ["srtf"], "makespan", RunOptions(placement=placement), budget_s=0
         ).rows[0]
         assert str(row.holds_for) == words
         assert row.holds_for.to_dict()["placement"] == (

@@ -115,8 +115,8 @@ def through(case: Case) -> tuple[str, bool]:
     except SolverError as error:
         return type(error).__name__, False
     right = close(solution.objective, case.optimum)
-    text = f"{solution.objective:g} ({solution.standing})"
-    return (text if right else f"WRONG {text}"), right or not solution.standing.optimal
+    text = f"{solution.objective:g} ({solution.evidence})"
+    return (text if right else f"WRONG {text}"), right or not solution.evidence.optimal
 
 
 def main() -> int:

@@ -19,7 +19,12 @@ from shadowprice.solvers.programs.gate import Gate
 from shadowprice.solvers.programs.highs import Highs
 from shadowprice.solvers.programs.linear_program import LinearProgram, rows_of_entries
 from shadowprice.solvers.programs.reads import values_read
-from shadowprice.solvers.programs.solution import Solution, SolverOptions, Standing, Status
+from shadowprice.solvers.programs.solution import (
+    OptimalityEvidence,
+    Solution,
+    SolverOptions,
+    Status,
+)
 from shadowprice.solvers.programs.structure.fold import Folded, fold
 from shadowprice.solvers.programs.structure.max_min import MaxMin, NotMaxMin, recognise
 from shadowprice.solvers.programs.structure.scaling import NEAR, PowerScales
@@ -218,8 +223,8 @@ def test_max_min_programmes_are_recognised_and_solved(
         side[structure.shared[0]] = 0.0
     answer = Gate().solve(program, SolverOptions(structured_jobs=1))
     assert answer.objective == pytest.approx(optimum(program), rel=1e-6)
-    assert answer.standing is Standing.PROVEN
-    assert not answer.stood_down
+    assert answer.evidence is OptimalityEvidence.PROVEN
+    assert not answer.fallbacks
     assert answer.method == "block-arrow" or jobs * types < 4 or closed
     assert answer.bound >= answer.objective * (1 - 1e-9)
 
@@ -261,10 +266,10 @@ def test_another_row_is_never_left_out(seed: int, jobs: int, kind: str) -> None:
     with pytest.raises(NotMaxMin) as refusal:
         recognise(edited, rows_of_entries(edited))
     assert refusal.value.near
-    assert answer.stood_down
-    assert answer.stood_down[0].method == "block-arrow"
+    assert answer.fallbacks
+    assert answer.fallbacks[0].method == "block-arrow"
     if kind != "tie":
-        assert answer.stood_down[0].row == edited.rows - 1
+        assert answer.fallbacks[0].row == edited.rows - 1
 
 
 def test_other_programmes_are_not_near() -> None:
@@ -296,14 +301,14 @@ def loose(right: Any, self: MaxMin, program: LinearProgram) -> tuple[np.ndarray,
 
 @pytest.mark.parametrize("wrong", [worthless, infeasible, loose])
 def test_a_wrong_proposal_is_not_taken(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a structured method says: HiGHS solves, and the solution says who stood down."""
+    """Whatever a structured method says: HiGHS solves, and the solution says which was not used."""
     program = max_min_program(np.random.default_rng(1), 6, 2)
     best = optimum(program)
     right = MaxMin.solve
     monkeypatch.setattr(MaxMin, "solve", lambda self, program: wrong(right, self, program))
     answer = Gate().solve(program, SolverOptions(structured_jobs=1))
     assert answer.objective == pytest.approx(best, rel=1e-6)
-    assert [each.method for each in answer.stood_down] == ["block-arrow"]
+    assert [each.method for each in answer.fallbacks] == ["block-arrow"]
     assert answer.method == "highs"
 
 
@@ -320,7 +325,7 @@ def test_what_does_not_unfold_is_not_taken(side: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Folded, side, lambda self, values: 1.1 * right(self, values))
     answer = Gate().solve(program)
     assert answer.objective == pytest.approx(-jobs / 2)
-    assert [each.method for each in answer.stood_down] == ["folded"]
+    assert [each.method for each in answer.fallbacks] == ["folded"]
 
 
 # ----------------------------------------------------------------------- what a builder reads

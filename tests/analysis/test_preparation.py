@@ -13,20 +13,20 @@ import pytest
 
 import shadowprice as sp
 from shadowprice.analysis import compare as comparing
-from shadowprice.analysis import settle as settling
+from shadowprice.analysis import preparation
 from shadowprice.analysis import simulate as simulating
 from shadowprice.analysis.adversary import search as adversary_search
-from shadowprice.analysis.semantics import (
+from shadowprice.analysis.preparation import prepare_run, switches_of
+from shadowprice.analysis.run_options import (
     DATA,
     OF_THE_ENGINE,
     OF_THE_INSTANCE,
     OF_THE_POLICY,
-    Semantics,
+    RunOptions,
 )
-from shadowprice.analysis.settle import settle, switches_of
 from shadowprice.analysis.utility import compare as utility_comparing
 from shadowprice.errors import InputError
-from shadowprice.execution.own_loop import OwnLoop, schedulers
+from shadowprice.execution.simulator import Simulator, schedulers
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.graphs.network import Network
@@ -87,7 +87,7 @@ def jobs_for(given: Mapping[str, Any]) -> sp.Workload:
 
 def test_every_switch_has_its_place_in_the_rule() -> None:
     listed = {*OF_THE_ENGINE, *OF_THE_POLICY, *DATA} - {"graph_placement"}
-    assert listed == {each for each in Semantics.__dataclass_fields__ if each != "preset"}
+    assert listed == {each for each in RunOptions.__dataclass_fields__ if each != "preset"}
     assert {*GIVEN} == {*listed, "graph_placement"} - {"pair_throughputs", "training"}
 
 
@@ -98,30 +98,30 @@ def test_what_is_listed_of_a_policy_is_what_it_does(name: str) -> None:
     found = switches_of(thing)
     assert not {*found.takes} & {*found.refuses}
     for switch, given in GIVEN.items():
-        semantics = Semantics(**given)
+        options = RunOptions(**given)
         if switch in found.refuses:
             with pytest.raises(InputError):
-                settle(jobs_for(given), CLUSTER, name, semantics)
+                prepare_run(jobs_for(given), CLUSTER, name, options)
         else:
-            settle(jobs_for(given), CLUSTER, name, semantics)
+            prepare_run(jobs_for(given), CLUSTER, name, options)
     for switch in {*OF_THE_POLICY, "samples"} & {*found.takes} - {"local_sgd"}:
-        settled = settle(jobs_for(GIVEN[switch]), CLUSTER, name, Semantics(**GIVEN[switch]))
+        settled = prepare_run(jobs_for(GIVEN[switch]), CLUSTER, name, RunOptions(**GIVEN[switch]))
         assert parameters(settled.policy) != parameters(thing), switch
 
 
 def test_switches_that_change_what_is_given_are_those_of_the_instance() -> None:
     """An instance that one of them made is run again without it, and makes the same run."""
-    plain = settle(jobs(), CLUSTER, "srtf").instance.features
+    plain = prepare_run(jobs(), CLUSTER, "srtf").instance.features
     changing = set()
     for switch, given in GIVEN.items():
         if switch in {"predictor", "graph_placement", "prices", "local_sgd"}:
             continue  # Which other policies take.
-        once = settle(jobs_for(given), CLUSTER, "srtf", Semantics(**given))
+        once = prepare_run(jobs_for(given), CLUSTER, "srtf", RunOptions(**given))
         if once.instance.features == plain:
             continue
         changing.add(switch)
         left = {name: value for name, value in given.items() if name not in OF_THE_INSTANCE}
-        twice = settle(once.instance, None, "srtf", Semantics(**left))
+        twice = prepare_run(once.instance, None, "srtf", RunOptions(**left))
         assert twice.instance is once.instance, switch
         assert twice.settings == once.settings, switch
     assert changing == {*OF_THE_INSTANCE} - {"preset", "pair_throughputs", "training"}
@@ -157,13 +157,13 @@ class Outsider:
 
 
 def test_a_policy_of_ones_own_takes_switches_without_the_package_knowing_it() -> None:
-    semantics = Semantics(
+    options = RunOptions(
         predictor="median", prices=True, samples=ServiceDistribution(np.array([1.0, 7.0]))
     )
-    settled = settle(jobs(), "2x2", Outsider(), semantics)
+    settled = prepare_run(jobs(), "2x2", Outsider(), options)
     assert isinstance(settled.policy, Outsider)
     assert (settled.policy.predictor, settled.policy.largest) == ("median", 7.0)
-    outcome = sp.simulate(jobs(), "2x2", Outsider(), semantics)
+    outcome = sp.simulate(jobs(), "2x2", Outsider(), options)
     assert isinstance(outcome, sp.Outcome)
     frame = sp.prices_frame(outcome)
     assert set(frame["price"]) == {7.0}
@@ -172,7 +172,7 @@ def test_a_policy_of_ones_own_takes_switches_without_the_package_knowing_it() ->
 
 def test_a_log_of_the_policys_own_is_the_one_that_is_kept() -> None:
     mine = PriceLog()
-    outcome = sp.simulate(jobs(), "2x2", Outsider(log=mine), Semantics(prices=True))
+    outcome = sp.simulate(jobs(), "2x2", Outsider(log=mine), RunOptions(prices=True))
     assert isinstance(outcome, sp.Outcome)
     assert outcome.prices is mine
     assert mine.time_s
@@ -187,9 +187,9 @@ class OneAfterAnother:
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = False
 
-    def own_loop(self, given: Mapping[str, Any]) -> OwnLoop:
+    def simulator(self, given: Mapping[str, Any]) -> Simulator:
         pause_s = given.get("round_s") or self.pause_s
-        return OwnLoop(
+        return Simulator(
             lambda instance: self.schedule(instance, pause_s),
             frozenset({"round_s"}),
             lambda switch, value: f"{self.name}: takes no {switch}, got {value!r}",
@@ -209,14 +209,14 @@ class OneAfterAnother:
 
 
 def test_a_loop_of_ones_own_goes_the_same_way() -> None:
-    outcome = sp.simulate(jobs(), "1x2", OneAfterAnother(), Semantics(round_s=10.0))
+    outcome = sp.simulate(jobs(), "1x2", OneAfterAnother(), RunOptions(round_s=10.0))
     assert isinstance(outcome, sp.Outcome)
     assert outcome.end_s.tolist() == [50.0, 120.0, 200.0]
     assert outcome.settings == {"preemptive": False, "pause_s": 10.0, "dropped": []}
     rows = sp.compare(jobs(), "1x2", [OneAfterAnother(5.0), "fifo"], budget_s=0.0).rows
     assert rows[0].cost > rows[1].cost
     with pytest.raises(InputError, match="one-after-another: takes no placement, got 'pack'"):
-        sp.simulate(jobs(), "1x2", OneAfterAnother(), Semantics(placement="pack"))
+        sp.simulate(jobs(), "1x2", OneAfterAnother(), RunOptions(placement="pack"))
     assert switches_of(OneAfterAnother()).takes == ("round_s",)
 
 
@@ -226,8 +226,8 @@ class Calls:
 
     names: list[str] = field(default_factory=list)
 
-    def __call__(self, *given: Any, **more: Any) -> settling.Run:
-        found = settle(*given, **more)
+    def __call__(self, *given: Any, **more: Any) -> preparation.PreparedRun:
+        found = prepare_run(*given, **more)
         self.names.append(found.name)
         return found
 
@@ -235,7 +235,7 @@ class Calls:
 @pytest.mark.parametrize("module", [simulating, comparing, utility_comparing, adversary_search])
 def test_a_run_is_settled_once(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Calls()
-    monkeypatch.setattr(module, "settle", calls)
+    monkeypatch.setattr(module, "prepare_run", calls)
     if module is simulating:
         sp.simulate(jobs(), "2x2", "fifo")
     elif module is comparing:
@@ -293,7 +293,14 @@ def test_general_code_imports_no_policy() -> None:
 
 
 def test_an_instance_of_a_run_is_built_in_one_place() -> None:
-    places = {"settle.py", "simulate.py", "compare.py", "semantics.py", "outcome.py", "runs.py"}
+    places = {
+        "preparation.py",
+        "simulate.py",
+        "compare.py",
+        "options.py",
+        "outcome.py",
+        "runs.py",
+    }
     built = [
         path.name
         for path in GENERAL
@@ -301,7 +308,7 @@ def test_an_instance_of_a_run_is_built_in_one_place() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Instance"
     ]
-    assert built == ["settle.py"]
+    assert built == ["preparation.py"]
 
 
 def test_a_term_holds_under_a_preset() -> None:
@@ -309,8 +316,8 @@ def test_a_term_holds_under_a_preset() -> None:
     jobs = sp.Workload.from_columns(
         arrival_s=[0.0, 0.0], gpus=[2, 2], work=[10.0, 10.0], model=["VGG19", "VGG19"]
     )
-    tiresias = Semantics(preset="tiresias", skews=published_skews(), growth=Growth(4, 0.75))
-    instance = settle(jobs, CLUSTER, "dlas-gpu", tiresias).instance
+    tiresias = RunOptions(preset="tiresias", skews=published_skews(), growth=Growth(4, 0.75))
+    instance = prepare_run(jobs, CLUSTER, "dlas-gpu", tiresias).instance
     assert instance.locality is not None
     assert (
         instance.locality.spread_speed.tolist() == [published_skews().of("VGG19").spread_speed] * 2

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from shadowprice.cli.options import RunOptions
-from shadowprice.cli.show import note, stderr, warnings_told
+from shadowprice.cli.options import CommandOptions
+from shadowprice.cli.show import note, printed_warnings, stderr
 from shadowprice.errors import InputError
 from shadowprice.solvers.registry import require_policy
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
-    from shadowprice.analysis.semantics import Semantics
-    from shadowprice.analysis.switches import WrittenSwitches
+    from shadowprice.analysis.run_options import RunOptions
+    from shadowprice.analysis.written_options import WrittenOptions
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.speeds.profiles import Profiles
     from shadowprice.instances.speeds.throughputs import Throughputs
@@ -37,12 +37,12 @@ class RunInputs(Generic[Jobs]):
 
     workload: Jobs
     cluster: Cluster
-    semantics: Semantics
+    options: RunOptions
     drop_infeasible: bool = False
     cleaning: Mapping[str, object] | None = None
 
 
-def require_policies(names: Sequence[str], options: RunOptions) -> None:
+def require_policies(names: Sequence[str], options: CommandOptions) -> None:
     """Refuse names that no policy has, before the trace is read; a preset, also of a file, has names of its own.
 
     Raises
@@ -55,15 +55,15 @@ def require_policies(names: Sequence[str], options: RunOptions) -> None:
             require_policy(name)
 
 
-def read_given(
-    trace: Path, cluster: str, options: RunOptions, **switches: Any
+def read_inputs(
+    trace: Path, cluster: str, options: CommandOptions, **switches: Any
 ) -> RunInputs[Workload]:
     """Read the files that options name; what was repaired in the trace is said on stderr.
 
     Parameters
     ----------
     switches
-        Those of :class:`Semantics` that one command alone has an option for.
+        Those of :class:`RunOptions` that one command alone has an option for.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def read_given(
 
     switched = written(options)
     table = _table(options)
-    with warnings_told(BrokenImporter):
+    with printed_warnings(BrokenImporter):
         imported = load_trace(trace, format=options.trace_format, throughputs=table)
     if imported.report or imported.notes:
         for line in imported.lines():
@@ -91,17 +91,17 @@ def read_given(
         origin_s=imported.origin_s,
         more=switches,
     )
-    where, semantics = run.cluster, run.semantics
-    if semantics.profiles is not None:
-        _report_unprofiled(semantics.profiles, imported.workload)
+    where, run_options = run.cluster, run.options
+    if run_options.profiles is not None:
+        _report_unprofiled(run_options.profiles, imported.workload)
     _report_unused(imported.workload, table)
     _report_equal_types(imported.workload, where)
     cleaning = imported.document()
-    return RunInputs(imported.workload, where, semantics, switched.drop_infeasible, cleaning)
+    return RunInputs(imported.workload, where, run_options, switched.drop_infeasible, cleaning)
 
 
 def read_endless(
-    generator: str, cluster: str, options: RunOptions, **switches: Any
+    generator: str, cluster: str, options: CommandOptions, **switches: Any
 ) -> RunInputs[EndlessWorkload]:
     """Make an endless workload, and read the files that options name.
 
@@ -110,7 +110,7 @@ def read_endless(
     generator : str
         Name and parameters: ``gavel-published:jobs_per_hour=5.6,single_gpu=true``.
     switches
-        As of :func:`read_given`.
+        As of :func:`read_inputs`.
 
     Raises
     ------
@@ -128,10 +128,10 @@ def read_endless(
         cluster, table, jobs=workload.source, seed=options.seed, endless=True, more=switches
     )
     _report_equal_types(workload, run.cluster)
-    return RunInputs(workload, run.cluster, run.semantics, switched.drop_infeasible)
+    return RunInputs(workload, run.cluster, run.options, switched.drop_infeasible)
 
 
-def written(options: RunOptions) -> WrittenSwitches:
+def written(options: CommandOptions) -> WrittenOptions:
     """The switches among options and in the file of a run, terms read but not their files.
 
     Raises
@@ -139,24 +139,24 @@ def written(options: RunOptions) -> WrittenSwitches:
     InputError
         If the file or a term is not as expected, or both say the same.
     """
-    from shadowprice.analysis.switches import WrittenSwitches
+    from shadowprice.analysis.written_options import WrittenOptions
 
-    by_options = WrittenSwitches(
+    by_options = WrittenOptions(
         preset=options.preset,
         placement=options.placement,
         round_s=options.round_s,
         first_round_s=options.first_round_s,
         predictor=options.predictor,
         samples=None if options.samples is None else str(options.samples),
-        with_={each.label: each.settings for each in terms_given(options.terms)},
+        with_={each.label: each.settings for each in asked_terms(options.terms)},
         drop_infeasible=options.drop_infeasible,
     )
     if options.run is None:
         return by_options
-    return WrittenSwitches.load(options.run).joined(by_options, str(options.run), "options")
+    return WrittenOptions.load(options.run).joined(by_options, str(options.run), "options")
 
 
-def terms_given(texts: Sequence[str] | None) -> tuple[TermSettings, ...]:
+def asked_terms(texts: Sequence[str] | None) -> tuple[TermSettings, ...]:
     """Terms of ``--with``; without any, nothing is loaded.
 
     Raises
@@ -171,7 +171,7 @@ def terms_given(texts: Sequence[str] | None) -> tuple[TermSettings, ...]:
     return terms_of_options(texts)
 
 
-def _table(options: RunOptions) -> Throughputs | None:
+def _table(options: CommandOptions) -> Throughputs | None:
     if options.throughputs is None:
         return None
     from shadowprice.instances.speeds.throughputs import load_throughputs

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from shadowprice.analysis.semantics import Semantics
+    from shadowprice.analysis.run_options import RunOptions
     from shadowprice.instances.terms.window import JobWindow
 
 Where: TypeAlias = Cluster | str | Path
@@ -30,12 +30,12 @@ Where: TypeAlias = Cluster | str | Path
 Jobs: TypeAlias = Union[Workload, EndlessWorkload, "pd.DataFrame"]
 """Jobs, with an end or without, or a table of them whose columns have names that a CSV may have."""
 
-Problem: TypeAlias = Union[Jobs, Instance, "Given"]
+Problem: TypeAlias = Union[Jobs, Instance, "JobsAndCluster"]
 """Jobs, for which a cluster is given as well, or an instance, which has one."""
 
 
 @dataclass(frozen=True, repr=False)
-class Given(Brief):
+class JobsAndCluster(Brief):
     """Jobs on a cluster.
 
     Parameters
@@ -51,7 +51,7 @@ class Given(Brief):
     instance: Instance | None = None
 
     @classmethod
-    def of(cls, jobs: Problem, cluster: Where | None = None) -> Given:
+    def of(cls, jobs: Problem, cluster: Where | None = None) -> JobsAndCluster:
         """Jobs on a cluster, or an instance.
 
         Raises
@@ -60,13 +60,15 @@ class Given(Brief):
             If jobs are given without a cluster, an instance with another one, a table has wrong columns or values,
             or anything else stands for the jobs.
         """
-        if isinstance(jobs, Given | Instance):
+        if isinstance(jobs, JobsAndCluster | Instance):
             if cluster is not None:
                 raise InputError(
                     f"cluster {str(cluster)!r}: an instance has a cluster of its own; expected the arguments after "
                     "an instance by their names"
                 )
-            return jobs if isinstance(jobs, Given) else cls(jobs.workload, jobs.cluster, jobs)
+            return (
+                jobs if isinstance(jobs, JobsAndCluster) else cls(jobs.workload, jobs.cluster, jobs)
+            )
         named = jobs if isinstance(jobs, Workload | EndlessWorkload) else _of_frame(jobs)
         if cluster is None:
             raise InputError(
@@ -90,7 +92,7 @@ class Given(Brief):
         if isinstance(self.jobs, EndlessWorkload):
             raise InputError(
                 f"{self.jobs.source}: never ends, expected a window of jobs whose completion ends the run "
-                "(--with window; until_complete of Semantics)"
+                "(--with window; until_complete of RunOptions)"
             )
         return self.jobs
 
@@ -104,25 +106,25 @@ class Given(Brief):
         """
         return Instance(self.cluster, self.ending()) if self.instance is None else self.instance
 
-    def window(self, semantics: Semantics | None) -> JobWindow | None:
+    def window(self, options: RunOptions | None) -> JobWindow | None:
         """Jobs whose completion ends a run, if not all do."""
         if self.instance is not None:
             return self.instance.until_complete
-        return None if semantics is None else semantics.until_complete
+        return None if options is None else options.until_complete
 
-    def first(self, count: int) -> Given:
+    def first(self, count: int) -> JobsAndCluster:
         """So many first jobs of those that never end; all of others."""
         if isinstance(self.jobs, EndlessWorkload):
             return replace(self, jobs=self.jobs.first(count))
         return self
 
-    def before(self, time_s: float) -> Given:
+    def before(self, time_s: float) -> JobsAndCluster:
         """The jobs that arrive before a time [s]."""
         jobs = self.ending()
         here: NDArray[np.bool_] = jobs.arrival_s < time_s
         if self.instance is None:
             return replace(self, jobs=jobs.select(here))
-        return Given.of(self.instance.select(here))
+        return JobsAndCluster.of(self.instance.select(here))
 
 
 def _of_frame(jobs: object) -> Workload:

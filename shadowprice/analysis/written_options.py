@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from shadowprice.analysis.semantics import Semantics
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
@@ -28,20 +28,20 @@ from shadowprice.user_code import code_from
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=2**32, description="seconds >= 0")]
 
 
-class ReadSwitches(NamedTuple):
+class ReadOptions(NamedTuple):
     """Cluster and switches of a run, files read."""
 
     cluster: Cluster
-    semantics: Semantics
+    options: RunOptions
 
 
-class WrittenSwitches(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Switches of a run before anything of them is looked up or read.
 
     Parameters
     ----------
     preset, placement, predictor : str, optional
-        Names, as of :class:`Semantics`.
+        Names, as of :class:`RunOptions`.
     round_s, first_round_s : float, optional
         Rounds [s].
     samples : str, optional
@@ -141,7 +141,7 @@ class WrittenSwitches(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_def
         endless: bool = False,
         drawn_by: int = 0,
         more: Mapping[str, Any] | None = None,
-    ) -> ReadSwitches:
+    ) -> ReadOptions:
         """The cluster and the switches of a run, files read.
 
         Parameters
@@ -155,7 +155,7 @@ class WrittenSwitches(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_def
         drawn_by : int
             Seed of what terms draw, where they say no other.
         more : mapping, optional
-            Switches of :class:`Semantics` that cannot be written.
+            Switches of :class:`RunOptions` that cannot be written.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class WrittenSwitches(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_def
         samples = None
         if self.samples is not None:
             samples = ServiceDistribution(load_samples(self.samples))
-        plain = Semantics(
+        plain = RunOptions(
             preset=self.preset,
             placement=self.placement,
             round_s=self.round_s,
@@ -178,7 +178,7 @@ class WrittenSwitches(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_def
         where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
         context = TermContext(where, jobs, origin_s, endless, drawn_by)
         found = with_terms(context, self.terms("with"))
-        return ReadSwitches(found.cluster, replace(plain, **found.switches, **(more or {})))
+        return ReadOptions(found.cluster, replace(plain, **found.switches, **(more or {})))
 
 
 def refuse_retired(data: object, where: str) -> None:

@@ -1,9 +1,9 @@
-r"""NC-flow: the least that not being told run times costs, for completion times, flow times, and with random choices.
+r"""NC-flow: the least cost of not knowing run times, for completion times, flow times, and with random choices.
 
-Statement. One machine, preemption without cost. A policy is *not told* run times if what it does until t depends on
-arrivals and completions until t alone; OPT is the best that is told all, SRPT. n jobs.
+Statement. One machine, preemption without cost. A policy is *nonclairvoyant* if what it does until t depends on
+arrivals and completions until t alone; OPT is the clairvoyant optimum, SRPT. n jobs.
 
-(a) Every deterministic policy that is not told has an instance with all jobs there at 0 on which
+(a) Every deterministic nonclairvoyant policy has an instance with all jobs there at 0 on which
 
 .. math:: \sum_j C_j \ge \frac{2 n T}{(n + 1)(T + n \delta)}\,OPT
 
@@ -18,12 +18,12 @@ where r, at least T / (k (k - 1)) less rounding if it never idles, is what it le
 :math:`N = k^2 (k - 1)` that is about k / 3 of :math:`n = k^3 - k^2 + k` jobs: of the order of :math:`n^{1/3}`.
 
 (c) Let run times be drawn independently from one distribution, of whole numbers if policies decide at whole times, all
-jobs there at 0. Whatever a policy that is not told does, random choices included, some instance has an expected total
+jobs there at 0. Whatever a nonclairvoyant policy does, random choices included, some instance has an expected total
 of at least
 
 .. math:: \frac{E(n)}{n\,E[p] + \binom{n}{2} E[\min(p_1, p_2)]}
 
-times OPT, with E(n) the least expected total of all that are not told. Of the exponential distribution it is
+times OPT, with E(n) the least expected total of all nonclairvoyant policies. Of the exponential distribution it is
 :math:`2 - 4 / (n + 3)`.
 
 Nothing is stated of an instance that has more than ``KNOWS`` names.
@@ -43,7 +43,7 @@ Proof.
    every r. The policy has k r of work left at T, and can do no more than what comes: just before each arrival it has
    (k - 1) r or more left, and more than that between. No job has more than r left, so k - 1 are there at least, for
    N r of time.
-3. One that is told completes all but the one by T, each of the k waits for T at most until then; it serves each
+3. A clairvoyant policy completes all but the one by T, each of the k waits for T at most until then; it serves each
    later job when it comes, for r of flow time, while the one waits for N r, and then for its rest, at most
    :math:`T + r`. So :math:`OPT \le k T + 2 N r + T + r`.
 4. (c) Yao's principle: a policy with random choices is a mixture of deterministic ones, each of which has an expected
@@ -52,7 +52,7 @@ Proof.
    pair delays by its shorter one. Exponential of mean 1: whoever is served, the next completion is 1 away on
    average, so that :math:`E(n) = n (n + 1) / 2`, and :math:`E[\min] = 1 / 2`. Q.E.D.
 
-The adversary of ``analysis/adversary/hidden_times.py`` runs (a) and (b) against any policy that is not told.
+The adversary of ``analysis/adversary/hidden_times.py`` runs (a) and (b) against any nonclairvoyant policy.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.programs.compile import (
     CompiledModel,
+    OptimalityEvidence,
     SolverOptions,
-    Standing,
     compile_model,
 )
 
@@ -37,14 +37,14 @@ class ModelAnswer:
     objective_s, bound_s : float
         The model's objective and the bound of it, as times of its slots, less the total of release
         times where that is asked for [s].
-    standing : Standing
+    evidence : OptimalityEvidence
     chosen : dict
         Members, by name of the variable, that are 1.
     """
 
     objective_s: float
     bound_s: float
-    standing: Standing
+    evidence: OptimalityEvidence
     chosen: dict[str, list[Any]]
 
     def starts(self, variable: str, jobs: int) -> NDArray[np.int64]:
@@ -66,7 +66,7 @@ class ModelAnswer:
         return first
 
 
-def solve_as_it_stands(
+def solve_edited_model(
     build: Callable[[], Any], jobs: Slotted, shift_ticks: Fraction, until: float
 ) -> ModelAnswer:
     """Solve an edited model.
@@ -97,6 +97,6 @@ def solve_as_it_stands(
     return ModelAnswer(
         solution.objective * to_s - shift_s,
         solution.bound * to_s - shift_s,
-        solution.standing,
+        solution.evidence,
         chosen,
     )

@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class BoundCandidate:
     """A bound with its multipliers.
 
     Parameters

@@ -12,17 +12,17 @@ from shadowprice.solvers.placement.count import CountAllocator
 from shadowprice.solvers.placement.protocol import Pieces
 
 
-def on_nodes(instance: Instance, start_s: NDArray[np.float64]) -> Schedule:
+def assign_nodes(instance: Instance, start_s: NDArray[np.float64]) -> Schedule:
     """A schedule from start times [s] of uninterrupted runs, nodes assigned by count.
 
     Every job pays the start charge of the instance first, and runs as long as on its fastest GPUs.
     """
     charge_s = instance.overheads.start_s
     end_s = start_s + instance.shortest_s + charge_s
-    return runs_on_nodes(instance, np.arange(len(start_s)), start_s, end_s, charge_s)
+    return assign_nodes_to_runs(instance, np.arange(len(start_s)), start_s, end_s, charge_s)
 
 
-def runs_on_nodes(
+def assign_nodes_to_runs(
     instance: Instance,
     job: NDArray[np.int64],
     start_s: NDArray[np.float64],

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class OwnLoop(Brief):
+class Simulator(Brief):
     """A scheduler with its own rounds, placement and charges.
 
     Parameters
@@ -57,7 +57,7 @@ class OwnLoop(Brief):
 
 
 @runtime_checkable
-class RunsItself(Protocol):
+class HasSimulator(Protocol):
     """A scheduler with a loop of its own, known by name as policies are."""
 
     @property
@@ -72,10 +72,10 @@ class RunsItself(Protocol):
     def preemptive(self) -> bool:
         """True if it ever stops a running job."""
 
-    def own_loop(self, given: Mapping[str, Any]) -> OwnLoop:
+    def simulator(self, given: Mapping[str, Any]) -> Simulator:
         """The loop under values of switches of a run, by name; it refuses what it does not take."""
 
 
-def schedulers() -> Mapping[str, RunsItself]:
+def schedulers() -> Mapping[str, HasSimulator]:
     """Schedulers with a loop of their own by name: the ``SCHEDULERS`` of the files of execution."""
     return Offers(shadowprice.execution, "SCHEDULERS")

@@ -21,7 +21,7 @@ Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, repr=False)
-class ByModel(Brief, Generic[Entry]):
+class ModelTable(Brief, Generic[Entry]):
     """Models by name.
 
     Parameters

@@ -58,7 +58,7 @@ OF_THE_INSTANCE = ("preset", "pair_throughputs", *_GIVEN)
 
 
 @dataclass(frozen=True, repr=False)
-class Semantics(Brief):
+class RunOptions(Brief):
     """The switches of a run; every one has a name and a clean default.
 
     Parameters

@@ -1,7 +1,7 @@
 """From a workload, a policy and switches to a run: all that is decided before it begins.
 
-Every run of the package is settled here and nowhere else, once: simulations, comparisons, adversaries and
-studies differ in what they do with the :class:`Run`. What a switch does to which policy is one rule:
+Every run of the package is prepared here and nowhere else, once: simulations, comparisons, adversaries and
+studies differ in what they do with the :class:`PreparedRun`. What a switch does to which policy is one rule:
 
 - a switch that is about when decisions are due, what runs are charged, where gangs go and on what speeds
   depend is the engine's: every policy that runs in the engine takes it;
@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shadowprice.analysis.given import Given, Problem, Where
-from shadowprice.analysis.semantics import DATA, OF_THE_ENGINE, OF_THE_POLICY, Semantics
+from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
+from shadowprice.analysis.run_options import DATA, OF_THE_ENGINE, OF_THE_POLICY, RunOptions
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.own_loop import OwnLoop, RunsItself, schedulers
 from shadowprice.execution.preset import RunSetup
 from shadowprice.execution.preset_registry import preset as find_preset
+from shadowprice.execution.simulator import HasSimulator, Simulator, schedulers
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import require
@@ -59,8 +59,8 @@ BOUNDED_KNOWS = RELAXED_KNOWS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run(Brief):
-    """All that is settled of a run before it begins.
+class PreparedRun(Brief):
+    """All that is prepared of a run before it begins.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Run(Brief):
         Which nodes a gang gets.
     rounds : Rounds
         When decisions are due.
-    own_loop : OwnLoop or None
+    simulator : Simulator or None
         What runs the instance instead of the engine, if anything does.
     settings : mapping
         What the outcome says of the run: preset, placement, round_s, seed, dropped jobs ...
@@ -89,12 +89,12 @@ class Run(Brief):
     policy: Policy | None
     placement: Placement = field(default_factory=Count)
     rounds: Rounds = field(default_factory=Rounds)
-    own_loop: OwnLoop | None = None
+    simulator: Simulator | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     prices: PriceLog | None = None
     training: LocalSgd | None = None
 
-    def keeping_prices(self) -> Run:
+    def keeping_prices(self) -> PreparedRun:
         """The same run, whose policy keeps its prices if it sets any."""
         policy = self.policy
         if not isinstance(policy, KeepsPrices):
@@ -103,14 +103,14 @@ class Run(Brief):
         return replace(self, policy=policy.keeping(log), prices=log)
 
 
-def settle(
+def prepare_run(
     jobs: Problem,
     cluster: Where | None,
-    policy: str | Policy | RunsItself,
-    semantics: Semantics | None = None,
+    policy: str | Policy | HasSimulator,
+    options: RunOptions | None = None,
     *,
     drop_infeasible: bool = False,
-) -> Run:
+) -> PreparedRun:
     """Settle a run: names looked up, switches handed to whom they concern, the instance built unless it was given.
 
     Parameters
@@ -128,18 +128,18 @@ def settle(
         If a name is unknown, what is given is no policy, a job can never fit, the policy does not take a switch, or
         an instance is given and a switch says what it says itself.
     """
-    chosen, given = semantics or Semantics(), Given.of(jobs, cluster)
+    chosen, given = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
     if given.instance is not None:
         chosen.expect_of_runs_alone(given.instance.workload.source)
-    if isinstance(policy, type) or not isinstance(policy, str | RunsItself):
+    if isinstance(policy, type) or not isinstance(policy, str | HasSimulator):
         policy = expect_policy(policy)
-    name, own_loop = policy_name(policy), _own_loop(policy, chosen)
+    name, simulator = policy_name(policy), _simulator(policy, chosen)
     # All jobs of an instance can run.
     drops = drop_infeasible and given.instance is None
-    where, kept, dropped = kept_jobs(given.ending(), given.cluster, drops)
-    if own_loop is not None:
-        shared = "pair_throughputs" in own_loop.takes
-        copies = None if own_loop.copies is None else own_loop.copies(where)
+    where, kept, dropped = runnable_jobs(given.ending(), given.cluster, drops)
+    if simulator is not None:
+        shared = "pair_throughputs" in simulator.takes
+        copies = None if simulator.copies is None else simulator.copies(where)
         if given.instance is None:
             known = chosen.sensitivity(kept, where)
             instance = _instance(
@@ -147,11 +147,13 @@ def settle(
             )
         else:
             instance = _with_copies(given.instance, copies, name)
-        require(instance, own_loop.reads, f"{name}, which runs in a loop of its own")
-        settings = {**own_loop.settings, **_also_told(chosen, given), "dropped": dropped}
+        require(instance, simulator.reads, f"{name}, which runs in a loop of its own")
+        settings = {**simulator.settings, **_run_settings(chosen, given), "dropped": dropped}
         training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
-        return Run(name, instance, None, own_loop=own_loop, settings=settings, training=training)
-    assert not isinstance(policy, RunsItself)  # It has a loop of its own.
+        return PreparedRun(
+            name, instance, None, simulator=simulator, settings=settings, training=training
+        )
+    assert not isinstance(policy, HasSimulator)  # It has a loop of its own.
     setup = _setup(policy, chosen, kept, where)
     settings = {
         "preset": chosen.preset,
@@ -168,8 +170,8 @@ def settle(
         )
     else:
         instance = given.instance
-    run = Run(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
-    run = replace(run, settings={**settings, **_also_told(chosen, given)})
+    run = PreparedRun(name, instance, setup.policy, setup.placement, setup.rounds, None, settings)
+    run = replace(run, settings={**settings, **_run_settings(chosen, given)})
     if not chosen.prices:
         return run
     if not isinstance(run.policy, KeepsPrices):
@@ -204,19 +206,19 @@ class PolicySwitches:
         )
 
 
-def switches_of(policy: Policy | RunsItself) -> PolicySwitches:
-    """Switches that a policy takes and refuses, by the rule that :func:`settle` follows."""
-    if isinstance(policy, RunsItself):
-        return PolicySwitches.of(policy.own_loop({}).takes)
+def switches_of(policy: Policy | HasSimulator) -> PolicySwitches:
+    """Switches that a policy takes and refuses, by the rule that :func:`prepare_run` follows."""
+    if isinstance(policy, HasSimulator):
+        return PolicySwitches.of(policy.simulator({}).takes)
     return PolicySwitches.of(_taken(policy) | {*OF_THE_ENGINE})
 
 
-def policy_name(policy: str | Policy | RunsItself) -> str:
+def policy_name(policy: str | Policy | HasSimulator) -> str:
     """Name by which a policy was asked for."""
     return policy if isinstance(policy, str) else policy.name
 
 
-def kept_jobs(
+def runnable_jobs(
     workload: Workload, cluster: Where, drop_infeasible: bool
 ) -> tuple[Cluster, Workload, list[str]]:
     """Cluster, jobs that are run, and the names of those left out."""
@@ -227,7 +229,7 @@ def kept_jobs(
     return where, feasible.workload, names.tolist()
 
 
-def refuse_unbounded(run: Run) -> None:
+def require_bounded(run: PreparedRun) -> None:
     """Raise InputError for a run of which no bound of the package holds.
 
     That is one of an instance with features that are not in ``BOUNDED_KNOWS``.
@@ -238,7 +240,7 @@ def refuse_unbounded(run: Run) -> None:
 
 
 def _instance(
-    chosen: Semantics,
+    chosen: RunOptions,
     cluster: Cluster,
     workload: Workload,
     overheads: Overheads,
@@ -281,20 +283,22 @@ def _with_copies(instance: Instance, rules: CopyRules | None, name: str) -> Inst
     return replace(instance, copies=rules)
 
 
-def _also_told(chosen: Semantics, given: Given) -> dict[str, object]:
+def _run_settings(chosen: RunOptions, given: JobsAndCluster) -> dict[str, object]:
     """Settings of nodes that fail, and of jobs that restart from nothing."""
-    told: dict[str, object] = {}
+    settings: dict[str, object] = {}
     preemption = chosen.preemption if given.instance is None else given.instance.preemption
     if chosen.failures is not None:
-        told = _told(chosen.failures.name, chosen.failures.checkpoints)
+        settings = _failure_settings(chosen.failures.name, chosen.failures.checkpoints)
     elif given.instance is not None and given.instance.failures is not None:
-        told = _told(given.instance.failures.source, given.instance.failures.checkpoints)
+        settings = _failure_settings(
+            given.instance.failures.source, given.instance.failures.checkpoints
+        )
     if preemption is Preemption.RESTART:
-        told["preemption"] = str(preemption)
-    return told
+        settings["preemption"] = str(preemption)
+    return settings
 
 
-def _told(name: str, rule: Checkpointing) -> dict[str, object]:
+def _failure_settings(name: str, rule: Checkpointing) -> dict[str, object]:
     """Faults and checkpoints as the settings of a run have them; None for no checkpoints."""
     interval_s = None if rule.interval_s == math.inf else rule.interval_s
     return {
@@ -316,7 +320,7 @@ def _likely_end_s(cluster: Cluster, workload: Workload) -> float:
 
 
 def _setup(
-    policy: str | Policy, chosen: Semantics, workload: Workload, cluster: Cluster
+    policy: str | Policy, chosen: RunOptions, workload: Workload, cluster: Cluster
 ) -> RunSetup:
     """Policy, placement, rounds and charges for the engine, and what a preset makes of the jobs."""
     if chosen.preset is None:
@@ -345,7 +349,7 @@ def _setup(
     return replace(setup, rounds=Rounds(length_s, first_s), overheads=overheads)
 
 
-def _placement(chosen: Semantics) -> Placement:
+def _placement(chosen: RunOptions) -> Placement:
     """The placement of gangs, which goes on counting GPUs where job graphs have one of their own."""
     if chosen.placement is None or chosen.placement in graph_placements():
         return Count()
@@ -354,7 +358,7 @@ def _placement(chosen: Semantics) -> Placement:
     return switched(place, {name: given[name] for name in taken(place, given)})
 
 
-def _of_policy(policy: Policy, chosen: Semantics) -> dict[str, Any]:
+def _of_policy(policy: Policy, chosen: RunOptions) -> dict[str, Any]:
     """Values of the policy's parameters that the switches set; data of no use to it is left aside.
 
     Raises
@@ -388,7 +392,7 @@ def _taken(policy: Policy) -> frozenset[str]:
     return frozenset(found)
 
 
-def _own_loop(policy: str | Policy | RunsItself, chosen: Semantics) -> OwnLoop | None:
+def _simulator(policy: str | Policy | HasSimulator, chosen: RunOptions) -> Simulator | None:
     """The loop of a scheduler that the engine does not run, under switches that it takes.
 
     Raises
@@ -396,18 +400,18 @@ def _own_loop(policy: str | Policy | RunsItself, chosen: Semantics) -> OwnLoop |
     InputError
         If it does not take one that differs from the default.
     """
-    given = {each.name: getattr(chosen, each.name) for each in fields(Semantics)}
+    given = {each.name: getattr(chosen, each.name) for each in fields(RunOptions)}
     known = schedulers()
     if isinstance(policy, str) and policy.partition(":")[0] in known:
         policy = registry.resolve("policy", policy, known)
-    found: OwnLoop | None = None
-    if isinstance(policy, RunsItself):
-        found = policy.own_loop(given)
+    found: Simulator | None = None
+    if isinstance(policy, HasSimulator):
+        found = policy.simulator(given)
     elif chosen.preset is not None and isinstance(policy, str):
-        found = find_preset(chosen.preset).own_loop(policy, chosen.seed)
+        found = find_preset(chosen.preset).simulator(policy, chosen.seed)
     if found is None:
         return None
-    for switch in fields(Semantics):
+    for switch in fields(RunOptions):
         followed = switch.name in found.takes or switch.name in found.ignores
         if given[switch.name] != switch.default and not followed:
             raise InputError(found.refusal(switch.name, given[switch.name]))
