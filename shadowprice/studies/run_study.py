@@ -10,7 +10,7 @@ from typing import Any
 
 from shadowprice.errors import InputError
 from shadowprice.studies.plan import StudyPlan, plan_study
-from shadowprice.studies.points.on_cores import on_cores
+from shadowprice.studies.points.process_pool import process_pool
 from shadowprice.studies.points.point_rows import PointStore, not_written
 from shadowprice.studies.points.runner import (
     Carrier,
@@ -87,7 +87,7 @@ def study(
         chosen = given if isinstance(given, StudyFile) else study_of(dict(given), "study")
     if processes < 1:
         raise InputError(f"processes is {processes!r}, expected at least 1")
-    carrier = on_cores(processes) if on is None else _on_cluster(on)
+    carrier = process_pool(processes) if on is None else _on_cluster(on)
     plan = plan_study(chosen, base)
     if folder is None:
         return _run(plan, PointStore(), carrier, older=older, progress=progress)
@@ -104,9 +104,9 @@ def study(
 
 
 def _on_cluster(text: str) -> Carrier:
-    from shadowprice.studies.points.on_ray import on_ray
+    from shadowprice.studies.points.ray_pool import ray_pool
 
-    return on_ray(text)
+    return ray_pool(text)
 
 
 def _run(

@@ -60,7 +60,7 @@ def run_command(
 ) -> None:
     """Run what has no rows yet; kill it anywhere, and the same command goes on."""
     _expect_there(file)
-    from shadowprice.studies.points.on_cores import cores
+    from shadowprice.studies.points.process_pool import cores
     from shadowprice.studies.run_study import results_folder
     from shadowprice.studies.run_study import study as run_study
 

@@ -17,7 +17,7 @@ from shadowprice.studies.figures.figure_run import FigureRun, FigureTask
 from shadowprice.studies.figures.published import Compared
 from shadowprice.studies.figures.results import read_table
 from shadowprice.studies.figures.settings import add_options, changed
-from shadowprice.studies.points.on_cores import cores, on_cores
+from shadowprice.studies.points.process_pool import cores, process_pool
 from shadowprice.studies.points.runner import FailedPoint, PointProgress, PointTask, run_missing
 
 OK, FAILED, USAGE, STOPPED = 0, 1, 2, 130
@@ -122,7 +122,7 @@ def _make(runs: Sequence[FigureRun], options: argparse.Namespace) -> int:
     if not options.redraw:
         points = [(task, run.store) for run in runs for task in run.tasks]
         for task, failure in run_missing(
-            points, on_cores(options.processes), older=options.older, progress=_tell
+            points, process_pool(options.processes), older=options.older, progress=_tell
         ).items():
             failed[_name(task)] = f"point {task.key} failed: {failure.why}"
     for run in runs:

@@ -37,7 +37,7 @@ IN_FLIGHT = 4
 NAMESPACE = "shadowprice-study"
 
 
-def on_ray(text: str) -> Carrier:
+def ray_pool(text: str) -> Carrier:
     """Carry tasks out on the cluster of ``--on``.
 
     The carrier raises HostError if the cluster cannot be reached, hangs, or has no core left.

@@ -17,7 +17,7 @@ def cores() -> int:
     return int(cpu_count())
 
 
-def on_cores(processes: int) -> Carrier:
+def process_pool(processes: int) -> Carrier:
     """Carry tasks out in so many processes of one thread each, or in this one.
 
     The carrier raises InputError if a process was killed, as for lack of memory.
