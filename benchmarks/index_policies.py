@@ -18,7 +18,7 @@ import numpy as np
 
 import shadowprice as sp
 from shadowprice.errors import InputError
-from shadowprice.execution.kernel.run import run
+from shadowprice.execution.kernel.run import run_fastest as run
 from shadowprice.solvers.asrpt.asrpt import Asrpt
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import placement, policy

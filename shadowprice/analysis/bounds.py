@@ -17,7 +17,7 @@ from shadowprice.analysis.certificates.cascade import KNOWS as CERTIFIED_KNOWS
 from shadowprice.analysis.certificates.cascade import Asked, CheckedBound, expect_end
 from shadowprice.analysis.certificates.demands import CONSOLIDATED
 from shadowprice.analysis.certificates.effort import BoundEffort, Timer
-from shadowprice.analysis.certificates.exact_cost import counted_rows
+from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.errors import SolverError
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
@@ -73,7 +73,7 @@ def bounds_of(
     goal, instance = Objective(objective), instance.undelayed
     every = ScheduleClass.allowed(instance, preemptive=preemptive or not _begins_once(instance))
     expect_end(instance.stopped_s, goal)
-    if not len(counted_rows(instance)):
+    if not len(measured_rows(instance)):
         yield bound_of(0, "job", every)
         return
     asked = Asked.of(instance, consolidated=consolidated, preemptive=every.preemptive)
@@ -194,7 +194,7 @@ def certified_bounds(
     every = ScheduleClass.allowed(instance, preemptive=True)
     for goal in goals:
         expect_end(instance.stopped_s, goal)
-    if not len(counted_rows(instance)):
+    if not len(measured_rows(instance)):
         return dict.fromkeys(goals, bound_of(0, "job", every))
     asked, known = Asked.of(instance), dict[bool, list[BoundCandidate]]()
     best = {}

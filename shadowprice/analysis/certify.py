@@ -25,10 +25,10 @@ from shadowprice.analysis.certificates.certificate_file import (
     run_records,
     write_records,
 )
-from shadowprice.analysis.certificates.counted import to_the_end
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
+from shadowprice.analysis.certificates.measured_jobs import completed_instance
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.wording import at_most, cost_in_words
@@ -248,7 +248,7 @@ def _goal(instance: Instance, objective: Objective | str) -> Objective:
 
 def _consolidated(outcome: VerifiedRun) -> bool:
     """True if every run of a schedule is known to be on as few nodes as it fits on."""
-    whole = to_the_end(outcome.instance)
+    whole = completed_instance(outcome.instance)
     if not isinstance(outcome, Outcome) or missing(whole, CLASSES_KNOWS):
         return False
     return ScheduleClass.used(whole, outcome.schedule).consolidated

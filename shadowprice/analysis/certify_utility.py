@@ -22,13 +22,13 @@ from shadowprice.analysis.certificates.certificate_file import (
     run_records,
     write_records,
 )
-from shadowprice.analysis.certificates.counted import (
-    counted_instance,
-)
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.demands import ClassDemands
-from shadowprice.analysis.certificates.exact_cost import counted_rows
+from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
+from shadowprice.analysis.certificates.measured_jobs import (
+    measured_instance,
+)
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.certificates.utility_prices import (
     TYPED,
@@ -200,8 +200,8 @@ def _write(
     expect_certifiable(outcome)
     every = JobUtilities.of(instance, utility, round_s)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
-    demands, rows = ClassDemands.of(instance, pairs=pairs), counted_rows(instance).tolist()
-    market = RoundMarket.of(counted_instance(instance), demands, every.select(rows))
+    demands, rows = ClassDemands.of(instance, pairs=pairs), measured_rows(instance).tolist()
+    market = RoundMarket.of(measured_instance(instance), demands, every.select(rows))
     ends = _ends(outcome, rows)
     earned = market.utilities.earned(ends)
     last = max((end for end in ends if end is not None), default=1)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
-from shadowprice.analysis.certificates.exact_cost import counted_rows
+from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most, cost_in_words, counted
 from shadowprice.errors import InputError, VerificationError
@@ -209,7 +209,7 @@ def _rows(outcome: Outcome, jobs: Rows | None) -> Rows:
         raise InputError(
             f"{source}: job {instance.workload.id[left[0]]!r} is measured and the run ended before it was complete"
         )
-    counted = len(rows) == count or np.array_equal(rows, counted_rows(instance))
+    counted = len(rows) == count or np.array_equal(rows, measured_rows(instance))
     if not counted and SharingGain.of(instance) is not None:
         raise InputError(
             f"{source}: limits of {len(rows)} of {count} jobs are for instances in which nobody shares "

@@ -12,7 +12,7 @@ from shadowprice.analysis.preparation import PreparedRun, prepare_run, require_b
 from shadowprice.errors import EarlyEndError
 from shadowprice.execution.copies.outages import known_after
 from shadowprice.execution.job_window import cut_schedule, window_end_s
-from shadowprice.execution.kernel.run import run as run_fastest
+from shadowprice.execution.kernel.run import run_fastest
 
 if TYPE_CHECKING:
     from shadowprice.analysis.run_options import RunOptions

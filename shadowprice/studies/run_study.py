@@ -10,8 +10,8 @@ from typing import Any
 
 from shadowprice.errors import InputError
 from shadowprice.studies.plan import StudyPlan, plan_study
-from shadowprice.studies.points.process_pool import process_pool
 from shadowprice.studies.points.point_rows import PointStore, not_written
+from shadowprice.studies.points.process_pool import process_pool
 from shadowprice.studies.points.runner import (
     Carrier,
     FailedPoint,

@@ -31,8 +31,7 @@ from shadowprice.analysis.run_directory.directory import load, save
 from shadowprice.analysis.run_directory.files import INSTANCE
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError, PolicyError, VerificationError
-from shadowprice.execution.kernel.run import run as run_fastest
-from shadowprice.execution.kernel.run import serves
+from shadowprice.execution.kernel.run import run_fastest, serves
 from shadowprice.instances.failures import node_failures
 from shadowprice.instances.failures.fault_file import FaultTable
 from shadowprice.instances.graphs.network import Network

@@ -58,7 +58,7 @@ def test_the_compiled_loop_stops_when_rows_are_full(name, charges, monkeypatch):
     instance = sp.Instance(sp.Cluster.parse("4x4"), jobs, charges)
     whole = engine.run(instance, policy(name)).schedule
     watch = StopAt(2)
-    done = kernel.run(instance, policy(name), least_jobs=0, watch=watch)
+    done = kernel.run_fastest(instance, policy(name), least_jobs=0, watch=watch)
     stopped_s = done.instance.stopped_s
     assert stopped_s is not None
     assert sorted_rows(done.schedule) == sorted_rows(cut_schedule(whole, stopped_s))
@@ -71,7 +71,7 @@ def test_who_stops_nothing_changes_nothing(monkeypatch):
     jobs = sp.generate("lognormal", jobs=200, seed=3, load=1.1, gpus_total=16)
     instance = sp.Instance(sp.Cluster.parse("4x4"), jobs)
     watch = StopAt(10**9)
-    done = kernel.run(instance, policy("srtf"), least_jobs=0, watch=watch)
+    done = kernel.run_fastest(instance, policy("srtf"), least_jobs=0, watch=watch)
     whole = engine.run(instance, policy("srtf")).schedule
     assert done.instance is instance
     names = [each.name for each in fields(sp.Schedule)]

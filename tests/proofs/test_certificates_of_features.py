@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.demands import ClassDemands
-from shadowprice.analysis.certificates.exact_cost import counted_rows
+from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.start_order import blocks_by_start
 from shadowprice.analysis.certify import certify, certify_into
 from shadowprice.analysis.outcome import Outcome
@@ -152,7 +152,7 @@ def claimed(instance, schedule, bound, pairs):
         with suppress(VerificationError):
             ends[~verify(instance, schedule)] = instance.stopped_s
     weight = [Fraction(w) for w in instance.workload.weight.tolist()]
-    rows = counted_rows(instance).tolist()
+    rows = measured_rows(instance).tolist()
     cost = sum((weight[j] * to_ticks(ends).tolist()[j] for j in rows), Fraction())
     given_lines = [canonical(record) for record in records.instance_records(instance, pairs=pairs)]
     lines = [canonical(records.header(instance, "some", "completion")), *given_lines]

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.counted import (
-    counted_instance,
-)
 from shadowprice.analysis.certificates.demands import ClassDemands
-from shadowprice.analysis.certificates.exact_cost import counted_rows
+from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.job_utilities import WORTHS, JobUtilities, rounded_sum
+from shadowprice.analysis.certificates.measured_jobs import (
+    measured_instance,
+)
 from shadowprice.analysis.certificates.utility_prices import RoundMarket
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.certify_utility import certify_utility, certify_utility_into
@@ -56,7 +56,7 @@ def earned_by_hand(instance, outcome, name, round_s):
     """The definition, of jobs that count and are complete."""
     jobs, found = instance.workload, Fraction(0)
     length = Fraction(round_s)
-    for j in counted_rows(instance).tolist():
+    for j in measured_rows(instance).tolist():
         end = float(outcome.end_s[j])
         if not np.isfinite(end):
             continue
@@ -116,12 +116,12 @@ def test_two_programs_evaluate_prices_alike(data):
     """Exactly, of gangs on types; elsewhere the package rounds gangs down, and has no less."""
     kinds = ("types", "pairs", "parts", "windows of jobs", "stopped")
     instance, _ = data.draw(st.one_of(*(CASES[of][0] for of in kinds)))
-    assume(len(counted_rows(instance)))
+    assume(len(measured_rows(instance)))
     instance, name = with_deadlines(instance, data), data.draw(st.sampled_from(EVERY))
     every = JobUtilities.of(instance, name, 2.5)
     demands = ClassDemands.of(instance, pairs=False)
     market = RoundMarket.of(
-        counted_instance(instance), demands, every.select(counted_rows(instance).tolist())
+        measured_instance(instance), demands, every.select(measured_rows(instance).tolist())
     )
     rounds, types = data.draw(st.integers(1, 9)), len(market.capacity)
     price = st.integers(0, 40)

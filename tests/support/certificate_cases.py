@@ -9,7 +9,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import shadowprice as sp
-from shadowprice.analysis.certificates.exact_cost import counted_rows
+from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
@@ -181,7 +181,7 @@ def of_copies_and_more(draw):
     found = made(draw(st.integers(0, 2**30)))
     assume(found is not None)
     instance, schedule = found
-    assume(len(schedule) and len(counted_rows(instance)))
+    assume(len(schedule) and len(measured_rows(instance)))
     assume(Feature.PROFILES not in instance.features)  # Such copies have no certificates.
     return instance, schedule
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
-from shadowprice.analysis.certificates.counted import (
-    counted_instance,
-    stopped_bounds,
-)
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.effort import BoundEffort, Timer
+from shadowprice.analysis.certificates.measured_jobs import (
+    measured_instance,
+    stopped_bounds,
+)
 from shadowprice.analysis.certificates.modes import (
     WrittenModes,
     interval_bounds,
@@ -112,7 +112,7 @@ class Asked:
         require(instance, KNOWS, "certificates")
         pairs = ScheduleClass.allowed(instance, preemptive=True).sharing
         demands = ClassDemands.of(instance, pairs=pairs, preemptive=preemptive)
-        counted = counted_instance(instance)
+        counted = measured_instance(instance)
         found: tuple[WrittenModes, ...] = ()
         # Partners that are not counted have no modes.
         alone = not pairs or instance.all_complete

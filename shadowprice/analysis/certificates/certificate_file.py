@@ -11,9 +11,9 @@ from typing import Any, TextIO
 import numpy as np
 
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.counted import counted_instance, to_the_end
-from shadowprice.analysis.certificates.exact_cost import counted_rows
+from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
+from shadowprice.analysis.certificates.measured_jobs import completed_instance, measured_instance
 from shadowprice.analysis.certificates.start_order import blocks_by_start
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
@@ -96,7 +96,7 @@ def bounded_digest(instance: Instance) -> str:
     Where two jobs may share GPUs those that do not count are partners of those that do.
     """
     pairs, safe = SharingGain.of(instance) is not None, replace(instance, failures=None)
-    about, given = _InstanceDigest(), to_the_end(safe) if pairs else counted_instance(safe)
+    about, given = _InstanceDigest(), completed_instance(safe) if pairs else measured_instance(safe)
     if pairs:
         about.add(repr((instance.until_complete, instance.stopped_s)))
     for record in records.instance_records(given, pairs=pairs):
@@ -124,7 +124,7 @@ def expect_certifiable(outcome: VerifiedRun) -> None:
     source = jobs.source
     if not len(jobs):
         raise InputError(f"{source}: has no jobs, expected some to certify a schedule of")
-    if not len(counted_rows(instance)):
+    if not len(measured_rows(instance)):
         whose = "" if instance.until_complete is None else " of the window"
         raise InputError(
             f"{source}: the run was stopped at {instance.stopped_s!r} s, before a job{whose} arrived; "

@@ -27,7 +27,7 @@ def verified_cost(instance: Instance, goal: Objective, schedule: Schedule) -> Fr
     return exact_cost(instance, goal, np.where(complete, end_s(instance, schedule), np.inf))
 
 
-def counted_rows(instance: Instance) -> NDArray[np.int64]:
+def measured_rows(instance: Instance) -> NDArray[np.int64]:
     """Jobs that the cost of a run counts, in order."""
     arrival_s, window = instance.workload.arrival_s, instance.until_complete
     rows = np.arange(len(arrival_s))[slice(None) if window is None else window.rows]
@@ -44,7 +44,7 @@ def exact_cost(instance: Instance, goal: Objective, ends_s: NDArray[np.float64])
     """
     jobs = instance.workload
     if not instance.all_complete:
-        some = counted_rows(instance)
+        some = measured_rows(instance)
         jobs, ends_s = jobs.select(some), ends_s[some]
     if instance.stopped_s is not None:
         ends_s = np.where(np.isinf(ends_s), instance.stopped_s, ends_s)

@@ -23,7 +23,7 @@ from shadowprice.hosts.live.copies.engine import CopyEngine
 from shadowprice.hosts.live.copies.policy import copies_policy, expect_averageable
 from shadowprice.hosts.live.devices import DevicePool
 from shadowprice.hosts.live.engine import RealEngine
-from shadowprice.hosts.live.event_log import Record
+from shadowprice.hosts.live.event_log import EventWriter
 from shadowprice.hosts.live.graphs.run_graphs import record_of
 from shadowprice.hosts.live.job_file import JobFile, load_job_file
 from shadowprice.hosts.live.launch_specs import LaunchSpecs
@@ -101,7 +101,7 @@ def assemble(
     return RealRun(
         tracked=tracked,
         ledger=ledger,
-        record=Record(ledger, tracked, clock),
+        record=EventWriter(ledger, tracked, clock),
         watch=watch,
         devices=DevicePool(nodes),
         measuring=Measuring(instance),

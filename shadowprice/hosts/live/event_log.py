@@ -75,7 +75,7 @@ def reason_line(why: str) -> str:
 
 
 @dataclass(frozen=True)
-class Record:
+class EventWriter:
     """Writes into the ledger; every method belongs into a transaction of its caller.
 
     Events have the time at which they are written, which never decreases.

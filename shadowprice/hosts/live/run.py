@@ -10,7 +10,7 @@ from shadowprice.errors import HostError
 from shadowprice.hosts.lease_amounts import LeaseAmounts
 from shadowprice.hosts.live.clock import Clock
 from shadowprice.hosts.live.devices import DevicePool, Drains
-from shadowprice.hosts.live.event_log import Record
+from shadowprice.hosts.live.event_log import EventWriter
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.launch_specs import LaunchSpecs
 from shadowprice.hosts.live.lease import HeldLease, JobRecord
@@ -34,7 +34,7 @@ class RealRun:
 
     tracked: list[JobRecord]
     ledger: RunLedger
-    record: Record
+    record: EventWriter
     watch: LeaseMonitor
     devices: DevicePool
     measuring: Measuring

@@ -9,7 +9,7 @@ import numpy as np
 
 from shadowprice.errors import PolicyError, VerificationError
 from shadowprice.execution.engine import Rounds
-from shadowprice.execution.kernel.run import run as compiled
+from shadowprice.execution.kernel.run import run_fastest as compiled
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule

@@ -103,7 +103,7 @@ def test_a_key_that_is_no_number_is_one_sentence() -> None:
 
 
 def compiled(instance: sp.Instance, policy: Any) -> engine.EngineRun:
-    return kernel.run(instance, policy, least_jobs=0)
+    return kernel.run_fastest(instance, policy, least_jobs=0)
 
 
 def test_what_does_not_know_durations_is_not_told_them() -> None:
@@ -254,7 +254,7 @@ def test_the_policy_of_the_page_runs_in_both_loops(tmp_path: Path) -> None:
     own = policy(f"{tmp_path / 'wsrpt.py'}:Wsrpt")
     jobs = sp.generate("gavel", jobs=60, seed=0, load=1.2, gpus_total=8)
     instance = sp.Instance(sp.Cluster.parse("2x4"), jobs)
-    found = kernel.run(instance, own, least_jobs=0)
+    found = kernel.run_fastest(instance, own, least_jobs=0)
     expected = engine.run(instance, own)
     assert kernel.loop_of(own) == "compiled, preempts"
     assert kernel.serves(instance, placement("count"))

@@ -23,7 +23,7 @@ import numpy as np
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.effort import BoundEffort
-from shadowprice.analysis.certificates.exact_cost import counted_rows
+from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline import priced_plans
@@ -38,7 +38,7 @@ _MOST_CELLS = 20_000_000
 """Jobs times cells of prices up to which plans of a run that was stopped are evaluated."""
 
 
-def to_the_end(instance: Instance) -> Instance:
+def completed_instance(instance: Instance) -> Instance:
     """All jobs on nodes that are anybody's, until all are complete; who is preempted goes on later."""
     fields: dict[str, Any] = {}
     for term in instance.present:
@@ -46,13 +46,13 @@ def to_the_end(instance: Instance) -> Instance:
     return replace(instance, **fields) if fields else instance
 
 
-def counted_instance(instance: Instance) -> Instance:
-    """The jobs that count, as :func:`to_the_end` has them."""
-    free = to_the_end(instance)
+def measured_instance(instance: Instance) -> Instance:
+    """The jobs that count, as :func:`completed_instance` has them."""
+    free = completed_instance(instance)
     if instance.all_complete:
         return free
     kept = np.zeros(len(instance.workload), dtype=np.bool_)
-    kept[counted_rows(instance)] = True
+    kept[measured_rows(instance)] = True
     return replace(free.select(kept), failures=None)
 
 
