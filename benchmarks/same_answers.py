@@ -291,10 +291,6 @@ ITEMS: dict[str, tuple[str, ...]] = {
             trace="lognormal.csv --cluster 4x4", policy="hadar --prices-out prices.csv --force"
         ),
     ),
-    "simulate-local-sgd": (
-        RUN.format(trace="hadar.csv --cluster 2x4", policy="hadare --local-sgd"),
-        "verify run --json",
-    ),
     # Copies of jobs have rounds of their own, so the settings with rounds refuse them.
     "simulate-copies-typed": (
         RUN.format(

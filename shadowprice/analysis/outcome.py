@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from shadowprice.execution.copies.local_sgd import Losses
     from shadowprice.solvers.price_log import PriceLog
 
 
@@ -51,7 +50,6 @@ class VerifiedRun(ABC):
     verify_cpu_s: float
     complete: NDArray[np.bool_]
     prices: PriceLog | None = None
-    losses: Losses | None = None
 
     @property
     @abstractmethod
@@ -245,8 +243,6 @@ class Outcome(VerifiedRun):
     prices : PriceLog, optional
         Prices over time, of a policy that sets some and was asked to keep them. Nobody has
         verified them, and nothing has to: any prices bound the optimum.
-    losses : Losses, optional
-        Quality of small models trained as the copies of jobs were, against training in one piece.
 
     Attributes
     ----------
@@ -269,7 +265,6 @@ class Outcome(VerifiedRun):
     decisions: int = 0
     cpu_s: float = 0.0
     prices: PriceLog | None = None
-    losses: Losses | None = None
     verify_cpu_s: float = field(init=False)
     complete: NDArray[np.bool_] = field(init=False)
 

@@ -27,7 +27,6 @@ from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.analysis.run_options import DATA, OF_THE_ENGINE, OF_THE_POLICY, RunOptions
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
-from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.preset import RunSetup
 from shadowprice.execution.preset_registry import preset as find_preset
@@ -80,8 +79,6 @@ class PreparedRun(Brief):
         What the outcome says of the run: preset, placement, round_s, seed, dropped jobs ...
     prices : PriceLog or None
         Where the policy keeps its prices, if it was asked to.
-    training : LocalSgd or None
-        How small models are trained as the copies of jobs are, if that was asked for.
     """
 
     name: str
@@ -92,7 +89,6 @@ class PreparedRun(Brief):
     simulator: Simulator | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     prices: PriceLog | None = None
-    training: LocalSgd | None = None
 
     def keeping_prices(self) -> PreparedRun:
         """The same run, whose policy keeps its prices if it sets any."""
@@ -149,10 +145,7 @@ def prepare_run(
             instance = _with_copies(given.instance, copies, name)
         require(instance, simulator.reads, f"{name}, which runs in a loop of its own")
         settings = {**simulator.settings, **_run_settings(chosen, given), "dropped": dropped}
-        training = LocalSgd(seed=chosen.seed) if chosen.local_sgd else None
-        return PreparedRun(
-            name, instance, None, simulator=simulator, settings=settings, training=training
-        )
+        return PreparedRun(name, instance, None, simulator=simulator, settings=settings)
     assert not isinstance(policy, HasSimulator)  # It has a loop of its own.
     setup = _setup(policy, chosen, kept, where)
     settings = {
@@ -337,11 +330,6 @@ def _setup(
     else:
         raise InputError(
             f"preset {chosen.preset}: takes the name of one of its policies, got {policy!r}"
-        )
-    if chosen.local_sgd:
-        raise InputError(
-            f"policy {policy_name(policy)!r}: local SGD is about models that copies of a job train, "
-            f"expected {' or '.join(map(repr, schedulers()))}"
         )
     length_s = setup.rounds.length_s if chosen.round_s is None else chosen.round_s
     first_s = setup.rounds.first_s if chosen.first_round_s is None else chosen.first_round_s

@@ -48,7 +48,7 @@ _GIVEN = (
 OF_THE_ENGINE = ("placement", "round_s", "first_round_s", *_GIVEN)
 """Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
-OF_THE_POLICY = ("predictor", "graph_placement", "prices", "local_sgd")
+OF_THE_POLICY = ("predictor", "graph_placement", "prices")
 """Choices that are the policy's to follow: one that does not take them refuses them. A placement of job
 graphs is one, given as ``placement``."""
 DATA = ("samples", "seed", "pair_throughputs")
@@ -110,8 +110,6 @@ class RunOptions(Brief):
         What else holds or slows runs, such as racks or a term of one's own.
     prices : bool
         Whether to keep the prices over time, of policies that set some.
-    local_sgd : bool
-        Whether to train a small model for every job as its copies do, with ``hadare`` only.
     """
 
     preset: str | None = None
@@ -135,7 +133,6 @@ class RunOptions(Brief):
     preemption: Preemption = Preemption.RESUME
     declared: tuple[DeclaredTerm, ...] = ()
     prices: bool = False
-    local_sgd: bool = False
 
     def expect_of_runs_alone(self, source: str) -> None:
         """Raise InputError for a switch that says what an instance, which is given, says itself."""

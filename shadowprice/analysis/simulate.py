@@ -16,7 +16,6 @@ from shadowprice.execution.kernel.run import run_fastest
 
 if TYPE_CHECKING:
     from shadowprice.analysis.run_options import RunOptions
-    from shadowprice.execution.copies.local_sgd import Losses
     from shadowprice.execution.engine import EngineRun
     from shadowprice.execution.simulator import HasSimulator
     from shadowprice.execution.watch import Watch
@@ -135,7 +134,6 @@ class _Executed:
     schedule: Schedule
     cpu_s: float
     decisions: int = 0
-    losses: Losses | None = None
 
 
 def execute_until(
@@ -157,7 +155,7 @@ def execute_until(
         some = given.first(count)
         try:
             run = prepare_run(some, None, policy, options, drop_infeasible=drop_infeasible)
-            done = _execute(replace(run, training=None))
+            done = _execute(run)
             end_s = window_end_s(done.schedule, window)
             # In rounds nobody looks at who arrives within the last one.
             if not given.endless or some.ending().arrival_s[-1] >= end_s:
@@ -176,8 +174,7 @@ def execute_until(
     schedule = cut_schedule(done.schedule, end_s)
     if not there.ending().fractional.any():  # Jobs that hold parts of GPUs may all come later.
         schedule = replace(schedule, shared_gpu=None)
-    losses = None if kept.training is None else kept.training.train(instance, schedule)
-    return kept, _verified(kept, replace(done, schedule=schedule, losses=losses))
+    return kept, _verified(kept, replace(done, schedule=schedule))
 
 
 def _execute(run: PreparedRun, watch: Watch | None = None) -> _Executed:
@@ -196,8 +193,7 @@ def _execute(run: PreparedRun, watch: Watch | None = None) -> _Executed:
     if instance.failures is not None:
         end_s = float(schedule.end_s.max(initial=0.0))
         instance = replace(instance, failures=known_after(instance.failures, end_s))
-    losses = None if run.training is None else run.training.train(instance, schedule)
-    return _Executed(instance, schedule, time.process_time() - began, losses=losses)
+    return _Executed(instance, schedule, time.process_time() - began)
 
 
 def _verified(run: PreparedRun, done: _Executed) -> Outcome:
@@ -209,5 +205,4 @@ def _verified(run: PreparedRun, done: _Executed) -> Outcome:
         done.decisions,
         done.cpu_s,
         run.prices,
-        done.losses,
     )

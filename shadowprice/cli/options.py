@@ -91,7 +91,6 @@ OPTION_OF = {
     "predictor": "--predictor",
     "graph_placement": "--placement of job graphs",
     "prices": "--prices-out, --prices-plot",
-    "local_sgd": "--local-sgd",
     "samples": "--service-samples",
     "seed": "--seed",
 }

@@ -12,7 +12,6 @@ import typer
 from shadowprice.cli.options import (
     JOBS_PANEL,
     OUTPUTS_PANEL,
-    POLICIES_PANEL,
     POLICY_HELP,
     RUNS_IT,
     UTILITY,
@@ -48,7 +47,6 @@ from shadowprice.cli.show import (
     console,
     note,
     print_comparison,
-    print_losses,
     print_summary,
     print_utilities,
     stderr,
@@ -81,14 +79,6 @@ def simulate_command(
             rich_help_panel=JOBS_PANEL,
         ),
     ] = None,
-    local_sgd: Annotated[
-        bool,
-        typer.Option(
-            "--local-sgd",
-            help="With hadare: train a small model a job as its copies do.",
-            rich_help_panel=POLICIES_PANEL,
-        ),
-    ] = False,
     jobs_out: Annotated[
         Path | None,
         typer.Option(
@@ -124,13 +114,12 @@ def simulate_command(
     expect_outputs(force, jobs_out, prices_out, prices_plot)
     expect_run_directory(force, run_directory)
     priced = prices_out is not None or prices_plot is not None
-    switches: dict[str, object] = {"local_sgd": local_sgd, "prices": priced}
     given: RunInputs[Workload] | RunInputs[EndlessWorkload]
     if trace is not None and endless is None:
-        given = read_inputs(trace, cluster, options, **switches)
+        given = read_inputs(trace, cluster, options, prices=priced)
         jobs = f"{len(given.workload)} jobs"
     elif endless is not None and trace is None:
-        given = read_endless(endless, cluster, options, **switches)
+        given = read_endless(endless, cluster, options, prices=priced)
         jobs = given.workload.source
     else:
         raise InputError("expected either a trace or --endless GENERATOR")
@@ -139,10 +128,7 @@ def simulate_command(
     if jobs_out is not None:
         write_table(jobs_out, outcome.jobs)
     _write_prices(outcome, prices_out, prices_plot)
-    if outcome.losses is None:
-        print_summary(outcome, as_json)
-    else:
-        print_losses(outcome, outcome.losses, as_json)
+    print_summary(outcome, as_json)
     if outcome.instance.stopped_s is not None:
         raise typer.Exit(INTERRUPTED)
 

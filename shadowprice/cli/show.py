@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from shadowprice.analysis.compare import Comparison
     from shadowprice.analysis.outcome import VerifiedRun
     from shadowprice.analysis.utility.compare import UtilityComparison
-    from shadowprice.execution.copies.local_sgd import Losses
 
 Row = TypeVar("Row")
 
@@ -125,37 +124,6 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
     for optimum, policies in said.items():
         words = optimum if len(said) == 1 else f"{', '.join(policies)}: {optimum}"
         console.print(words, markup=False, highlight=False, soft_wrap=True)
-
-
-def print_losses(outcome: VerifiedRun, losses: Losses, as_json: bool) -> None:
-    """Print the metrics and, a job a row, losses of models trained in copies and in one piece."""
-    sentence = losses.sentence()
-    rows = losses.to_frame().to_dict(orient="records")
-    if as_json:
-        print_record({**outcome.summary(), "quality": rows, "quality_sentence": sentence})
-        return
-    print_summary(outcome, as_json)
-    columns = (
-        "job",
-        "before",
-        "in copies",
-        "in one piece",
-        "difference",
-        "steps",
-        "averages",
-    )
-    table = Table(*columns, title="held-out loss of local SGD")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    print_table(table, rows, _loss_cells)
-    console.print(sentence, highlight=False, soft_wrap=True)
-
-
-def _loss_cells(row: Mapping[Hashable, Any]) -> Iterator[str]:
-    yield escape(str(row["id"]))
-    yield from (f"{row[key]:.4f}" for key in ("initial", "in_copies", "one_copy"))
-    yield f"{row['difference']:+.4f}"
-    yield from (str(row["steps"]), str(row["averages"]))
 
 
 def print_utilities(result: UtilityComparison, as_json: bool) -> None:

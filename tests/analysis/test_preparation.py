@@ -67,7 +67,6 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "predictor": {"predictor": "median"},
     "graph_placement": {"placement": "first-fit", "network": NETWORK},
     "prices": {"prices": True},
-    "local_sgd": {"local_sgd": True},
     "samples": {"samples": ServiceDistribution(np.array([1.0, 5.0]))},
     "seed": {"seed": 3},
 }
@@ -104,7 +103,7 @@ def test_what_is_listed_of_a_policy_is_what_it_does(name: str) -> None:
                 prepare_run(jobs_for(given), CLUSTER, name, options)
         else:
             prepare_run(jobs_for(given), CLUSTER, name, options)
-    for switch in {*OF_THE_POLICY, "samples"} & {*found.takes} - {"local_sgd"}:
+    for switch in {*OF_THE_POLICY, "samples"} & {*found.takes}:
         settled = prepare_run(jobs_for(GIVEN[switch]), CLUSTER, name, RunOptions(**GIVEN[switch]))
         assert parameters(settled.policy) != parameters(thing), switch
 
@@ -114,7 +113,7 @@ def test_switches_that_change_what_is_given_are_those_of_the_instance() -> None:
     plain = prepare_run(jobs(), CLUSTER, "srtf").instance.features
     changing = set()
     for switch, given in GIVEN.items():
-        if switch in {"predictor", "graph_placement", "prices", "local_sgd"}:
+        if switch in {"predictor", "graph_placement", "prices"}:
             continue  # Which other policies take.
         once = prepare_run(jobs_for(given), CLUSTER, "srtf", RunOptions(**given))
         if once.instance.features == plain:
@@ -167,7 +166,7 @@ def test_a_policy_of_ones_own_takes_switches_without_the_package_knowing_it() ->
     assert isinstance(outcome, sp.Outcome)
     frame = sp.prices_frame(outcome)
     assert set(frame["price"]) == {7.0}
-    assert switches_of(Outsider()).refuses == ("graph_placement", "local_sgd")
+    assert switches_of(Outsider()).refuses == ("graph_placement",)
 
 
 def test_a_log_of_the_policys_own_is_the_one_that_is_kept() -> None:

@@ -27,7 +27,6 @@ from shadowprice.analysis.utility.instance import UtilityInstance, shares_done, 
 from shadowprice.cli import app as cli
 from shadowprice.cli.run_inputs import split_names
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.execution.copies.local_sgd import LocalSgd
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload_files import write_workload
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
@@ -255,26 +254,6 @@ def test_parameters_that_are_wrong(policy: str, message: str, run: Run, trace: P
     code, _, err = run("simulate", trace, "--cluster", TYPES, "--policy", policy)
     assert code == 2
     assert message in err
-
-
-def test_local_sgd_prints_what_copies_do_to_the_models(run: Run, trace: Path) -> None:
-    words = ("simulate", trace, "--cluster", TYPES, "--seed", 3)
-    code, out, err = run(*words, "--policy", "hadare", "--local-sgd", "--json")
-    assert code == 0, err
-    told = json.loads(out)
-    outcome = sp.simulate(sp.load(trace), TYPES, "hadare")
-    assert outcome.losses is None
-    losses = LocalSgd(seed=3).train(outcome.instance, outcome.schedule)
-    assert [row["in_copies"] for row in told["quality"]] == losses.in_copies.tolist()
-    assert [row["one_copy"] for row in told["quality"]] == losses.one_copy.tolist()
-    assert told["quality"][0]["difference"] == losses.in_copies[0] - losses.one_copy[0]
-    worse = int((losses.in_copies > losses.one_copy).sum())
-    assert f"worse for {worse} of 12 jobs" in told["quality_sentence"]
-    code, out, _ = run(*words, "--policy", "hadare", "--local-sgd")
-    assert told["quality_sentence"] in out.replace("\n", " ")
-    code, _, err = run(*words, "--policy", "hadar", "--local-sgd")
-    assert code == 2
-    assert "expected 'hadare'" in err
 
 
 def test_policies_lists_copies_too(run: Run) -> None:

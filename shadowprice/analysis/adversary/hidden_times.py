@@ -2,7 +2,7 @@
 
 Jobs run until a moment without one of them ending; then each gets the run time that is worst, and the policy, for which
 nothing has changed until then, runs again. The theorem, NC-flow in ``proofs/classic/nonclairvoyant.py``, says the ratio
-that this forces at least. What is found is a hard instance like others, on one GPU, with the optimal schedule beside it.
+that this forces at least. The result is a hard instance like others, on one GPU, together with the optimal schedule.
 """
 
 from __future__ import annotations

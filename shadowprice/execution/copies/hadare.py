@@ -120,7 +120,6 @@ class HadarE:
                 {
                     "round_s",
                     "seed",
-                    "local_sgd",
                     "until_complete",
                     "failures",
                     "preemption",

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from shadowprice.analysis import run_metrics
 from shadowprice.analysis.optimum import optimum
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.analysis.utility.instance import UtilityInstance
 from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, VerificationError
@@ -660,11 +659,6 @@ def test_local_sgd_is_a_function_of_its_seed_and_learns() -> None:
     assert (one.one_copy < one.initial).all()
     assert one.steps.tolist() == [40, 70]
     assert (one.averages > 0).all()
-    policy = HadarE(order=ByArrival(), round_s=10.0, restart_s=1.0, aggregation_s=0.5)
-    switches = RunOptions(local_sgd=True, seed=3)
-    by_switch = simulate(instance.workload, instance.cluster, policy, switches).losses
-    assert by_switch is not None
-    assert by_switch.to_frame().equals(one.to_frame())
 
 
 def test_one_copy_is_training_in_one_piece() -> None:
@@ -771,13 +765,13 @@ def test_an_isolated_share_is_no_more_than_all_the_time() -> None:
 def test_there_may_be_no_jobs() -> None:
     workload = Workload.from_columns(arrival_s=[], gpus=[], work=[])
     instance = Instance(Cluster.parse("2x1"), workload)
-    outcome = simulate(workload, instance.cluster, "hadare", RunOptions(local_sgd=True))
+    outcome = simulate(workload, instance.cluster, "hadare")
     found = run_metrics.of_schedule(outcome.instance, outcome.schedule)
     assert (found.ttd_s, found.mean_jct_s, found.max_ftf) == (0.0, None, None)
     assert len(outcome.schedule) == 0
     assert outcome.summary()["mean_copies"] is None
-    assert outcome.losses is not None
-    assert outcome.losses.sentence() == "no jobs, so no models were trained"
+    losses = LocalSgd().train(outcome.instance, outcome.schedule)
+    assert losses.sentence() == "no jobs, so no models were trained"
     assert hadare_work.check(outcome.instance, outcome.schedule)
 
 
