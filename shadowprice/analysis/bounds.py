@@ -51,7 +51,7 @@ def bounds_of(
     consolidated: bool = False,
     enough: Fraction | None = None,
 ) -> Iterator[Bound]:
-    """All bounds that an effort allows, of which one is certified.
+    """All bounds that an effort allows, of which one is certified, of each relaxation of the instance.
 
     Parameters
     ----------
@@ -70,7 +70,20 @@ def bounds_of(
         If the instance has features that are not in ``KNOWS``, or of the makespan of a run that was stopped.
     """
     require(instance, KNOWS, "bounds")
-    goal, instance = Objective(objective), instance.undelayed
+    goal = Objective(objective)
+    for each in instance.relaxations:
+        yield from _bounds_of(each, goal, effort, preemptive, consolidated, enough)
+
+
+def _bounds_of(
+    instance: Instance,
+    goal: Objective,
+    effort: BoundEffort,
+    preemptive: bool,
+    consolidated: bool,
+    enough: Fraction | None,
+) -> Iterator[Bound]:
+    """Bounds of an instance without declared terms."""
     every = ScheduleClass.allowed(instance, preemptive=preemptive or not _begins_once(instance))
     expect_end(instance.stopped_s, goal)
     if not len(measured_rows(instance)):
@@ -190,7 +203,16 @@ def certified_bounds(
         As :func:`bounds_of`.
     """
     require(instance, KNOWS, "bounds")
-    goals, instance = list(objectives), instance.undelayed
+    goals, found = list(objectives), list[dict[Objective, Bound]]()
+    for each in instance.relaxations:
+        found.append(_certified_bounds(each, goals, effort))
+    return {goal: max((of[goal] for of in found), key=lambda b: b.ticks) for goal in goals}
+
+
+def _certified_bounds(
+    instance: Instance, goals: list[Objective], effort: BoundEffort
+) -> dict[Objective, Bound]:
+    """Those of an instance without declared terms."""
     every = ScheduleClass.allowed(instance, preemptive=True)
     for goal in goals:
         expect_end(instance.stopped_s, goal)

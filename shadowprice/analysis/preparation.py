@@ -158,6 +158,8 @@ def prepare_run(
         "dropped": dropped,
     }
     if given.instance is None:
+        if setup.declared is not None:
+            chosen = replace(chosen, declared=setup.declared)
         instance = _instance(
             chosen, where, setup.workload, setup.overheads, setup.sensitivity, shared=True
         )
@@ -324,17 +326,24 @@ def _setup(
     elif isinstance(policy, str):
         known = chosen.sensitivity(workload, cluster)
         setup = find_preset(chosen.preset).recipe(
-            policy, workload, chosen.placement, chosen.samples, cluster, known
+            policy,
+            workload,
+            chosen.placement,
+            chosen.samples,
+            cluster,
+            known,
+            chosen.declared,
         )
         # Without a sensitivity of its own the original gives every run its share, at which all have speed 1.
     else:
         raise InputError(
             f"preset {chosen.preset}: takes the name of one of its policies, got {policy!r}"
         )
-    length_s = setup.rounds.length_s if chosen.round_s is None else chosen.round_s
-    first_s = setup.rounds.first_s if chosen.first_round_s is None else chosen.first_round_s
+    rounds = setup.rounds if chosen.round_s is None else setup.rounds.of_length(chosen.round_s)
+    if chosen.first_round_s is not None:
+        rounds = replace(rounds, first_s=chosen.first_round_s)
     overheads = setup.overheads if chosen.overheads is None else chosen.overheads
-    return replace(setup, rounds=Rounds(length_s, first_s), overheads=overheads)
+    return replace(setup, rounds=rounds, overheads=overheads)
 
 
 def _placement(chosen: RunOptions) -> Placement:

@@ -203,8 +203,8 @@ def _record(name: str, thing: Policy | HasSimulator, origin: str) -> dict[str, A
 
 
 GENERATORS = (
-    "automl, gandiva, gandiva-trace, gavel, gavel-published, gpu-time-sample, hadar, lognormal, recurrent, synergy, "
-    "synergy-published, tiresias, tiresias-published, tiresias-trace"
+    "automl, gandiva, gandiva-trace, gavel, gavel-published, gpu-time-sample, hadar, lognormal, pollux, recurrent, "
+    "synergy, synergy-published, tiresias, tiresias-published, tiresias-trace"
 )
 """Names for the help of `generate`, which waits for no module to be imported."""
 

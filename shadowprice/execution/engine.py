@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from shadowprice.errors import InputError, PolicyError
+from shadowprice.execution.course_hosts import CourseHosts
 from shadowprice.execution.engine_hosts import Hosts
 from shadowprice.execution.job_window import WindowProgress, cut_schedule
 from shadowprice.execution.node_events import NodeEvents
@@ -60,6 +61,7 @@ CHOSEN_NODES_KNOWS = frozenset(
         Feature.PROFILES,
         Feature.SPREAD,
         Feature.WIDTHS,
+        Feature.GOODPUT,
         Feature.QUOTAS,
         Feature.PARTS,
         Feature.CORES,
@@ -104,6 +106,10 @@ class Rounds:
                 raise InputError(
                     f"rounds: {name} is {value!r}, expected seconds >= 0, a multiple of 2**-20"
                 )
+
+    def of_length(self, length_s: float) -> Rounds:
+        """Rounds of another length; those of which the first ends at its length go on to do so."""
+        return Rounds(length_s, length_s if 0 < self.first_s == self.length_s else self.first_s)
 
     def due_s(self, event_s: float) -> float:
         """First decision time at or after an event [s]."""
@@ -216,7 +222,9 @@ class Engine:
         self.fielded = fielded(instance.effects)
         faults = instance.failures
         self.outages = None if faults is None else NodeEvents(faults)
-        self.hosts: Hosts = hosts or SimulatedHosts(instance)
+        course = instance.course
+        self.course = None if course is None or hosts else CourseHosts(instance, course)
+        self.hosts: Hosts = hosts or self.course or SimulatedHosts(instance)
         environment = Environment.of(instance)
         self.jobs = JobTable.of(instance, environment)
         window = instance.until_complete
@@ -290,6 +298,8 @@ class Engine:
                 self.idle_wakes = 0
             elif wake_s != math.inf or self.changing is not None:
                 self._count_idle()
+            if self.course is not None:
+                self._slow(self.course, now_s)
             if state.arrived:
                 state.arrived.clear()
             if state.finished:
@@ -475,9 +485,16 @@ class Engine:
             if job not in state.running:
                 continue
             other = partners.get(job, ALONE) != before or before in stopped
-            if other or Feature.PROFILES in told:
+            if other or told.keys() - {Feature.SHARING}:
                 state.continued(job, *self.hosts.continue_run(job, told, now_s), told)
         state.partner_of.update((job, other) for job, other in partners.items() if other != ALONE)
+
+    def _slow(self, hosts: CourseHosts, now_s: float) -> None:
+        """Let jobs which others slow after the decision, or no longer do, go on so."""
+        for job, mark in hosts.marked(self.state.running).items():
+            if hosts.end_s(job) > now_s:
+                fields = {hosts.feature: mark}
+                self.state.continued(job, *hosts.continue_run(job, fields, now_s), fields)
 
     def _fields(self, job: int, pieces: Pieces, decision: Decision) -> Fields:
         """Fields of a run that begins: as policy and placement chose them, else as terms fill them in."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.features import Feature
     from shadowprice.instances.schedule import Schedule
     from shadowprice.instances.speeds.sensitivity import Sensitivity
+    from shadowprice.instances.terms.declared import DeclaredTerm
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.placement.protocol import Placement
     from shadowprice.solvers.policy import Policy
@@ -37,6 +38,8 @@ class RunSetup:
         What the original makes of the given one before it runs it, e.g. whole rounds of work.
     sensitivity : Sensitivity, optional
         The same of profiles by CPUs and memory: what the original takes for the speed of a run.
+    declared : tuple of DeclaredTerm, optional
+        The same of declared terms; those given if left out.
     """
 
     workload: Workload
@@ -45,6 +48,7 @@ class RunSetup:
     rounds: Rounds = field(default_factory=Rounds)
     overheads: Overheads = field(default_factory=Overheads)
     sensitivity: Sensitivity | None = None
+    declared: tuple[DeclaredTerm, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class RecipeInputs:
         Preset and policy, for messages.
     samples, cluster, sensitivity : optional
         Sample of service times [GPU-s]; nodes with CPUs and memory, and profiles of the jobs by them.
+    declared : tuple of DeclaredTerm
+        Declared terms.
     """
 
     where: str
@@ -65,6 +71,7 @@ class RecipeInputs:
     samples: ServiceDistribution | None = None
     cluster: Cluster | None = None
     sensitivity: Sensitivity | None = None
+    declared: tuple[DeclaredTerm, ...] = ()
 
     def service_times(self) -> ServiceDistribution:
         """The sample; raises InputError if none was given."""
@@ -157,6 +164,7 @@ class Preset:
         samples: ServiceDistribution | None = None,
         cluster: Cluster | None = None,
         sensitivity: Sensitivity | None = None,
+        declared: tuple[DeclaredTerm, ...] = (),
     ) -> RunSetup:
         """The switches of a policy, by the original's name alone or in full.
 
@@ -180,7 +188,7 @@ class Preset:
             )
         where = f"preset {self.name}: policy {policy!r}"
         place = self.placements[placement]
-        inputs = RecipeInputs(where, workload, place, samples, cluster, sensitivity)
+        inputs = RecipeInputs(where, workload, place, samples, cluster, sensitivity, declared)
         return self.recipes[policy](inputs)
 
     def _split(self, policy: str) -> tuple[str, str | None]:

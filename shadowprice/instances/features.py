@@ -49,6 +49,7 @@ class Feature(StrEnum):
     STOPPED = "stopped"
     RESTART = "restart"
     RACKS = "racks"
+    GOODPUT = "goodput"
     OWN = "own"
 
     @property
@@ -147,6 +148,10 @@ _MEANINGS: Mapping[Feature, _Meaning] = MappingProxyType(
             "racks of nodes",
             "Gangs across nodes are slower, across racks more so, and only so many may cross the uplink of a rack.",
         ),
+        Feature.GOODPUT: _Meaning(
+            "jobs with goodput",
+            "Jobs run at any width and batch, and go through their epochs at the goodput that was measured there.",
+        ),
         Feature.OWN: _Meaning(
             "terms of one's own",
             "A class in a file of one's own says what else runs hold, or how much slower they are.",
@@ -154,17 +159,19 @@ _MEANINGS: Mapping[Feature, _Meaning] = MappingProxyType(
     }
 )
 
-DECLARED_KNOWS = frozenset({Feature.RACKS})
+DECLARED_KNOWS = frozenset({Feature.RACKS, Feature.GOODPUT})
 """Features of declared terms that come with the package: known to who goes by what such terms say."""
 
 _FACTS: Mapping[str, frozenset[Feature]] = MappingProxyType(
     {
         "how fast a spread gang is": frozenset(
-            {Feature.SPREAD, Feature.GRAPHS, Feature.COPIES, Feature.RACKS}
+            {Feature.SPREAD, Feature.GRAPHS, Feature.COPIES, Feature.RACKS, Feature.GOODPUT}
         ),
-        "how fast a job is at a width": frozenset({Feature.WIDTHS, Feature.GRAPHS, Feature.COPIES}),
+        "how fast a job is at a width": frozenset(
+            {Feature.WIDTHS, Feature.GRAPHS, Feature.COPIES, Feature.GOODPUT}
+        ),
         "how fast a job is on a GPU": frozenset(
-            {Feature.RATES, Feature.TYPES, Feature.CORES, Feature.GRAPHS}
+            {Feature.RATES, Feature.TYPES, Feature.CORES, Feature.GRAPHS, Feature.GOODPUT}
         ),
         "what a beginning costs": frozenset({Feature.CHARGES, Feature.COPIES}),
     }
@@ -179,6 +186,16 @@ _WORLD = (
     (Feature.SHARING, Feature.COPIES, _WHOLE_NODE),
     (Feature.COPIES, Feature.PARTS, _WHOLE_NODE),
     (Feature.COPIES, Feature.CORES, "jobs on cores train no model that could be averaged"),
+    (Feature.SHARING, Feature.GOODPUT, "goodput was measured of jobs that are alone on their GPUs"),
+    (Feature.PARTS, Feature.GOODPUT, "goodput was measured on whole GPUs"),
+    (Feature.PROFILES, Feature.GOODPUT, "goodput was measured at one share of CPUs and memory"),
+    (Feature.GOODPUT, Feature.OWN, "goodput was measured without what else slows runs"),
+    (Feature.FAILURES, Feature.GOODPUT, "which epochs a checkpoint keeps is not said"),
+    (
+        Feature.RESTART,
+        Feature.GOODPUT,
+        "jobs change their width by way of a checkpoint, and keep their work",
+    ),
 )
 """Other pairs that have no meaning, each for a reason about the world."""
 

@@ -30,6 +30,7 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.terms.copies import CopyRules
 from shadowprice.instances.terms.declared import (
+    CourseTerm,
     DeclaredFactor,
     DeclaredTerm,
     SlowingTerm,
@@ -201,15 +202,34 @@ class Instance:
     def effects(self) -> tuple[Effect, ...]:
         """Effects of its terms on runs: rates, factors in the order of their product, and fields."""
         declared = (each for each in self.declared if isinstance(each, SlowingTerm))
+        course = () if self.course is None else (self.course.effect(self.cluster, self.workload),)
         return (
             *(effect for term in self.present for effect in term.effects(self)),
+            *course,
             *(DeclaredFactor(term, self.cluster, self.workload) for term in declared),
         )
 
-    @property
+    @cached_property
+    def course(self) -> CourseTerm | None:
+        """Term by which jobs go through their work, where that follows from no run time."""
+        return next((each for each in self.declared if isinstance(each, CourseTerm)), None)
+
+    @cached_property
     def undelayed(self) -> Instance:
-        """The instance without its declared terms, which only delay: a bound of it from below is one of this."""
-        return replace(self, declared=()) if self.declared else self
+        """The first of :attr:`relaxations`."""
+        return self.relaxations[0]
+
+    @cached_property
+    def relaxations(self) -> tuple[Instance, ...]:
+        """Instances without declared terms, of which each bound from below is one of this.
+
+        This one without them where they only delay; those of least times on each number of GPUs where they say how
+        jobs go through their work.
+        """
+        if not self.declared:
+            return (self,)
+        several = ({},) if self.course is None else self.course.relaxed(self.cluster, self.workload)
+        return tuple(replace(self, declared=(), **fields) for fields in several)
 
     @cached_property
     def fixed_amounts(self) -> FixedAmounts | None:
@@ -281,6 +301,7 @@ class Instance:
         """True if each job takes equal time wherever it runs; never where a term lets runs differ by more than type."""
         slowed = any(isinstance(each, SlowingTerm) for each in self.declared)
         varies = slowed or any(each.varies for each in self.present)
+        varies = varies or self.course is not None
         return not varies and bool(np.all(self.processing_s == self.processing_s[:, :1]))
 
     def shared_processing_s(

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
 
-_OPTIONAL = ("partner", "cpus", "memory_gb", "copy", "steps", "shared_gpu", "goes_on")
+_OPTIONAL = (
+    "partner",
+    "cpus",
+    "memory_gb",
+    "copy",
+    "steps",
+    "shared_gpu",
+    "local_batch",
+    "accumulated",
+    "slowed",
+    "goes_on",
+)
 _TIMES = ("start_s", "end_s", "overhead_s")
 _REAL = (*_TIMES, "cpus", "memory_gb")
 
@@ -70,11 +81,16 @@ class Schedule:
     shared_gpu : ndarray of int, optional
         Number of the GPU of its node that a job holds a part of, from 0, and -1 for whole GPUs;
         only where jobs hold parts of GPUs. Jobs that hold parts of one GPU at one time have one number.
+    local_batch, accumulated : ndarray of int, optional
+        Samples of a step of each GPU, and how often they are accumulated beyond once; only of jobs with goodput,
+        whose nodes are a ring in the order of the rows of a run.
+    slowed : ndarray of int, optional
+        1 where gangs on the same nodes slow a run, else 0; only where they may.
     goes_on : ndarray of bool, optional
         True where a row goes on from the job's row before it, False where a run begins. Given where some row
         goes on, or could be taken for one that does. In schedules without it, as they once were, those go on
         that begin the moment a row of their job ends, on the same nodes and as many GPUs of each, if one of the two
-        is shared or CPUs and memory are held.
+        is shared, CPUs and memory are held, or a batch is made up.
     """
 
     job: NDArray[np.int64]
@@ -90,6 +106,9 @@ class Schedule:
     copy: NDArray[np.int64] | None = field(default=None, kw_only=True)
     steps: NDArray[np.int64] | None = field(default=None, kw_only=True)
     shared_gpu: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    local_batch: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    accumulated: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    slowed: NDArray[np.int64] | None = field(default=None, kw_only=True)
     goes_on: NDArray[np.bool_] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -182,7 +201,7 @@ class Schedule:
     def _may_go_on(self) -> NDArray[np.bool_]:
         """True for each row that begins the moment the job's other row ends, on the same nodes and GPUs.
 
-        One of the two is shared, or CPUs and memory are held, which may change. O(R log R).
+        One of the two is shared, or CPUs and memory are held or a batch is made up, which may change. O(R log R).
         """
         order = np.lexsort((self.node, self.start_s, self.job))
         job, start = self.job[order], self.start_s[order]
@@ -196,7 +215,7 @@ class Schedule:
         fits = (before >= 0) & (self.job[row] == self.job[old])
         fits &= (self.node[row] == self.node[old]) & (self.gpus[row] == self.gpus[old])
         fits &= self.start_s[row] == self.end_s[old]
-        if self.cpus is None:
+        if self.cpus is None and self.local_batch is None:
             fits &= (self.partner[row] >= 0) | (self.partner[old] >= 0)
         agree = np.bincount(run[fits], minlength=len(first)) == pieces
         agree[1:] &= pieces[1:] == pieces[:-1]

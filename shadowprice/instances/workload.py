@@ -25,6 +25,7 @@ MAX_GANG = 10_000_000
 MAX_ITERATIONS = 1e18
 MAX_AMOUNT = 1e9
 """Most CPUs, and most memory [GB], that a job can ask for."""
+MAX_BATCH = 2**40
 WHOLE_GPU = 1000
 """A GPU in thousandths, as Kubernetes' device plugins and Alibaba's openb count shares of one."""
 
@@ -43,6 +44,7 @@ OPTIONAL: Mapping[str, object] = {
     "gpu_milli": WHOLE_GPU,
     "cpus": 0.0,
     "memory_gb": 0.0,
+    "batch_size": 0,
 }
 """Columns that are in frames and files only where some job has another value than this one."""
 
@@ -99,6 +101,8 @@ class Workload:
     cpus, memory_gb : ndarray, shape (n,)
         CPU cores and memory [GB] that the whole gang holds beside its GPUs, in proportion to its GPUs on
         each node; 0 where it does not say. Its speed does not depend on them: it runs where they are free.
+    batch_size : ndarray of int, shape (n,)
+        Samples of a step of the whole job, of jobs whose speed depends on it; 0 where any will do.
     throughput : ndarray, shape (n, types), optional
         Iterations per second of the whole gang on each type of ``gpu_types``; 0 where the job
         cannot run. A gang does not run on a type of which a cluster has fewer GPUs than it, whatever its
@@ -127,6 +131,7 @@ class Workload:
     gpu_milli: NDArray[np.int64] = field(default_factory=_absent)
     cpus: NDArray[np.float64] = field(default_factory=_absent)
     memory_gb: NDArray[np.float64] = field(default_factory=_absent)
+    batch_size: NDArray[np.int64] = field(default_factory=_absent)
     throughput: NDArray[np.float64] | None = None
     gpu_types: tuple[str, ...] = ()
     source: str = field(default="workload")
@@ -167,6 +172,7 @@ class Workload:
         gpu_milli: ArrayLike | None = None,
         cpus: ArrayLike = 0.0,
         memory_gb: ArrayLike = 0.0,
+        batch_size: ArrayLike = 0,
         throughput: ArrayLike | None = None,
         gpu_types: Sequence[str] = (),
         source: str = "workload",
@@ -231,6 +237,7 @@ class Workload:
         for column, asked in (("cpus", cpus), ("memory_gb", memory_gb)):
             some = f"a number >= 0, at most {MAX_AMOUNT:g}"
             columns[column] = check.numbers(column, asked, 0.0, MAX_AMOUNT, some) + 0.0
+        columns["batch_size"] = check.integers("batch_size", batch_size, 0, MAX_BATCH)
         _check_submitted(check, columns)
         if throughput is not None:
             columns["throughput"] = check.table(throughput, gpu_types)

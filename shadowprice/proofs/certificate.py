@@ -90,6 +90,7 @@ from shadowprice.proofs.verification.amounts import any_asked, too_little, too_m
 from shadowprice.proofs.verification.copies import CopiedRuns
 from shadowprice.proofs.verification.declared import DeclaredRuns, expect_rules
 from shadowprice.proofs.verification.failures import FailingRuns
+from shadowprice.proofs.verification.goodput import has_goodput
 from shadowprice.proofs.verification.horizons import (
     after_the_stop,
     after_the_window,
@@ -339,6 +340,8 @@ class ScheduleChecks:
         gang = self.workload.gpus[s.job[runs.row]]
         elastic = self.instance.elasticity
         widest = gang if elastic is None else elastic.widest[s.job[runs.row]]
+        if has_goodput(self.instance):  # Widths are for its rule.
+            return runs
         self.refuse(
             "gang",
             (held < gang) | (held > widest),
@@ -471,7 +474,7 @@ class ScheduleChecks:
 
     def terms(self, runs: Runs) -> None:
         """Check declared terms, each by its rule."""
-        if self.instance.declared:
+        if self.instance.declared or self.schedule.local_batch is not None:
             self.declared = DeclaredRuns(self.instance, self.schedule, runs)
             for name, bad, say in self.declared.faults():
                 self.refuse(name, bad, say, runs.row)
@@ -525,6 +528,11 @@ class ScheduleChecks:
         if not len(runs.row):
             return complete
         ran = ticks_of(s.end_s - s.start_s - s.overhead_s)[runs.row]
+        if self.declared is not None and self.declared.goodput is not None:
+            for k, complete[k], amiss in self.declared.goodput.progress(ran):
+                if amiss and (self.required[k] or not amiss.startswith("is in")):
+                    raise Violation("work", f"job {self.workload.id[k]!r} {amiss}", job=k)
+            return complete
         whole = self._run_ticks(runs)
         endless = whole == 0
         self.refuse("work", endless, "would take longer than 2**32 s for the whole job", runs.row)
@@ -548,7 +556,7 @@ class ScheduleChecks:
             if any(off) and (off[1] or self.required[k]):
                 raise Violation(
                     "work",
-                    f"job {self.workload.id[k]!r} {_amiss(int(done[row]), pace, *off)}",
+                    f"job {self.workload.id[k]!r} {run_speed.amiss(int(done[row]), pace, *off)}",
                     job=k,
                 )
         idle = (ran[last] == 0) & complete[job]
@@ -587,10 +595,3 @@ class ScheduleChecks:
 
 def _off_grid(column: str, ticks: NDArray[np.float64], row: int) -> str:
     return f"{column} is {float(ticks[row])!r} ticks of 2**-20 s, expected a whole number"
-
-
-def _amiss(done: int, pace: int, short: int, over: int) -> str:
-    """Error message on missing or excess work, from ticks."""
-    ran_s, whole_s = (ticks / run_speed.TICKS_PER_S for ticks in (done, pace))
-    text = f"runs for {ran_s!r} s of progress; as in its last run its work takes {whole_s!r} s: "
-    return text + (f"{short} ticks are missing" if short else f"{over} ticks too many")

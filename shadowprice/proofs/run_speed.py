@@ -203,7 +203,11 @@ def width_speed(
     gang: NDArray[np.int64],
     width: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Speed of gangs that hold so many GPUs: every doubling multiplies it by 2 e."""
+    """Speed of gangs that hold so many GPUs: as measured, or every doubling multiplies it by 2 e."""
+    measured = getattr(elasticity, "speeds", ())
+    if measured:
+        several = zip(job.tolist(), (width - gang).tolist(), strict=True)
+        return np.array([measured[one][more] for one, more in several], dtype=np.float64)
     efficiency = elasticity.efficiency[job].tolist()
     rows = zip(efficiency, gang.tolist(), width.tolist(), strict=True)
     return np.array([_growth(*row) for row in rows], dtype=np.float64)
@@ -246,6 +250,13 @@ def done_and_over(ticks: Iterable[int], whole: Iterable[int], last: int) -> tupl
         done, unit = done * pace + ran * unit, unit * pace
     missing = (unit - done) * last
     return (-(-missing // unit), 0) if missing > 0 else (0, -missing // unit)
+
+
+def amiss(done: int, pace: int, short: int, over: int) -> str:
+    """Error message on missing or excess work, from ticks."""
+    ran_s, whole_s = (ticks / TICKS_PER_S for ticks in (done, pace))
+    text = f"runs for {ran_s!r} s of progress; as in its last run its work takes {whole_s!r} s: "
+    return text + (f"{short} ticks are missing" if short else f"{over} ticks too many")
 
 
 def _up(times_s: NDArray[np.float64]) -> Ticks:

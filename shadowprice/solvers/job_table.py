@@ -23,6 +23,7 @@ from shadowprice.instances.instance import Instance, Pools, pool_throughput
 from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
 from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.declared import CourseTerm
 
 TEXTS = ("id", "tenant", "model", "group", "name", "job_class")
 """Columns of a workload that are text and known when a job arrives: not its outcome."""
@@ -56,6 +57,8 @@ class Environment:
         gang.
     checkpoints : Checkpointing or None
         What runs save of their progress, and how long that takes; None if no node fails.
+    course : CourseTerm or None
+        How jobs go through their work, where that follows from no run time.
     """
 
     cluster: Cluster
@@ -68,6 +71,7 @@ class Environment:
     profiled: bool
     elastic: bool
     checkpoints: Checkpointing | None = None
+    course: CourseTerm | None = None
 
     @classmethod
     def of(cls, instance: Instance) -> Environment:
@@ -84,6 +88,7 @@ class Environment:
             profiled=instance.sensitivity is not None,
             elastic=instance.elasticity is not None,
             checkpoints=None if instance.failures is None else instance.failures.checkpoints,
+            course=instance.course,
         )
 
     def progress_s(self, elapsed_s: ArrayLike) -> NDArray[np.float64]:
@@ -96,7 +101,7 @@ def _numbers(environment: Environment) -> list[tuple[object, ...]]:
     """Fields of a row that are numbers, as NumPy names them: what is given, then what a run changes."""
     given = [("gpus", "i8")]
     given += [(name, "f8") for name in ("arrival_s", "weight", "deadline_s", "work", "shortest_s")]
-    given += [("limit_s", "f8"), ("nodes", "i8"), ("gpu_milli", "i8")]
+    given += [("limit_s", "f8"), ("nodes", "i8"), ("gpu_milli", "i8"), ("batch_size", "i8")]
     if environment.network is not None:
         given += [("graph", "i8"), ("alpha_min_s", "f8"), ("alpha_max_s", "f8")]
     if environment.elastic:
@@ -282,6 +287,7 @@ def _number_columns(instance: Instance) -> dict[str, NDArray[np.float64] | NDArr
         "limit_s": jobs.limit_s,
         "nodes": jobs.nodes,
         "gpu_milli": jobs.gpu_milli,
+        "batch_size": jobs.batch_size,
     }
     if graphs is not None:
         columns["graph"] = graphs.of

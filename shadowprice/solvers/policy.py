@@ -12,9 +12,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.features import Feature
+from shadowprice.instances.goodput.application import Batching
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.sensitivity import Amounts, shared_out, together
+from shadowprice.instances.terms.goodput import BatchField
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
@@ -178,6 +180,23 @@ class Decision:
         if partner is not None:
             # Of two that share GPUs rows begin and end together.
             self._tell(partner, Feature.PROFILES, self._amounts_of(partner, pieces))
+
+    def train(self, job: int, batching: Batching) -> None:
+        """Let a job that starts or runs make up its batch so, of jobs with goodput that may have any; at no charge.
+
+        Raises
+        ------
+        PolicyError
+            If it holds no GPUs after the decision so far, keeps its batch, or jobs have no goodput.
+        """
+        goodput = self._state.goodput
+        if goodput is None or goodput.batch_size(job) or self._pieces_of(job) is None:
+            raise PolicyError(
+                f"job {job} is told to train at {tuple(batching)}, expected one with goodput that holds GPUs and may "
+                "have any batch"
+            )
+        if goodput.present(job) != batching or job in self.starts:
+            self._tell(job, Feature.GOODPUT, BatchField(Batching(*batching)))
 
     def start_mapped(self, job: int, mapping: StageMapping) -> bool:
         """Reserve exactly these GPUs for the replicas of a waiting job with a graph.

@@ -17,7 +17,9 @@ from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.instance import Pools
 from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
 from shadowprice.instances.terms.effect import NO_FIELDS, Fields
+from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.instances.terms.widths import speed_up
+from shadowprice.solvers.goodput_jobs import GoodputJobs
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.knowledge import Knowledge
@@ -47,6 +49,8 @@ class State:
     ----------
     environment : Environment
         What is known at the start.
+    goodput : GoodputJobs or None
+        Jobs that run at any width and batch; None where jobs have run times.
     now_s : float
         Current time [s].
     gang : list of int
@@ -93,6 +97,7 @@ class State:
         "failed",
         "finished",
         "gang",
+        "goodput",
         "now_s",
         "one_pool",
         "partner_of",
@@ -120,6 +125,11 @@ class State:
         self.one_pool = len(environment.pools.names) == 1
         self.allocator = allocator
         self._counts_by_job = allocator.counts_by_job
+        course = environment.course
+        known = course if isinstance(course, Goodput) else None
+        self.goodput = (
+            None if known is None else GoodputJobs(known, self._jobs, environment.cluster, self)
+        )
         self.now_s = 0.0
         self.waiting: OrderedDict[int, None] = OrderedDict()
         self.waiting_gpus = 0
@@ -404,6 +414,8 @@ class State:
             ran_s = float(self.environment.progress_s(ran_s))
         jobs.attained_s[job] += ran_s
         jobs.relative_speed[job] = 0.0
+        if self.goodput is not None:
+            self.goodput.forget(job)
         if self.amounts:
             self.amounts.pop(job, None)
 
@@ -426,11 +438,15 @@ class State:
             jobs.first_start_s[job] = self.now_s
         if fields:
             self._note_amounts(job, fields)
+        if self.goodput is not None:
+            self.goodput.started(job, pieces, progress_from_s, fields[Feature.GOODPUT])
 
     def stopped(self, job: int, ran_s: float, left_s: float, owed_s: float) -> None:
         """Engine: a running job was preempted after making progress for ``ran_s``."""
         jobs = self._jobs
         del self.running[job]
+        if self.goodput is not None:
+            self.goodput.stopped(job, ran_s)
         if self.amounts:
             self.amounts.pop(job, None)
         self.waiting[job] = None
@@ -458,6 +474,8 @@ class State:
         jobs.relative_speed[job] = relative_speed
         if fields:
             self._note_amounts(job, fields)
+        if self.goodput is not None:
+            self.goodput.continued(job, ran_s, progress_from_s, fields[Feature.GOODPUT])
 
     def _note_amounts(self, job: int, fields: Fields) -> None:
         if Feature.PROFILES in fields:

@@ -557,14 +557,18 @@ def test_a_chosen_zone_is_of_dates_without_one(tmp_path: Path) -> None:
 
 def test_workloads_of_pollux(tmp_path: Path) -> None:
     text = "name,time,application,num_replicas,batch_size\nj1,30,bert,2,64\nj0,10,bert,2,32\nj2,40,ncf,0,8\n"
-    with pytest.raises(InputError, match=r"applications.csv: is missing, expected a table of"):
+    with pytest.raises(
+        InputError,
+        match=r"applications.csv: is missing, and so is a folder traces of profile tables",
+    ):
         read(tmp_path, text, name="workload.csv")
     table = tmp_path / "applications.csv"
     table.write_text("application,num_replicas,batch_size,duration_s\nbert,2,64,100\nbert,2,,300\n")
     imported = read(tmp_path, text, name="workload.csv")
     jobs = imported.workload
     assert jobs.id.tolist() == ["j0", "j1"]
-    assert jobs.arrival_s.tolist() == [0.0, 20.0]
+    assert jobs.arrival_s.tolist() == [10.0, 30.0]
+    assert jobs.batch_size.tolist() == [32, 64]
     assert jobs.work.tolist() == [300.0, 100.0]
     assert jobs.model.tolist() == ["bert", "bert"]
     assert imported.rows_read == counted(imported) == 3

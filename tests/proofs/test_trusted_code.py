@@ -423,6 +423,7 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
             for part in (
                 *("amounts", "compiled_pass", "copies", "declared", "failures", "features"),
                 *(
+                    "goodput",
                     "horizons",
                     "parts",
                     "quotas",

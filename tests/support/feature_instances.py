@@ -24,11 +24,13 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.terms.copies import CopyRules
 from shadowprice.instances.terms.declared import DeclaredTerm
+from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.instances.terms.racks import Racks
 from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
+from support.goodput_tables import small
 from support.own_terms import Curfew
 
 TYPES = ("v100", "k80")
@@ -133,6 +135,8 @@ def _fields(has: frozenset[Feature], cluster: Cluster, jobs: Workload) -> dict[s
     declared: list[DeclaredTerm] = []
     if Feature.RACKS in has:
         declared.append(Racks(1, 1.0, 0.5, 1))
+    if Feature.GOODPUT in has:
+        declared.append(Goodput((small("m"), small("n"))))
     if Feature.OWN in has:
         declared.append(Curfew(2, 8.0, 0.5))
     if declared:

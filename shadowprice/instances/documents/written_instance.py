@@ -148,6 +148,7 @@ class WrittenJobs(msgspec.Struct, frozen=True, kw_only=True):
     gpu_milli: list[Whole] | UnsetType = UNSET
     cpus: list[Number] | UnsetType = UNSET
     memory_gb: list[Number] | UnsetType = UNSET
+    batch_size: list[Whole] | UnsetType = UNSET
     throughput: dict[Name, list[Number]] | UnsetType = UNSET
 
     @classmethod

@@ -1,8 +1,9 @@
 """Declared terms: what an instance says in a class of its own, known by what it says and not by its name.
 
 A declared term is a frozen dataclass of settings. What it says of runs is its kind: what they hold at places that
-have limits (:class:`HoldingTerm`), how much slower they are (:class:`SlowingTerm`), or both. It only ever delays jobs,
-so that every lower bound of the instance without it is one of the instance with it.
+have limits (:class:`HoldingTerm`), how much slower they are (:class:`SlowingTerm`), or both: it only ever delays
+jobs, so that every lower bound of the instance without it is one of the instance with it. Or it says how jobs go
+through their work instead of any run time (:class:`CourseTerm`), and of which instance a bound is one of its own.
 
 Engine, ledger, digests and lower bounds go by the kinds. The verifier goes by a rule, by another hand: without one
 it approves nothing.
@@ -12,13 +13,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.terms.effect import Fields, Pieces, SpeedFactor
+from shadowprice.instances.terms.effect import Effect, Fields, Pieces, SpeedFactor
 from shadowprice.user_code import sentence
 
 if TYPE_CHECKING:
@@ -118,6 +119,50 @@ class SlowingTerm(DeclaredTerm):
     @abstractmethod
     def speed(self, run: DeclaredRun) -> float:
         """Speed of a run against the same without the term."""
+
+
+class Proceeding(Protocol):
+    """A run of a job as it goes through its work, in ticks of progress: from a position to its end."""
+
+    def ending(self, position: Any) -> tuple[int, int]:
+        """Ticks until the job is complete, and until that is seen."""
+
+    def after(self, position: Any, ticks: int) -> Any:
+        """Position after some ticks."""
+
+    def share_left(self, position: Any) -> float:
+        """Share of the time of the whole job in such a run that is left."""
+
+    def whole_ticks(self) -> int:
+        """Ticks of the whole job in such a run."""
+
+
+class CourseTerm(DeclaredTerm):
+    """Course of jobs through their work, by what they hold and a field of their own, instead of a run time."""
+
+    @abstractmethod
+    def begin(self) -> Any:
+        """Position of a job that has done nothing."""
+
+    @abstractmethod
+    def proceeding(self, run: DeclaredRun, field: Any) -> Proceeding | None:
+        """A run with a field; None if it makes no progress."""
+
+    @abstractmethod
+    def effect(self, cluster: Cluster, jobs: Workload) -> Effect:
+        """The field of runs, by which it is filled in and shown."""
+
+    @abstractmethod
+    def slowed_by_others(self, running: Mapping[int, Pieces]) -> Collection[int]:
+        """Jobs that others slow while all of these run."""
+
+    @abstractmethod
+    def when_slowed(self, field: Any, slowed: bool) -> Any:
+        """The field of a run which others slow, or do not; the same object where that changes nothing."""
+
+    @abstractmethod
+    def relaxed(self, cluster: Cluster, jobs: Workload) -> tuple[dict[str, Any], ...]:
+        """Fields of instances of which each lower bound is one of that with the term; at least one."""
 
 
 class DeclaredFactor(SpeedFactor):

@@ -1,4 +1,4 @@
-"""Throughputs of jobs: a run takes work, in iterations, over throughput; by GPU type where there are several."""
+"""Throughputs of jobs: a run takes work, in iterations, over throughput; by type of node where there are several."""
 
 from __future__ import annotations
 
@@ -32,3 +32,16 @@ class TypesTerm(Term[NodesAndJobs]):
     def present(self, instance: NodesAndJobs) -> bool:
         """True if there are nodes of several types, and throughputs by type."""
         return instance.workload.throughput is not None and len(instance.cluster.gpu_types) > 1
+
+
+class CoresTerm(Term[NodesAndJobs]):
+    """Jobs whose ``allowed_types`` are cores alone."""
+
+    feature: ClassVar[Feature] = Feature.CORES
+    origin: ClassVar[str] = (
+        "jobs of allowed_types cores (--format helios:cpu-jobs=keep), on nodes of type cores"
+    )
+
+    def present(self, instance: NodesAndJobs) -> bool:
+        """True if some job holds cores."""
+        return bool(instance.workload.on_cores.any())

@@ -16,15 +16,15 @@ from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.amounts import AmountsTerm
 from shadowprice.instances.terms.charges import ChargesTerm
 from shadowprice.instances.terms.copies import CopiesTerm
-from shadowprice.instances.terms.cores import CoresTerm
 from shadowprice.instances.terms.declared import DeclaredTerm
 from shadowprice.instances.terms.failures import FailuresTerm
+from shadowprice.instances.terms.goodput import Goodput, GoodputSettings
 from shadowprice.instances.terms.graphs import GraphsTerm
 from shadowprice.instances.terms.parts import PartsTerm
 from shadowprice.instances.terms.profiles import ProfilesTerm
 from shadowprice.instances.terms.quotas import QuotasTerm
 from shadowprice.instances.terms.racks import Racks
-from shadowprice.instances.terms.rates import RatesTerm, TypesTerm
+from shadowprice.instances.terms.rates import CoresTerm, RatesTerm, TypesTerm
 from shadowprice.instances.terms.restart import RestartTerm
 from shadowprice.instances.terms.settings import TermSettings
 from shadowprice.instances.terms.sharing import SharingTerm
@@ -57,6 +57,7 @@ TERMS: tuple[Term[Any], ...] = (
 
 SETTINGS: Mapping[str, type[TermSettings]] = MappingProxyType(
     {each.feature.value: each.settings for each in TERMS if each.settings is not None}
+    | {Feature.GOODPUT.value: GoodputSettings}
 )
 """Settings of those that an option has, by name, in the order in which they are read however they are written."""
 
@@ -71,16 +72,21 @@ class DeclaredTerms(msgspec.Struct, frozen=True):
     """Those of an instance, by the settings of each."""
 
     racks: Racks | UnsetType = UNSET
+    goodput: Goodput | UnsetType = UNSET
 
     def __iter__(self) -> Iterator[DeclaredTerm]:
-        found = (getattr(self, name) for name in DECLARED)
+        found = (getattr(self, name) for name in self.__struct_fields__)
         return (each for each in found if each is not UNSET)
 
 
 DECLARED: Mapping[str, type[DeclaredTerm]] = MappingProxyType(
-    {each.name: get_args(each.type)[0] for each in msgspec.structs.fields(DeclaredTerms)}
+    {
+        each.name: get_args(each.type)[0]
+        for each in msgspec.structs.fields(DeclaredTerms)
+        if each.name not in SETTINGS
+    }
 )
-"""Settings of declared terms of the package, by name; read after the others, those in files of one's own last."""
+"""Declared terms that are their own settings, by name; read after the others, those in files of one's own last."""
 
 
 def term_of_switch(switch: str) -> str | None:

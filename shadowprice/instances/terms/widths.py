@@ -129,6 +129,41 @@ class Elasticity(Brief):
         return Elasticity(self.widest[keep], self.efficiency[keep])
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasuredWidths(Elasticity):
+    """Speeds that were measured at each width, instead of an efficiency; of instances that bounds are about.
+
+    Parameters
+    ----------
+    speeds : tuple of tuple of float
+        Of each job on its gang, which is 1, on one GPU more, and so on: never falling, and at most in proportion.
+    """
+
+    speeds: tuple[tuple[float, ...], ...] = ()
+
+    @classmethod
+    def of(cls, speeds: Sequence[tuple[float, ...]]) -> MeasuredWidths:
+        """Those of jobs whose gangs are one GPU."""
+        widest = np.array([len(each) for each in speeds], dtype=np.int64)
+        return cls(widest, np.ones(len(widest)), tuple(speeds))
+
+    def speed(
+        self, job: NDArray[np.int64], gpus: NDArray[np.int64], width: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Speed of jobs with these gangs on so many GPUs."""
+        columns = np.broadcast_arrays(job, gpus, width)
+        rows = zip(*(each.ravel().tolist() for each in columns), strict=True)
+        found = [self.speeds[one][held - gang] for one, gang, held in rows]
+        return np.array(found, dtype=np.float64).reshape(columns[0].shape)
+
+    def select(self, keep: NDArray[Any]) -> MeasuredWidths:
+        """The same for some of the jobs."""
+        rows = np.arange(len(self.widest))[keep].tolist()
+        return MeasuredWidths(
+            self.widest[keep], self.efficiency[keep], tuple(self.speeds[row] for row in rows)
+        )
+
+
 @lru_cache(maxsize=4096)
 def speed_up(efficiency: float, gpus: int, width: int) -> float:
     """Speed of a gang on so many GPUs, over that on its own, rounded to the nearest double on every machine."""

@@ -92,6 +92,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "gpu_milli": ("gpu_milli",),
     "cpus": ("cpus",),
     "memory_gb": ("memory_gb",),
+    "batch_size": ("batch_size",),
 }
 """Our column: the names it is known by, most specific first; case does not matter."""
 

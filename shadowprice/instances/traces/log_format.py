@@ -304,6 +304,9 @@ class LogFormat:
         What is taken to be so; one that depends on the reading is computed from it.
     recorded : Recording, optional
         When and where jobs ran, for who asks.
+    own_zero : bool
+        Whether times are counted from a moment of the log's own, such as the beginning of a simulation, which is
+        kept; else from the first submission.
     """
 
     name: str
@@ -321,6 +324,7 @@ class LogFormat:
     remarks: tuple[Remark, ...] = ()
     notes: tuple[str | Callable[[LogReading], str], ...] = ()
     recorded: Recording | None = None
+    own_zero: bool = False
 
     def sniff(self, first_line: str, path: Path) -> bool:
         """True if a file that begins like this is of the format."""
@@ -379,7 +383,7 @@ class LogFormat:
             differs = np.abs(log.numbers(self.stated_s) - ran_s) > 1.0
             why = f"column {self.stated_s!r} is not end_time - start_time, which is used"
             log.say("contradicted", differs, why)
-        rows, first_s = log.rows + 1, submit_s.min()
+        rows, first_s = log.rows + 1, 0.0 if self.own_zero else submit_s.min()
         report_order(submit_s, rows, log.report)
         further: dict[str, Any] = {name: _texts(log, each) for name, each in self.columns.items()}
         if self.states is not None and self.states.ends is not None:

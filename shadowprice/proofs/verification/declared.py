@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
-from shadowprice.proofs.verification import racks
+from shadowprice.proofs.verification import goodput, racks
 from shadowprice.proofs.verification.features import KNOWS
+from shadowprice.proofs.verification.goodput import GoodputRuns, amiss_in_columns
 from shadowprice.proofs.verification.rules import SeenRun, TermRule
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from shadowprice.instances.terms.declared import DeclaredTerm
     from shadowprice.proofs.verification.speeds import Runs
 
-RULES: Mapping[Feature, TermRule] = MappingProxyType({Feature.RACKS: racks.RULE})
+RULES: Mapping[Feature, TermRule] = MappingProxyType(
+    {Feature.RACKS: racks.RULE, Feature.GOODPUT: goodput.RULE}
+)
 """Rules of the terms that come with the package; terms of one's own bring theirs."""
 
 TermFault = tuple[str, NDArray[np.bool_], Callable[[int], str]]
@@ -59,10 +62,18 @@ class DeclaredRuns:
     ----------
     runs : Runs
         Of the schedule.
+
+    Attributes
+    ----------
+    goodput : GoodputRuns or None
+        Those of jobs that go through epochs.
     """
 
     def __init__(self, instance: Instance, schedule: Schedule, runs: Runs) -> None:
-        self._instance = instance
+        self._instance, self._schedule = instance, schedule
+        self.goodput = None
+        if not amiss_in_columns(instance, schedule):
+            self.goodput = GoodputRuns.of(instance, schedule, runs)
         s, order = schedule, runs.order
         pieces = list(zip(s.node[order].tolist(), s.gpus[order].tolist(), strict=True))
         firsts = [*runs.first.tolist(), len(pieces)]
@@ -83,7 +94,12 @@ class DeclaredRuns:
             )
 
     def faults(self) -> Iterator[TermFault]:
-        """Runs that break a term, term by term."""
+        """Runs that break a term, term by term; of jobs with goodput those at the wrong batch besides."""
+        amiss = amiss_in_columns(self._instance, self._schedule)
+        if amiss:
+            yield "batch", np.ones(len(self._seen), dtype=bool), lambda k: amiss
+        elif self.goodput is not None:
+            yield from self.goodput.faults()
         for term in self._instance.declared:
             said = _answer(term, self._faults, term)
             bad = np.zeros(len(self._seen), dtype=bool)

@@ -24,6 +24,7 @@ KNOWS = frozenset(
         Feature.STOPPED,
         Feature.RESTART,
         Feature.RACKS,
+        Feature.GOODPUT,
         Feature.OWN,  # each by a rule of its own
     }
 )

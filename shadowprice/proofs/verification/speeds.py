@@ -108,9 +108,10 @@ class Runs:
         return np.cumsum(~self.goes_on(schedule)) - 1
 
     def may_go_on(self, schedule: Schedule) -> NDArray[np.bool_]:
-        """True for each that begins as one of its job ends, on its GPUs, where partners, CPUs or memory may change."""
+        """True for each that begins as one of its job ends, on its GPUs, where what it has beside these may change."""
         s, row = schedule, self.row
-        changes = ((s.partner >= 0) | (s.cpus is not None))[row]
+        held = s.cpus is not None or s.local_batch is not None
+        changes = ((s.partner >= 0) | held)[row]
         stays = np.zeros(len(row), dtype=bool)
         stays[1:] = s.job[row[1:]] == s.job[row[:-1]]
         stays &= ~self.moved(s)

@@ -15,7 +15,14 @@ from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.charges import ChargesSettings
 from shadowprice.instances.terms.options.reading import terms_of_mapping, terms_of_options
-from shadowprice.instances.terms.registry import DECLARED, ORIGINS, SETTINGS, TERMS, term_of_switch
+from shadowprice.instances.terms.registry import (
+    DECLARED,
+    ORIGINS,
+    SETTINGS,
+    TERMS,
+    DeclaredTerms,
+    term_of_switch,
+)
 from shadowprice.instances.terms.settings import settings_of
 from shadowprice.instances.terms.spread import SpreadSettings
 
@@ -63,6 +70,10 @@ DRAWN: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         window, st.integers(0, 2**50), st.integers(1, 2**50), of({}, {"latest_s": SECONDS})
     ),
     "restart": of({}, {}),
+    "goodput": of(
+        {"tables": NAMES},
+        {"interference": st.floats(0, 0.99)},
+    ),
 }
 """Settings of every term that are as expected."""
 
@@ -85,6 +96,7 @@ def test_a_term_that_is_printed_and_read_again_is_itself(name: str) -> None:
 def test_the_order_in_which_terms_are_written_does_not_matter(names: list[str]) -> None:
     words = {"quotas": "quotas:file=f", "window": "window:last=1", "widths": "widths:widest=2"}
     words["failures"] = "failures:mtbf_s=9,repair_s=1"
+    words["goodput"] = "goodput:tables=t"
     found = terms_of_options([words.get(name, name) for name in names])
     assert [term.feature for term in found] == list(SETTINGS)
 
@@ -118,6 +130,11 @@ def test_the_order_in_which_terms_are_written_does_not_matter(names: list[str]) 
         (["quotas:file=x,date=today"], "date is 'today', expected one as 2020-04-01T00:00:00"),
         (["window:first=7,last=3"], "first is 7 and last 3, expected first < last"),
         (["window:last=3,latest_s=0"], "latest_s is 0.0, expected seconds > 0"),
+        (["goodput"], "--with goodput: has no tables"),
+        (
+            ["goodput:tables=x,interference=1"],
+            "interference is 1.0, expected a number from 0, below 1",
+        ),
         (["failures"], "law exponential has no mtbf_s, expected mtbf_s, repair_s"),
         (["failures:mtbf_s=9,repair_s=1,shape=2"], "shape does not apply to law exponential"),
         (["failures:law=weibull,mtbf_s=9,repair_s=1"], "law weibull has no shape"),
@@ -144,7 +161,9 @@ def test_a_value_with_a_comma_is_written_as_it_is_in_files_and_doubled_in_option
 def test_every_feature_is_brought_by_something() -> None:
     assert {*SETTINGS, *DECLARED, *ORIGINS} == set(Feature)
     assert [term.feature for term in TERMS] == [
-        each for each in Feature if each not in DECLARED and each is not Feature.OWN
+        each
+        for each in Feature
+        if each not in DeclaredTerms.__struct_fields__ and each is not Feature.OWN
     ]
 
 
@@ -153,9 +172,9 @@ def test_a_switch_is_set_by_one_term_or_one_option() -> None:
     assert len(set(switches)) == len(switches)
     assert {each.name for each in fields(RunOptions)} > set(switches)
     assert not OPTION_OF.keys() & set(switches)
-    # What the models are trained with only a program can set; of declared terms there may be several.
+    # What the models are trained with only a program can set.
     written = {name for name in OF_THE_ENGINE if term_of_switch(name) or name in OPTION_OF}
-    assert set(OF_THE_ENGINE) - written == {"training", "declared"}
+    assert set(OF_THE_ENGINE) - written == {"training"}
 
 
 def test_options_of_runs_know_no_term_by_name() -> None:

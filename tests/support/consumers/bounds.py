@@ -39,6 +39,7 @@ from shadowprice.proofs.lower_bounds import (
     completion_windows,
     configurations,
     fluid,
+    goodput,
     job,
     list_schedules,
     mbt,
@@ -220,6 +221,12 @@ CONSUMERS = (
         configurations.KNOWS,
         lambda i: configurations.bound(i, GangPrices(SECOND, (1, 2), ((1,), (2,)))),
         rigid,
+    ),
+    Consumer(
+        "proofs.lower_bounds.goodput.KNOWS",
+        goodput.KNOWS,
+        goodput.bound,
+        lambda *more: instance_with(Feature.GOODPUT, *more),
     ),
     Consumer("proofs.lower_bounds.wide_gangs.KNOWS", wide_gangs.KNOWS, wide_gangs.bound, rigid),
     Consumer(
