@@ -419,7 +419,6 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "execute ../inputs/jobs.yaml --policy srtf --hosts local:4 --dry-run",
         "execute ../inputs/jobs.yaml --policy las2d:thresholds_gpu_s=8 --hosts local:2x2 --round 5 --dry-run --json",
         "execute {root}/examples/jobs/demo.yaml --policy srtf --hosts local:2 --round 5 --dry-run --json",
-        "execute {root}/examples/jobs/copies.yaml --policy hadare --hosts local:2x1 --round 5 --dry-run --json",
         "execute ../inputs/jobs.yaml --policy gavel --hosts local:4 --share 0.8 --dry-run --json",
     ),
     "export": (

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from pathlib import Path
 
@@ -62,11 +61,6 @@ class Training:
             self.momentum[name] = MOMENTUM * self.momentum[name] - LEARNING_RATE * gradient
             weights[name] = weights[name] + self.momentum[name]
 
-    def draw_apart(self, copy: int) -> None:
-        """Let a copy of a job draw other batches than those that go on from the same state."""
-        if copy:
-            self.random = np.random.default_rng(self.random.bit_generator.jumped(copy))
-
     def save(self, folder: Path) -> None:
         """Everything that the next step depends on."""
         np.savez(folder / "parameters.npz", **self.parameters)
@@ -97,7 +91,6 @@ def main() -> None:
     training = Training(given.seed, given.hidden)
     with Lease(iterations=given.iterations) as lease:
         lease.restore(training.load)
-        training.draw_apart(int(os.environ.get("SHADOWPRICE_COPY", "0")))
         lease.checkpoints(training.save, every_s=given.checkpoint_s)
         for step in lease.steps():
             begun = time.monotonic()

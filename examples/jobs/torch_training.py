@@ -27,6 +27,9 @@ def options(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--iterations", type=int, default=200, help="without a scheduler")
     parser.add_argument("--checkpoint-s", type=float, default=30.0)
+    parser.add_argument(
+        "--deterministic", action="store_true", help="on a GPU too, where it is slower"
+    )
     return parser
 
 
@@ -49,7 +52,8 @@ def train(
     """
     device = chosen_device(given.device)
     torch.manual_seed(given.seed)
-    if device.type == "cpu":
+    if device.type == "cpu" or given.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before CUDA is used
         torch.use_deterministic_algorithms(True)
     model = make_model().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=given.learning_rate, momentum=0.9)

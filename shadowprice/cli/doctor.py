@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
@@ -107,11 +108,13 @@ def installed_parts() -> Iterator[InstalledPart]:
     for each in DISTRIBUTIONS:
         found = _version(each.name)
         yield InstalledPart(each.name, each.of, found, each.needed_for, each.how, each.required)
-    slurm = "Slurm's clients: sbatch, squeue, scancel, scontrol, sinfo, from your cluster"
+    slurm = "Slurm's clients: sbatch, squeue, scontrol, sinfo, srun, from your cluster"
     yield InstalledPart("slurm", "host", _slurm(), "execute --hosts slurm", slurm)
     image = "Apptainer, from your distribution or its administrators"
     runtime = (_asked("apptainer", "--version").splitlines() or [""])[0]
     yield InstalledPart("apptainer", "host", runtime, "jobs with `container:`", image)
+    groups = "start `execute` by `systemd-run --user --scope -p Delegate=yes`; processes are searched without"
+    yield InstalledPart("control groups", "host", _groups(), "ends of detached jobs", groups)
     cores = f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores"
     yield InstalledPart("cpu slots", "devices", cores, "execute --hosts local", "", required=True)
     driver = "a driver; execute --hosts local uses CPU slots without"
@@ -147,10 +150,25 @@ def _asked(program: str, *arguments: str) -> str:
 
 
 def _slurm() -> str:
-    clients = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
+    clients = ("sbatch", "squeue", "scontrol", "sinfo", "srun")
     if any(shutil.which(client) is None for client in clients):
         return ""
     return (_asked("sbatch", "--version") or "version unknown").splitlines()[0]
+
+
+def _groups() -> str:
+    """Control group of this process, if it is of version 2 and may be divided; empty if not."""
+    try:
+        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return ""
+    places = [words[1] for words in mounts if len(words) > 2 and words[2] == "cgroup2"]
+    own = [line.removeprefix("0::") for line in lines if line.startswith("0::")]
+    if not places or not own:
+        return ""
+    folder = places[0] + own[0].rstrip("/")
+    return folder if os.access(folder, os.W_OK) else ""
 
 
 def _gpus() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,18 +9,16 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.hosts.lease_amounts import (
-    IN_PAIRS,
     capacity_of,
     demand_of,
     expect_none_asked,
     expect_room,
 )
-from shadowprice.hosts.live.copies.policy import copies_policy
 from shadowprice.hosts.live.graphs.run_graphs import has_graphs, mapped_instance
 from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of, workload
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.protocol import DiscoveredNode
-from shadowprice.instances.clusters.amounts import AmountsDemand, expect_whole_nodes
+from shadowprice.instances.clusters.amounts import AmountsDemand
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.sensitivity import Profile, proportional_share
@@ -43,19 +40,17 @@ def instance_of(
     if settings.share is not None:
         together = _any_pairs(jobs, cluster.gpu_types, settings.share, together)
     asking = any(demand_of(job).says for job in job_file.jobs)
-    why = why_not_counted(settings) or why_not_in_pairs(nodes, together) if asking else ""
-    if copies_policy(settings) is not None:
-        expect_whole_nodes(cluster, jobs)
-    elif why:
+    why = why_not_counted(settings) if asking else ""
+    if why:
         expect_none_asked(job_file.jobs, why)
     else:
         expect_room(job_file.jobs, list(map(capacity_of, nodes)), cluster, job_file.path)
     sensitivity = None
     if job_file.profiles is not None:
         sensitivity = profiles_for(job_file, job_file.profiles).of(jobs, cluster)
-        if copies_policy(settings) is not None or together is not None:
+        if together is not None:
             raise InputError(
-                f"{job_file.path}: names profiles, expected none where jobs share GPUs or run as copies: "
+                f"{job_file.path}: names profiles, expected none where jobs share GPUs: "
                 "nobody gives out CPUs and memory there"
             )
     return Instance(cluster, jobs, pair_throughputs=together, sensitivity=sensitivity), notes
@@ -63,22 +58,9 @@ def instance_of(
 
 def why_not_counted(settings: Settings) -> str:
     """Reason that jobs under a policy cannot ask for CPUs or memory; empty if they can."""
-    if copies_policy(settings) is None and isinstance(settings.acting_policy(), ChoosesNodes):
+    if isinstance(settings.acting_policy(), ChoosesNodes):
         return f"{settings.policy_name} chooses nodes by their GPUs alone"
     return ""
-
-
-def why_not_in_pairs(nodes: Sequence[DiscoveredNode], together: Throughputs | None) -> str:
-    """Reason that jobs which may share GPUs cannot ask for CPUs or memory; empty if they can.
-
-    Parameters
-    ----------
-    together : Throughputs, optional
-        Rates of jobs that share GPUs; nobody shares without.
-    """
-    if together is None or all(node.amounts_in_pairs for node in nodes):
-        return ""
-    return IN_PAIRS
 
 
 def profiles_for(job_file: JobFile, profiles: Profiles) -> Profiles:

@@ -15,6 +15,7 @@ epoch of the lease, so that who was superseded cannot overwrite what came after.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import itertools
@@ -35,6 +36,8 @@ from typing import Any
 PREEMPTED = 75  # EX_TEMPFAIL
 _OURS = re.compile(r"step-(\d{12,})\.epoch-(\d+)|\.tmp-.+")
 _NEVER = float("inf")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+LAST_SAVE_S, SAVE_AGAIN_S = 600.0, 1.0  # who stops it sooner kills it
 _PREFIX = "SHADOWPRICE_"
 _Save = Callable[[Path], object]
 
@@ -69,7 +72,7 @@ class Lease:
         self._checkpoints, self._epoch, self._warm_up = Path(directory), 0, 1
         self._fence: Path | None = None
         self.replicas: list[tuple[str, int]] = []
-        self._goal = self._due_s = self._due_steps = _NEVER
+        self._due_s = self._due_steps = _NEVER
         self._folder = os.environ.get("SHADOWPRICE_LEASE")
         if self._folder:
             job = os.environ.get("SHADOWPRICE_JOB_DIRECTORY", "")
@@ -78,7 +81,6 @@ class Lease:
                     raise LeaseError(f"SHADOWPRICE_{name}={folder!r}: expected a folder")
             self._checkpoints, self._fence = Path(job, "checkpoints"), Path(job, "fence")
             self._epoch, self.iterations = _number("EPOCH", int, 0), _number("ITERATIONS", int, 1)
-            self._goal = _number("STOP_AT", int, 0, _NEVER)
             self._due_s = _number("CHECKPOINT_S", float, 0, _NEVER)
             told = os.environ.get("SHADOWPRICE_REPLICAS") or "[]"
             self.replicas = [(str(stage), int(number)) for stage, number in json.loads(told)]
@@ -149,7 +151,7 @@ class Lease:
         """Commit what ``save`` writes into an empty folder as the state after ``step`` steps.
 
         Not if that is committed, or before the first. If the disk is full, say, what was committed
-        stays and training goes on; only after the last step the lease ends with an error.
+        stays and training goes on; only after the last step it is waited for, and then the lease ends with an error.
         """
         self._told["step"], begun = self.step, time.monotonic()
         if self.rank or self._told["checkpoint_step"] == self.step:
@@ -168,6 +170,14 @@ class Lease:
         self._told["saving_s"] = self._saved_at - begun
         self._paused_s += self._told["saving_s"]
         self._report("training")
+
+    def _save_last(self, save: _Save) -> None:
+        """Make the last checkpoint of the lease; while the disk is full, again for ``LAST_SAVE_S``."""
+        until = time.monotonic() + LAST_SAVE_S
+        self.checkpoint(save)
+        while getattr(self._failure, "errno", None) in _FULL and time.monotonic() < until:
+            time.sleep(SAVE_AGAIN_S)
+            self.checkpoint(save)
 
     def steps(self, loader: Iterable[Any] | None = None) -> Iterator[Any]:
         """Batches of ``loader``, again and again, to the end; without one, step numbers from 0.
@@ -202,9 +212,11 @@ class Lease:
         if self.step > self._warm_up:
             self._told["seconds"] += now - self._mark - self._paused_s
             self._told["timed_steps"] += 1
-        self._stopping = self.step >= min(self.iterations, self._goal) or self._agree(self._asked)
+        self._stopping = self.step >= self.iterations or self._agree(self._asked)
         due = now - self._saved_at >= self._due_s or self.step % self._due_steps == 0
-        if self._save and (due or self._stopping):
+        if self._save and self._stopping:
+            self._save_last(self._save)
+        elif self._save and due:
             self.checkpoint(self._save)
         elif now - self._reported_at >= 0.25:
             self._report("training")

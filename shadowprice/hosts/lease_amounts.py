@@ -20,9 +20,6 @@ from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.solvers.placement.amounts import CpusAndMemory
 from shadowprice.solvers.placement.protocol import Pieces
 
-IN_PAIRS = "a pair on the same GPUs has the CPUs and memory of the lease that came first there"
-"""Reason that jobs which may share GPUs cannot ask for amounts, on some hosts."""
-
 NodeAmounts = Mapping[str, HeldAmounts]
 """Thousandths of CPUs and MiB of memory by the name of the node."""
 
@@ -62,8 +59,6 @@ class LeaseAmounts:
     ----------
     nodes : sequence of DiscoveredNode
         In the order of the cluster.
-    counted : bool
-        Whether they are counted; not where jobs run as copies on whole nodes.
     by_policy : bool
         Whether the policy gives them out, by profiles; else the placement looks at them.
     shared : bool
@@ -73,7 +68,6 @@ class LeaseAmounts:
     """
 
     nodes: Sequence[DiscoveredNode]
-    counted: bool
     by_policy: bool
     shared: bool = False
     demands: list[AmountsDemand] = field(default_factory=list)
@@ -84,7 +78,7 @@ class LeaseAmounts:
 
     def resource(self, pool_of_node: Sequence[int]) -> CpusAndMemory | None:
         """CPUs and memory that the placement looks at beside GPUs; None where it does not."""
-        if not self.counted or self.by_policy:
+        if self.by_policy:
             return None
         return CpusAndMemory([capacity_of(node) for node in self.nodes], self.demands, pool_of_node)
 
@@ -96,8 +90,6 @@ class LeaseAmounts:
         given : tuple of (float, float), optional
             What the policy gave, for each of the pieces.
         """
-        if not self.counted:
-            return GrantedAmounts()
         held = {}
         for k, (node, gpus) in enumerate(pieces):
             capacity = capacity_of(self.nodes[node])

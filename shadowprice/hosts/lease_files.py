@@ -232,7 +232,7 @@ def write_order(order: LaunchSpec) -> bool:
         write_json(f"{directory}/{PRIVATE}", private)
     key = order.key
     text = {
-        **{"job": key.job, "epoch": key.epoch, "rank": key.rank, "copy": key.copy},
+        **{"job": key.job, "epoch": key.epoch, "rank": key.rank},
         "argv": list(order.argv),
         "env": {name: value for name, value in order.env.items() if name not in private},
         "private": len(private),
@@ -242,6 +242,8 @@ def write_order(order: LaunchSpec) -> bool:
         "log_bytes": order.log_bytes,
         "health_check": list(order.health_check),
         "poll_s": order.poll_s,
+        "cpu_milli": order.cpu_milli,
+        "memory_mib": order.memory_mib,
     }
     write_json(f"{directory}/order.json", text)
     return True

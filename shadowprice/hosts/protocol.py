@@ -54,9 +54,6 @@ class DiscoveredNode(Brief):
         Where other nodes reach it; the first rank's is ``MASTER_ADDR`` of a gang.
     whole_cpus : bool
         Whether the host gives CPUs to leases by whole ones only.
-    amounts_in_pairs : bool
-        Whether each of two leases on the same devices has CPUs and memory of its own; else both have those
-        of the one that came first.
     """
 
     name: str
@@ -66,7 +63,6 @@ class DiscoveredNode(Brief):
     memory_gb: float = 0.0
     address: str = "127.0.0.1"
     whole_cpus: bool = False
-    amounts_in_pairs: bool = True
 
     def record(self) -> dict[str, Any]:
         """Plain data, for a ledger."""
@@ -79,23 +75,25 @@ class DiscoveredNode(Brief):
     def from_record(cls, record: Mapping[str, Any]) -> DiscoveredNode:
         """Inverse of :meth:`record`."""
         devices = tuple(Device(record["name"], **device) for device in record["devices"])
-        return cls(**{**record, "devices": devices})
+        known = {each.name for each in fields(cls)}  # a release before knew more of them
+        return cls(
+            **{name: value for name, value in record.items() if name in known}
+            | {"devices": devices}
+        )
 
 
 @dataclass(frozen=True, order=True)
 class LeaseKey:
-    """One rank of one lease; ``copy`` numbers the copies of a job that runs as several, from 0."""
+    """One rank of one lease."""
 
     job: str
     epoch: int
     rank: int = 0
-    copy: int = 0
 
     @property
     def folder(self) -> str:
         """Name of the lease's directory."""
-        copy = f"-c{self.copy}" if self.copy else ""
-        return f"e{self.epoch}-r{self.rank}{copy}"
+        return f"e{self.epoch}-r{self.rank}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,8 +129,8 @@ class LaunchSpec(Brief):
         if empty.
     log_bytes : int
         Output kept; of more, the first and the last half of it.
-    amounts : (int, int) or None
-        CPUs [thousandths] and memory [MiB] that it holds on its node; None if they are not counted.
+    cpu_milli, memory_mib : int or None
+        CPUs [thousandths] and memory [MiB] that it is kept to, where its node can do so; None for no limit.
     """
 
     key: LeaseKey
@@ -148,7 +146,8 @@ class LaunchSpec(Brief):
     health_check: tuple[str, ...] = ()
     private: frozenset[str] = frozenset()
     poll_s: float = 0.05
-    amounts: tuple[int, int] | None = None
+    cpu_milli: int | None = None
+    memory_mib: int | None = None
 
     @property
     def node(self) -> str:

@@ -8,8 +8,7 @@ A copy of this file lies in the state directory, beside one of what it imports
 (:func:`shadowprice.hosts.lease_files.copy_supervisor`), so that a node needs nothing but
 Python. A supervisor outlives whoever started it and talks through files of the lease's directory
 alone: ``order.json`` and ``lease.json`` come in, ``supervisor.json``, ``output.log`` and
-``exit.json`` go out. With more arguments it is the script of a Slurm job
-(:mod:`shadowprice.hosts.supervision.slurm_job`), or the launcher of a machine's supervisors
+``exit.json`` go out. As ``serve DESCRIPTOR`` it is the launcher of a machine's supervisors
 (:mod:`shadowprice.hosts.supervision.launcher`).
 """
 
@@ -28,6 +27,4 @@ if __name__ == "__main__":
         from shadowprice.hosts.supervision.launcher import main as serve
 
         sys.exit(serve(int(sys.argv[2])))
-    from shadowprice.hosts.supervision.slurm_job import main as run_job
-
-    sys.exit(run_job(os.path.join(here, "supervisor.py"), sys.argv[1:]))
+    sys.exit("usage: supervisor.py LEASE_DIRECTORY | serve DESCRIPTOR")

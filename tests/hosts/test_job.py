@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shadowprice.hosts import job
 from shadowprice.hosts import job as job_module
 from shadowprice.hosts.job import (
     PREEMPTED,
@@ -164,17 +165,6 @@ def test_an_interrupted_run_sees_what_an_uninterrupted_one_does(
                 break
         assert code == 0
         assert numbers.seen == [step % 4 for step in range(iterations)]
-
-
-def test_stop_at_ends_a_lease_and_not_the_job(state: State) -> None:
-    lease = state.grant(1, STOP_AT=6)
-    assert train(Numbers()) == PREEMPTED
-    assert report_of(lease).items() >= {"step": 6, "state": "preempted"}.items()
-    state.grant(2, STOP_AT=6)
-    assert train(Numbers()) == PREEMPTED  # nothing to do
-    lease = state.grant(3, STOP_AT=10)
-    assert train(Numbers()) == 0
-    assert report_of(lease).items() >= {"begun_at": 6, "steps": 4, "state": "finished"}.items()
 
 
 def test_checkpoints_where_they_are_wanted(state: State) -> None:
@@ -471,10 +461,40 @@ def test_a_full_disk_stops_nothing_but_the_last_checkpoint(
             for _ in lease.steps():
                 full[0] = True
 
+    monkeypatch.setattr(job, "SAVE_AGAIN_S", 0.01)
+    monkeypatch.setattr(job, "LAST_SAVE_S", 0.03)
     with pytest.raises(LeaseError, match=r"no checkpoint of step 12: .*No space left"):
         body()
     assert state.latest() == "step-000000000010.epoch-1"
     assert report_of(folder)["state"] == "failed"
+
+
+def test_the_last_checkpoint_waits_for_space(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is lost where there is some soon; what is no want of space is not waited for."""
+    monkeypatch.setattr(job, "SAVE_AGAIN_S", 0.01)
+    tries: list[int] = []
+
+    def train(number: int) -> None:
+        def save(into: Path) -> None:
+            tries.append(number)
+            if len(tries) < 4:
+                raise OSError(number, os.strerror(number))
+            (into / "state").write_text("whole")
+
+        with Lease() as lease:
+            lease.checkpoints(save)
+            for _ in lease.steps():
+                pass
+
+    folder = state.grant(1, 5)
+    train(errno.EDQUOT)
+    assert len(tries) == 4
+    assert report_of(folder).items() >= {"state": "finished", "checkpoint_step": 5}.items()
+    tries.clear()
+    state.grant(2, 9)
+    with pytest.raises(LeaseError, match="no checkpoint of step 9"):
+        train(errno.EIO)
+    assert len(tries) == 1
 
 
 def test_errors_of_a_job_are_reported(state: State) -> None:
@@ -652,7 +672,6 @@ def test_an_empty_loader_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         ("EPOCH", "-1"),
         ("ITERATIONS", "0"),
         ("ITERATIONS", "1e3"),
-        ("STOP_AT", "soon"),
         ("RANK", "-2"),
         ("CHECKPOINT_S", "nan"),
         ("LEASE", "/nowhere/at/all"),

@@ -74,7 +74,7 @@ def test_an_order_is_private_and_written_once(tmp_path: Path) -> None:
     assert made.directory.stat().st_mode & 0o777 == 0o700
     assert (made.directory / "order.json").stat().st_mode & 0o777 == 0o600
     text = json.loads((made.directory / "order.json").read_text())
-    assert (text["job"], text["epoch"], text["rank"], text["copy"]) == ("job", 7, 1, 0)
+    assert (text["job"], text["epoch"], text["rank"]) == ("job", 7, 1)
     assert (text["argv"], text["env"]) == (["true"], {"TOKEN": "s\u00e9cret"})
 
 

@@ -77,15 +77,16 @@ def stop_raylet(scene: Scene) -> str:
 # Slurm.
 
 
-def cancel_job(scene: Scene) -> str:
-    """Somebody else cancels a job of the run."""
+def cancel_step(scene: Scene) -> str:
+    """Somebody else cancels a step of the run."""
     cluster: SlurmCluster = scene.cluster
-    jobs = cluster.run("squeue", "-h", "-t", "running", "-o", "%i", check=False).split()
-    if not jobs or not scene.targets():
+    said = cluster.run("squeue", "-h", "-s", "-o", "%i", check=False).split()
+    steps = [step for step in said if step.rpartition(".")[2].isdigit()]
+    if not steps or not scene.targets():
         return ""
-    job = scene.draw.choice(jobs)
-    cluster.run("scancel", job, check=False)
-    return f"Slurm job {job}"
+    step = scene.draw.choice(steps)
+    cluster.run("scancel", step, check=False)
+    return f"Slurm step {step}"
 
 
 def kill_slurmd(scene: Scene) -> str:
@@ -166,7 +167,7 @@ RAY_KINDS: dict[str, tuple[Callable[[Scene], str], int]] = {
     "SIGSTOP raylet for a while": (stop_raylet, 3),
 }
 SLURM_KINDS: dict[str, tuple[Callable[[Scene], str], int]] = {
-    "scancel by somebody else": (cancel_job, 5),
+    "scancel by somebody else": (cancel_step, 5),
     "SIGKILL slurmd, and back": (kill_slurmd, 2),
     "SIGKILL slurmctld, and back": (restart_controller, 3),
     "SIGSTOP slurmd for a while": (stop_slurmd, 3),

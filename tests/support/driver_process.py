@@ -45,6 +45,7 @@ class Driver:
         round_s: float = 1.0,
         limits: Mapping[str, float] | None = None,
         state: Path | None = None,
+        health_check: Sequence[str] = (),
     ) -> None:
         self.state = state or folder / "state"
         self.settings = folder / "settings.json"
@@ -53,6 +54,7 @@ class Driver:
                 {
                     **{"jobs": str(jobs), "policy": policy, "hosts": hosts, "round_s": round_s},
                     **{"state": str(self.state), "limits": dict(limits or {})},
+                    "health_check": list(health_check),
                 }
             )
         )
@@ -155,6 +157,7 @@ def main() -> int:
     given: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
     given["limits"] = Limits(**given["limits"])
     given |= {key: Path(given[key]) for key in ("jobs", "state")}
+    given["health_check"] = tuple(given["health_check"])
     try:
         summary = execute(Settings(**given))
     except ShadowpriceError as error:

@@ -18,6 +18,7 @@ from shadowprice.hosts.live.job_file import JobFile, load_job_file
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.live.queue.arrivals import Arrivals, NoArrivals
+from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import open_ledger
 from shadowprice.hosts.protocol import DiscoveredNode
@@ -70,6 +71,7 @@ class FakeRun:
         self.faults.sort(key=lambda fault: fault[0])
         self.drivers = 0
         self.writes = 0
+        self.real_run: RealRun | None = None
 
     def _tick(self) -> None:
         assert self.clock.time_s < 20_000, "the run hangs"
@@ -118,6 +120,7 @@ class FakeRun:
             tick = partial(self.ticked, ledger)
             hosts = ReachedHost(self.host, self.host.discover())
             run = assemble(settings, job_file, ledger, hosts, self.clock, resumed, tick, arrivals)
+            self.real_run = run
             run.record.note("driver-started", pid=1, resumed=resumed)
             chosen = policy(self.policy) if isinstance(self.policy, str) else self.policy
             RealEngine(run, chosen, placement("count"), Rounds(self.round_s)).loop()

@@ -67,14 +67,16 @@ class RunClusters:
             return
         root = self.folder / f"slurm-{self.started}"
         root.mkdir()
-        self.cluster = self._stack.enter_context(slurm_cluster(root))
+        # A node that is lost for longer leaves the allocation, and does not come back to it.
+        self.cluster = self._stack.enter_context(slurm_cluster(root, lost_s=60))
         self._stack.enter_context(_environment(self.cluster.environment))
-        self.hosts = "slurm:first"
 
     def _restore(self) -> None:
         if self.host == "ray":
             self.cluster.connect()
         self.cluster.restore()
+        if self.host == "slurm":
+            self.hosts = f"slurm:{self.cluster.allocate()}"
 
 
 @contextmanager

@@ -25,7 +25,17 @@ from typing import IO
 
 import pytest
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
+PROGRAMS = (
+    "munged",
+    "slurmctld",
+    "slurmd",
+    "sbatch",
+    "squeue",
+    "scancel",
+    "scontrol",
+    "sinfo",
+    "srun",
+)
 NODES = {"n0": "v100", "n1": "v100", "n2": "k80", "n3": "k80"}
 GPUS_PER_NODE, CPUS, MEMORY_MB = 2, 8, 4000
 ADMINISTRATOR_S, ADMINISTRATOR_LOOKS_S = 4.0, 2.0
@@ -257,6 +267,20 @@ class SlurmCluster:
 
     def node_state(self, name: str) -> str:
         return self.run("sinfo", "-h", "-n", name, "-p", "all", "-o", "%T").strip()
+
+    def allocate(self, nodes: str = "n0,n1", gpus: int | None = None) -> int:
+        """A job that holds all of some nodes, with so many of their GPUs; returns when it runs."""
+        count = self.gpus_per_node if gpus is None else gpus
+        asked = [f"--gres=gpu:{count}"] if self.gpus and count else []
+        size = len(nodes.split(","))
+        job = self.run(
+            *("sbatch", "--parsable", "--no-kill", f"--nodelist={nodes}", f"--nodes={size}"),
+            *("--ntasks-per-node=1", "--exclusive", "--mem=0", "--output=/dev/null", *asked),
+            *("--partition=all", "--wrap", "exec sleep 100000"),
+        ).strip()
+        ask = ("squeue", "-h", "-j", job, "-o", "%T")
+        self._wait(lambda: self.run(*ask, check=False).strip() == "RUNNING", f"running job {job}")
+        return int(job)
 
     def cancel_all(self) -> None:
         """No job and no process of one is left when this returns."""

@@ -59,7 +59,7 @@ COMMANDS = Commands(
                 "Run them on two CPU slots of this machine; the same command goes on after a stop.",
             ),
             Example(
-                "execute jobs.yaml --policy srtf --hosts slurm:gpu,time=2:00:00 --state run2",
+                "execute jobs.yaml --policy srtf --hosts slurm --state run2",
                 "On nodes of a Slurm partition; --hosts ray for a Ray cluster.",
             ),
             Example(

@@ -70,7 +70,7 @@ _EVENTS = 10
 HostsOption = Annotated[
     str,
     typer.Option(
-        "--hosts", help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:PARTITION]."
+        "--hosts", help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:JOBID]."
     ),
 ]
 RoundOption = Annotated[

@@ -68,6 +68,8 @@ def header(run: RunReader, rows: list[JobRow]) -> Text:
     text = Text(no_wrap=False)
     text.append(printable(f"{facts['policy']} on {facts['hosts']}"), style="bold")
     text.append(f"  {clock(now_s)}")
+    if (began := run.date(0.0)) is not None:
+        text.append(f" since {began:%Y-%m-%d %H:%M:%S}", style="dim")
     if round_s > 0 and driver == "running":
         text.append(
             f"  round {int(now_s // round_s)}, next in {round_s - now_s % round_s:.0f} of {round_s:g} s"
@@ -75,6 +77,8 @@ def header(run: RunReader, rows: list[JobRow]) -> Text:
     states = ", ".join(f"{number} {state}" for state, number in counts(rows).items())
     text.append(f"\n{states or 'no jobs'}  ")
     text.append(_DRIVERS[driver], style="yellow" if driver == "stopped" else "dim")
+    if run.waits:
+        text.append(f"\n{printable(run.waits)}", style="yellow")
     return text
 
 
@@ -179,7 +183,10 @@ def _most_telling(rows: list[JobRow], room: int) -> list[JobRow]:
 def event_line(run: RunReader, event: Row) -> Text:
     """One event with its time, on one line."""
     text = Text(no_wrap=True, overflow="ellipsis")
-    text.append(f"{clock(float(event['time_s'])):>9}  ", style="dim")
+    time_s = float(event["time_s"])
+    date = run.date(time_s)
+    day = "" if date is None else f" {date:%H:%M:%S}"
+    text.append(f"{clock(time_s):>9}{day}  ", style="dim")
     text.append(event_words(run, event))
     return text
 

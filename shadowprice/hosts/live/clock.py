@@ -21,6 +21,11 @@ class Clock(Protocol):
         """Let so much time pass."""
 
 
+def suspended_s() -> float:
+    """Time for which this machine was suspended since it was started [s]; the monotonic clock stops then."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
 class WallClock:
     """Monotonic clock of a driver.
 

@@ -16,14 +16,13 @@ from types import FrameType
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.engine import Rounds
 from shadowprice.hosts.absent import AbsentDevices
-from shadowprice.hosts.first_instance import instance_of, profiles_of, why_not_in_pairs
+from shadowprice.hosts.first_instance import instance_of, profiles_of
 from shadowprice.hosts.lease_amounts import LeaseAmounts
 from shadowprice.hosts.live.clock import Clock, WallClock
-from shadowprice.hosts.live.copies.engine import CopyEngine
-from shadowprice.hosts.live.copies.policy import copies_policy, expect_averageable
 from shadowprice.hosts.live.devices import DevicePool
 from shadowprice.hosts.live.engine import RealEngine
 from shadowprice.hosts.live.event_log import EventWriter
+from shadowprice.hosts.live.full_disk import FullDisk
 from shadowprice.hosts.live.graphs.run_graphs import record_of
 from shadowprice.hosts.live.job_file import JobFile, load_job_file
 from shadowprice.hosts.live.launch_specs import LaunchSpecs
@@ -35,7 +34,7 @@ from shadowprice.hosts.live.queue.arrivals import Arrivals, NoArrivals
 from shadowprice.hosts.live.queue.job_queue import QUEUE, QueuedArrivals
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.live.settings import Settings
-from shadowprice.hosts.live.state_directory import locked, open_ledger, take_over
+from shadowprice.hosts.live.state_directory import LOCK, locked, open_ledger, take_over
 from shadowprice.hosts.protocol import DiscoveredNode, Host
 from shadowprice.hosts.registry import open_host
 from shadowprice.instances.instance import Instance
@@ -92,7 +91,6 @@ def assemble(
     together = instance.pair_throughputs
     amounts = LeaseAmounts(
         nodes,
-        counted=copies_policy(settings) is None and not why_not_in_pairs(nodes, together),
         by_policy=instance.sensitivity is not None,
         shared=together is not None,
     )
@@ -199,10 +197,7 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
         If the policy decides something impossible, or leaves jobs waiting for ever.
     """
     job_file = load_job_file(settings.jobs)
-    if copies_policy(settings) is None:
-        settings.acting_policy(), find_placement(settings.placement)
-    else:
-        expect_averageable(job_file.jobs)
+    settings.acting_policy(), find_placement(settings.placement)
     return _drive(settings, job_file, lambda ledger: NoArrivals(), on_tick or _nobody)
 
 
@@ -216,14 +211,10 @@ def execute_queue(
     Raises
     ------
     InputError
-        Also if the policy runs copies, or needs to know jobs before they come.
+        Also if the policy needs to know jobs before they come.
     HostError, PolicyError
         As there.
     """
-    if copies_policy(settings) is not None:
-        raise InputError(
-            f"policy {settings.policy_name}: runs jobs of a job file as copies, expected one that runs gangs"
-        )
     if Knowledge.DISTRIBUTION in settings.acting_policy().knows:
         raise InputError(
             f"policy {settings.policy_name}: is told the services of all jobs, which a queue does not "
@@ -287,26 +278,33 @@ def _run(
         with _signals() as asked:
             hosts = ReachedHost(host, host.discover())
             ready_s = time.monotonic() - opened_s
-            if not resumed:
-                ledger.set("began_unix", time.time())
 
             def tick() -> None:
                 on_tick(ledger)
                 if asked.is_set():
                     raise Interrupted
 
-            facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
-            clock = WallClock(facts, ledger.last_s())
-            ledger.set("clock", clock.record())
-            run = assemble(
-                settings, job_file, ledger, hosts, clock, resumed, tick, arrivals(ledger)
-            )
-            run.record.note(
-                "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
-            )
+            with ledger.transaction():  # all that a run begins with, on a slow disk too
+                if not resumed:
+                    ledger.set("began_unix", time.time())
+                facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
+                clock = WallClock(facts, ledger.last_s())
+                ledger.set("clock", clock.record())
+                run = assemble(
+                    settings, job_file, ledger, hosts, clock, resumed, tick, arrivals(ledger)
+                )
+                run.record.note(
+                    "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
+                )
+            ledger.disk = FullDisk(run, settings.state / LOCK)
             for text in host.notes:
                 run.record.note("note", text=text)
-            engine = _engine(settings, run)
+            engine = RealEngine(
+                run,
+                settings.acting_policy(),
+                find_placement(settings.placement),
+                Rounds(settings.round_s),
+            )
             try:
                 engine.loop()
             except Interrupted:
@@ -319,19 +317,6 @@ def _run(
         return False
     finally:
         host.close()
-
-
-def _engine(settings: Settings, run: RealRun) -> RealEngine | CopyEngine:
-    """The loop: of gangs, or of jobs that run as several copies."""
-    copies = copies_policy(settings)
-    if copies is not None:
-        return CopyEngine(run, copies, settings.round_s)
-    return RealEngine(
-        run,
-        settings.acting_policy(),
-        find_placement(settings.placement),
-        Rounds(settings.round_s),
-    )
 
 
 def _wind_down(run: RealRun) -> None:

@@ -86,8 +86,7 @@ class RealEngine(Engine):
             self._learn(self.run.measuring.instance)
         before = self.admitted
         self._admit(now_s)
-        for row in range(before, self.admitted):
-            self.real.admit(row)
+        self.real.admit(range(before, self.admitted))
         for row in events.returned:
             state.readmit(row, self.real.left_s(self.run.tracked[row]))
 

@@ -105,17 +105,6 @@ class EventWriter:
         """
         name = tracked.job.name
         other = None if partner == ALONE else self._name(partner)
-        self.holds(name, epoch, devices, partner=other, from_step=tracked.step, **more)
-        self.begins(name, epoch, rate, tracked.step)
-
-    def begins(self, name: str, epoch: int, rate: float, step: int) -> None:
-        """A job, which has the devices of its leases, goes on from a step at an expected rate."""
-        columns = {"epoch": epoch, "why": "", "predicted_rate": rate, "step": step}
-        self.ledger.update_job(name, state="running", **columns)
-        self.ledger.first_start(name, self.clock.now_s())
-
-    def holds(self, name: str, epoch: int, devices: Sequence[Device], **data: Any) -> None:
-        """A lease, of which there is more to say, holds devices."""
         self._event(
             "granted",
             name,
@@ -123,8 +112,13 @@ class EventWriter:
             devices=[device.uuid for device in devices],
             node_of={device.uuid: device.node for device in devices},
             ranks=len({device.node for device in devices}),
-            **data,
+            partner=other,
+            from_step=tracked.step,
+            **more,
         )
+        columns = {"epoch": epoch, "why": "", "predicted_rate": rate, "step": tracked.step}
+        self.ledger.update_job(name, state="running", **columns)
+        self.ledger.first_start(name, self.clock.now_s())
 
     def running(self, lease: HeldLease) -> None:
         """Its command was seen to run, for the first time."""
@@ -270,7 +264,7 @@ class EventWriter:
         """Record a running job's progress, as told to the engine; keep its timed steps for good."""
         window = measuring.window(lease, progress.steps, progress.seconds)
         rate = self._sample(lease, progress.step, window, measuring, now_s)
-        self._advanced([lease], [rate])
+        self._advanced(lease, rate)
         if window is not None:
             self.observe(lease, window, measuring)
 
@@ -286,18 +280,15 @@ class EventWriter:
     def samples(self, leases: Sequence[HeldLease], measuring: Measuring, now_s: float) -> None:
         """Record the rates of jobs, between two decisions."""
         with self.ledger.transaction():
-            for of_job in _by_job(leases):
-                rates = []
-                for lease in of_job:
-                    window = measuring.window(lease, *timed(lease.report))
-                    rates.append(self._sample(lease, lease.step, window, measuring, now_s))
-                self._advanced(of_job, rates)
+            for lease in leases:
+                window = measuring.window(lease, *timed(lease.report))
+                self._advanced(lease, self._sample(lease, lease.step, window, measuring, now_s))
 
     def steps(self, leases: Sequence[HeldLease]) -> None:
         """Record the steps of jobs, between two decisions."""
         with self.ledger.transaction():
-            for of_job in _by_job(leases):
-                self._advanced(of_job)
+            for lease in leases:
+                self.ledger.update_job(self._name(lease.row), step=lease.step)
 
     def _sample(
         self,
@@ -324,14 +315,10 @@ class EventWriter:
             "co_runner": "" if lease.partner == ALONE else self._name(lease.partner),
         }
 
-    def _advanced(self, leases: Sequence[HeldLease], rates: Sequence[float | None] = ()) -> None:
-        """Record the step and the rate of a job: of several copies, what they add up to."""
-        first = leases[0]
-        step = first.from_step + sum(lease.step - lease.from_step for lease in leases)
-        self.ledger.update_job(self._name(first.row), step=step)
-        known = [rate for rate in rates if rate is not None]
-        if len(known) == len(leases):
-            self.ledger.update_job(self._name(first.row), measured_rate=sum(known))
+    def _advanced(self, lease: HeldLease, rate: float | None) -> None:
+        """Record the step of a job, and its rate where that was measured."""
+        columns = {} if rate is None else {"measured_rate": rate}
+        self.ledger.update_job(self._name(lease.row), step=lease.step, **columns)
 
     def decided(self, data: dict[str, Any], why: Mapping[str, str]) -> None:
         """Record what the policy decided, and why each waiting job waits."""
@@ -378,7 +365,7 @@ class EventWriter:
         self.ledger.update_job(name, **columns)
 
     def _of(self, lease: HeldLease, kind: str, **data: Any) -> None:
-        self._event(kind, self._name(lease.row), lease.epoch, **data, **_copy(lease))
+        self._event(kind, self._name(lease.row), lease.epoch, **data)
 
     def _event(self, kind: str, job: str = "", epoch: int = 0, **data: Any) -> None:
         self.ledger.event(self.clock.now_s(), kind, job, epoch, **data)
@@ -387,22 +374,9 @@ class EventWriter:
         return self.tracked[row].job.name
 
 
-def _by_job(leases: Sequence[HeldLease]) -> list[list[HeldLease]]:
-    """Leases of each job: one, or one for each of its copies."""
-    found: dict[int, list[HeldLease]] = {}
-    for lease in leases:
-        found.setdefault(lease.row, []).append(lease)
-    return list(found.values())
-
-
 def _pace(lease: HeldLease) -> dict[str, float]:
     """Timed steps and their seconds, of a lease whose speed its mapping is to explain."""
     if lease.replicas is None:
         return {}
     steps, seconds = timed(lease.report)
     return {"timed_steps": steps, "seconds": seconds}
-
-
-def _copy(lease: HeldLease) -> dict[str, int]:
-    """Data that events add for a lease of a copy."""
-    return {} if lease.copy is None else {"copy": lease.copy}

@@ -22,25 +22,6 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
-class CopyShare:
-    """Part of a job that one of its copies does.
-
-    Parameters
-    ----------
-    number : int
-        Of the copy, from 0.
-    stop_at : int, optional
-        Step at which its lease ends though the job does not.
-    origin : Path, optional
-        Where checkpoints are, if not in the job's directory.
-    """
-
-    number: int = 0
-    stop_at: int | None = None
-    origin: Path | None = None
-
-
-@dataclass(frozen=True)
 class LaunchSpecs:
     """Makes the orders of a run.
 
@@ -73,7 +54,6 @@ class LaunchSpecs:
         devices: Sequence[Device],
         *,
         shared: bool = False,
-        copy: CopyShare | None = None,
         amounts: GrantedAmounts | None = None,
         replicas: PlacedReplicas | None = None,
     ) -> tuple[LaunchSpec, ...]:
@@ -81,14 +61,11 @@ class LaunchSpecs:
 
         Parameters
         ----------
-        copy : CopyShare, optional
-            Copy of a job that runs as several.
         amounts : GrantedAmounts, optional
             CPUs and memory that it holds on each node.
         replicas : PlacedReplicas, optional
             Replicas of its graph, in the order of the devices.
         """
-        copied = copy or CopyShare()
         by_node: dict[str, list[Device]] = {}
         for device in devices:
             by_node.setdefault(device.node, []).append(device)
@@ -98,17 +75,12 @@ class LaunchSpecs:
             **job.env,
             "SHADOWPRICE_JOB": job.name,
             "SHADOWPRICE_EPOCH": str(epoch),
-            "SHADOWPRICE_COPY": str(copied.number),
-            "SHADOWPRICE_JOB_DIRECTORY": str(copied.origin or directory),
+            "SHADOWPRICE_JOB_DIRECTORY": str(directory),
             "SHADOWPRICE_ITERATIONS": str(job.iterations),
             "SHADOWPRICE_CHECKPOINT_S": repr(self.checkpoint_s),
             "SHADOWPRICE_RANKS": str(len(by_node)),
-            "SHADOWPRICE_REPORT_DIRECTORY": str(
-                self._place(LeaseKey(job.name, epoch, 0, copied.number))
-            ),
+            "SHADOWPRICE_REPORT_DIRECTORY": str(self._place(LeaseKey(job.name, epoch, 0))),
         }
-        if copied.stop_at is not None:
-            common["SHADOWPRICE_STOP_AT"] = str(copied.stop_at)
         folder = str(folder_of(directory, epoch))
         gpus, granted = "cpu:" not in devices[0].uuid, amounts or GrantedAmounts()
         first = devices[0]
@@ -121,7 +93,7 @@ class LaunchSpecs:
         )
         made = []
         for rank, held in enumerate(by_node.values()):
-            key = LeaseKey(job.name, epoch, rank, copied.number)
+            key = LeaseKey(job.name, epoch, rank)
             place = self._place(key)
             own = granted.by_node.get(held[0].node)
             limits = ResourceLimits.of(job, own, chosen=granted.chosen is not None)
@@ -147,7 +119,8 @@ class LaunchSpecs:
                     grace_s=self.limits.grace_s,
                     private=frozenset(job.env),
                     health_check=self.health_check,
-                    amounts=own,
+                    cpu_milli=limits.cpu_milli,
+                    memory_mib=limits.memory_mib,
                 )
             )
         return tuple(made)

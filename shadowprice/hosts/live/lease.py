@@ -61,8 +61,6 @@ class HeldLease:
         When the step last changed [s].
     counted : (int, float)
         Timed steps and their seconds that are already among the observations.
-    copy : int or None
-        Number of the copy of a job that runs as several, which have an epoch in common.
     given_up : bool
         Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
     ask_s : float
@@ -104,7 +102,6 @@ class HeldLease:
     stop_why: str = ""
     stop_by_s: float = math.inf
     seen: dict[LeaseKey, RankStatus] = field(default_factory=dict)
-    copy: int | None = None
     given_up: bool = False
     ask_s: float = -math.inf
     unstarted: bool = False
@@ -210,8 +207,6 @@ class JobRecord:
         When it comes back after a failure [s], infinity if it does not wait for that.
     cancel, retry : bool
         Whether somebody wants it to be cancelled, or taken up again though it was given up.
-    copies : list of HeldLease
-        Its leases while it runs as several copies (then ``lease`` is not used).
     reports : bool
         Whether its command has reported steps.
     unreadable : str
@@ -235,15 +230,14 @@ class JobRecord:
     cancel: bool = False
     retry: bool = False
     lease: HeldLease | None = None
-    copies: list[HeldLease] = field(default_factory=list)
     written_off: list[HeldLease] = field(default_factory=list)
     reports: bool = False
     unreadable: str = ""
 
     @property
     def held(self) -> list[HeldLease]:
-        """Its leases that were not written off: one, none, or one for each copy."""
-        return self.copies if self.lease is None else [self.lease]
+        """Its lease, unless it has none or that was written off."""
+        return [] if self.lease is None else [self.lease]
 
 
 # Ends of leases: finished, preempted, failed, or never begun.

@@ -17,7 +17,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.hosts.protocol import DiscoveredNode
@@ -84,6 +84,29 @@ def mend(error: BaseException) -> str:
     )
 
 
+class DiskWait(Protocol):
+    """Behaviour of a driver while the disk is full."""
+
+    def full(self, why: str) -> None:
+        """Let some time pass: nothing could be written."""
+
+    def free(self) -> None:
+        """Go on: something could be written."""
+
+
+def is_full(error: sqlite3.Error, path: Path) -> bool:
+    """True if an error says that there is no space, or is one of the disk and there is none."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return True
+    if code not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+        return False
+    try:
+        return os.statvfs(path.parent).f_bavail == 0
+    except OSError:
+        return False
+
+
 class RunLedger:
     """An open ledger; :meth:`create` makes one, :meth:`open` opens one that exists.
 
@@ -93,6 +116,11 @@ class RunLedger:
         In autocommit mode; transactions are explicit.
     path : Path
         For messages.
+
+    Attributes
+    ----------
+    disk : DiskWait or None
+        Who waits while the disk is full; without, that is an error.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -100,6 +128,8 @@ class RunLedger:
         self._db.row_factory = sqlite3.Row
         self.path = path
         self._generation: int | None = None
+        self.disk: DiskWait | None = None
+        self._written: list[tuple[str, tuple[object, ...]]] = []
 
     @classmethod
     def create(cls, path: Path) -> RunLedger:
@@ -199,10 +229,10 @@ class RunLedger:
             yield
             return
         try:
-            self._db.execute("BEGIN IMMEDIATE")
+            self._execute("BEGIN IMMEDIATE")
             self._check_driver()
             yield
-            self._db.execute("COMMIT")
+            self._execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
             raise HostError(
@@ -211,10 +241,42 @@ class RunLedger:
         except BaseException:
             self._roll_back()
             raise
+        self._written = []
+        if self.disk is not None:
+            self.disk.free()
 
     def _roll_back(self) -> None:
+        self._written = []
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
+
+    def _execute(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        """Execute a statement of a transaction; while the disk is full, all of it again and again.
+
+        SQLite takes a transaction back with some of these errors, and not with others.
+        """
+        while True:
+            try:
+                if self._written and not self._db.in_transaction:
+                    self._again()
+                self._db.execute(statement, values)
+            except sqlite3.Error as error:
+                if self.disk is None or not is_full(error, self.path):
+                    raise
+                why = str(error)
+            else:
+                self._written.append((statement, values))
+                return
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            self.disk.full(why)
+
+    def _again(self) -> None:
+        """Begin again, and repeat what was written in the transaction."""
+        for k, each in enumerate(self._written):
+            self._db.execute(*each)
+            if k == 0:
+                self._check_driver()
 
     def set(self, key: str, value: object) -> None:
         """Remember a fact about the run."""
@@ -323,11 +385,10 @@ class RunLedger:
         """Sums of timed steps and seconds, by job and conditions."""
         return self._rows("SELECT * FROM observations ORDER BY job, gpu_type, nodes, co_runner")
 
-    def leases_with(self, kind: str) -> frozenset[tuple[str, int, int | None]]:
-        """Job, epoch and copy of every lease of which such an event is written down."""
-        of_kind = "SELECT DISTINCT job, epoch, json_extract(data, '$.copy') AS copy FROM events WHERE kind = ?"
-        rows = self._rows(of_kind, (kind,))
-        return frozenset((row["job"], row["epoch"], row["copy"]) for row in rows)
+    def leases_with(self, kind: str) -> frozenset[tuple[str, int]]:
+        """Job and epoch of every lease of which such an event is written down."""
+        rows = self._rows("SELECT DISTINCT job, epoch FROM events WHERE kind = ?", (kind,))
+        return frozenset((row["job"], row["epoch"]) for row in rows)
 
     def last_s(self) -> float:
         """The latest time that was written down [s], 0 before the first."""
@@ -362,7 +423,7 @@ class RunLedger:
 
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
         with self.transaction():
-            self._db.execute(statement, values)
+            self._execute(statement, values)
 
     def _rows(self, statement: str, values: tuple[object, ...] = ()) -> list[Row]:
         try:

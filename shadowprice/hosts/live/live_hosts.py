@@ -355,7 +355,13 @@ class LiveHosts:
             watch.void(lease)
             return
         if error is not None:
-            raise error
+            # Of its disk, say: it is void, and is tried again.
+            name = self.run.tracked[lease.row].job.name
+            self.run.record.note(
+                "note", text=f"job {name}: its checkpoints cannot be copied: {error}"
+            )
+            watch.void(lease)
+            return
         lease.unstarted, lease.ordered_s = False, self.run.clock.now_s()
         lease.moved_s = max(lease.moved_s, lease.ordered_s)
         watch.host.start(lease.orders)

@@ -5,11 +5,12 @@ spread, ``spread.json`` in a directory, and says the one command that simulates 
 
 Overheads. A lease takes longer than its steps at the measured rate: the command starts, imports and
 restores, its first steps warm up, it saves, and is gone some time after it was asked to stop. What
-leases take beyond their steps is explained, in non-negative least squares, by three costs: of every
-start, of every start that resumes, and of every stop by the policy. The first is the charge of a
-start, the other two together, work that was done again included, that of a restart. Leases that
-shared their devices, failed, went down with a node or outlived their driver are left out: they have
-no one rate, or are exceptions that a simulation does not know.
+leases take beyond their steps is explained by three costs of at least nothing: of every start, of
+every start that resumes, and of every stop by the policy, such that absolute errors are least: of
+starts alone that is the median, which one slow start among many does not move. The first is the
+charge of a start, the other two together, work that was done again included, that of a restart. Leases
+that shared their devices, failed, went down with a node, outlived their driver or ran while it was
+stopped are left out: they have no one rate, or are exceptions that a simulation does not know.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
+from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from shadowprice.errors import InputError
-from shadowprice.hosts.live.copies.policy import simulated_as
 from shadowprice.hosts.live.graphs.measured_mappings import (
     MeasuredMappings,
     done_workload,
@@ -35,6 +36,7 @@ from shadowprice.hosts.live.graphs.measured_mappings import (
 )
 from shadowprice.hosts.live.job_file import cluster_of
 from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.supervision.files import read_json, write_text
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.named_settings import joined_settings
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
@@ -58,6 +60,8 @@ from shadowprice.instances.workload_files import write_workload
 
 
 Event = Mapping[str, Any]
+OUTAGES = frozenset({"gap_s", "disk_full_s"})
+"""Data of notes that a driver was not running, or could not write, for so long."""
 
 
 @dataclass(frozen=True)
@@ -104,16 +108,16 @@ class _Open:
 
 def lease_times(events: Iterable[Event]) -> list[LeaseTime]:
     """Leases that finished their job or were stopped by the policy, and were never shared; O(n)."""
-    leases: dict[tuple[str, int, int], _Open] = {}
+    leases: dict[tuple[str, int], _Open] = {}
     begun: set[str] = set()
-    shared: set[tuple[str, int, int]] = set()
+    shared: set[tuple[str, int]] = set()
     found = []
     for event in events:
         kind, data = event["kind"], event["data"]
-        key = (event["job"], event["epoch"], data.get("copy", 0))
+        key = (event["job"], event["epoch"])
         if kind in ("granted", "partner") and data.get("partner"):
             shared |= {key} | {other for other in leases if other[0] == data["partner"]}
-        if kind == "driver-started":
+        if kind == "driver-started" or OUTAGES & data.keys():
             leases.clear()
         elif kind == "granted":
             devices, name = tuple(data["devices"]), event["job"]
@@ -124,11 +128,7 @@ def lease_times(events: Iterable[Event]) -> list[LeaseTime]:
             leases[key] = replace(leases[key], stopped=True)
         elif kind == "released" and key in leases:
             lease = leases.pop(key)
-            # A copy is told with what its job has then; what it did itself is another number.
-            reached = (
-                data["step"] - data["lost_steps"] if "copy" in data else data["checkpoint_step"]
-            )
-            steps = reached - lease.from_step
+            steps = data["checkpoint_step"] - lease.from_step
             ended = replace(lease, released_s=event["time_s"], steps=steps)
             if key not in shared and data["code"] == 0:
                 leases[key] = ended
@@ -179,8 +179,26 @@ def measured_overheads(
             extra_s.append(max(lease.held_s - lease.steps / (rate * lease.speed), 0.0))
     if not causes:
         return Overheads()
-    (start_s, resume_s, stop_s), _ = nnls(np.array(causes), np.array(extra_s))
+    start_s, resume_s, stop_s = _least_absolute(np.array(causes), np.array(extra_s))
     return Overheads(start_s=_charge(start_s), restart_s=_charge(resume_s + stop_s))
+
+
+def _least_absolute(causes: NDArray[np.float64], extra_s: NDArray[np.float64]) -> list[float]:
+    """Costs of at least nothing for which the absolute errors of what they explain are least.
+
+    Parameters
+    ----------
+    causes : ndarray, shape (n, k)
+        How often each cause is in each row.
+    extra_s : ndarray, shape (n,)
+        To be explained [s].
+    """
+    rows, kinds = causes.shape
+    # Errors below and above are variables; a little is taken for costs, so that there is one answer.
+    price = np.concatenate([np.full(kinds, 1e-6), np.ones(2 * rows)])
+    both = np.hstack([causes, np.eye(rows), -np.eye(rows)])
+    found = linprog(price, A_eq=both, b_eq=extra_s, bounds=(0, None), method="highs")
+    return [float(cost) for cost in found.x[:kinds]]
 
 
 def _charge(seconds: float) -> float:
@@ -405,6 +423,7 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
     table, jobs, cluster = (directory / n for n in ("throughputs.json", "jobs.csv", "cluster.toml"))
     write_workload(run.workload, jobs)
     write_cluster(run.cluster, cluster)
+    write_charges(run.overheads, directory / CHARGES)
     words = ["shadowprice", "simulate", str(jobs), "--cluster", str(cluster), *_switches(run)]
     if run.table.alone and run.mapped is None:
         write_throughputs(run.table, table)
@@ -432,11 +451,37 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
     return shlex.join(words)
 
 
+CHARGES = "charges.json"
+"""File of measured charges, beside the table of rates."""
+
+
+def write_charges(charges: Overheads, path: Path) -> None:
+    """Write the charges of a start and of a restart [s]."""
+    told = {"start_s": charges.start_s, "restart_s": charges.restart_s}
+    write_text(str(path), json.dumps(told) + "\n")
+
+
+def read_charges(path: Path) -> Overheads | None:
+    """Charges of a file that :func:`write_charges` made; None if there is none.
+
+    Raises
+    ------
+    InputError
+        If it is another file.
+    """
+    if not path.is_file():
+        return None
+    told = read_json(str(path)) or {}
+    try:
+        return Overheads(start_s=_charge(told["start_s"]), restart_s=_charge(told["restart_s"]))
+    except (LookupError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path}: {error!r}, expected start_s and restart_s in seconds, as a run measures them"
+        ) from error
+
+
 def _switches(run: MeasuredRun) -> list[str]:
     """Command-line switches for the policy, rounds and charges of a run."""
-    copies = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
-    if copies is not None:
-        return ["--policy", copies]
     charges = {"start_s": run.overheads.start_s, "restart_s": run.overheads.restart_s}
     return [
         "--policy",

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import Any
 
+from shadowprice.hosts.live.clock import suspended_s
 from shadowprice.hosts.live.devices import Drains
-from shadowprice.hosts.live.launch_specs import CopyShare
 from shadowprice.hosts.live.lease import UNHEALTHY, HeldLease
 from shadowprice.hosts.live.limits import SAMPLE_S, STEPS_S
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.protocol import LaunchSpec, LeaseKey
 
+GAP_S = 2.0
+"""Between two looks without work of its own a driver was not running [s]."""
+
 
 class RunObserver:
-    """Looks at the leases of a run, whether its jobs run as one gang or as several copies each."""
+    """Looks at the leases of a run."""
 
     def __init__(self, run: RealRun) -> None:
         self.run = run
-        self._announced: set[tuple[str, int, int | None]] = set()
+        self._announced: set[tuple[str, int]] = set()
         self._stepped_s = self._sampled_s = -math.inf
         self._stuck_s = math.inf
         self._why: dict[str, str] = {}
         self._unreleased: tuple[LeaseKey, ...] | None = None
         self._renew_s = -math.inf
+        self._looked: tuple[float, float, float] | None = None
 
     def keep_alive(self) -> None:
         """Renew what another driver left running, if that is due; O(events) the first time.
@@ -47,9 +52,9 @@ class RunObserver:
 
     def _unreleased_orders(self) -> list[LaunchSpec]:
         """Orders of the leases whose end is not written down."""
-        run, held = self.run, dict[tuple[str, int, int], list[str]]()
+        run, held = self.run, dict[tuple[str, int], list[str]]()
         for event in run.ledger.events():
-            lease = event["job"], event["epoch"], event["data"].get("copy") or 0
+            lease = event["job"], event["epoch"]
             if event["kind"] == "granted":
                 held[lease] = event["data"]["devices"]
             elif event["kind"] == "released":
@@ -57,10 +62,8 @@ class RunObserver:
         jobs = run.known_jobs()
         return [
             order
-            for (name, epoch, copy), uuids in held.items()
-            for order in run.orders.orders(
-                jobs[name], epoch, run.devices.named(uuids), copy=CopyShare(copy)
-            )
+            for (name, epoch), uuids in held.items()
+            for order in run.orders.orders(jobs[name], epoch, run.devices.named(uuids))
         ]
 
     def take_over(self) -> None:
@@ -79,13 +82,16 @@ class RunObserver:
         run = self.run
         leases = run.leases()
         now_s = run.watch.look(leases)
+        self._note_gap(now_s)
         self._announce(leases)
         if now_s - self._stepped_s >= STEPS_S:
             self._stepped_s = now_s
-            run.record.steps(run.held())
+            if run.held():
+                run.record.steps(run.held())
         if now_s - self._sampled_s >= max(run.orders.checkpoint_s, SAMPLE_S):
             self._sampled_s = now_s
-            run.record.samples(run.held(), run.measuring, now_s)
+            if run.held():
+                run.record.samples(run.held(), run.measuring, now_s)
         run.drain_at_once()
         cancelled, retried = run.ledger.cancelled(), run.ledger.retried()
         for tracked in run.tracked:
@@ -94,6 +100,23 @@ class RunObserver:
                 run.ask_stop(tracked.held, "cancelled")
             tracked.retry = tracked.job.name in retried
         return now_s
+
+    def _note_gap(self, now_s: float) -> None:
+        """Write down for how long the driver was not running, if it was not since the last look.
+
+        It was stopped, or all of the machine was; work of its own takes processor time.
+        """
+        before, self._looked = self._looked, (now_s, time.process_time(), suspended_s())
+        if before is None:
+            return
+        passed_s, worked_s, asleep_s = (b - a for a, b in zip(before, self._looked, strict=True))
+        gap_s = max(passed_s - worked_s, 0.0)
+        if gap_s > max(GAP_S, 10 * self.run.limits.poll_s) and gap_s > worked_s:
+            text = f"the driver was not running for {gap_s:.1f} s: it was stopped, or waited for its disk"
+            self.run.record.note("note", text=text, gap_s=gap_s)
+        elif asleep_s > GAP_S:
+            text = f"the machine was suspended for {asleep_s:.1f} s, which the run does not count"
+            self.run.record.note("note", text=text, gap_s=asleep_s)
 
     def _announce(self, leases: Sequence[HeldLease]) -> None:
         """Write down, all at once, which leases are seen to run for the first time."""
@@ -146,5 +169,5 @@ class RunObserver:
         if now_s - self._stuck_s > self.run.limits.node_s:
             self.run.give_up(waiting)
 
-    def _key(self, lease: HeldLease) -> tuple[str, int, int | None]:
-        return self.run.tracked[lease.row].job.name, lease.epoch, lease.copy
+    def _key(self, lease: HeldLease) -> tuple[str, int]:
+        return self.run.tracked[lease.row].job.name, lease.epoch

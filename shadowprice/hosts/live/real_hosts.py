@@ -41,6 +41,7 @@ class RealHosts:
     def __init__(self, run: RealRun) -> None:
         self.run = run
         self.live = LiveHosts(run)
+        self._arrived: list[JobRecord] = []
         self.journal = Journal(
             run.ledger, self.live.observer.keep_alive, self.live.observer.take_over
         )
@@ -62,15 +63,23 @@ class RealHosts:
         self._take_in(found, now_s)
         return found
 
-    def admit(self, row: int) -> None:
-        """A job arrives."""
-        tracked = self.run.tracked[row]
-        tracked.view = WAITING
-        self.journal.act(lambda: self.run.record.arrived(tracked))
+    def admit(self, rows: Sequence[int]) -> None:
+        """Jobs arrive; they are written down with the decision that sees them, at once."""
+        arrived = [self.run.tracked[row] for row in rows]
+        for tracked in arrived:
+            tracked.view = WAITING
+        self.journal.act(lambda: self._arrived.extend(arrived))
 
     def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
         """Write a decision down, with the reasons why jobs wait that can be seen from outside."""
-        self.journal.act(lambda: self.live.decided(state, decision, cpu_s))
+        self.journal.act(lambda: self._write_decided(state, decision, cpu_s))
+
+    def _write_decided(self, state: State, decision: Decision, cpu_s: float) -> None:
+        with self.run.ledger.transaction():
+            for tracked in self._arrived:
+                self.run.record.arrived(tracked)
+            self._arrived.clear()
+            self.live.decided(state, decision, cpu_s)
 
     def prepare(self, stops: Sequence[int]) -> None:
         """Ask all leases that a decision stops to end, so that they do so at the same time."""

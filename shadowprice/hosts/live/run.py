@@ -100,12 +100,10 @@ class RealRun:
         tracked.over, tracked.tries, tracked.host_tries = "", 0, 0
         tracked.retry = False
 
-    def confirm(self, row: int, epoch: int, copy: int | None = None) -> None:
+    def confirm(self, row: int, epoch: int) -> None:
         """The processes of a lease that was written off are gone."""
         tracked = self.tracked[row]
-        for lease in [
-            each for each in tracked.written_off if (each.epoch, each.copy) == (epoch, copy)
-        ]:
+        for lease in [each for each in tracked.written_off if each.epoch == epoch]:
             tracked.written_off.remove(lease)
             self.devices.free(lease.devices, (tracked.job.name, epoch))
 

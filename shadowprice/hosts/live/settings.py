@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shadowprice.errors import InputError
+from shadowprice.execution.simulator import schedulers
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
 from shadowprice.solvers.policy import Policy
@@ -78,9 +79,15 @@ class Settings:
         Raises
         ------
         InputError
-            If the name is unknown, or it is none.
+            If the name is unknown, or it is none; or of a scheduler with a loop of its own.
         """
         given = self.policy
+        name = self.policy_name.partition(":")[0]
+        if name in schedulers():
+            raise InputError(
+                f"policy {name}: has a simulator of its own, and is simulated only (`simulate --policy {name}`); real "
+                "hosts run policies that one loop asks, as hadar: `shadowprice policies` lists them"
+            )
         return find_policy(given) if isinstance(given, str) else expect_policy(given)
 
     def _throughputs_sha256(self) -> str | None:

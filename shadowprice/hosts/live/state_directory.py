@@ -16,7 +16,9 @@ from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.supervision.files import lock_within
 from shadowprice.hosts.supervision.processes import machine, process
 
-LEDGER = "run.db"
+LEDGER, LOCK = "run.db", "driver.lock"
+NOTICE_BYTES = 256
+"""Length of the file of the lock: the driver's process, and a line of what it waits for."""
 
 
 @contextmanager
@@ -40,16 +42,43 @@ def locked(state: Path) -> Iterator[None]:
             f"state directory {state}: others may write to it, expected one of your own with mode 0700"
         )
     state.chmod(0o700)
-    lock = os.open(state / "driver.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(state / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not lock_within(lock, 0.0):
-            pid = os.pread(lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
-            raise _other_driver(state, pid)
+            words = os.pread(lock, 20, 0).decode("ascii", "replace").split()
+            raise _other_driver(state, words[0] if words else "unknown")
         os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        # Of this length: it has its space when a notice is to be written on a full disk.
+        os.pwrite(lock, f"{os.getpid()}\n".ljust(NOTICE_BYTES).encode(), 0)
         yield
     finally:
         os.close(lock)
+
+
+def write_notice(lock: Path, text: str) -> None:
+    """Write a line after the first of the file of a driver's lock, over what was there.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    descriptor = os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
+    try:
+        head = f"{os.getpid()}\n".encode()
+        said = " ".join(text.split()).encode()[: NOTICE_BYTES - len(head) - 1]
+        os.pwrite(descriptor, (head + said).ljust(NOTICE_BYTES - 1) + b"\n", 0)
+    finally:
+        os.close(descriptor)
+
+
+def read_notice(lock: Path) -> str:
+    """Reason that a driver waits, by the file of its lock; empty if it does not."""
+    try:
+        _, _, said = lock.read_text(errors="replace").partition("\n")
+    except OSError:
+        return ""
+    return " ".join(said.split())
 
 
 def take_over(ledger: RunLedger, state: Path) -> None:

@@ -10,9 +10,9 @@ The log is what the driver wrote down before it acted. Rules, each event against
 ``driver``      a driver starts first; later ones resume; after one has ended nothing happens
 ``arrival``     nothing is decided about a job that did not arrive, or is over
 ``decision``    a lease follows a decision that starts its job; every decision accounts for every job
-``epoch``       epochs of a job increase; only copies of a job, numbered differently, have the same
+``epoch``       epochs of a job increase
 ``lease``       a job has one lease at a time; only leases that are held run, stop, or are released
-``gang``        a lease holds the job's gang, a copy a whole node: devices that exist, each once, there
+``gang``        a lease holds the job's gang: devices that exist, each once
 ``amounts``     a lease holds the CPUs and memory that its job asks for; nodes have what is held of them
 ``mapping``     replicas of a job graph are where the decision put them, in the order of ranks; what the
                 graph says of the time of an iteration is right
@@ -46,8 +46,8 @@ from shadowprice.hosts.log.log_mappings import LoggedGraphs
 # Holders of devices.
 
 
-Key = tuple[str, int, int]
-"""Job, epoch, and number of the copy, 0 for a gang."""
+Key = tuple[str, int]
+"""Job and epoch."""
 
 
 class Broken(Exception):
@@ -115,9 +115,6 @@ class DeviceHolders:
         nodes = set(where.values())
         fine = told["ranks"] == len(nodes)
         need(fine, "gang", f"{told['ranks']!r} ranks on {len(nodes)} nodes")
-        if told.get("whole_node"):
-            need(len(nodes) == 1, "gang", f"a whole node is not {sorted(nodes)}")
-            size = sum(node in nodes for node in self.node_of.values())
         need(size in (None, len(devices)), "gang", f"{len(devices)} devices for a gang of {size}")
 
     def hold(self, lease: LoggedLease) -> None:
@@ -309,7 +306,6 @@ class _Log:
         self.promised: set[str] | None = None  # started by the last decision, no lease yet
         self.epoch: dict[str, int] = defaultdict(int)
         self.leases: dict[Key, LoggedLease] = {}
-        self.used: set[Key] = set()
         self.step: dict[str, int] = defaultdict(int)  # last committed
         self.asks: dict[str, tuple[int, int]] = {}  # CPUs and memory
         self.unsure: set[str] = set()  # a lease that was written off may have committed more
@@ -327,7 +323,7 @@ class _Log:
         need(fine, "driver", f"{kind} while no driver runs")
         self.time_s = time_s
         self.counts["events"] += 1
-        key = (str(event["job"]), whole(event["epoch"]), whole(data.get("copy", 0)))
+        key = (str(event["job"]), whole(event["epoch"]))
         need(kind in HANDLERS, "form", f"is of kind {kind!r}, which is unknown")
         HANDLERS[kind](self, key, data)
 
@@ -373,15 +369,13 @@ class _Log:
         self.promised = starts
 
     def granted(self, key: Key, data: Event) -> None:
-        name, epoch, copy = key
+        name, epoch = key
         self.live(name)
-        another = epoch == self.epoch[name] and copy > 0
-        if self.promised is not None and not another:
+        if self.promised is not None:
             need(name in self.promised, "decision", f"no decision starts {name}")
             self.promised.discard(name)
-        increases = epoch > self.epoch[name] or (another and key not in self.used)
-        need(increases, "epoch", f"{key} comes after epoch {self.epoch[name]}")
-        mine = [each for each in self.own(name) if not another or each[1] != epoch]
+        need(epoch > self.epoch[name], "epoch", f"{key} comes after epoch {self.epoch[name]}")
+        mine = self.own(name)
         need(not mine, "lease", f"{name} holds {mine} already")
         step, before = whole(data["from_step"]), self.step[name]
         goes_on = step == before or (step > before and name in self.unsure)
@@ -393,12 +387,10 @@ class _Log:
         need(not fault, "mapping", fault)
         lease = LoggedLease(key, frozenset(data["devices"]), data["partner"], _held(data))
         self.devices.hold(lease)
-        whole_node = bool(data.get("whole_node"))
-        self.devices.hold_amounts(lease, (0, 0) if whole_node else self.asks[name])
+        self.devices.hold_amounts(lease, self.asks[name])
         self.leases[key], self.state[name] = lease, "arrived"
         self.step[name], self.epoch[name] = step, epoch
         self.unsure.discard(name)
-        self.used.add(key)
         self.counts["leases"] += 1
 
     def partner(self, key: Key, data: Event) -> None:

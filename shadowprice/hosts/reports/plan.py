@@ -14,18 +14,16 @@ from shadowprice.analysis.simulate import simulate
 from shadowprice.hosts.first_instance import instance_of, profiles_of
 from shadowprice.hosts.lease_amounts import capacity_of, demand_of
 from shadowprice.hosts.live.checkpoints import folder_of
-from shadowprice.hosts.live.copies.policy import (
-    copies_policy,
-    expect_averageable,
-    simulated_as,
-)
 from shadowprice.hosts.live.job_file import Job, JobFile, load_job_file
 from shadowprice.hosts.live.launch_specs import ResourceLimits, command_line
+from shadowprice.hosts.live.measured_run import CHARGES, read_charges
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.registry import open_host
+from shadowprice.hosts.reports.results import MEASURED
 from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.terms.charges import Overheads
 
 _HELD_AT_ONCE_S = 1e-6
 
@@ -119,24 +117,48 @@ def plan(settings: Settings) -> ExecutionPlan:
         If the hosts cannot be reached or have nothing free.
     """
     job_file = load_job_file(settings.jobs)
-    if copies_policy(settings) is None:
-        settings.acting_policy()
-    else:
-        expect_averageable(job_file.jobs)
+    settings.acting_policy()
     nodes, left_out = discovered(settings.hosts)
     instance, assumed = instance_of(settings, job_file, nodes)
-    copied, options = simulated_as(settings.policy_name, settings.round_s), None
-    if copied is None:
-        options = RunOptions(
-            placement=settings.placement,
-            round_s=settings.round_s,
-            pair_throughputs=instance.pair_throughputs,
-            profiles=profiles_of(instance),
-            network=None if instance.graphs is None else instance.graphs.network,
-            graphs=_named_graphs(instance),
-        )
-    outcome = simulate(instance.workload, instance.cluster, copied or settings.policy, options)
-    return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed), outcome)
+    charges, said = measured_charges(settings)
+    semantics = RunOptions(
+        placement=settings.placement,
+        round_s=settings.round_s,
+        pair_throughputs=instance.pair_throughputs,
+        profiles=profiles_of(instance),
+        network=None if instance.graphs is None else instance.graphs.network,
+        graphs=_named_graphs(instance),
+        overheads=charges,
+    )
+    outcome = simulate(instance.workload, instance.cluster, settings.policy, semantics)
+    return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed, said), outcome)
+
+
+def measured_charges(settings: Settings) -> tuple[Overheads, str]:
+    """Charges of starts and restarts as a run before measured them, and a sentence that says which.
+
+    Of the run in the state directory, which may go on; else of the run whose table of rates is given.
+
+    Raises
+    ------
+    InputError
+        If what it measured cannot be read.
+    """
+    places = [settings.state / MEASURED]
+    if settings.throughputs is not None:
+        places.append(settings.throughputs.parent)
+    for place in places:
+        charges = read_charges(place / CHARGES)
+        if charges is not None:
+            said = (
+                f"a start costs {charges.start_s:.2f} s and a restart {charges.restart_s:.2f} s more, as measured: "
+                f"{place / CHARGES}"
+            )
+            return charges, said
+    return Overheads(), (
+        "starts and saves cost nothing here, which they do: --throughputs MEASURED/throughputs.json of a run that is "
+        "over charges what that measured"
+    )
 
 
 def _named_graphs(instance: Instance) -> NamedGraphs | None:

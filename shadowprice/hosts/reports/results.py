@@ -10,13 +10,13 @@ from html import escape
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import kendalltau
 
 from shadowprice.analysis.metrics import mean
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
-from shadowprice.hosts.live.copies.policy import simulated_as
 from shadowprice.hosts.live.graphs.measured_mappings import MeasuredMappings
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.measured_run import (
@@ -88,6 +88,17 @@ class Drift:
         return simulated_s / real_s - 1.0
 
     @property
+    def rank_agreement(self) -> float | None:
+        """Kendall's tau of the orders in which jobs finish, simulated and real.
+
+        1 if all finish in the same order, -1 if in the reverse; None with fewer than two jobs, or all at once.
+        """
+        arrival_s = self.frame["arrival_s"]
+        ends = [arrival_s + self.frame[f"{of}_jct_s"] for of in ("real", "simulated")]
+        tau = float(kendalltau(*ends).statistic) if len(self.frame) > 1 else math.nan
+        return None if math.isnan(tau) else tau
+
+    @property
     def largest_error(self) -> float | None:
         """Largest relative error of one job, by size; None without jobs."""
         errors = self.frame["relative_error"].abs()
@@ -97,9 +108,11 @@ class Drift:
         """The result in words."""
         if self.real_mean_s is None or self.relative_error is None:
             return f"{self.policy}: no job finished, there is nothing to compare"
+        tau = self.rank_agreement
+        order = "" if tau is None else f"; order of ends: Kendall's tau {tau:.2f}"
         return (
             f"{self.policy}: mean JCT of {len(self.frame)} jobs was {self.real_mean_s:.1f} s, simulated "
-            f"{self.simulated_mean_s:.1f} s ({100 * self.relative_error:+.1f} %)"
+            f"{self.simulated_mean_s:.1f} s ({100 * self.relative_error:+.1f} %){order}"
         )
 
     def table(self) -> str:
@@ -127,6 +140,7 @@ class Drift:
             "simulated_mean_jct_s": self.simulated_mean_s,
             "relative_error": self.relative_error,
             "largest_error": self.largest_error,
+            "rank_agreement": self.rank_agreement,
             **self.assumed,
             "left_out": list(self.left_out),
             "unsimulated": list(self.unsimulated),
@@ -185,8 +199,7 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
     """Simulate a real run with what was measured in it, and compare.
 
     Same policy, placement, cluster, jobs and rounds; rates alone, beside others and when spread, and charges, as
-    they were measured. Copies of a job are charged for a restart in each round with several,
-    and for nothing when alone; all may have several in their first round, which real ones may not.
+    they were measured.
 
     Parameters
     ----------
@@ -198,11 +211,6 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
     InputError, PolicyError
         As of ``simulate``.
     """
-    copies = simulated_as(run.policy, run.round_s, run.overheads.restart_s)
-    if copies is not None:
-        charges = {"aggregation_s": run.overheads.restart_s, "round_s": run.round_s}
-        outcome = simulate(run.workload, run.cluster, copies)
-        return drift(run.jobs, outcome, assumed=charges, notes=run.notes)
     mapped = run.mapped
     # Where jobs might share GPUs, who asked for no CPUs and memory held none, whether a pair was measured or not.
     together = bool(run.table.pairs) or (run.shared and bool(run.workload.asking.any()))

@@ -9,12 +9,13 @@ import json
 import os
 import sqlite3
 from collections import deque
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
 from shadowprice.hosts.live.ledger import RunLedger
-from shadowprice.hosts.live.state_directory import LEDGER, passed_s
+from shadowprice.hosts.live.state_directory import LEDGER, LOCK, passed_s, read_notice
 from shadowprice.hosts.protocol import Device, DiscoveredNode
 from shadowprice.hosts.reports.timeline import Row, Timeline
 
@@ -45,6 +46,8 @@ class RunReader:
         The latest events, oldest first.
     driver : str
         ``running``, ``ended`` (every job is over) or ``stopped``.
+    waits : str
+        What a driver that runs waits for, space on its disk, and since when; empty if for nothing.
 
     Raises
     ------
@@ -61,7 +64,7 @@ class RunReader:
         self.jobs: list[Row] = []
         self.timeline = Timeline()
         self.last_events: deque[Row] = deque(maxlen=_LAST_EVENTS)
-        self.driver = "stopped"
+        self.driver, self.waits = "stopped", ""
         self._labels: dict[str, str] = {}
         self.refresh()
 
@@ -86,6 +89,7 @@ class RunReader:
         self.timeline.feed(new)
         self.last_events.extend(new)
         self.driver = self._driver()
+        self.waits = read_notice(self.directory / LOCK) if self.driver == "running" else ""
         return new
 
     def close(self) -> None:
@@ -105,6 +109,14 @@ class RunReader:
     def samples(self) -> list[Row]:
         """All measurements, in order."""
         return list(self._ledger.samples())
+
+    def date(self, time_s: float) -> datetime | None:
+        """Date of a time of the run, in the zone of this machine; None before it began.
+
+        A machine that was suspended meanwhile makes it early.
+        """
+        began = self.facts["began_unix"]
+        return None if began is None else datetime.fromtimestamp(float(began) + time_s).astimezone()
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -132,7 +144,7 @@ class RunReader:
         pid = self.timeline.pid
         if pid is None:
             return False
-        lock = (self.directory / "driver.lock").resolve()
+        lock = (self.directory / LOCK).resolve()
         try:
             with os.scandir(f"/proc/{int(pid)}/fd") as handles:
                 return any(_points_to(handle.path, lock) for handle in handles)

@@ -37,6 +37,8 @@ def status_record(run: RunReader, events: int = 10) -> dict[str, Any]:
     return {
         **facts,
         "driver": run.driver,
+        "driver_waits": run.waits,
+        "began": None if (began := run.date(0.0)) is None else began.isoformat(timespec="seconds"),
         "now_s": run.now_s,
         "jobs": [asdict(row) for row in job_rows(run)],
         "nodes": nodes,

@@ -37,6 +37,17 @@ def unsimulated(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
             f"{_count(len(away_s), 'driver')} took over, and nothing was decided for "
             f"{math.fsum(away_s):.1f} s"
         )
+    gaps_s, full_s = (
+        [float(event["data"][key]) for event in log if key in event["data"]]
+        for key in ("gap_s", "disk_full_s")
+    )
+    if gaps_s:
+        words.append(
+            f"the driver was stopped, or its machine suspended: {_count(len(gaps_s), 'gap')} of "
+            f"{math.fsum(gaps_s):.1f} s together"
+        )
+    if full_s:
+        words.append(f"the disk was full for {math.fsum(full_s):.1f} s, and nothing was decided")
     if failed or lost:
         words.append(
             f"{_count(failed, 'lease')} failed, and {_count(lost, 'step')} were done again"

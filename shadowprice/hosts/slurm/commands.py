@@ -1,7 +1,7 @@
 """Slurm's command line: what is asked of it, and its answers as records.
 
-Only ``sbatch``, ``squeue``, ``scancel`` and ``sinfo`` are used, as argv lists, each with a time-out;
-neither accounting nor an administrator is needed. Written and tested against Slurm 22.05.8.
+Only ``sbatch``, ``squeue``, ``sinfo``, ``scontrol`` and ``srun`` are used, as argv lists, each with a
+time-out; neither accounting nor an administrator is needed. Written and tested against Slurm 22.05.8.
 
 Jobs and nodes are asked for in a fixed format: the shape of ``--json`` differs between versions, and
 ``squeue --json`` of 22.05 answers with every job of the cluster, whatever it is told to leave out.
@@ -15,50 +15,24 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from shadowprice.errors import HostError
 
-PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
-TIMEOUT_S = 10.0
+PROGRAMS = ("sbatch", "squeue", "sinfo", "scontrol", "srun")
+TIMEOUT_S, STEP_TIMEOUT_S = 10.0, 60.0
+"""Of an answer, and of a step that looks at the nodes [s]."""
 REFRESH_S = 1.0
 """Between two questions of the same kind; what is known is answered from memory."""
 GB_PER_MIB = 1.048576e-3
 """Slurm counts memory in MiB."""
 T = TypeVar("T")
-_JOB_FIELDS = "JobID:|,State:|,NodeList:|,exit_code:|,Reason:|,Comment:|"
-_NODE_FIELDS = "NodeList:|,StateComplete:|,CPUs:|,Memory:|,NodeAddr:|,GresUsed:|,Gres:|"
+_NODE_FIELDS = "NodeList:|,StateComplete:|,Memory:|,NodeAddr:|,Gres:|"
 _GPU = re.compile(
     r"(?:^|,)\s*(?:gres[:/])?gpu(?::(?P<type>[^:,=()]+))??[:=](?P<count>\d+)(?:\([^)]*\))?"
 )
-# A pilot runs inside a job; what that job was given must not become what a new one asks for.
-_INHERITED = ("SLURM_", "SBATCH_", "SALLOC_", "SRUN_")
-
-
-@dataclass(frozen=True)
-class SlurmJob:
-    """One job as ``squeue`` sees it; ``code`` is the exit code of its script once it ended."""
-
-    identity: int
-    state: str
-    node: str
-    code: int
-    reason: str
-    comment: str
-
-    @property
-    def is_pending(self) -> bool:
-        """True if no node was given to it yet."""
-        return self.state in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
-
-    @property
-    def is_over(self) -> bool:
-        """True if Slurm is done with it; its processes are gone unless its node was lost."""
-        return self.state not in _ALIVE and not self.is_pending
-
-
 _ALIVE = frozenset(
     {"CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT"}
 )
@@ -72,33 +46,24 @@ class SlurmNode:
     ----------
     states : frozenset of str
         Upper-case words: ``IDLE``, ``MIXED``, ``DOWN``, ``DRAIN``, ``NOT_RESPONDING`` ...
-    gpus, gpus_used : mapping of str to int
-        GPUs there are and that jobs hold, by type (``gpu`` where the site names none).
+    gpus : mapping of str to int
+        GPUs by type (``gpu`` where the site names none).
     """
 
     name: str
     states: frozenset[str]
-    cpus: int
     memory_mb: int
     address: str
     gpus: Mapping[str, int]
-    gpus_used: Mapping[str, int]
 
     @property
-    def is_down(self) -> bool:
-        """True if Slurm has given it up; one that has missed a question is not down yet."""
-        return bool(self.states & {"DOWN", "FAIL", "POWERED_DOWN", "FUTURE"})
-
-    @property
-    def takes_jobs(self) -> bool:
-        """True if it answers and is given new jobs."""
-        return not self.is_down and not self.states & _CLOSED
+    def answers(self) -> bool:
+        """True if steps can be started on it; one that is drained keeps the jobs that it has."""
+        return not self.states & _SILENT
 
 
-_CLOSED = frozenset(
-    {"NOT_RESPONDING", "NO_RESPOND", "UNKNOWN", "INVAL", "INVALID", "MAINT", "RESERVED", "BLOCKED"}
-    | {"DRAIN", "DRAINING", "DRAINED", "FAILING", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
-    | {"POWERING_DOWN", "POWERING_UP", "POWER_DOWN"}
+_SILENT = frozenset(
+    {"DOWN", "FAIL", "POWERED_DOWN", "FUTURE", "NOT_RESPONDING", "NO_RESPOND", "UNKNOWN"}
 )
 
 
@@ -138,28 +103,30 @@ class Slurm:
                 "them (Debian: slurm-client) and run on a machine of the cluster, or use --hosts local"
             )
 
-    def _run(
-        self, *argv: str, script: str | None = None, env: Mapping[str, str] | None = None
-    ) -> str:
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if name == "SLURM_CONF" or not name.startswith(_INHERITED)
-        }
+    def run(self, *argv: str, script: str | None = None, timeout_s: float | None = None) -> str:
+        """Output of a command.
+
+        Raises
+        ------
+        HostError
+            If it fails, or does not answer in time.
+        """
+        limit_s = timeout_s or self.timeout_s
         try:
             done = subprocess.run(
                 argv,
                 input=script,
                 stdin=subprocess.DEVNULL if script is None else None,
-                env={**kept, **(env or {})},
+                env=outside_jobs(os.environ),
                 capture_output=True,
                 text=True,
-                timeout=self.timeout_s,
+                errors="replace",
+                timeout=limit_s,
                 check=False,
             )
         except subprocess.TimeoutExpired:
             raise HostError(
-                f"slurm: {argv[0]} gave no answer in {self.timeout_s:.0f} s; is slurmctld running?"
+                f"slurm: {argv[0]} gave no answer in {limit_s:.0f} s; is slurmctld running?"
             ) from None
         except OSError as error:
             raise HostError(f"slurm: {argv[0]} could not be executed: {error}") from None
@@ -168,14 +135,9 @@ class Slurm:
             raise HostError(f"slurm: {argv[0]} exited with {done.returncode}: {said}")
         return done.stdout
 
-    def submit(self, options: list[str], script: str, env: Mapping[str, str] | None = None) -> int:
-        """Submit a script by ``sbatch``; the number of its job.
-
-        ``env`` goes through the environment of ``sbatch``: variables named in ``--export`` make
-        Slurm run a login shell on the node first.
-        """
-        chosen = ("--parsable", "--export=ALL", *options)
-        said = self._run("sbatch", *chosen, script=script, env=env)
+    def submit(self, options: Sequence[str], script: str) -> int:
+        """Submit a script by ``sbatch``; the number of its job."""
+        said = self.run("sbatch", "--parsable", "--export=ALL", *options, script=script)
         head = said.strip().splitlines()[-1].split(";")[0] if said.strip() else ""
         if not head.isdigit():
             raise HostError(
@@ -183,54 +145,37 @@ class Slurm:
             )
         return int(head)
 
-    def jobs(self) -> dict[int, SlurmJob]:
-        """The caller's jobs, those that ended lately too."""
-        said = self._run("squeue", "-h", "-t", "all", f"--user={os.getuid()}", "-O", _JOB_FIELDS)
-        found = {}
-        for line in said.splitlines():
-            parts = line.split("|", 5)
-            if len(parts) == 6 and parts[0].strip().isdigit():
-                head, state, node, code, reason, comment = (part.strip() for part in parts)
-                node = "" if node == "(null)" else node
-                status = int(code) if code.isdigit() else 0
-                comment = comment.rstrip("|")
-                found[int(head)] = SlurmJob(int(head), state, node, _code(status), reason, comment)
-        return found
+    def living_jobs(self) -> dict[int, str]:
+        """Running jobs of the caller, with their lists of nodes as Slurm shortens them."""
+        said = self.run(
+            *("squeue", "-h", "-t", "all", f"--user={os.getuid()}"),
+            *("-O", "JobID:|,State:|,NodeList:|"),
+        )
+        rows = [[part.strip() for part in line.split("|")] for line in said.splitlines()]
+        return {
+            int(row[0]): row[2]
+            for row in rows
+            if len(row) >= 3 and row[0].isdigit() and row[1] in _ALIVE
+        }
 
-    def cancel(self, jobs: list[int], only_pending: bool = False) -> None:
-        """Remove jobs from the queue, or end them as the site does: SIGTERM, KillWait, SIGKILL."""
-        if jobs:
-            which = ["--state=PENDING"] if only_pending else []
-            self._run("scancel", *which, *map(str, jobs))
+    def hostnames(self, listed: str) -> list[str]:
+        """Names of a shortened list: ``n[0-1]``."""
+        return self.run("scontrol", "show", "hostnames", listed).split()
 
-    def signal(self, jobs: list[int], name: str, everyone: bool = False) -> None:
-        """Send a signal to the scripts of running jobs, or to every process of them."""
-        if jobs:
-            whom = "--full" if everyone else "--batch"
-            self._run("scancel", whom, f"--signal={name}", *map(str, jobs))
-
-    def nodes(self, partition: str = "") -> dict[str, SlurmNode]:
-        """Nodes of a partition, of all of them if none is named."""
-        chosen = ["-p", partition] if partition else []
-        return nodes_of_lines(self._run("sinfo", "-h", "-N", *chosen, "-O", _NODE_FIELDS))
-
-    def time_limit(self, partition: str = "") -> str:
-        """Longest time that a job of a partition may take, the default one's if none is named.
-
-        As Slurm writes it, ``infinite`` for none; empty if there is no such partition.
-        """
-        for line in self._run("sinfo", "-h", "-o", "%P|%l").splitlines():
-            name, _, limit = line.strip().partition("|")
-            if name.rstrip("*") == partition or (not partition and name.endswith("*")):
-                return limit.strip()
-        return ""
+    def nodes(self, names: Sequence[str]) -> dict[str, SlurmNode]:
+        """Nodes by their names."""
+        chosen = ("-n", ",".join(names), "-O", _NODE_FIELDS)
+        return nodes_of_lines(self.run("sinfo", "-h", "-N", "-a", *chosen))
 
 
-def _code(status: int) -> int:
-    """Exit code of a wait status, or as some versions have it the code itself; -N for a signal."""
-    if status >= 256:
-        return status >> 8
-    return -(status & 127) if status & 127 else status
+def outside_jobs(environment: Mapping[str, str]) -> dict[str, str]:
+    """Environment without what Slurm says of the job that this process is in: it would become options."""
+    inherited = ("SLURM_", "SBATCH_", "SALLOC_", "SRUN_", "SLURMD_")
+    return {
+        name: value
+        for name, value in environment.items()
+        if name == "SLURM_CONF" or not name.startswith(inherited)
+    }
 
 
 def nodes_of_lines(text: str) -> dict[str, SlurmNode]:
@@ -238,16 +183,14 @@ def nodes_of_lines(text: str) -> dict[str, SlurmNode]:
     found = {}
     for line in text.splitlines():
         parts = [part.strip() for part in line.split("|")]
-        if len(parts) >= 7 and parts[0]:
-            name, states, cpus, memory, address, used, gres = parts[:7]
+        if len(parts) >= 5 and parts[0]:
+            name, states, memory, address, gres = parts[:5]
             found[name] = SlurmNode(
                 name=name,
                 states=words(states),
-                cpus=int(cpus) if cpus.isdigit() else 0,
                 memory_mb=int(memory) if memory.isdigit() else 0,
                 address=address or name,
                 gpus=gpus_of(gres),
-                gpus_used=gpus_of(used),
             )
     return found
 
@@ -275,33 +218,3 @@ class CachedQuery(Generic[T]):
             except HostError as error:
                 self.trouble = str(error)
         return self.answer
-
-
-class SlurmView:
-    """Jobs of this user, and nodes of a partition."""
-
-    def __init__(self, slurm: Slurm, partition: str) -> None:
-        jobs: dict[int, SlurmJob] = {}
-        nodes: dict[str, SlurmNode] = {}
-        self.jobs = CachedQuery(slurm.jobs, jobs)
-        self.nodes = CachedQuery(lambda: slurm.nodes(partition), nodes)
-
-    def job(self, identity: int, since_s: float) -> SlurmJob | None:
-        """A job that was submitted at ``since_s``; None if that is not known yet.
-
-        A job that Slurm has forgotten is over.
-        """
-        found = self.jobs.get().get(identity)
-        if found is None and self.jobs.asked_s > since_s:
-            return SlurmJob(identity, "FORGOTTEN", "", 0, "Slurm knows it no more", "")
-        return found
-
-    def is_closed(self, node: str) -> bool:
-        """True if a node starts no job now: it is down, drained, or an administrator closed it."""
-        found = self.nodes.answer.get(node)
-        return found is not None and not found.takes_jobs
-
-    def is_down(self, node: str) -> bool:
-        """True if Slurm has given a node up."""
-        found = self.nodes.get().get(node)
-        return found is not None and found.is_down

@@ -1,22 +1,21 @@
-r"""Pilot mode: one long Slurm allocation, and inside it Ray with the whole run.
+r"""Pilot: one long Slurm allocation, and the whole run inside it.
 
-On a cluster with other users each lease's own job would wait in the queue, round after round. A pilot
-waits once: it starts Ray on the nodes it was given and runs ``shadowprice execute --hosts ray``
-there, so that leases are Ray's business and start in about a second::
+On a cluster with other users a job a lease would wait in the queue, round after round. A pilot waits
+once: ``shadowprice execute --hosts slurm`` runs on the first of its nodes, and starts supervisors on all
+of them as steps, in a tenth of a second::
 
     python -m shadowprice.hosts.slurm.pilot --nodes 2 --gpus v100:4 --time 8:00:00 \
         --partition gpu,account=lab --state /shared/run -- jobs.yaml --policy srtf
 
 Two minutes before Slurm takes the allocation back the driver is told to stop: running jobs make a
-checkpoint, and the same command again, in a new pilot, goes on where this one ended. ``--print``
-shows the script instead of submitting it.
+checkpoint, and the same command again, in a new pilot of the same shape, goes on where this one ended.
+``--print`` shows the script instead of submitting it.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-import secrets
 import shlex
 import sys
 from dataclasses import dataclass
@@ -24,73 +23,69 @@ from pathlib import Path
 
 from shadowprice.errors import HostError, ShadowpriceError
 from shadowprice.hosts.slurm.commands import Slurm
-from shadowprice.hosts.slurm.jobs import SlurmOptions, checked_limit
-from shadowprice.hosts.supervision.files import write_text
+from shadowprice.hosts.slurm.time_limits import limit_s
 
 NOTICE_S = 120
 _GPUS = re.compile(r"(?:(?P<type>[A-Za-z][A-Za-z0-9._-]*):)?(?P<count>[1-9]\d*)")
-_ANYWHERE = SlurmOptions()
-_TOKEN, _LOG = "pilot.token", "pilot.log"
+_LOG = "pilot.log"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
+_PASSED = ("account", "qos", "reservation", "exclude")
 
 _SCRIPT = """\
 #!/bin/bash
-# Ray on the nodes of this allocation, and the driver on the first of them.
+# The driver, on the first node of this allocation.
 umask 077
 state={state}
 [ -w "$state" ] || {{ echo "$(hostname) cannot write $state, which all nodes must share" >&2; exit 66; }}
 exec >>"$state/{log}" 2>&1
-PATH={programs}:$PATH
-export RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$state/{token}"
-export RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper=1 RAY_worker_niceness=0
-port=$((20000 + SLURM_JOB_ID % 10000))
-head=$SLURMD_NODENAME
-if [ "$SLURM_NNODES" -eq 1 ]; then
-    address=127.0.0.1
-else
-    address=$(hostname -I | cut -d ' ' -f 1)
-fi
-# Steps are given all of a node that the allocation has of it, and no more than one task on each.
-step="srun --overlap --exact --ntasks-per-node=1 --cpus-per-task=$SLURM_CPUS_ON_NODE"
-gpus="--num-gpus=${{SLURM_GPUS_ON_NODE:-0}} --num-cpus=$SLURM_CPUS_ON_NODE"
-pids=
-$step --nodes=1 --ntasks=1 --nodelist="$head" \\
-    ray start --head --node-ip-address="$address" --port="$port" --include-dashboard=false \\
-    --temp-dir="/tmp/ray-pilot-$SLURM_JOB_ID" $gpus{resources} --block &
-pids=$!
-if [ "$SLURM_NNODES" -gt 1 ]; then
-    sleep 5
-    $step --nodes=$((SLURM_NNODES - 1)) --ntasks=$((SLURM_NNODES - 1)) --exclude="$head" \\
-        ray start --address="$address:$port" $gpus{resources} --block &
-    pids="$pids $!"
-fi
-ready=1
-for attempt in $(seq {attempts}); do
-    sleep 2
-    alive=$(timeout 30 {python} -I -c {count} "$address:$port" 2>/dev/null) || continue
-    [ "$alive" -ge "$SLURM_NNODES" ] && ready=0 && break
-done
-if [ $ready -eq 0 ]; then
-    {python} -m shadowprice execute --hosts "ray:$address:$port" --no-view {arguments} &
-    driver=$!
-    # Slurm tells this script alone; the driver asks its jobs for a last checkpoint.
-    trap 'kill -TERM $driver 2>/dev/null' USR1 TERM
-    wait $driver
-    code=$?
-    # A trap ends the first wait, not the driver.
-    while kill -0 $driver 2>/dev/null; do wait $driver; code=$?; done
-else
-    echo "Ray did not come up on $SLURM_NNODES nodes"
-    code=69
-fi
-kill -TERM $pids 2>/dev/null
-wait
-rm -rf "/tmp/ray-pilot-$SLURM_JOB_ID"
+{python} -m shadowprice execute --hosts "slurm:$SLURM_JOB_ID" --no-view {arguments} &
+driver=$!
+# Slurm tells this script alone; the driver asks its jobs for a last checkpoint.
+trap 'kill -TERM $driver 2>/dev/null' USR1 TERM
+wait $driver
+code=$?
+# A trap ends the first wait, not the driver.
+while kill -0 $driver 2>/dev/null; do wait $driver; code=$?; done
 exit $code
 """
-_COUNT = (
-    "import sys, ray; ray.init(address=sys.argv[1], logging_level='error', log_to_driver=False); "
-    "print(sum(node['Alive'] for node in ray.nodes()))"
-)
+
+
+def placed(address: str) -> list[str]:
+    """Options of ``sbatch`` that say where: ``PARTITION[,account=NAME][,qos=NAME][,reservation=NAME][,exclude=NODE]``.
+
+    Raises
+    ------
+    HostError
+        If a part is unknown or malformed.
+    """
+    options = []
+    for position, part in enumerate(filter(None, address.split(","))):
+        name, equals, value = part.partition("=")
+        if not equals and position == 0 and _NAME.fullmatch(name):
+            options.append(f"--partition={name}")
+        elif name in _PASSED and _NAME.fullmatch(value):
+            options.append(f"--{name}={value}")
+        else:
+            raise HostError(
+                f"slurm pilot: {part!r} in {address!r}, expected PARTITION[,account=NAME][,qos=NAME]"
+                "[,reservation=NAME][,exclude=NODE]"
+            )
+    return options
+
+
+def checked_limit(text: str) -> str:
+    """A time limit, as it was given.
+
+    Raises
+    ------
+    HostError
+        If it is none.
+    """
+    try:
+        limit_s(text)
+    except ValueError as error:
+        raise HostError(f"slurm pilot: time {text}: {error}") from None
+    return text
 
 
 @dataclass(frozen=True)
@@ -111,8 +106,8 @@ class Pilot:
         As ``--time`` of ``sbatch`` takes it.
     cpus : int
         CPU cores of each node; 0 for all of it, with nobody else on it.
-    start_s : float
-        How long Ray may take to come up on all nodes [s].
+    options : tuple of str
+        Further options of ``sbatch``.
     """
 
     state: Path
@@ -121,8 +116,7 @@ class Pilot:
     gpus: str = ""
     time_limit: str = ""
     cpus: int = 0
-    start_s: float = 120.0
-    options: SlurmOptions = _ANYWHERE
+    options: tuple[str, ...] = ()
     python: str = sys.executable
 
     def __post_init__(self) -> None:
@@ -143,6 +137,7 @@ class Pilot:
         room = [f"--cpus-per-task={self.cpus}"] if self.cpus else ["--exclusive", "--mem=0"]
         return [
             "--no-requeue",
+            "--no-kill",  # a node that is lost is not the end of the run
             f"--nodes={self.nodes}",
             "--ntasks-per-node=1",
             "--job-name=shadowprice-pilot",
@@ -151,30 +146,20 @@ class Pilot:
             *([f"--time={self.time_limit}"] if self.time_limit else []),
             f"--signal=B:USR1@{NOTICE_S}",
             "--output=/dev/null",
-            *self.options.arguments(),
+            *self.options,
         ]
 
     def script(self) -> str:
         """Script that runs on the first node of the allocation."""
-        found = _GPUS.fullmatch(self.gpus)
-        kind = found["type"] if found else None
-        # Ray finds types of real GPUs by itself; the name that Slurm has for them is the site's.
-        named = f" --resources='{{\"accelerator_type:{kind}\": 1}}'" if kind else ""
-        arguments = shlex.join([*self.arguments, "--state", str(self.state)])
         return _SCRIPT.format(
             state=shlex.quote(str(self.state)),
             log=_LOG,
-            token=_TOKEN,
-            programs=shlex.quote(str(Path(self.python).parent)),
-            resources=named,
-            attempts=max(1, round(self.start_s / 2)),
             python=shlex.quote(self.python),
-            count=shlex.quote(_COUNT),
-            arguments=arguments,
+            arguments=shlex.join([*self.arguments, "--state", str(self.state)]),
         )
 
     def submit(self, slurm: Slurm) -> int:
-        """Make the state directory with a token for Ray, and submit; the number of the job.
+        """Make the state directory, and submit; the number of the job.
 
         Raises
         ------
@@ -183,8 +168,6 @@ class Pilot:
         """
         try:
             self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not (self.state / _TOKEN).exists():
-                write_text(str(self.state / _TOKEN), secrets.token_hex(32))
         except OSError as error:
             raise HostError(f"state directory {self.state}: {error.strerror}") from None
         return slurm.submit(self.sbatch_options(), self.script())
@@ -205,7 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("execute", nargs="+", help="JOBS and options of `shadowprice execute`")
     parsed = parser.parse_args(arguments)
     try:
-        options = SlurmOptions.parse(parsed.partition)
+        options = tuple(placed(parsed.partition))
         pilot = Pilot(
             parsed.state.resolve(),
             tuple(parsed.execute),

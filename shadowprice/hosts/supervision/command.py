@@ -14,6 +14,7 @@ import json
 import os
 import signal
 
+from shadowprice.hosts.supervision.control_groups import enter, make
 from shadowprice.hosts.supervision.files import (
     PRIVATE,
     ending,
@@ -118,7 +119,11 @@ class Command:
             if len(private) != order.get("private", 0):
                 raise OSError(f"{PRIVATE}: cannot be read, expected {order['private']} variables")
             order["env"].update(private)
-            self._write_record()
+            group = make(self.directory, order.get("cpu_milli"), order.get("memory_mib"))
+            self._write_record(group)
+            if group:
+                with contextlib.suppress(OSError):  # then it stays where it is
+                    enter(group)
             self._execute(order)
         except CannotRunError as error:
             return ending(127, "unstartable", detail=str(error))
@@ -159,7 +164,7 @@ class Command:
         _prctl(_SUBREAPER, _ZERO)  # what a command leaves is its supervisor's
         return ending(127, "unhealthy", detail=without_secrets(why, secrets)) if why else None
 
-    def _write_record(self) -> None:
+    def _write_record(self, group: str) -> None:
         """Write ``supervisor.json``: who watches, and who is about to be the command."""
         mine, watching = process(os.getpid()), process(self.supervisor)
         above = process(watching[0]) if watching else None
@@ -170,6 +175,7 @@ class Command:
             "machine": machine(),
             "parent_pid": watching[0] if watching else 0,
             "parent_start_ticks": above[3] if above else 0,
+            "group": group,
             "command_pid": os.getpid(),
             "command_start_ticks": mine[3] if mine else 0,
         }

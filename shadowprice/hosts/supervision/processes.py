@@ -7,6 +7,7 @@ import os
 import signal
 import time
 
+from shadowprice.hosts.supervision.control_groups import kill, left_in, remove
 from shadowprice.hosts.supervision.files import ending, lock_within, read_json, write_json
 
 TYPE_CHECKING = False  # importing typing would cost a third of the start-up
@@ -95,6 +96,8 @@ def remnants(directory: str, recorded: Mapping[str, Any]) -> set[int]:
             continue
         if tagged:
             found.add(pid)
+    # In its group are also those that have detached themselves and cleared their environment.
+    found |= left_in(recorded.get("group"), directory)
     return (found | descendants(found, table)) - {os.getpid()}
 
 
@@ -143,12 +146,15 @@ def kill_orphans(
             return False
         recorded = {}  # this machine has been started again: nothing of that time lives
     until = time.monotonic() + wait_s
+    group = recorded.get("group")
     while left := remnants(directory, recorded):
+        kill(group, directory)
         for pid in left:
             send(pid, signal.SIGKILL)
         if time.monotonic() > until:
             return False
         time.sleep(0.01)
+    remove(group, directory)
     with contextlib.suppress(OSError):  # a full disk: whoever asks next finds the same
         killed = ending(-9, "exited", detail="the supervisor was killed", host_failed=True)
         if read_json(f"{directory}/exit.json") is None:

@@ -30,11 +30,13 @@ from shadowprice.hosts.supervision.command import (
     become_subreaper,
     without_secrets,
 )
+from shadowprice.hosts.supervision.control_groups import remove
 from shadowprice.hosts.supervision.files import (
     PRIVATE,
     ending,
     open_lock,
     parsed_object,
+    read_json,
     read_small,
     write_ending,
 )
@@ -118,8 +120,15 @@ class Supervisor:
                 return nothing
             with contextlib.suppress(OSError):
                 os.unlink(f"{directory}/{PRIVATE}")
+        else:
+            self._remove_group()
         write_ending(self.directory, record)
         return 0
+
+    def _remove_group(self) -> None:
+        """Remove the control group of the command, of which nothing is left, if it had one."""
+        recorded = read_json(f"{self.directory}/supervisor.json") or {}
+        remove(recorded.get("group"), self.directory)
 
     def _take_lease(self, directory: str, lock: int) -> None:
         self.directory, self.lock = directory, lock

@@ -33,4 +33,4 @@ class TestOnSlurm:
         with slurm_cluster(tmp_path / "slurm") as cluster:
             for name, value in cluster.environment.items():
                 monkeypatch.setenv(name, value)
-            execute_example(tmp_path, "slurm")
+            execute_example(tmp_path, f"slurm:{cluster.allocate()}")

@@ -62,7 +62,10 @@ def test_its_owner_adds_lists_asks_why_and_cancels(state: Path, tmp_path: Path) 
         (["--queue", "--state", "pool", "--dry-run"], "without JOBS and --dry-run"),
         (["--queue", "--state", "pool", "--health-check", "a 'b"], "--health-check"),
         (["--queue", "--state", "pool", "--policy", "no-such"], "no-such"),
-        (["--queue", "--state", "pool", "--policy", "hadare"], "expected one that runs gangs"),
+        (
+            ["--queue", "--state", "pool", "--policy", "hadare"],
+            "has a simulator of its own, and is simulated only",
+        ),
         (["--queue", "--state", "pool", "--policy", "gittins2d"], "services of all jobs"),
     ],
 )

@@ -82,11 +82,11 @@ def test_on_ray(tmp_path: Path) -> None:
 @needs_slurm[1]
 @pytest.mark.timeout(240)
 def test_on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """8 CPUs a node; what is asked of Slurm is what the lease holds."""
+    """8 CPUs a node."""
     root = tmp_path / "cluster"
     root.mkdir()
     with slurm_cluster(root) as cluster, monkeypatch.context() as patch:
         for name, value in cluster.environment.items():
             patch.setenv(name, value)
-        found = printed(tmp_path, "slurm:first", "n0", cpus=4.5, most_s=120)
-        assert found == ["5 5 381"] * 2
+        found = printed(tmp_path, f"slurm:{cluster.allocate()}", "node-0", cpus=4.5, most_s=120)
+        assert found == ["4.5 none none"] * 2

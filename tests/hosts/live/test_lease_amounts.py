@@ -20,9 +20,8 @@ from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.live.queue.job_queue import NOT_COUNTED
 from shadowprice.hosts.local.host import open_host
 from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger, verify_log
-from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec, LeaseKey
+from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec
 from shadowprice.hosts.reports.unsimulated import unsimulated
-from shadowprice.hosts.slurm.jobs import SlurmOptions, lease_options
 from support.fake_host import FakeHost, two_nodes
 from support.fake_queue import FakeQueue
 from support.fake_run import FakeRun, events
@@ -232,16 +231,6 @@ def test_pairs_hold_no_more_than_nodes_have(tmp_path: Path, seed: int, policy: s
         assert pairs_of(told)
 
 
-def test_where_a_pair_has_the_amounts_of_one_lease_jobs_ask_for_none(tmp_path: Path) -> None:
-    nodes = tuple(replace(node, amounts_in_pairs=False) for node in NODES)
-    with pytest.raises(
-        InputError, match="job a: asks for CPUs or memory, expected none: a pair on"
-    ):
-        run_of(tmp_path / "run", [job("a", cpus=1)], share=0.5, nodes=nodes).execute()
-    plain = FakeRun(tmp_path / "plain", [job("a")], share=0.5, nodes=nodes).execute()
-    assert [row["state"] for row in plain.jobs()] == ["finished"]
-
-
 @pytest.mark.parametrize("policy", ["hadar-committed"])
 def test_policies_that_choose_nodes_themselves_take_none(tmp_path: Path, policy: str) -> None:
     rows = run_of(tmp_path / "run", [job("a")], policy=policy).execute().jobs()
@@ -344,23 +333,17 @@ def test_containers_are_limited_to_what_was_asked_for(tmp_path: Path) -> None:
     assert not {"--cpus", "--memory"} & set(spec(tmp_path, image).argv)
 
 
-def test_slurm_is_asked_for_what_a_lease_holds() -> None:
-    devices = (Device("n0", 0, "n0/gpu:0"),)
-    node = DiscoveredNode("n0", "v100", (*devices, Device("n0", 1, "n0/gpu:1")), 8.0, 16.0)
-    order = LaunchSpec(
-        LeaseKey("a", 1), devices, False, ("x",), {}, Path("/s"), Path("/"), 60.0, 5.0
-    )
-    assert "--cpus-per-task=4" in lease_options(order, node, "r", SlurmOptions())
-    counted = lease_options(replace(order, amounts=(3000, 512)), node, "r", SlurmOptions())
-    assert {"--cpus-per-task=3", "--mem=512M"} <= set(counted)
-
-
 def test_what_this_machine_gives_can_be_said(tmp_path: Path) -> None:
     (node,) = open_host("2,cpus=16,memory_gb=0.5", tmp_path, "run").discover()
     assert (len(node.devices), node.cpus, node.memory_gb) == (2, 16.0, 0.5)
     for address in ("2,cpus=0", "2,cpus=1,cpus=2", "cpus=1,2", "2,gpus=1", "2,", "2,cpus=x"):
         with pytest.raises(InputError, match="and cpus=N and memory_gb=N"):
             open_host(address, tmp_path, "run")
+
+
+def test_nodes_of_a_release_that_knew_more_of_them_are_read() -> None:
+    record = {**NODES[0].record(), "amounts_in_pairs": False}
+    assert DiscoveredNode.from_record(record) == NODES[0]
 
 
 def test_facts_of_whole_cpus_are_kept(tmp_path: Path) -> None:

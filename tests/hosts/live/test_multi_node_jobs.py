@@ -224,7 +224,7 @@ class TestDataParallelTraining:
         with slurm_cluster(root, gpus_per_node=1) as cluster, monkeypatch.context() as patch:
             for name, value in cluster.environment.items():
                 patch.setenv(name, value)
-            assert same(killed_and_resumed(tmp_path, "slurm:first"), expected)
+            assert same(killed_and_resumed(tmp_path, f"slurm:{cluster.allocate()}"), expected)
 
 
 def replace_one_bit(found: dict[str, Any]) -> dict[str, Any]:

@@ -12,16 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.hosts.live.copies.rates import MeasuredCopy
-from shadowprice.hosts.live.copies.rounds import (
-    Copy,
-    CopyGrant,
-    CountedCopies,
-    RoundEvents,
-    RoundOutcome,
-    RoundStart,
-)
-from shadowprice.hosts.live.lease import Ending, Kind
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.live_hosts import HostEvents, StoppedRun
 from shadowprice.hosts.live.measuring import JobProgress
@@ -49,40 +39,12 @@ EVENTS = st.builds(
     NAMES,
     LISTS,
 )
-ENDINGS = st.builds(
-    Ending, st.sampled_from(Kind), st.integers(-64, 255), st.text(), st.booleans(), st.text()
-)
-COPIES = st.lists(st.builds(Copy, ROWS, ROWS, ROWS, TIMES), max_size=2).map(tuple)
-GRANTS = st.builds(CopyGrant, ROWS, ROWS, ROWS, ROWS, TIMES, TIMES, COPIES)
-STARTS = st.builds(RoundStart, ROWS, st.lists(GRANTS, max_size=2), TIMES)
-MEASURED = st.builds(MeasuredCopy, ROWS, ROWS, ROWS, ROWS, TIMES, st.none() | TIMES)
-ROUND_EVENTS = st.builds(
-    RoundEvents,
-    NAMES,
-    LISTS,
-    st.lists(st.tuples(ROWS, ROWS, ROWS), max_size=3),
-    LISTS,
-    st.lists(
-        st.builds(
-            CountedCopies,
-            ROWS,
-            LISTS.map(tuple),
-            st.lists(st.none() | ENDINGS, max_size=3).map(tuple),
-        ),
-        max_size=2,
-    ),
-    st.lists(
-        st.builds(RoundOutcome, ENDINGS, OUTCOMES, st.lists(MEASURED, max_size=2)), max_size=2
-    ),
-    st.none() | STARTS,
-)
 ANSWERS: dict[type[Any], st.SearchStrategy[Any]] = {
     float: TIMES,
     tuple[int, list[str]]: st.tuples(ROWS, NAMES),
     JobProgress: PROGRESS,
     StoppedRun: st.builds(StoppedRun, PROGRESS, OUTCOMES),
     HostEvents: EVENTS,
-    RoundEvents: ROUND_EVENTS,
 }
 
 

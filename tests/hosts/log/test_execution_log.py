@@ -400,17 +400,13 @@ def run_of(*events: Event, ended: bool = False) -> dict[str, int]:
 A, B = event("arrived", "a"), event("arrived", "b")
 
 
-def test_copies_of_a_job_have_one_epoch() -> None:
-    both = [A, granted("a", 1, "n0-0", copy=0), granted("a", 1, "n1-0", copy=1)]
-    back = [released("a", 1, "n0-0", step=5, copy=0), released("a", 1, "n1-0", step=5, copy=1)]
-    again = granted("a", 2, "n0-0", step=5)
-    assert run_of(*both, *back, again)["leases"] == 3
-    with pytest.raises(LogRejected, match="double"):  # not on one device
-        run_of(A, granted("a", 1, "n0-0"), granted("a", 1, "n0-0", copy=1))
-    with pytest.raises(LogRejected, match="epoch"):  # each copy once
-        run_of(*both, granted("a", 1, "n2-0", copy=1))
-    with pytest.raises(LogRejected, match="lease"):  # the next only when all are back
-        run_of(*both, back[0], again)
+def test_epochs_of_a_job_increase_and_it_has_one_lease_at_a_time() -> None:
+    first, back = granted("a", 1, "n0-0"), released("a", 1, "n0-0", step=5)
+    assert run_of(A, first, back, granted("a", 2, "n0-0", step=5))["leases"] == 2
+    with pytest.raises(LogRejected, match="epoch"):
+        run_of(A, first, back, granted("a", 1, "n0-0", step=5))
+    with pytest.raises(LogRejected, match="lease"):
+        run_of(A, first, granted("a", 2, "n1-0"))
 
 
 def test_a_lease_holds_the_gang_of_its_job() -> None:

@@ -241,6 +241,7 @@ def test_what_was_measured_is_simulated_by_one_command(ledger: RunLedger, tmp_pa
     words = shlex.split(write_measured(run, directory))
     assert directory.stat().st_mode & 0o77 == 0
     assert sorted(path.name for path in directory.iterdir()) == [
+        "charges.json",
         "cluster.toml",
         "jobs.csv",
         "throughputs.json",

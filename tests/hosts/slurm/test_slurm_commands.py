@@ -1,4 +1,4 @@
-"""Slurm's answers as records, addresses, comments: without a Slurm."""
+"""Slurm's answers as records, time limits, and what is refused: without a Slurm."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import HostError
-from shadowprice.hosts.protocol import LeaseKey
 from shadowprice.hosts.registry import open_host
-from shadowprice.hosts.slurm import host as slurm_host
-from shadowprice.hosts.slurm.commands import (
-    SlurmJob,
-    SlurmNode,
-    gpus_of,
-    nodes_of_lines,
-)
-from shadowprice.hosts.slurm.host import discovered_nodes
-from shadowprice.hosts.slurm.jobs import Comment, SlurmOptions, script
+from shadowprice.hosts.slurm.commands import gpus_of, nodes_of_lines, outside_jobs
+from shadowprice.hosts.slurm.pilot import checked_limit
 from shadowprice.hosts.slurm.time_limits import limit_s
+
+PROGRAMS = ("sbatch", "squeue", "sinfo", "scontrol", "srun")
 
 
 @pytest.mark.parametrize(
@@ -41,44 +35,18 @@ def test_gpus_of_gres(gres: str, gpus: dict[str, int]) -> None:
     assert gpus_of(gres) == gpus
 
 
-def test_a_node_in_the_fixed_format() -> None:
-    line = "n0 |mixed+drain |8 |4000 |10.0.0.1 |gpu:v100:1(IDX:0) |gpu:v100:2(S:0-1) |\n"
-    node = nodes_of_lines(line + "\nno such line\n")["n0"]
-    assert (node.states, node.cpus, node.memory_mb) == (frozenset({"MIXED", "DRAIN"}), 8, 4000)
-    assert (node.address, node.gpus, node.gpus_used) == ("10.0.0.1", {"v100": 2}, {"v100": 1})
-    assert not node.takes_jobs
-    assert not node.is_down
-
-
 @pytest.mark.parametrize(
-    ("state", "down", "takes"),
+    ("state", "answers"),
     [
-        ("idle", False, True),
-        ("mixed", False, True),
-        ("allocated*", False, False),
-        ("down*", True, False),
-        ("idle+drain", False, False),
-        ("draining", False, False),
-        ("inval", False, False),
+        *(("idle", True), ("mixed", True), ("allocated+drain", True), ("draining", True)),
+        *(("allocated*", False), ("down*", False), ("down", False), ("unknown", False)),
     ],
 )
-def test_states_of_nodes(state: str, down: bool, takes: bool) -> None:
-    (node,) = nodes_of_lines(f"n0|{state}|8|4000|10.0.0.1|gpu:0|gpu:2|\n").values()
-    assert (node.is_down, node.takes_jobs) == (down, takes)
-
-
-def test_states_of_jobs() -> None:
-    def job(state: str) -> SlurmJob:
-        return SlurmJob(1, state, "", 0, "", "")
-
-    assert job("PENDING").is_pending
-    assert not any(
-        job(state).is_over for state in ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED")
-    )
-    assert all(
-        job(state).is_over
-        for state in ("COMPLETED", "CANCELLED", "NODE_FAIL", "TIMEOUT", "FORGOTTEN")
-    )
+def test_nodes_in_the_fixed_format(state: str, answers: bool) -> None:
+    line = f"n0 |{state} |4000 |10.0.0.1 |gpu:v100:2(S:0-1) |\n"
+    node = nodes_of_lines(line + "\nno such line\n")["n0"]
+    assert (node.memory_mb, node.address, node.gpus) == (4000, "10.0.0.1", {"v100": 2})
+    assert node.answers == answers
 
 
 @pytest.mark.parametrize(
@@ -89,8 +57,8 @@ def test_states_of_jobs() -> None:
     ],
 )
 def test_time_limits_that_are_none_are_refused(limit: str) -> None:
-    with pytest.raises(HostError, match=r"time=.*: expected"):
-        SlurmOptions.parse(f"gpu,time={limit}")
+    with pytest.raises(HostError, match=r"time .*: expected"):
+        checked_limit(limit)
 
 
 @given(st.integers(0, 365), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
@@ -107,114 +75,59 @@ def test_time_limits_are_read_as_slurm_does(
         assert limit_s(f"{days}-{hours:02}:{minutes:02}") == total
 
 
-@pytest.mark.parametrize(
-    ("asked", "allowed", "fits"),
-    [
-        *(("8:00:00", "infinite", True), ("2:00:00", "2:00:00", True), ("121", "2:00:00", False)),
-        *(("UNLIMITED", "2:00:00", False), ("UNLIMITED", "infinite", True), ("1-0", "n/a", True)),
-    ],
-)
-def test_a_time_limit_beyond_the_partitions_is_refused(
-    asked: str, allowed: str, fits: bool
-) -> None:
-    options = SlurmOptions.parse(f"gpu,time={asked}")
-    if fits:
-        options.check_limit(allowed)
-    else:
-        with pytest.raises(HostError, match=f"partition gpu allows, expected at most {allowed}"):
-            options.check_limit(allowed)
-
-
-JOBS = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-
-
-@given(JOBS, st.integers(1, 10**9), st.integers(0, 99), st.integers(0, 9), st.booleans())
-def test_comments_are_read_back(job: str, epoch: int, rank: int, copy: int, sweep: bool) -> None:
-    comment = Comment("run-1", LeaseKey(job, epoch, rank, copy), 2, sweep)
-    assert Comment.parse(str(comment)) == comment
-
-
-@given(st.text())
-def test_other_comments_are_not_ours(text: str) -> None:
-    found = Comment.parse(text)
-    assert found is None or str(found) == text
-
-
-def test_addresses() -> None:
-    options = SlurmOptions.parse("gpu,time=2-00:30:00,account=lab,exclude=n1,exclude=n2")
-    assert (options.partition, options.time_limit) == ("gpu", "2-00:30:00")
-    assert options.exclude == {"n1", "n2"}
-    assert options.arguments() == ["--partition=gpu", "--account=lab"]
-    assert SlurmOptions.parse("").arguments() == []
-
-
-@pytest.mark.parametrize("address", ["gpu,--wrap=x", "a b", "gpu,cpu", "gpu,nice=3", "-p"])
-def test_malformed_addresses_are_refused(address: str) -> None:
-    with pytest.raises(HostError, match="expected PARTITION"):
-        SlurmOptions.parse(address)
-
-
-def test_a_script_survives_any_path() -> None:
-    text = script(Path("/s/a b'c$(id)"), Path("/s/jobs/j/leases/e1-r0"), "/opt/py thon", "hold")
-    assert "'/s/a b'\"'\"'c$(id)/supervisor.py'" in text
-    assert "'/opt/py thon'" in text
-
-
-def test_mixed_types_and_no_node_say_what_to_do() -> None:
-    idle = frozenset({"IDLE"})
-    mixed = SlurmNode("n0", idle, 8, 4000, "n0", {"a100": 1, "v100": 1}, {})
-    with pytest.raises(
-        HostError, match="types a100, v100, expected one type a node; leave it out with exclude=n0"
-    ):
-        discovered_nodes({"n0": mixed}, {}, frozenset(), "here")
-    down = SlurmNode("n0", frozenset({"DOWN"}), 8, 4000, "n0", {"v100": 1}, {})
-    with pytest.raises(HostError, match=r"no free device in here \(1 down\)"):
-        discovered_nodes({"n0": down}, {}, frozenset(), "here")
-
-
 def test_slurm_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        HostError, match=r"sbatch, squeue, scancel, sinfo not found on PATH.*slurm-client"
-    ):
+    with pytest.raises(HostError, match=rf"{', '.join(PROGRAMS)} not found on PATH.*slurm-client"):
         open_host("slurm", tmp_path / "state", "run")
 
 
-def test_a_count_of_gpus_that_is_late_makes_no_stranger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def faked(folder: Path, patch: pytest.MonkeyPatch, **programs: str) -> None:
+    """Slurm's commands as shell scripts; those that are not told do nothing."""
+    for name in PROGRAMS:
+        (folder / name).write_text(f"#!/bin/sh\n{programs.get(name, 'exit 0')}\n")
+        (folder / name).chmod(0o755)
+    patch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    patch.delenv("SLURM_JOB_ID", raising=False)
+
+
+@pytest.mark.parametrize("address", ["slurm", "slurm:gpu", "slurm:gpu,time=1:00", "slurm:-1"])
+def test_a_run_needs_an_allocation(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job of this run ended; Slurm's count of GPUs in use knows of it a second later only."""
-    programs = {
-        "squeue": "exit 0",
-        "sbatch": "exit 1",
-        "scancel": "exit 1",
-        "sinfo": """case "$*" in *%P*) echo 'gpu*|infinite'; exit;; esac
-used=$(cat used 2>/dev/null || echo 2); echo 0 > used
-echo "n0|idle|8|4000|n0|gpu:v100:$used(IDX:0-1)|gpu:v100:2|"
-""",
-    }
-    for name, text in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(slurm_host, "COUNTS_S", 0.01)
-    host = open_host("slurm", tmp_path / "state", "run")
-    assert [len(node.devices) for node in host.discover()] == [2]
-    (tmp_path / "used").write_text("1")
-    assert [len(node.devices) for node in host.rediscover()] == [1]
-    assert [len(node.devices) for node in host.rediscover()] == [2]
+    faked(tmp_path, monkeypatch)
+    with pytest.raises(HostError, match=r"no number of a job.*slurm\.pilot.*salloc"):
+        open_host(address, tmp_path / "state", "run")
 
 
 def test_slurm_without_a_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("sbatch", "squeue", "scancel", "sinfo"):
-        (tmp_path / name).write_text(
-            "#!/bin/sh\necho 'slurm_load_jobs error: Unable to contact' >&2; exit 1\n"
-        )
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    host = open_host("slurm", tmp_path / "state", "run")
-    with pytest.raises(
-        HostError, match="squeue exited with 1: slurm_load_jobs error: Unable to contact"
-    ):
+    faked(tmp_path, monkeypatch, squeue="echo 'error: Unable to contact' >&2; exit 1")
+    host = open_host("slurm:7", tmp_path / "state", "run")
+    with pytest.raises(HostError, match="squeue exited with 1: error: Unable to contact"):
         host.discover()
+
+
+@pytest.mark.parametrize(
+    ("states", "gres", "told"),
+    [
+        ("DOWN", "gpu:v100:1", "no node of job 7 answers: n0"),
+        ("IDLE", "gpu:a100:1,gpu:v100:1", "GPUs of types a100, v100, expected one type a node"),
+    ],
+)
+def test_nodes_that_cannot_be_used(
+    states: str, gres: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faked(
+        tmp_path,
+        monkeypatch,
+        squeue="echo '7|RUNNING|n0|'",
+        scontrol="echo n0",
+        sinfo=f"echo 'n0|{states}|4000|n0|{gres}|'",
+        srun="""echo '["n0", "0,1", 8, true]'""",
+    )
+    with pytest.raises(HostError, match=told):
+        open_host("slurm:7", tmp_path / "state", "run").discover()
+
+
+def test_a_job_of_slurm_makes_no_options_of_the_steps_that_are_started_in_it() -> None:
+    told = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "3", "SLURM_CONF": "/c", "PATH": "/bin"}
+    assert outside_jobs(told) == {"SLURM_CONF": "/c", "PATH": "/bin"}

@@ -1,4 +1,4 @@
-"""Leases on a real Slurm cluster of this machine: four slurmd with fake GPUs."""
+"""Leases as steps of an allocation on a real Slurm cluster of this machine: four slurmd with fake GPUs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ from pathlib import Path
 import pytest
 
 from shadowprice.errors import HostError
-from shadowprice.hosts import lease_files
-from shadowprice.hosts.absent import AbsentDevices
 from shadowprice.hosts.protocol import Device, Exit, Host, LaunchSpec, LeaseKey, Phase
-from shadowprice.hosts.slurm.commands import gpus_of
 from shadowprice.hosts.slurm.host import SlurmHost, open_host
-from shadowprice.hosts.slurm.jobs import Comment
 from support.host_conformance import HostCase, HostConformance
-from support.slurm_cluster import NODES, SlurmCluster, needs_slurm, slurm_cluster
+from support.slurm_cluster import SlurmCluster, needs_slurm, slurm_cluster
 
 pytestmark = [*needs_slurm, pytest.mark.timeout(120)]
 
@@ -28,7 +24,7 @@ pytestmark = [*needs_slurm, pytest.mark.timeout(120)]
 WORK = (
     "import os, signal, sys, time\n"
     "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
-    "print('sees', os.environ.get('CUDA_VISIBLE_DEVICES'), os.environ['SLURM_JOB_ID'],"
+    "print('sees', os.environ.get('CUDA_VISIBLE_DEVICES'), os.environ['SLURM_STEP_ID'],"
     " os.environ['SHADOWPRICE_EPOCH'], flush=True)\n"
     "time.sleep(float(sys.argv[1]))\n"
 )
@@ -49,16 +45,22 @@ def slurm(cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sl
 
 
 @pytest.fixture
+def job(slurm: SlurmCluster) -> int:
+    """All nodes, in one job."""
+    return slurm.allocate("n0,n1,n2,n3")
+
+
+@pytest.fixture
 def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
 @pytest.fixture
-def case(slurm: SlurmCluster, state: Path) -> Iterator[HostCase]:
+def case(job: int, state: Path) -> Iterator[HostCase]:
     state.mkdir(mode=0o700)
 
     def reopen(host: Host) -> Host:
-        return open_host("", state, "run1")
+        return open_host(str(job), state, "run1")
 
     made = HostCase(
         reopen(None),
@@ -72,9 +74,9 @@ def case(slurm: SlurmCluster, state: Path) -> Iterator[HostCase]:
 
 
 def check_environment(environment: Mapping[str, str], order: LaunchSpec) -> None:
-    """What Slurm sets, and not what was in the order."""
-    assert environment["CUDA_VISIBLE_DEVICES"] == "0,1"
-    assert environment["SHADOWPRICE_EPOCH"] == str(order.key.epoch)
+    """The GPUs of its devices, by their numbers in the allocation."""
+    numbers = [str(device.index) for device in order.devices]
+    assert environment["CUDA_VISIBLE_DEVICES"] == ",".join(numbers)
     assert environment["SLURM_JOB_ID"].isdigit()
 
 
@@ -82,9 +84,9 @@ class TestSlurmHost(HostConformance):
     pass
 
 
-def opened(state: Path, address: str = "", run: str = "run1") -> SlurmHost:
+def opened(state: Path, job: int) -> SlurmHost:
     state.mkdir(mode=0o700, exist_ok=True)
-    host = open_host(address, state, run)
+    host = open_host(str(job), state, "run1")
     host.discover()
     return host
 
@@ -153,373 +155,179 @@ def recorded(one: LaunchSpec) -> dict[str, int]:
     return found
 
 
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+def steps(cluster: SlurmCluster) -> list[str]:
+    """Steps that hold supervisors; those of the batch script and of the node are none."""
+    said = cluster.run("squeue", "-h", "-s", "-o", "%i").split()
+    return [step for step in said if step.rpartition(".")[2].isdigit()]
 
 
-def queue(cluster: SlurmCluster) -> list[str]:
-    return cluster.run("squeue", "-h", "-o", "%i").split()
-
-
-def test_discovers_types_and_counts(slurm: SlurmCluster, state: Path) -> None:
-    nodes = opened(state).discover()
-    assert {node.name: node.gpu_type for node in nodes} == NODES
-    assert [device.uuid for device in nodes[2].devices] == ["n2/gpu:0", "n2/gpu:1"]
+def test_discovers_types_and_counts(slurm: SlurmCluster, job: int, state: Path) -> None:
+    nodes = opened(state, job).rediscover()
+    # By type, then by name.
+    assert [node.gpu_type for node in nodes] == ["k80", "k80", "v100", "v100"]
+    assert [device.uuid for device in nodes[2].devices] == ["node-2/gpu:0", "node-2/gpu:1"]
     assert {(node.cpus, round(node.memory_gb, 2), node.address) for node in nodes} == {
         (8.0, 4.19, "127.0.0.1")
     }
 
 
-def test_nodes_are_as_slurm_s_json_has_them(slurm: SlurmCluster, state: Path) -> None:
-    told = json.loads(slurm.run("sinfo", "--json"))["nodes"]
-    found = opened(state)._slurm.nodes()
-    assert {node["name"] for node in told} == found.keys()
-    for node in told:
-        mine = found[node["name"]]
-        assert (mine.cpus, mine.memory_mb) == (node["cpus"], node["real_memory"])
-        assert mine.address == node["address"]
-        assert mine.gpus == gpus_of(node["gres"])
-        assert mine.gpus_used == gpus_of(node["gres_used"])
-        assert mine.states == {word.upper() for word in [node["state"], *node["state_flags"]]}
-    assert opened(state)._slurm.nodes("first").keys() == {"n0", "n1"}
+def test_only_what_the_job_has_is_given_out(slurm: SlurmCluster, state: Path) -> None:
+    job = slurm.allocate("n1", gpus=1)
+    (node,) = opened(state, job).rediscover()
+    assert [device.uuid for device in node.devices] == ["node-0/gpu:0"]
+    slurm.run("scancel", str(job))
+    wait(lambda: not slurm.run("squeue", "-h", "-o", "%i"))
+    with pytest.raises(HostError, match=f"job {job} does not run"):
+        open_host(str(job), state, "run1").discover()
 
 
-def test_partition_and_exclusion(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state, "first,exclude=n0")
-    assert [node.name for node in host.discover()] == ["n1"]
-    with pytest.raises(HostError, match="partition nowhere"):
-        opened(state, "nowhere")
+def test_no_gpu_anywhere_makes_slots(slurm: SlurmCluster, state: Path) -> None:
+    (node,) = opened(state, slurm.allocate("n1", gpus=0)).rediscover()
+    assert (node.gpu_type, len(node.devices)) == ("cpu", 8)
+    assert node.devices[3].uuid == "node-0/cpu:3"
 
 
-def test_gpus_of_strangers_are_left_out(slurm: SlurmCluster, state: Path) -> None:
-    slurm.run(
-        "sbatch",
-        "-w",
-        "n2",
-        "--mem=10M",
-        "--gres=gpu:k80:1",
-        "--wrap",
-        "sleep 60",
-        "-o",
-        "/dev/null",
-    )
-    wait(lambda: slurm.run("squeue", "-h", "-t", "R"))
-    counts = {node.name: len(node.devices) for node in opened(state).discover()}
-    assert counts == {"n0": 2, "n1": 2, "n2": 1, "n3": 2}
-
-
-def test_what_a_resumed_run_missed_is_found_when_it_is_free(
-    slurm: SlurmCluster, state: Path
-) -> None:
-    before = opened(state).discover()
-    stranger = slurm.run(
-        *("sbatch", "--parsable", "-w", "n2", "--mem=10M", "--gres=gpu:k80:1"),
-        *("--wrap", "sleep 60", "-o", "/dev/null"),
-    ).strip()
-    wait(lambda: slurm.run("squeue", "-h", "-t", "R"))
-    slurm.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
-    host = opened(state)
-    absent = AbsentDevices(host, before, host.discover())
-    assert (absent.nodes, absent.devices) == ({"n1"}, {"n1/gpu:0", "n1/gpu:1", "n2/gpu:1"})
-    slurm.run("scancel", stranger)
-    slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
-    began_s = time.monotonic()
-
-    def all_there() -> bool:
-        absent.look(time.monotonic() - began_s)
-        return not absent.devices
-
-    wait(all_there)
-    assert absent.nodes == frozenset()
-    one = order(state, "one", ["n1/gpu:0"], argv=["/bin/true"])
-    host.start([one])
-    assert ended(host, one.key) == Exit(0, "exited")
-
-
-def test_runs_on_its_node_with_devices_of_slurm(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    one = order(state, "one", ["n2/gpu:0", "n2/gpu:1"], epoch=7)
+def test_runs_on_its_node_with_its_devices(slurm: SlurmCluster, job: int, state: Path) -> None:
+    host = opened(state, job)
+    one = order(state, "one", ["node-2/gpu:1"], epoch=7)
     host.start([one])
     wait_phase(host, one.key, Phase.RUNNING)
-    assert output(one)[0:2] == ["sees", "0,1"]
+    assert output(one)[0:2] == ["sees", "1"]
     assert output(one)[3] == "7"
-    (job,) = [job for job in host._slurm.jobs().values() if not job.is_over]
-    assert job.node == "n2"
-    assert Comment.parse(job.comment) == Comment("run1", one.key, 2)
-    environment = slurm.run("squeue", "-h", "-o", "%b")
-    assert environment.strip() == "gres:gpu:k80:2"
+    assert slurm.run("squeue", "-h", "-s", "-o", "%i %N").split()[-1] in ("n0", "n1", "n2", "n3")
     host.stop([one.key], 5.0, "enough")
     assert ended(host, one.key) == Exit(143, "stopped")
-    wait(lambda: not queue(slurm))
+    wait(lambda: not steps(slurm))
 
 
-def test_ends_by_itself(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    good = order(state, "good", ["n0/gpu:0"], argv=["/bin/true"])
-    bad = order(state, "bad", ["n0/gpu:1"], argv=["/bin/sh", "-c", "echo no luck; exit 3"])
+def test_ends_by_itself(job: int, state: Path) -> None:
+    host = opened(state, job)
+    good = order(state, "good", ["node-0/gpu:0"], argv=["/bin/true"])
+    bad = order(state, "bad", ["node-0/gpu:1"], argv=["/bin/sh", "-c", "echo no luck; exit 3"])
     host.start([good, bad])
     host.start([good, bad])
     assert ended(host, good.key) == Exit(0, "exited")
     assert ended(host, bad.key) == Exit(3, "exited", detail="no luck")
-    assert len(host._slurm.jobs()) >= 2
 
 
-def test_several_leases_fit_on_a_node(slurm: SlurmCluster, state: Path) -> None:
-    """Each takes its share of CPUs and memory, not the node's."""
-    host = opened(state)
-    both = [order(state, f"j{k}", [f"n1/gpu:{k}"]) for k in range(2)]
-    host.start(both)
-    for one in both:
-        wait_phase(host, one.key, Phase.RUNNING)
-    assert {output(one)[1] for one in both} == {"0", "1"}
-
-
-def test_a_pair_shares_a_device_and_outlives_its_holder(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    first, second = order(state, "first", ["n0/gpu:1"]), order(state, "second", ["n0/gpu:1"])
-    host.start([first])
-    wait_phase(host, first.key, Phase.RUNNING)
-    host.start([second])
-    wait_phase(host, second.key, Phase.RUNNING)
-    assert output(first)[:3] == output(second)[:3]  # one device, one job
-    assert len(queue(slurm)) == 1
-    host.stop([first.key], 5.0, "moved")
-    assert ended(host, first.key).reason == "stopped"
-    time.sleep(0.3)
-    assert phase(host, second.key) is Phase.RUNNING
-    third = order(state, "third", ["n0/gpu:1"])
-    host.start([third])
-    wait_phase(host, third.key, Phase.RUNNING)
-    assert len(queue(slurm)) == 1
-    host.stop([second.key, third.key], 5.0, "done")
-    assert ended(host, second.key).reason == ended(host, third.key).reason == "stopped"
-    wait(lambda: not queue(slurm))
-
-
-def test_a_guest_sees_its_part_of_a_job(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    wide = order(state, "wide", ["n1/gpu:0", "n1/gpu:1"])
-    narrow = order(state, "narrow", ["n1/gpu:1"])
-    host.start([wide, narrow])
-    wait_phase(host, narrow.key, Phase.RUNNING)
-    assert (output(wide)[1], output(narrow)[1]) == ("0,1", "1")
-
-
-def test_devices_of_two_jobs_cannot_be_shared(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    small = order(state, "small", ["n1/gpu:0"])
-    wide = order(state, "wide", ["n1/gpu:0", "n1/gpu:1"])
-    host.start([small, wide])
-    exit = ended(host, wide.key)
-    assert exit.reason == "unstartable"
-    assert "holds all that the other wants" in exit.detail
-    wait_phase(host, small.key, Phase.RUNNING)
-
-
-def test_a_waiting_lease_is_void_when_stopped(slurm: SlurmCluster, state: Path) -> None:
-    slurm.run(
-        "sbatch",
-        "-w",
-        "n3",
-        "--mem=10M",
-        "--gres=gpu:k80:2",
-        "--wrap",
-        "sleep 60",
-        "-o",
-        "/dev/null",
-    )
-    host = opened(state)
-    one = order(state, "one", ["n3/gpu:0"])
-    stranger = queue(slurm)
-    host._nodes["n3"] = host._nodes["n2"].__class__("n3", "k80", one.devices, 8.0, 4.0)
+def test_a_step_that_somebody_cancels_is_swept(slurm: SlurmCluster, job: int, state: Path) -> None:
+    host = opened(state, job)
+    one = order(state, "one", ["node-0/gpu:0"])
     host.start([one])
-    time.sleep(0.5)
-    assert phase(host, one.key) is Phase.STARTING
-    host.stop([one.key], 5.0, "too late")
-    assert ended(host, one.key, 2.0).reason == "void"
-    wait(lambda: queue(slurm) == stranger)
+    output(one)
+    for step in steps(slurm):
+        slurm.run("scancel", step)
+    found = ended(host, one.key, 30.0)
+    # Slurm tells the supervisor and the command to end; what does not is killed.
+    assert found.code in (143, -15, -9)
+    wait(lambda: not steps(slurm))
 
 
-def test_a_lease_that_waits_for_a_closed_node_is_void(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    one = order(state, "one", ["n3/gpu:0"])
-    slurm.run("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=test")
-    try:
-        host.start([one])
-        found = ended(host, one.key, 10.0)
-        assert (found.reason, found.detail) == ("void", "node n3 takes no jobs now")
-        assert host.lost_nodes() == {"n3"}
-        wait(lambda: queue(slurm) == [])
-    finally:
-        slurm.run("scontrol", "update", "NodeName=n3", "State=RESUME")
-    wait(lambda: host.lost_nodes() == frozenset())
-    two = order(state, "one", ["n3/gpu:0"], epoch=2)
+def test_killed_outright(slurm: SlurmCluster, job: int, state: Path) -> None:
+    """SIGKILL of the supervisor: a step on its node ends what it left."""
+    host = opened(state, job)
+    one = order(state, "one", ["node-0/gpu:0"])
+    host.start([one])
+    output(one)
+    os.kill(recorded(one)["pid"], signal.SIGKILL)
+    found = ended(host, one.key, 30.0)
+    assert (found.code, found.host_failed) == (-9, True)
+    wait(lambda: not steps(slurm))
+
+
+def test_after_a_power_cut_a_step_ends_what_is_left(job: int, state: Path) -> None:
+    """The record of the supervisor tells nothing."""
+    host = opened(state, job)
+    one = order(state, "one", ["node-0/gpu:0"])
+    host.start([one])
+    output(one)
+    found = recorded(one)
+    for pid in (found["pid"], found["command_pid"]):
+        os.kill(pid, signal.SIGKILL)
+    (one.directory / "supervisor.json").write_text("")
+    host = opened(state, job)
+    host.adopt([one])
+    assert ended(host, one.key, 30.0).code == -9
+
+
+def test_a_later_driver_goes_on(slurm: SlurmCluster, job: int, state: Path) -> None:
+    one = order(state, "one", ["node-0/gpu:0"])
+    opened(state, job).start([one])
+    output(one)
+    host = opened(state, job)
+    host.adopt([one])
+    wait_phase(host, one.key, Phase.RUNNING)
+    host.stop([one.key], 5.0, "enough")
+    assert ended(host, one.key) == Exit(143, "stopped")
+
+
+def test_another_allocation_goes_on(slurm: SlurmCluster, state: Path) -> None:
+    """On other nodes under the same names; what ran in the job before is over with it."""
+    first = slurm.allocate("n0,n1")
+    one = order(state, "one", ["node-1/gpu:0"])
+    before = opened(state, first)
+    before.start([one])
+    output(one)
+    second = slurm.allocate("n2,n3")
+    with pytest.raises(HostError, match=f"this run has job {first}, which still runs"):
+        open_host(str(second), state, "run1").discover()
+    os.kill(recorded(one)["pid"], signal.SIGKILL)
+    slurm.run("scancel", str(first))
+    wait(lambda: before._slurm.living_jobs().keys() == {second})
+    (one.directory / "exit.json").unlink(missing_ok=True)
+    (one.directory / "supervisor.json").write_text(
+        json.dumps({**recorded(one), "machine": "another", "node": "another"})
+    )
+    host = open_host(str(second), state, "run1")
+    assert [node.name for node in host.discover()] == ["node-0", "node-1"]
+    host.adopt([one])
+    found = ended(host, one.key)
+    assert (found.code, found.detail) == (-9, "the allocation it ran in is over")
+    two = order(state, "one", ["node-1/gpu:0"], epoch=2)
     host.start([two])
     wait_phase(host, two.key, Phase.RUNNING)
 
 
-def test_what_is_left_on_a_closed_node_is_lost_until_it_opens(
-    slurm: SlurmCluster, state: Path
+def test_a_stubborn_command_is_killed(job: int, state: Path) -> None:
+    host = opened(state, job)
+    deaf = ["/bin/sh", "-c", "trap '' TERM; echo up; sleep 60 & wait; sleep 60"]
+    one = order(state, "one", ["node-0/gpu:0"], argv=deaf)
+    host.start([one])
+    output(one)
+    host.stop([one.key], 1.0, "now")
+    found = ended(host, one.key)
+    assert (found.forced, found.reason) == (True, "stopped")
+
+
+def test_a_node_that_does_not_answer_and_its_return(
+    slurm: SlurmCluster, job: int, state: Path
 ) -> None:
-    """After a power cut, of which the record of the supervisor tells nothing: only a sweep can know."""
-    host = opened(state)
-    one = order(state, "one", ["n3/gpu:0"])
+    host = opened(state, job)
+    one = order(state, "one", ["node-0/gpu:0"])
     host.start([one])
     output(one)
-    found = recorded(one)
-    slurm.run("scontrol", "update", "NodeName=n3", "State=DRAIN", "Reason=test")
+    (name,) = (name for name, real in host._real.items() if real == "n2")
+    assert name == "node-0"
+    slurm.kill_node("n2")
+    two = order(state, "two", ["node-0/gpu:1"])
+    host.start([two])
+    assert ended(host, two.key, 30.0).reason == "void"
+    wait(lambda: host.lost_nodes() == {name}, 60.0)
+    assert phase(host, one.key) is Phase.LOST
+    slurm.start_node("n2")
     try:
-        for pid in (found["pid"], found["command_pid"]):
-            os.kill(pid, signal.SIGKILL)
-        (one.directory / "supervisor.json").write_text("")
-        host = opened(state)
-        host.adopt([one])
-        wait_phase(host, one.key, Phase.LOST)
-        time.sleep(1.0)
-        assert phase(host, one.key) is Phase.LOST
+        wait(lambda: host.lost_nodes() == frozenset(), 60.0)
+        assert phase(host, one.key) is Phase.RUNNING
     finally:
-        slurm.run("scontrol", "update", "NodeName=n3", "State=RESUME")
-    assert ended(host, one.key).code == -9
+        slurm.restore()
 
 
-def test_cancelled_by_somebody_else(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    one = order(state, "one", ["n0/gpu:0"])
-    host.start([one])
-    output(one)
-    slurm.run("scancel", "--user=root")
-    exit = ended(host, one.key)
-    assert exit.reason == "stopped"
-    # Slurm signals the supervisor and the command, and the supervisor hands the signal on: a second
-    # SIGTERM may meet an interpreter that ends already and has put the default action back.
-    assert exit.code in (143, -15)
-    assert "cancelled by somebody" in exit.detail
-
-
-def test_killed_outright(slurm: SlurmCluster, state: Path) -> None:
-    """SIGKILL of all that is ours on the node, the holder of the job first."""
-    host = opened(state)
-    one = order(state, "one", ["n0/gpu:0"])
-    host.start([one])
-    output(one)
-    supervisor = recorded(one)["pid"]
-    for pid in (parent_of(supervisor), supervisor):
-        os.kill(pid, signal.SIGKILL)
-    assert ended(host, one.key).code == -9
-    wait(lambda: not queue(slurm))
-
-
-def test_cancelled_before_it_began(slurm: SlurmCluster, state: Path) -> None:
-    slurm.run("scontrol", "update", "PartitionName=all", "State=DOWN")
-    try:
-        host = opened(state)
-        one = order(state, "one", ["n0/gpu:0"])
-        host.start([one])
-        assert phase(host, one.key) is Phase.STARTING
-        slurm.run("scancel", "--user=root")
-        exit = ended(host, one.key)
-        assert exit.reason == "void"
-        assert "CANCELLED" in exit.detail
-    finally:
-        slurm.run("scontrol", "update", "PartitionName=all", "State=UP")
-
-
-def test_a_later_driver_goes_on(slurm: SlurmCluster, state: Path) -> None:
-    first = opened(state)
-    runs, guest = order(state, "runs", ["n0/gpu:0"]), order(state, "guest", ["n0/gpu:0"])
-    first.start([runs, guest])
-    wait_phase(first, runs.key, Phase.RUNNING)
-    wait_phase(first, guest.key, Phase.RUNNING)
-    slurm.run("scontrol", "update", "PartitionName=all", "State=DOWN")
-    waits, never = order(state, "waits", ["n1/gpu:0"]), order(state, "never", ["n1/gpu:1"])
-    try:
-        first.start([waits])
-        second = open_host("", state, "run1")
-        second.adopt([runs, guest, waits, never])
-    finally:
-        slurm.run("scontrol", "update", "PartitionName=all", "State=UP")
-    assert phase(second, runs.key) is phase(second, guest.key) is Phase.RUNNING
-    assert ended(second, waits.key, 2.0).reason == ended(second, never.key, 2.0).reason == "void"
-    wait(lambda: len(queue(slurm)) == 1)
-    nodes = second.discover()
-    assert [len(node.devices) for node in nodes] == [2, 2, 2, 2]  # its own are not a stranger's
-    third = order(state, "third", ["n0/gpu:0"])
-    second.start([third])
-    wait_phase(second, third.key, Phase.RUNNING)
-    assert len(queue(slurm)) == 1
-    second.stop([runs.key, guest.key, third.key], 5.0, "done")
-    for key in (runs.key, guest.key, third.key):
-        assert ended(second, key).reason == "stopped"
-
-
-def test_a_stubborn_command_is_killed(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
-    one = order(state, "one", ["n0/gpu:0"], argv=[sys.executable, "-c", deaf])
-    host.start([one])
-    output(one)
-    host.stop([one.key], 0.3, "now")
-    exit = ended(host, one.key)
-    assert (exit.code, exit.forced) == (-9, True)
-
-
-def test_a_hung_supervisor_is_killed_by_slurm(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    one = order(state, "one", ["n0/gpu:0"])
-    host.start([one])
-    output(one)
-    os.kill(recorded(one)["pid"], signal.SIGSTOP)
-    host.stop([one.key], 0.2, "now")
-    assert ended(host, one.key, 25.0).code in (
-        143,
-        -15,
-        -9,
-    )  # Slurm sends SIGCONT and SIGTERM first
-
-
-def test_a_lost_node_and_its_return(slurm: SlurmCluster, state: Path) -> None:
-    host = opened(state)
-    stays, stops = order(state, "stays", ["n3/gpu:0"]), order(state, "stops", ["n3/gpu:1"])
-    host.start([stays, stops])
-    output(stays), output(stops)
-    slurm.kill_node("n3")
-    try:
-        wait(lambda: "n3" in host.lost_nodes(), 40.0)
-        wait_phase(host, stays.key, Phase.LOST, 40.0)
-        # The job's script is still there, and its files still reach us: no end without them.
-        assert (stays.directory / "exit.json").exists() is False
-        host.stop([stops.key], 5.0, "leave")
-        assert ended(host, stops.key).reason == "stopped"
-        assert phase(host, stays.key) is Phase.LOST
-    finally:
-        slurm.start_node("n3")
-    wait(lambda: host.lost_nodes() == frozenset(), 40.0)
-    # Slurm has given the job up, so it ends it, or a sweep does.
-    assert ended(host, stays.key, 30.0).code in (143, -15, -9)
-
-
-def test_a_node_that_cannot_see_the_state(
-    slurm: SlurmCluster, state: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_node_that_cannot_write_the_state(
+    job: int, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = opened(state)
-    one = order(state, "one", ["n0/gpu:0"])
-    (state / "supervisor.py").unlink()
-    # The driver sees it, and would write it again.
-    monkeypatch.setattr(lease_files, "copy_supervisor", lambda state: ())
-    host.start([one])
-    with pytest.raises(HostError, match=r"n0 cannot read .*state; put --state on storage"):
-        wait_phase(host, one.key, Phase.ENDED)
-
-
-def test_no_gpu_anywhere_makes_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tmp_path / "cluster"
-    root.mkdir()
-    with slurm_cluster(root, gpus=False) as cluster:
-        for name, value in cluster.environment.items():
-            monkeypatch.setenv(name, value)
-        host = opened(tmp_path / "state", "first")
-        assert [(node.gpu_type, len(node.devices)) for node in host.discover()] == [("cpu", 8)] * 2
-        one = order(tmp_path / "state", "one", ["n1/cpu:0", "n1/cpu:3"])
-        host.start([one])
-        wait_phase(host, one.key, Phase.RUNNING)
-        assert cluster.run("squeue", "-h", "-o", "%N %C").split() == ["n1", "2"]
+    state.mkdir(mode=0o700)
+    host = open_host(str(job), state, "run1")
+    told = """print('["n0", "0", 8, false]')"""
+    monkeypatch.setattr("shadowprice.hosts.slurm.host._PROBE", told)
+    with pytest.raises(HostError, match=r"node n0 cannot write .*; put --state on storage"):
+        host.discover()

@@ -1,8 +1,7 @@
-"""Pilot mode: the script's text, and one real allocation with Ray inside."""
+"""The pilot: the script's text, and one real allocation with a run inside."""
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import time
 from collections.abc import Callable
@@ -11,12 +10,9 @@ from pathlib import Path
 import pytest
 
 from shadowprice.errors import HostError
-from shadowprice.hosts.slurm.jobs import SlurmOptions
-from shadowprice.hosts.slurm.pilot import Pilot, main
+from shadowprice.hosts.slurm.pilot import Pilot, main, placed
 from support.paths import ROOT
 from support.slurm_cluster import needs_slurm, slurm_cluster
-
-has_ray = importlib.util.find_spec("ray") is not None
 
 
 def test_script_is_a_shell_script(tmp_path: Path) -> None:
@@ -26,13 +22,11 @@ def test_script_is_a_shell_script(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "'jobs; touch owned.yaml' --policy '$(id)' --state" in pilot.script()
-    assert """--resources='{"accelerator_type:v100": 1}'""" in pilot.script()
-    assert "RAY_AUTH_MODE=token" in pilot.script()
-    assert "RAY_worker_niceness=0" in pilot.script()
+    assert '--hosts "slurm:$SLURM_JOB_ID"' in pilot.script()
 
 
 def test_options_ask_for_notice_and_no_requeue() -> None:
-    options = SlurmOptions.parse("gpu,account=lab")
+    options = tuple(placed("gpu,account=lab"))
     pilot = Pilot(Path("/s"), ("j.yaml",), 2, "4", "8:00:00", 16, options=options)
     asked = pilot.sbatch_options()
     for wanted in (
@@ -44,6 +38,7 @@ def test_options_ask_for_notice_and_no_requeue() -> None:
     ):
         assert wanted in asked
     assert asked[-2:] == ["--partition=gpu", "--account=lab"]
+    assert "--no-kill" in asked
     assert "--exclusive" in Pilot(Path("/s"), ("j.yaml",)).sbatch_options()
 
 
@@ -57,6 +52,12 @@ def test_malformed_gpus_are_refused(
     assert capsys.readouterr().err.startswith("error: slurm pilot: gpus")
 
 
+@pytest.mark.parametrize("address", ["gpu,--wrap=x", "a b", "gpu,cpu", "gpu,nice=3", "-p"])
+def test_malformed_places_are_refused(address: str) -> None:
+    with pytest.raises(HostError, match="expected PARTITION"):
+        placed(address)
+
+
 def test_prints_without_submitting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--print", "--state", str(tmp_path / "s"), "--", "jobs.yaml"]) == 0
     assert capsys.readouterr().out.startswith("#!/bin/bash\n")
@@ -64,8 +65,6 @@ def test_prints_without_submitting(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.slurm
-@pytest.mark.ray
-@pytest.mark.skipif(not has_ray, reason="Ray is not installed")
 @pytest.mark.timeout(240)
 class TestPilot:
     pytestmark = needs_slurm
@@ -96,7 +95,7 @@ class TestPilot:
             found = cluster.run("squeue", "-h", "-t", "all", "-O", over).split("|")
         assert found[1:3] == ["FAILED", str(130 << 8)]
         assert "stopped: everything is kept" in (state / "pilot.log").read_text()
-        assert (state / "pilot.token").stat().st_mode & 0o077 == 0
+        assert (state / "pilot.log").stat().st_mode & 0o077 == 0
 
 
 def text(jobs: Path, job: str) -> str:

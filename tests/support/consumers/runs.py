@@ -22,7 +22,6 @@ from shadowprice.execution.engine import Rounds
 from shadowprice.execution.job_window import cut_schedule, window_end_s
 from shadowprice.execution.kernel import run as kernel
 from shadowprice.hosts.live import engine as real
-from shadowprice.hosts.live.copies import engine as real_copies
 from shadowprice.instances.documents import written_instance
 from shadowprice.instances.features import Feature, unknown
 from shadowprice.instances.instance import Instance
@@ -174,11 +173,6 @@ CONSUMERS = (
         "hosts.live.engine.KNOWS",
         real.KNOWS,
         behind_the_gate(lambda run: real.RealEngine(run, FIFO, Count(), Rounds())),
-    ),
-    Consumer(
-        "hosts.live.copies.engine.KNOWS",
-        real_copies.KNOWS,
-        behind_the_gate(lambda run: real_copies.CopyEngine(run, HadarE(), 4.0)),
     ),
     Consumer("proofs.verification.features.KNOWS", verified_features.KNOWS, verified),
     Consumer(

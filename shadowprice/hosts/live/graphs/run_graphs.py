@@ -10,7 +10,6 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.hosts.lease_amounts import expect_none_asked
-from shadowprice.hosts.live.copies.policy import copies_policy
 from shadowprice.hosts.live.graphs.measured_mappings import without_rates
 from shadowprice.hosts.live.job_file import Job, JobFile
 from shadowprice.hosts.live.settings import Settings
@@ -80,11 +79,6 @@ def _anywhere(kind: str, gpus: int, rate: float) -> JobGraph:
 
 def _refuse_what_does_not_go(settings: Settings, job_file: JobFile) -> None:
     path = job_file.path
-    if copies_policy(settings) is not None:
-        raise InputError(
-            f"{path}: jobs have graphs, expected none under {settings.policy_name}: a copy is no gang, "
-            "whose replicas somebody places"
-        )
     if settings.share is not None:
         raise InputError(
             f"{path}: jobs have graphs, expected no --share: how fast replicas are beside those of "

@@ -17,7 +17,6 @@ from typing import Any
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.hosts.first_instance import instance_with, why_not_counted
 from shadowprice.hosts.lease_amounts import (
-    IN_PAIRS,
     capacity_of,
     expect_none_asked,
     expect_room,
@@ -247,8 +246,6 @@ class JobQueue:
     def _expect_amounts(self, job: Job, source: str) -> None:
         """Refuse CPUs and memory that are not counted, or that no nodes have."""
         why, nodes = str(self.ledger.value(NOT_COUNTED, "")), self.ledger.nodes()
-        if self.ledger.value(SHARED, False) and not all(each.amounts_in_pairs for each in nodes):
-            why = why or IN_PAIRS
         if why:
             expect_none_asked([job], why)
         expect_room([job], list(map(capacity_of, nodes)), self._cluster, Path(source))

@@ -1,1 +1,0 @@
-"""HadarE on real hosts."""
