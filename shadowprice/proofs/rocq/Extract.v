@@ -2,7 +2,7 @@
 
 From Coq Require Extraction.
 From Coq Require Import ExtrOcamlBasic ExtrOcamlNatInt ExtrOcamlZBigInt.
-From Shadowprice Require Import Schedule Claim.
+From Shadowprice Require Import Schedule Claim Graphs GraphClaim.
 
 Extraction "proven.ml" check check_utility Node Job Run Charges Checkpoint Instance Certificate UtilityCertificate IntervalPrices PlanPrices Alone Area OneMachine BusyTimes WideGangs
-  Completion Flow Makespan.
+  Completion Flow Makespan check_graphs check_graph_utility GraphCertificate GraphUtility Mapped Network Graph Stage Link depth least_ticks_of.

@@ -171,12 +171,15 @@ let fields_of = [
   "header", (["format"; "migration"; "objective"; "policy"; "restart"; "start"],
              ["preemption"; "round"; "rounds"; "starts"; "stopped"; "types"; "utility"; "window"]);
   "checkpoints", (["cost"; "interval"; "until"], []);
+  "network", (["gpus"; "intra"; "nic"; "sharing"], []);
   "node", (["gpus"; "node"; "type"], ["cpus"; "memory"]);
   "fault", (["down"; "node"; "up"], []);
   "quota", (["periods"; "quota"], []);
   "widths", (["speeds"; "widths"], []);
   "profile", (["cells"; "profile"], []);
-  "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"], ["beside"; "deadline"; "part"; "profile"; "quota"; "sort"; "spread"; "widths"; "worth"]);
+  "graph", (["graph"; "links"; "microbatches"; "stages"], []);
+  "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"],
+          ["beside"; "deadline"; "graph"; "part"; "profile"; "quota"; "sort"; "spread"; "widths"; "work"; "worth"]);
   "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["goes_on"; "partner"]);
   "bound", (["bound"; "grid"; "prices"], ["unit"]);
   "claim", (["bound"; "class"; "file"; "instance"; "ratio"], ["cost"; "earned"]);
@@ -196,11 +199,11 @@ let is_beyond bound =
   || List.exists (fun prefix -> String.starts_with ~prefix bound) prefixes_beyond
 
 (* Records and fields of instances, of which the proof does not speak. *)
-let kinds_beyond = ["copies"; "network"; "graph"]
+let kinds_beyond = ["copies"]
 
 let fields_beyond = [
   "header", ["placement"];
-  "job", ["graph"; "work"; "steps"; "rate"];
+  "job", ["steps"; "rate"];
   "run", ["copy"; "steps"];
 ]
 
@@ -248,7 +251,7 @@ type fields = (string * value) list
 
 type certificate_file = {
   header : fields; checkpoints : fields list; nodes : fields list; faults : fields list; quotas : fields list;
-  widths : fields list; profiles : fields list; jobs : fields list; runs : fields list; bound : fields; claim : fields;
+  widths : fields list; profiles : fields list; networks : fields list; all_graphs : fields list; jobs : fields list; runs : fields list; bound : fields; claim : fields;
 }
 
 let read text =
@@ -300,7 +303,7 @@ let read text =
        "the digest of the file is another"
    | _ -> reject "the digest of the file is no text");
   { header; checkpoints = all "checkpoints"; nodes = all "node"; faults = all "fault"; quotas = all "quota";
-    widths = all "widths"; profiles = all "profile"; jobs = all "job"; runs = all "run"; bound; claim }
+    widths = all "widths"; profiles = all "profile"; networks = all "network"; all_graphs = all "graph"; jobs = all "job"; runs = all "run"; bound; claim }
 
 (* ---- instance ------------------------------------------------------------------------------------ *)
 
@@ -364,10 +367,64 @@ let widths_of k fields =
     "a gang's own speed is not 1, or one is 0";
   Array.of_list speeds
 
+(* Numbers of a graph, which have a denominator in common of at most 1,000 digits. *)
+let number_of_graph common what value =
+  let found = rational what value in
+  common := Big.lcm !common found.qden;
+  need (Big.lt !common most) "a graph's numbers have no common denominator of at most 1,000 digits";
+  found
+
+let add a b = fraction (Big.add (Big.mul a.qnum b.qden) (Big.mul b.qnum a.qden)) (Big.mul a.qden b.qden)
+
+let graph_of_record k fields =
+  numbered "graph" fields k;
+  let common = ref Big.one in
+  let number = number_of_graph common in
+  let stage = function
+    | Row [replicas; forward; backward; size] ->
+      let forward = number "a stage" forward in
+      let backward = number "a stage" backward in
+      { replicas = whole ~least:Big.one "replicas" replicas; compute = add forward backward; parameters = number "a stage" size }
+    | _ -> reject "a stage has not four entries" in
+  let stages = List.map stage (rows "stages" (field fields "stages")) in
+  let count = List.length stages in
+  need (count > 0) "a graph has no stages";
+  need (count <= 256) "a graph has more than 256 stages";
+  let gpus = List.fold_left (fun sum (each : stage) -> Big.add sum each.replicas) Big.zero stages in
+  need (Big.leq gpus (Big.of_int 1_000_000)) "a graph is on more than 10^6 GPUs";
+  let link = function
+    | Row [source; target; bytes; Flag exchange] ->
+      let source = small "stage of a link" source and target = small "stage of a link" target in
+      need (source <> target && source < count && target < count) "a link is of no stages";
+      { source; target; sent = number "bytes" bytes; exchange }
+    | _ -> reject "a link has not four entries" in
+  let links = List.map link (rows "links" (field fields "links")) in
+  need (List.length links <= 4096) "a graph has more than 4096 links";
+  let graph = { microbatches = whole "microbatches" (field fields "microbatches"); stages; links } in
+  need (Big.leq (depth graph) (Big.of_int count)) "links go round";
+  (graph, gpus)
+
+let network_of fields =
+  let bandwidth name =
+    let found = rational name (field fields name) in
+    need (Big.gt found.qnum Big.zero) "a bandwidth is 0";
+    found in
+  { intra = bandwidth "intra"; nic = bandwidth "nic"; largest = whole ~least:Big.one "GPUs of a node" (field fields "gpus");
+    each_gpu = (match field fields "sharing" with
+      | Text "per-gpu" -> true | Text "per-job" -> false | _ -> reject "the sharing of the network is unknown") }
+
+(* A job's graph, its iterations, and GPUs that it is on. *)
+type with_graph = { its_graph : graph; its_work : float; its_gpus : Big.t; its_beside : (int * (Big.t * float) list) list }
+
+let exactly number =
+  let { Rational.num; den } = Rational.of_float number in
+  fraction num den
+
 (* What the speed of a job depends on beyond its GPUs. *)
 type job_rules = {
   cells : cell array option; spread : float option; speeds : float array option; part : Big.t option; on_cores : bool;
   gpus_of_gang : int; sort : Big.t option; beside : (int * (Big.t * Big.t) list) list; plain : (int * Big.t) list;
+  mapped : with_graph option;
 }
 
 (* A condition of a run: the sort of a partner, a row of the profile, whether it is spread, GPUs beyond the gang. *)
@@ -498,6 +555,12 @@ let proven_of file =
   let quotas = List.mapi quota file.quotas in
   let profiles = Array.of_list (List.mapi profile_of file.profiles) in
   let all_widths = Array.of_list (List.mapi widths_of file.widths) in
+  let network = match file.networks with
+    | [] -> None
+    | [fields] -> Some (network_of fields)
+    | _ -> reject "there are several networks" in
+  need (file.all_graphs = [] || network <> None) "there are graphs and no network";
+  let all_graphs = Array.of_list (List.mapi graph_of_record file.all_graphs) in
   let until = optional header "stopped" (whole "time at which it was stopped") in
   let window = optional header "window" (fun value ->
     let first, last = pair "window" value in
@@ -529,7 +592,10 @@ let proven_of file =
     let id = name "id of a job" (field fields "id") in
     need (not (Hashtbl.mem ids id)) "job %d has the id of another" k;
     Hashtbl.add ids id ();
+    need (List.mem_assoc "graph" fields = List.mem_assoc "work" fields) "job %d has a graph or work without the other" k;
+    let has_graph = List.mem_assoc "graph" fields in
     let plain = match field fields "run" with
+      | Record [] when has_graph -> []
       | Record [] -> reject "job %d can run nowhere" k
       | Record times ->
         List.map
@@ -561,6 +627,7 @@ let proven_of file =
       all_widths.(number)) in
     need (List.mem_assoc "sort" fields = List.mem_assoc "beside" fields) "job %d has a sort or speeds beside others, and not both" k;
     let sort = optional fields "sort" (whole "sort") in
+    let faster = ref [] in
     let beside = match List.assoc_opt "beside" fields with
       | None -> []
       | Some (Record by_type) ->
@@ -572,20 +639,37 @@ let proven_of file =
              let partner (sort, ticks) =
                let number = try Big.of_string sort with Invalid_argument _ -> reject "job %d runs beside no sort" k in
                need (Big.to_string number = sort) "job %d runs beside no sort" k;
-               let ticks = whole ~least:Big.one "run time" ticks in
-               need (Big.leq ticks longest_exact) "a run time is no double up to 2^53";
                shares := true;
-               (whole "sort" (Whole number), ticks) in
+               if has_graph then begin
+                 let speed = double "speed of a job beside another" ticks in
+                 need (speed > 0.0) "job %d has no speed beside another" k;
+                 faster := (on, (whole "sort" (Whole number), speed)) :: !faster;
+                 (number, Big.one)
+               end
+               else begin
+                 let ticks = whole ~least:Big.one "run time" ticks in
+                 need (Big.leq ticks longest_exact) "a run time is no double up to 2^53";
+                 (whole "sort" (Whole number), ticks)
+               end in
              match row with
              | Record row -> (on, List.map partner row)
              | _ -> reject "job %d has no speeds beside sorts" k)
           by_type
       | Some _ -> reject "job %d has no speeds beside others" k in
     need (part = None || beside = []) "job %d holds a part of something else than a GPU" k;
-    let rules = { cells; spread; speeds; part; on_cores; gpus_of_gang = small "gang" (Whole gpus); sort; beside; plain } in
+    let mapped = optional fields "graph" (fun value ->
+      let number = small "graph" value in
+      need (number < Array.length all_graphs) "job %d has a graph that is not there" k;
+      need (plain = [] && spread = None && speeds = None) "job %d has a graph and other speeds" k;
+      let its_graph, its_gpus = all_graphs.(number) in
+      if part <> None || has_parts then raise (Not_covered "graphs beside parts of GPUs");
+      if not (Big.equal its_gpus gpus) then raise (Not_covered "a graph of other GPUs than its job's");
+      let of_type (on, _) = (on, List.filter_map (fun (other, each) -> if other = on then Some each else None) (List.rev !faster)) in
+      { its_graph; its_gpus; its_work = double "work" (field fields "work"); its_beside = List.map of_type beside }) in
+    let rules = { cells; spread; speeds; part; on_cores; gpus_of_gang = small "gang" (Whole gpus); sort; beside; plain; mapped } in
     if cells <> None || spread <> None || speeds <> None || sort <> None then
       List.iter (fun (_, ticks) -> need (Big.leq ticks longest_exact) "a run time is no double up to 2^53") plain;
-    let conditions = conditions_of rules in
+    let conditions = if has_graph then [] else conditions_of rules in
     let in_condition number condition =
       List.filter_map (fun (on, _) -> Option.map (fun ticks -> ((on, number), ticks)) (ticks_in rules condition on)) plain in
     let times = List.concat (List.mapi in_condition conditions) in
@@ -608,18 +692,24 @@ let proven_of file =
         worth; deadline; quota } ) in
   let jobs = List.mapi job file.jobs in
   let rules_of = Array.of_list (List.map fst jobs) and jobs = List.map snd jobs in
+  let mapped = Array.exists (fun (rules, _) -> rules.mapped <> None) rules_of in
   let shares = !shares in
   let may_share = List.exists (List.mem_assoc "beside") file.jobs in
   let may_grow = List.exists (List.mem_assoc "widths") file.jobs in
   if quotas <> [] && may_share then raise (Not_covered "quotas of jobs that share GPUs");
-  let counted =
-    List.filter
-      (fun job -> job.watched && match until with Some limit -> Big.lt job.arrival limit | None -> true) jobs in
+  let is_counted job = job.watched && match until with Some limit -> Big.lt job.arrival limit | None -> true in
+  let counted = List.filter is_counted jobs in
   need (counted <> []) "it was stopped before a job that counts arrived";
   let whole_gangs = List.for_all (fun job -> Big.divisible job.gang per_gpu) counted in
   (* runs *)
   let last_of = Hashtbl.create 1024 in
   let held_parts = ref [] in
+  let ways = Array.map (fun _ -> ref []) rules_of in
+  let way_number k (way : way) =
+    let rec find number = function
+      | [] -> ways.(k) := !(ways.(k)) @ [way]; number
+      | first :: rest -> if first = way then number else find (number + 1) rest in
+    find 0 !(ways.(k)) in
   let waiting = Hashtbl.create 8 and latest_start = ref None in
   let nobody_waits () = need (Hashtbl.length waiting = 0) "a job does not share what its partner holds" in
   let run fields =
@@ -628,7 +718,19 @@ let proven_of file =
     need (k < Array.length rules_of) "a run is of a job that there is not";
     let ({ cells; spread; part; on_cores; _ } as rules), numbers = rules_of.(k) in
     let stop = whole ~least:(Big.succ start) "end of a run" (field fields "end") in
-    let piece value = match value, part, cells with
+    let mapping = ref [] in
+    let piece value = match value, rules.mapped with
+      | Row entries, Some _ when List.length entries > 2 ->
+        let rec split before = function
+          | [last] ->
+            mapping := List.map (whole "replicas") (rows "replicas" last) :: !mapping;
+            Row (List.rev before)
+          | first :: rest -> split (first :: before) rest
+          | [] -> value in
+        split [] entries
+      | _, Some _ -> reject "a piece has not its entries"
+      | _, None -> value in
+    let piece value = match piece value, part, cells with
       | Row [on; gpus], None, None -> (on, gpus, None, None)
       | Row [on; gpus; number], Some _, None -> (on, gpus, Some number, None)
       | Row [on; gpus; row], None, Some _ -> (on, gpus, None, Some row)
@@ -665,7 +767,7 @@ let proven_of file =
         let theirs, _ = rules_of.(other) in
         need (theirs.gpus_of_gang = rules.gpus_of_gang) "job %d is beside another gang" k;
         let able one other (on, _) =
-          List.mem_assoc nodes.(on).gpu_type one.plain
+          (one.mapped <> None || List.mem_assoc nodes.(on).gpu_type one.plain)
           && (match List.assoc_opt nodes.(on).gpu_type one.beside, other.sort with
               | Some row, Some sort -> List.exists (fun (found, _) -> Big.equal found sort) row
               | _ -> false) in
@@ -716,8 +818,18 @@ let proven_of file =
       | Some _ -> reject "goes_on is neither true nor false" in
     if goes_on && saves <> None then raise (Not_covered "checkpoints of runs that go on");
     need (match known with Some known -> Big.lt stop known | None -> true) "a run goes on when nobody knows which nodes are down";
-    { of_job = k; start; stop; overhead = whole "overhead" (field fields "overhead"); pieces;
-      condition = Hashtbl.find numbers { partner_sort; row = slowest; apart; wider }; uses; goes_on } in
+    let condition = match rules.mapped with
+      | None -> Hashtbl.find numbers { partner_sort; row = slowest; apart; wider }
+      | Some { its_beside; _ } ->
+        let beside = match partner_sort with
+          | None -> 1.0
+          | Some sort ->
+            List.fold_left
+              (fun least (on, _) -> Float.min least (List.assoc sort (List.assoc nodes.(on).gpu_type its_beside)))
+              Float.infinity pieces in
+        let fed = match cells with Some cells -> cells.(slowest).speed | None -> 1.0 in
+        way_number k (List.rev !mapping, exactly (1.0 *. beside *. fed)) in
+    { of_job = k; start; stop; overhead = whole "overhead" (field fields "overhead"); pieces; condition; uses; goes_on } in
   let runs = List.map run file.runs in
   nobody_waits ();
   need (increasing (fun first second -> Big.leq first.start second.start) runs) "runs are not in order of their starts";
@@ -733,6 +845,25 @@ let proven_of file =
     { start_charge = whole "start" (field header "start");
       migration = whole "migration" (field header "migration"); restarts } in
   let least_start = if shares then Big.zero else charged.start_charge in
+  let mapped_of { mapped; cells; _ } = match mapped with
+    | None -> None
+    | Some { its_graph; its_work; its_beside; _ } ->
+      let rows = match cells with Some cells -> Array.to_list cells |> List.map (fun cell -> cell.speed) | None -> [1.0] in
+      let besides = 1.0 :: List.concat_map (fun (_, row) -> List.map snd row) its_beside in
+      let speeds = List.concat_map (fun beside -> List.map (fun fed -> exactly (1.0 *. beside *. fed)) rows) besides in
+      Some ((its_graph, exactly its_work), List.sort_uniq compare speeds) in
+  let placing =
+    Option.map
+      (fun over_network ->
+         { over_network; sizes = Array.to_list (Array.map (fun (node : node) -> node.gpus) nodes);
+           graphs = Array.to_list (Array.map (fun (rules, _) -> mapped_of rules) rules_of) })
+      (if mapped then network else None) in
+  let ways_used =
+    Array.to_list (Array.map (fun ways -> if !ways = [] then [([], fraction Big.one Big.one)] else !ways) ways) in
+  let least_ticks k (job : job) = match placing with
+    | Some placing ->
+      (match least_ticks_of placing (k, job) with Some ticks -> ticks | None -> reject "job %d can run nowhere" k)
+    | None -> List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
   let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
   let priced = rows "prices" (field bound "prices") in
   let prices () = List.map (whole "price") priced in
@@ -746,10 +877,9 @@ let proven_of file =
     let found = match field bound "bound" with
       | Text "interval-lp" ->
         (* Further than any schedule that does not wait for nothing; the proof does without. *)
-        let shortest job = List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
         let latest = List.fold_left (fun latest job -> Big.max latest job.arrival) Big.zero counted in
-        let longest sum job = Big.add sum (Big.add (shortest job) least_start) in
-        let all = List.fold_left longest latest counted in
+        let longest sum (k, job) = Big.add sum (Big.add (least_ticks k job) least_start) in
+        let all = List.fold_left longest latest (List.filter (fun (_, job) -> is_counted job) (List.mapi (fun k job -> (k, job)) jobs)) in
         need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
         IntervalPrices (grid, prices ())
       | Text "priced-plans" -> PlanPrices (grid, prices ())
@@ -778,7 +908,7 @@ let proven_of file =
     let found = List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced in
     let by_type = match field bound "bound" with
       | Text "round-prices" -> false
-      | Text "typed-round-prices" -> need (whole_gangs && not shares && file.widths = []) "prices by type: jobs share GPUs, may grow or hold parts"; true
+      | Text "typed-round-prices" -> need (not mapped && whole_gangs && not shares && file.widths = []) "prices by type: jobs share GPUs, may grow or hold parts"; true
       | _ -> reject "the bound is unknown" in
     need (List.length found = if by_type then Hashtbl.length types else 1) "there are no prices for all types";
     let length = List.length (List.hd found) in
@@ -831,16 +961,22 @@ let proven_of file =
   let proven = match round with
     | Some round_length ->
       let by_type, rows = prices_of_rounds () in
-      check_utility
+      let certificate =
         { utility_instance = instance; utility_schedule = runs; round_length; by_type; rows;
           unit0 = rational "unit of prices" (field bound "unit");
           claimed_earned = rational "utility earned" (field claim "earned");
-          claimed_most = claimed_bound; claimed_multiple = ratio }
+          claimed_most = claimed_bound; claimed_multiple = ratio } in
+      (match placing with
+       | None -> check_utility certificate
+       | Some utility_placing -> check_graph_utility { utility_placing; utility_ways = ways_used; utility_claim = certificate })
     | None ->
       let objective = objective () in
-      check
+      let certificate =
         { of_instance = instance; of_schedule = runs; of_objective = objective; by_multipliers = multipliers objective;
           claimed_cost = rational "cost" (field claim "cost"); claimed_bound; claimed_ratio = ratio } in
+      (match placing with
+       | None -> check certificate
+       | Some placing -> check_graphs { placing; ways_used; claim_of = certificate }) in
   (* What is proven of jobs that share GPUs or may grow is less than there may be to say. *)
   if not proven && (shares || may_grow) then raise (Not_covered "this bound of jobs that share GPUs or may grow");
   need proven "the claim is not proven";
