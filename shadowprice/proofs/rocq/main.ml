@@ -170,6 +170,7 @@ let rational what = function
 let fields_of = [
   "header", (["format"; "migration"; "objective"; "policy"; "restart"; "start"],
              ["preemption"; "round"; "rounds"; "starts"; "stopped"; "types"; "utility"; "window"]);
+  "copies", (["aggregation"; "most"; "restart"; "round"], []);
   "checkpoints", (["cost"; "interval"; "until"], []);
   "network", (["gpus"; "intra"; "nic"; "sharing"], []);
   "node", (["gpus"; "node"; "type"], ["cpus"; "memory"]);
@@ -179,8 +180,8 @@ let fields_of = [
   "profile", (["cells"; "profile"], []);
   "graph", (["graph"; "links"; "microbatches"; "stages"], []);
   "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"],
-          ["beside"; "deadline"; "graph"; "part"; "profile"; "quota"; "sort"; "spread"; "widths"; "work"; "worth"]);
-  "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["goes_on"; "partner"]);
+          ["beside"; "deadline"; "graph"; "part"; "profile"; "quota"; "rate"; "sort"; "spread"; "steps"; "widths"; "work"; "worth"]);
+  "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["copy"; "goes_on"; "partner"; "steps"]);
   "bound", (["bound"; "grid"; "prices"], ["unit"]);
   "claim", (["bound"; "class"; "file"; "instance"; "ratio"], ["cost"; "earned"]);
 ]
@@ -198,14 +199,8 @@ let is_beyond bound =
   List.mem bound bounds_beyond
   || List.exists (fun prefix -> String.starts_with ~prefix bound) prefixes_beyond
 
-(* Records and fields of instances, of which the proof does not speak. *)
-let kinds_beyond = ["copies"]
-
-let fields_beyond = [
-  "header", ["placement"];
-  "job", ["steps"; "rate"];
-  "run", ["copy"; "steps"];
-]
+(* Fields of instances, of which the proof does not speak. *)
+let fields_beyond = ["header", ["placement"]]
 
 let position kind = 
   let rec find k = function
@@ -250,7 +245,7 @@ let unsigned line signature =
 type fields = (string * value) list
 
 type certificate_file = {
-  header : fields; checkpoints : fields list; nodes : fields list; faults : fields list; quotas : fields list;
+  header : fields; all_copies : fields list; checkpoints : fields list; nodes : fields list; faults : fields list; quotas : fields list;
   widths : fields list; profiles : fields list; networks : fields list; all_graphs : fields list; jobs : fields list; runs : fields list; bound : fields; claim : fields;
 }
 
@@ -266,7 +261,6 @@ let read text =
          let kind = match List.assoc_opt "kind" record with
            | Some (Text kind) -> kind
            | _ -> reject "line %d has no kind" number in
-         if List.mem kind kinds_beyond then raise (Not_covered ("a record of kind " ^ kind));
          let place = match position kind with
            | Some place -> place
            | None -> reject "line %d: kind is %S" number kind in
@@ -302,7 +296,7 @@ let read text =
      need (signature = digest (before @ [unsigned claim_line signature]))
        "the digest of the file is another"
    | _ -> reject "the digest of the file is no text");
-  { header; checkpoints = all "checkpoints"; nodes = all "node"; faults = all "fault"; quotas = all "quota";
+  { header; all_copies = all "copies"; checkpoints = all "checkpoints"; nodes = all "node"; faults = all "fault"; quotas = all "quota";
     widths = all "widths"; profiles = all "profile"; networks = all "network"; all_graphs = all "graph"; jobs = all "job"; runs = all "run"; bound; claim }
 
 (* ---- instance ------------------------------------------------------------------------------------ *)
@@ -492,6 +486,333 @@ let check_parts nodes held =
          (List.stable_sort in_order events))
     by_node
 
+(* ---- copies -------------------------------------------------------------------------------------- *)
+
+(* What a certificate of copies has in common with others. *)
+type frame = {
+  of_header : fields; its_nodes : node array; its_types : (string, int) Hashtbl.t; its_thousandths : (Big.t * Big.t) array;
+  known_until : Big.t option; its_faults : ((int * Big.t) * Big.t) list; its_quotas : (Big.t * Big.t) list list;
+  its_profiles : cell array array; stopped : Big.t option; its_window : (int * int) option;
+  of_utility : string list; utility_round : Big.t option;
+}
+
+let quotient a b = Rational.make (Big.mul a.qnum b.qden) (Big.mul a.qden b.qnum)
+let product a b = let { Rational.num; den } = Rational.make (Big.mul a.qnum b.qnum) (Big.mul a.qden b.qden) in fraction num den
+let times n x = product (fraction n Big.one) x
+let up { Rational.num; den } = Big.cdiv num den
+let down { Rational.num; den } = Big.fdiv num den
+let is_less a b = Big.lt (Big.mul a.qnum b.qden) (Big.mul b.qnum a.qden)
+
+(* A job that runs as copies: its type's rates, rows of its profile, and what its schedules do at least. *)
+type copied_job = { work_steps : Big.t; its_rates : (int * q) list; its_cells : cell array option; its_quota : int option; p : Big.t; a : Big.t }
+
+(* What all schedules of a job need at least: on the fastest nodes of all, and on the fastest GPU. *)
+let least_of_copies nodes most steps rates best =
+  let of_node (node : node) = match List.assoc_opt node.gpu_type rates with Some rate -> times node.gpus rate | None -> fraction Big.zero Big.one in
+  let fastest_first = List.stable_sort (fun a b -> if is_less b a then -1 else if is_less a b then 1 else 0) (List.map of_node (Array.to_list nodes)) in
+  let rec take count sum = function
+    | first :: rest when count > 0 -> take (count - 1) (add sum first) rest
+    | rest -> (sum, match rest with next :: _ -> next | [] -> fraction Big.zero Big.one) in
+  let count = if Big.fits_int most then Big.to_int most else max_int in
+  let fastest, theta = take count (fraction Big.zero Big.one) fastest_first in
+  let fastest_rate = List.fold_left (fun found (_, rate) -> if is_less found rate then rate else found) (fraction Big.zero Big.one) rates in
+  let least rate = Big.max Big.one (down (quotient (fraction steps Big.one) (product rate best))) in
+  let gpus = Array.fold_left (fun sum (node : node) -> Big.add sum node.gpus) Big.zero nodes in
+  let a = least fastest_rate in
+  let p = Big.max (least fastest) (Big.div a gpus) in
+  (p, Big.min a (Big.mul gpus p), product theta best)
+
+(* The rules of copies, round by round: rounds apart, one copy on a node, charges, the time of the steps, quotas, nodes that
+   are up; copies without steps were cut when all was over or their node went down, and could have done one more. *)
+let check_rounds frame jobs rules copies required =
+  let length, restart, aggregation, most = rules in
+  let number = Array.length jobs in
+  let arrivals = Array.map fst jobs and jobs = Array.map snd jobs in
+  let steps_of = Array.make number Big.zero and ends = Array.make number Big.zero in
+  let last = Hashtbl.create 64 and cut = Hashtbl.create 8 and had = ref [] and latest = ref Big.zero in
+  let downs node start =
+    List.length (List.filter (fun ((other, down), _) -> other = node && Big.lt down start) frame.its_faults) in
+  let over start follows round =
+    let count = Hashtbl.create 16 and on_nodes = Hashtbl.create 16 and planned = Hashtbl.create 16 in
+    List.iter
+      (fun ({ its_run; _ }, copy, _) ->
+         let mine = Option.value ~default:[] (Hashtbl.find_opt count its_run.of_job) in
+         need (Big.lt copy most && not (List.exists (Big.equal copy) mine)) "job %d has a copy twice or more" its_run.of_job;
+         Hashtbl.replace count its_run.of_job (copy :: mine);
+         let node = fst (List.hd its_run.pieces) in
+         need (not (Hashtbl.mem on_nodes node)) "a node has two copies";
+         Hashtbl.replace on_nodes node ())
+      round;
+    List.iter
+      (fun ({ its_run; its_steps }, _, rate) ->
+         let { of_job = k; stop; overhead; pieces; _ } = its_run in
+         let node, _ = List.hd pieces in
+         let owed = if List.length (Hashtbl.find count k) > 1 then aggregation else Big.zero in
+         let now = (k, downs node start) in
+         let owed = if Option.value ~default:now (Hashtbl.find_opt last node) = now then owed else Big.add owed restart in
+         Hashtbl.replace last node now;
+         let lasts = Big.sub stop start in
+         let struck =
+           List.exists (fun ((other, down), _) -> other = node && Big.equal down stop) frame.its_faults in
+         need (List.for_all (fun ((other, down), up) -> other <> node || Big.geq down stop || Big.leq up start) frame.its_faults)
+           "job %d runs on a node that is down" k;
+         need (match frame.known_until with Some known -> Big.lt stop known | None -> true)
+           "a run goes on when nobody knows which nodes are down";
+         if Big.gt its_steps Big.zero then begin
+           need (Big.equal overhead owed) "job %d owes another overhead" k;
+           need (Big.equal (Big.sub lasts owed) (up (quotient (fraction its_steps Big.one) rate)) && Big.leq lasts length)
+             "job %d ends neither with its steps nor with the round" k;
+           ends.(k) <- Big.max ends.(k) stop
+         end
+         else begin
+           need (Big.equal overhead (Big.min owed lasts)) "job %d owes another overhead" k;
+           let more = Big.succ (down (let { qnum; qden } = times (Big.sub lasts overhead) rate in Rational.make qnum qden)) in
+           need (Big.leq (Big.add owed (up (quotient (fraction more Big.one) rate))) length)
+             "job %d ends neither with its steps nor with the round" k;
+           if not struck then Hashtbl.replace cut (Big.to_string stop) ();
+           Hashtbl.replace planned k (Big.add more (Option.value ~default:Big.zero (Hashtbl.find_opt planned k)))
+         end;
+         steps_of.(k) <- Big.add steps_of.(k) its_steps;
+         latest := Big.max !latest stop)
+      round;
+    Hashtbl.iter
+      (fun k _ ->
+         let all = Big.add steps_of.(k) (Option.value ~default:Big.zero (Hashtbl.find_opt planned k)) in
+         need (Big.leq all jobs.(k).work_steps) "job %d does more steps than its work has" k)
+      count;
+    let held = Hashtbl.create 8 and begun = Hashtbl.create 8 in
+    if frame.its_quotas <> [] then
+      List.iter
+        (fun ({ its_run; _ }, _, _) ->
+           let node = fst (List.hd its_run.pieces) in
+           match jobs.(its_run.of_job).its_quota with
+           | None -> ()
+           | Some quota ->
+             Hashtbl.replace held quota
+               (Big.add frame.its_nodes.(node).gpus (Option.value ~default:Big.zero (Hashtbl.find_opt held quota)));
+             if not (follows && List.mem (its_run.of_job, node) !had) then Hashtbl.replace begun quota ())
+        round;
+    Hashtbl.iter
+      (fun quota () ->
+         let allowed = List.fold_left (fun now (begin_, most) -> if Big.leq begin_ start then most else now) Big.zero
+             (List.nth frame.its_quotas quota) in
+         need (Big.leq (Hashtbl.find held quota) allowed) "quota %d holds more GPUs than it has" quota)
+      begun;
+    had := List.filter_map
+        (fun ({ its_run; its_steps }, _, _) ->
+           if Big.gt its_steps Big.zero then Some (its_run.of_job, fst (List.hd its_run.pieces)) else None)
+        round in
+  let rec rounds before = function
+    | [] -> ()
+    | (({ its_run; _ }, _, _) :: _ as all) ->
+      let start = its_run.start in
+      let rec split mine = function
+        | (({ its_run; _ }, _, _) as first) :: rest when Big.equal its_run.start start -> split (first :: mine) rest
+        | rest -> (List.rev mine, rest) in
+      let mine, rest = split [] all in
+      need (match before with Some early -> Big.geq start (Big.add early length) | None -> true)
+        "a run is out of order, or rounds are too near";
+      over start (match before with Some early -> Big.equal start (Big.add early length) | None -> false) mine;
+      rounds (Some start) rest in
+  rounds None copies;
+  Array.iteri
+    (fun k { work_steps; _ } ->
+       let complete = Big.equal steps_of.(k) work_steps in
+       need (complete || not (required k)) "job %d does not all steps of its work" k;
+       if not complete then ends.(k) <- Big.zero)
+    jobs;
+  ignore arrivals;
+  let first, beyond = Option.value ~default:(0, number) frame.its_window in
+  let mine = Array.to_list (Array.sub ends first (beyond - first)) in
+  let until = match frame.stopped with
+    | limit when List.for_all (fun ended -> Big.gt ended Big.zero) mine ->
+      let last = List.fold_left Big.max Big.zero mine in
+      Some (match limit with Some limit -> Big.min limit last | None -> last)
+    | limit -> limit in
+  match until with
+  | Some until ->
+    need (Big.leq !latest until) "a copy goes on when the run is over";
+    need (Hashtbl.fold (fun ended () fine -> fine && ended = Big.to_string until) cut true) "a copy is cut before the run is over"
+  | None -> need (Hashtbl.length cut = 0) "a copy is cut before the run is over"
+
+let proven_of_copies file rules frame =
+  let { header; bound; claim; _ } = file in
+  let policy = name "policy" (field header "policy") in
+  let length, restart, aggregation, most =
+    (whole "round" (field rules "round"), whole "restart" (field rules "restart"),
+     whole "aggregation" (field rules "aggregation"), whole ~least:Big.one "most copies" (field rules "most")) in
+  need (Big.gt length (Big.add restart aggregation)) "a round is no longer than its charges";
+  let none what value = need (Big.equal (whole what value) Big.zero) "copies have other charges" in
+  none "start" (field header "start");
+  none "migration" (field header "migration");
+  List.iter (fun entry -> none "restart" (snd (pair "a restart" entry))) (rows "restarts" (field header "restart"));
+  let gangs = List.map (fun entry -> whole ~least:Big.one "gang of a restart" (fst (pair "a restart" entry))) (rows "restarts" (field header "restart")) in
+  need (gangs <> [] && increasing Big.lt gangs) "gangs of restarts do not increase";
+  List.iter
+    (fun each -> need (not (List.mem_assoc each header)) "copies are in whole rounds, and begin again with each")
+    ["starts"; "rounds"; "types"];
+  if word header "preemption" "restart" then raise (Not_covered "copies that restart");
+  need (file.networks = []) "copies have no network";
+  let nodes = frame.its_nodes in
+  (* jobs *)
+  let ids = Hashtbl.create 1024 in
+  let job k fields =
+    numbered "job" fields k;
+    let id = name "id of a job" (field fields "id") in
+    need (not (Hashtbl.mem ids id)) "job %d has the id of another" k;
+    Hashtbl.add ids id ();
+    (match field fields "run" with
+     | Record [] -> ()
+     | _ -> raise (Not_covered "run times of copies"));
+    List.iter (fun each -> need (not (List.mem_assoc each fields)) "job %d runs as copies and has other speeds" k)
+      ["beside"; "graph"; "part"; "sort"; "spread"; "widths"; "work"];
+    ignore (whole ~least:Big.one "gang" (field fields "gpus"));
+    let rate (on, value) =
+      let found = rational "rate" value in
+      need (Big.gt found.qnum Big.zero) "a rate is 0";
+      match Hashtbl.find_opt frame.its_types on with
+      | Some number -> (number, found)
+      | None -> reject "job %d has a rate on a type that no node is of" k in
+    let rates = match field fields "rate" with
+      | Record (_ :: _ as found) -> List.map rate found
+      | _ -> reject "job %d has no rates" k in
+    let work_steps = whole ~least:Big.one "steps" (field fields "steps") in
+    let its_cells = optional fields "profile" (fun value ->
+      let number = small "profile" value in
+      need (number < Array.length frame.its_profiles) "job %d has a profile that is not there" k;
+      frame.its_profiles.(number)) in
+    let speeds = match its_cells with Some cells -> List.map (fun cell -> exactly cell.speed) (Array.to_list cells) | None -> [fraction Big.one Big.one] in
+    let best = List.fold_left (fun found speed -> if is_less found speed then speed else found) (List.hd speeds) speeds in
+    let p, a, theta = least_of_copies nodes most work_steps rates best in
+    need ((frame.its_quotas <> []) = List.mem_assoc "quota" fields) "job %d has a quota that is not there, or none" k;
+    let its_quota = optional fields "quota" (fun value ->
+      let number = small "quota" value in
+      need (number < List.length frame.its_quotas) "job %d has a quota that is not there" k;
+      number) in
+    let fields_of_utility = List.filter (fun field -> List.mem_assoc field fields) ["worth"; "deadline"] in
+    need (fields_of_utility = frame.of_utility) "job %d has a worth or a deadline that no utility asks for, or lacks one" k;
+    ( { work_steps; its_rates = rates; its_cells; its_quota; p; a },
+      { steps_of = work_steps; rates; speeds_of = speeds; theta },
+      { arrival = whole "arrival" (field fields "arrival"); gang = Big.one; weight = rational "weight" (field fields "weight");
+        times = [((0, 0), p)];
+        watched = (match frame.its_window with Some (first, last) -> first <= k && k < last | None -> true);
+        worth = Option.value ~default:(fraction Big.zero Big.one) (optional fields "worth" (rational "worth"));
+        deadline = optional fields "deadline" (whole "deadline"); quota = None } ) in
+  let all = List.mapi job file.jobs in
+  let scale = List.fold_left (fun scale ({ p; _ }, _, _) -> Big.lcm scale p) Big.one all in
+  if Big.numbits scale > 65_536 then raise (Not_covered "copies of so many jobs of different lengths");
+  let jobs = List.map (fun ({ p; a; _ }, _, (job : job)) -> { job with gang = Big.div (Big.mul scale a) p }) all in
+  let gpus = Array.fold_left (fun sum (node : node) -> Big.add sum node.gpus) Big.zero nodes in
+  let least_work =
+    { nodes = [{ gpus = Big.mul scale gpus; gpu_type = 0 }]; jobs;
+      charged = { start_charge = Big.zero; migration = Big.zero; restarts = [] }; lost = false; until = frame.stopped;
+      per_gpu = scale; saves = None; faults = []; quotas = []; amounts = []; once = false; widest = Big.one; rounds = None;
+      least_start = Big.zero } in
+  let of_copies =
+    { least_work; machines = Array.to_list nodes; copied_jobs = List.map (fun (_, each, _) -> each) all; most_copies = most } in
+  let is_counted (job : job) = job.watched && match frame.stopped with Some limit -> Big.lt job.arrival limit | None -> true in
+  let counted = List.filter is_counted jobs in
+  need (counted <> []) "it was stopped before a job that counts arrived";
+  (* copies *)
+  let known = Array.of_list (List.map (fun (each, _, (job : job)) -> (job.arrival, each)) all) in
+  let copy fields =
+    let start = whole "start of a run" (field fields "start") in
+    let k = small "job of a run" (field fields "job") in
+    need (k < Array.length known) "a run is of a job that there is not";
+    let arrival, { its_rates; its_cells; _ } = known.(k) in
+    need (Big.geq start arrival) "job %d starts before it arrives" k;
+    need (not (List.mem_assoc "partner" fields)) "job %d has a partner and runs as copies" k;
+    if List.mem_assoc "goes_on" fields then raise (Not_covered "copies that go on");
+    let on, gpus, row = match rows "pieces" (field fields "pieces"), its_cells with
+      | [Row [on; gpus]], None -> (on, gpus, None)
+      | [Row [on; gpus; row]], Some cells ->
+        let row = small "row of a profile" row in
+        need (row < Array.length cells) "a row of a profile is not there";
+        (on, gpus, Some row)
+      | _ -> reject "a copy is not on one node, or its piece has not its entries" in
+    let node = small "node of a run" on and gpus = whole ~least:Big.one "GPUs of a copy" gpus in
+    need (node < Array.length nodes && Big.leq gpus nodes.(node).gpus) "a copy is on a node that there is not, or has not so many GPUs";
+    let rate = match List.assoc_opt nodes.(node).gpu_type its_rates with
+      | Some rate -> times gpus rate
+      | None -> reject "job %d cannot run on node %d" k node in
+    let rate = match row, its_cells with
+      | Some row, Some cells ->
+        let cpus, memory = frame.its_thousandths.(node) in
+        need (Big.leq (Big.mul gpus cells.(row).cpus) cpus && Big.leq (Big.mul gpus cells.(row).memory) memory)
+          "job %d has not the CPUs or memory of its row" k;
+        product rate (exactly cells.(row).speed)
+      | _ -> rate in
+    let its_run =
+      { of_job = k; start; stop = whole ~least:(Big.succ start) "end of a run" (field fields "end");
+        overhead = whole "overhead" (field fields "overhead"); pieces = [(node, gpus)];
+        condition = Option.value ~default:0 row; uses = []; goes_on = false } in
+    ({ its_run; its_steps = whole "steps" (field fields "steps") }, whole "copy" (field fields "copy"), rate) in
+  let copies = List.map copy file.runs in
+  need (increasing (fun ({ its_run = first; _ }, _, _) ({ its_run = second; _ }, _, _) -> Big.leq first.start second.start) copies)
+    "runs are not in order of their starts";
+  let required k = is_counted (List.nth jobs k) && frame.stopped = None in
+  check_rounds frame known (length, restart, aggregation, most) copies required;
+  let copies_in = List.map (fun (copy, _, _) -> copy) copies in
+  (* bound *)
+  let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
+  let priced = rows "prices" (field bound "prices") in
+  let prices row = List.map (whole "price") row in
+  let claimed_bound = rational "bound" (field claim "bound") and ratio = rational "ratio" (field claim "ratio") in
+  let words =
+    [Words "schedules";
+     Words (if frame.known_until <> None then " on nodes that fail" else "");
+     Words (if frame.its_quotas <> [] then " within quotas of tenants" else "");
+     Words (Printf.sprintf " in which a job is at most %s copies on whole nodes" (Big.to_string most))]
+    @ (match frame.its_window with
+       | Some (first, last) -> [Words (Printf.sprintf ", counting jobs %d to %d alone" first (last - 1))]
+       | None -> [])
+    @ (match frame.stopped with
+       | Some limit -> [Words ", counting time until "; Seconds limit; Words " s alone"]
+       | None -> []) in
+  (match field claim "class" with
+   | Text written -> need_words written words
+   | _ -> reject "the class is no text");
+  let unstopped kind = need (frame.stopped = None) "%s is no bound of what was stopped" kind in
+  let proven = match frame.utility_round with
+    | Some copy_round ->
+      need (field bound "bound" = Text "round-prices") "the bound is unknown, or of whole gangs";
+      need (grid = []) "prices by round take no grid";
+      let copy_prices = match priced with [Row row] -> prices row | _ -> reject "there are no prices of one row" in
+      check_copy_utility
+        { utility_copies = of_copies; utility_copies_in = copies_in; copy_round; copy_prices;
+          copy_unit = rational "unit of prices" (field bound "unit");
+          copy_earned = rational "utility earned" (field claim "earned"); copy_most = claimed_bound; copy_multiple = ratio }
+    | None ->
+      let copy_objective = match field header "objective" with
+        | Text "completion" -> Completion
+        | Text "flow" -> Flow
+        | Text "makespan" -> raise (Not_covered "the last of jobs that run as copies")
+        | _ -> reject "the objective is unknown" in
+      let copy_multipliers = match field bound "bound" with
+        | Text "interval-lp" ->
+          let latest = List.fold_left (fun latest (job : job) -> Big.max latest job.arrival) Big.zero counted in
+          let last = List.fold_left (fun sum (job : job) -> Big.add sum (snd (List.hd job.times))) latest counted in
+          need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) last) "the grid ends too early";
+          IntervalPrices (grid, prices priced)
+        | Text "job" -> need (grid = [] && priced = []) "job takes no prices"; unstopped "job"; Alone
+        | Text "fluid" ->
+          need (grid = [] && priced = []) "fluid takes no prices";
+          let first = (List.hd counted).weight in
+          need (List.for_all (fun (job : job) -> job.weight = first) counted) "fluid: weights differ";
+          OneMachine
+        | Text "wide-gangs" -> reject "wide-gangs: jobs run as copies"
+        | Text (("priced-plans" | "mean-busy-time") as kind) -> raise (Not_covered ("the bound " ^ kind ^ " of copies"))
+        | _ -> reject "the bound is unknown, or none of the objective" in
+      check_copies
+        { of_copies; copies_in; copy_objective; copy_multipliers; copy_cost = rational "cost" (field claim "cost");
+          copy_bound = claimed_bound; copy_ratio = ratio } in
+  need proven "the claim is not proven";
+  let { qnum; qden } = ratio in
+  let by_utility = frame.utility_round <> None in
+  Printf.sprintf "%s%s %s %s/%s times %s" policy (if by_utility then ":" else "")
+    (if by_utility then "any schedule of its instance earns at most" else "costs at most")
+    (Big.to_string qnum) (Big.to_string qden) (if by_utility then "what it does" else "any schedule of its instance")
+
 (* ---- certificate --------------------------------------------------------------------------------- *)
 
 (* What is proven of the file, in words. *)
@@ -525,7 +846,7 @@ let proven_of file =
     | [] -> (None, None)
     | [fields] ->
       need (not once) "nodes fail, after which jobs begin again";
-      let least = if restarting then Big.pow (Big.of_int 2) 60 else Big.one in
+      let least = if restarting || file.all_copies <> [] then Big.pow (Big.of_int 2) 60 else Big.one in
       let rule = { between = whole ~least "interval of checkpoints" (field fields "interval");
                    writing = whole "cost of a checkpoint" (field fields "cost") } in
       (Some rule, Some (whole "time until which faults are known" (field fields "until")))
@@ -581,6 +902,14 @@ let proven_of file =
   need (List.mem_assoc "earned" claim = by_utility && List.mem_assoc "cost" claim <> by_utility
         && List.mem_assoc "unit" bound = by_utility)
     "the claim or the bound is of what the objective is not";
+  match file.all_copies with
+  | [rules] ->
+    proven_of_copies file rules
+      { of_header = header; its_nodes = nodes; its_types = types; its_thousandths = thousandths; known_until = known;
+        its_faults = faults; its_quotas = quotas; its_profiles = profiles; stopped = until; its_window = window; of_utility;
+        utility_round = round }
+  | _ :: _ :: _ -> reject "there are several rules of copies"
+  | [] ->
   (* jobs *)
   let shares = ref false in
   let has_parts = List.exists (List.mem_assoc "part") file.jobs in
@@ -592,6 +921,7 @@ let proven_of file =
     let id = name "id of a job" (field fields "id") in
     need (not (Hashtbl.mem ids id)) "job %d has the id of another" k;
     Hashtbl.add ids id ();
+    need (not (List.mem_assoc "steps" fields || List.mem_assoc "rate" fields)) "job %d has rates of copies, and there are none" k;
     need (List.mem_assoc "graph" fields = List.mem_assoc "work" fields) "job %d has a graph or work without the other" k;
     let has_graph = List.mem_assoc "graph" fields in
     let plain = match field fields "run" with
@@ -713,6 +1043,7 @@ let proven_of file =
   let waiting = Hashtbl.create 8 and latest_start = ref None in
   let nobody_waits () = need (Hashtbl.length waiting = 0) "a job does not share what its partner holds" in
   let run fields =
+    need (not (List.mem_assoc "copy" fields || List.mem_assoc "steps" fields)) "a run is a copy, and jobs have none";
     let start = whole "start of a run" (field fields "start") in
     let k = small "job of a run" (field fields "job") in
     need (k < Array.length rules_of) "a run is of a job that there is not";
