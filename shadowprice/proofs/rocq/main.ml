@@ -523,12 +523,13 @@ let least_of_copies nodes most steps rates best =
   (p, Big.min a (Big.mul gpus p), product theta best)
 
 (* The rules of copies, round by round: rounds apart, one copy on a node, charges, the time of the steps, quotas, nodes that
-   are up; copies without steps were cut when all was over or their node went down, and could have done one more. *)
-let check_rounds frame jobs rules copies required =
+   are up; copies without steps were cut when all was over or their node went down, and could have done one more. Jobs
+   that restart begin anew where no copy went on in the round before. Which jobs are complete. *)
+let check_rounds frame restarting jobs rules copies required =
   let length, restart, aggregation, most = rules in
   let number = Array.length jobs in
-  let arrivals = Array.map fst jobs and jobs = Array.map snd jobs in
   let steps_of = Array.make number Big.zero and ends = Array.make number Big.zero in
+  let ran = Array.make number None in
   let last = Hashtbl.create 64 and cut = Hashtbl.create 8 and had = ref [] and latest = ref Big.zero in
   let downs node start =
     List.length (List.filter (fun ((other, down), _) -> other = node && Big.lt down start) frame.its_faults) in
@@ -543,6 +544,16 @@ let check_rounds frame jobs rules copies required =
          need (not (Hashtbl.mem on_nodes node)) "a node has two copies";
          Hashtbl.replace on_nodes node ())
       round;
+    let begin_ k _ =
+      let goes_on = match ran.(k) with
+        | Some (before, did) -> Big.gt did Big.zero && Big.equal (Big.add before length) start
+        | None -> false in
+      if restarting && not goes_on then begin
+        need (Big.lt steps_of.(k) jobs.(k).work_steps) "job %d runs again after all steps of its work" k;
+        steps_of.(k) <- Big.zero
+      end in
+    Hashtbl.iter begin_ count;
+    let before = Array.copy steps_of in
     List.iter
       (fun ({ its_run; its_steps }, _, rate) ->
          let { of_job = k; stop; overhead; pieces; _ } = its_run in
@@ -577,6 +588,7 @@ let check_rounds frame jobs rules copies required =
       round;
     Hashtbl.iter
       (fun k _ ->
+         ran.(k) <- Some (start, Big.sub steps_of.(k) before.(k));
          let all = Big.add steps_of.(k) (Option.value ~default:Big.zero (Hashtbl.find_opt planned k)) in
          need (Big.leq all jobs.(k).work_steps) "job %d does more steps than its work has" k)
       count;
@@ -621,7 +633,6 @@ let check_rounds frame jobs rules copies required =
        need (complete || not (required k)) "job %d does not all steps of its work" k;
        if not complete then ends.(k) <- Big.zero)
     jobs;
-  ignore arrivals;
   let first, beyond = Option.value ~default:(0, number) frame.its_window in
   let mine = Array.to_list (Array.sub ends first (beyond - first)) in
   let until = match frame.stopped with
@@ -629,11 +640,12 @@ let check_rounds frame jobs rules copies required =
       let last = List.fold_left Big.max Big.zero mine in
       Some (match limit with Some limit -> Big.min limit last | None -> last)
     | limit -> limit in
-  match until with
+  (match until with
   | Some until ->
     need (Big.leq !latest until) "a copy goes on when the run is over";
     need (Hashtbl.fold (fun ended () fine -> fine && ended = Big.to_string until) cut true) "a copy is cut before the run is over"
-  | None -> need (Hashtbl.length cut = 0) "a copy is cut before the run is over"
+  | None -> need (Hashtbl.length cut = 0) "a copy is cut before the run is over");
+  Array.map (fun ended -> Big.gt ended Big.zero) ends
 
 let proven_of_copies file rules frame =
   let { header; bound; claim; _ } = file in
@@ -651,7 +663,7 @@ let proven_of_copies file rules frame =
   List.iter
     (fun each -> need (not (List.mem_assoc each header)) "copies are in whole rounds, and begin again with each")
     ["starts"; "rounds"; "types"];
-  if word header "preemption" "restart" then raise (Not_covered "copies that restart");
+  let restarting = word header "preemption" "restart" in
   need (file.networks = []) "copies have no network";
   let nodes = frame.its_nodes in
   (* jobs *)
@@ -714,13 +726,14 @@ let proven_of_copies file rules frame =
   let counted = List.filter is_counted jobs in
   need (counted <> []) "it was stopped before a job that counts arrived";
   (* copies *)
-  let known = Array.of_list (List.map (fun (each, _, (job : job)) -> (job.arrival, each)) all) in
+  let known = Array.of_list (List.map (fun (each, _, _) -> each) all) in
+  let every = Array.of_list jobs in
   let copy fields =
     let start = whole "start of a run" (field fields "start") in
     let k = small "job of a run" (field fields "job") in
     need (k < Array.length known) "a run is of a job that there is not";
-    let arrival, { its_rates; its_cells; _ } = known.(k) in
-    need (Big.geq start arrival) "job %d starts before it arrives" k;
+    let { its_rates; its_cells; _ } = known.(k) in
+    need (Big.geq start every.(k).arrival) "job %d starts before it arrives" k;
     need (not (List.mem_assoc "partner" fields)) "job %d has a partner and runs as copies" k;
     if List.mem_assoc "goes_on" fields then raise (Not_covered "copies that go on");
     let on, gpus, row = match rows "pieces" (field fields "pieces"), its_cells with
@@ -750,9 +763,12 @@ let proven_of_copies file rules frame =
   let copies = List.map copy file.runs in
   need (increasing (fun ({ its_run = first; _ }, _, _) ({ its_run = second; _ }, _, _) -> Big.leq first.start second.start) copies)
     "runs are not in order of their starts";
-  let required k = is_counted (List.nth jobs k) && frame.stopped = None in
-  check_rounds frame known (length, restart, aggregation, most) copies required;
+  let required k = is_counted every.(k) && frame.stopped = None in
+  let complete = check_rounds frame restarting known (length, restart, aggregation, most) copies required in
   let copies_in = List.map (fun (copy, _, _) -> copy) copies in
+  (* Of jobs that restart the proof knows that all steps were done, and not in one go. *)
+  if restarting && Array.exists2 (<>) complete (Array.init (Array.length known) (all_done of_copies copies_in)) then
+    raise (Not_covered "copies of jobs that did their steps and lost them");
   (* bound *)
   let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
   let priced = rows "prices" (field bound "prices") in
@@ -762,7 +778,8 @@ let proven_of_copies file rules frame =
     [Words "schedules";
      Words (if frame.known_until <> None then " on nodes that fail" else "");
      Words (if frame.its_quotas <> [] then " within quotas of tenants" else "");
-     Words (Printf.sprintf " in which a job is at most %s copies on whole nodes" (Big.to_string most))]
+     Words (Printf.sprintf " in which a job is at most %s copies on whole nodes" (Big.to_string most));
+     Words (if restarting then ", jobs restart when preempted" else "")]
     @ (match frame.its_window with
        | Some (first, last) -> [Words (Printf.sprintf ", counting jobs %d to %d alone" first (last - 1))]
        | None -> [])
