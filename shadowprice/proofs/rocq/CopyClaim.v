@@ -1,7 +1,7 @@
 (** Certificates of jobs that run as copies. *)
 
 From Coq Require Import List ZArith QArith Lia Lqa Bool.
-From Shadowprice Require Import Sums Schedule Duality Utility Fluid Checker Claim Graphs Scenarios Dealing Copies.
+From Shadowprice Require Import Sums Schedule Duality Utility Fluid Checker Claim Graphs Scenarios AverageBusy Dealing Copies.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -64,18 +64,31 @@ Qed.
 
 (** ** The claim *)
 
+Definition unstopped (I : instance) : bool :=
+  (1 <=? capacity I) && match until I with None => true | Some _ => false end.
+
+Lemma unstopped_sound I : unstopped I = true -> 1 <= capacity I /\ until I = None.
+Proof. unfold unstopped. rewrite andb_true_iff, Z.leb_le. destruct (until I); intros [H1 H2]; [discriminate|now split]. Qed.
+
 Definition copies_bound (o : objective) (by_them : multipliers) (C : copies) : option Q :=
   let I := least_work C in
   let least := match by_them with
                | IntervalPrices grid prices => if check_prices I grid prices then Some (prices_value I grid prices) else None
                | Alone => Some (alone_value I)
                | OneMachine => fluid_value I
+               | BusyTimes => if unstopped I then busy_value I else None
                | _ => None
                end in
   match o with
   | Completion => least
   | Flow => option_map (fun value => value - sumQ (fun kj => weight (snd kj) * inject_Z (arrival (snd kj))) (counted I))%Q least
-  | Makespan => None
+  | Makespan =>
+      match by_them with
+      | Area _ => if unstopped I
+                  then Some (inject_Z (area_value I false (SortJobs.sort (counted I)) (first_arrival I + 2 ^ 200) 0 0 0 - first_arrival I))
+                  else None
+      | _ => None
+      end
   end.
 
 Lemma copies_bound_sound o by_them C s bound :
@@ -92,6 +105,7 @@ Proof.
                | IntervalPrices grid prices => if check_prices I grid prices then Some (prices_value I grid prices) else None
                | Alone => Some (alone_value I)
                | OneMachine => fluid_value I
+               | BusyTimes => if unstopped I then busy_value I else None
                | _ => None
                end = Some value -> (value <= sumQ (cost_now I (complete_at_last s) (all_done C s)) (counted I))%Q).
   { intros value Hvalue. destruct by_them as [grid prices|grid prices| |one| | |]; try discriminate.
@@ -99,14 +113,23 @@ Proof.
       rewrite <- E. exact (prices_on_average I (many C s) (held_of C s) _ _ Hsound Hn Hd Hb He Hr Ha grid prices Hp).
     - assert (E : alone_value I = value) by congruence. rewrite <- E.
       exact (alone_on_average I (many C s) (held_of C s) _ _ Hsound Hn Hd Hb He Ha).
-    - exact (fluid_on_average I (many C s) (held_of C s) _ _ Hsound Hn Hd Hb He Hr Ha value Hvalue). }
+    - exact (fluid_on_average I (many C s) (held_of C s) _ _ Hsound Hn Hd Hb He Hr Ha value Hvalue).
+    - destruct (unstopped I) eqn:Hu; [|discriminate]. apply unstopped_sound in Hu. destruct Hu as [Hm Hu].
+      exact (busy_value_on_average I (many C s) (held_of C s) _ _ Hsound Hn Hd Hb He Hr Ha Hu Hm value Hvalue). }
   unfold copies_bound. cbv zeta. fold I. destruct o; intros H.
   - cbn [copies_cost]. fold I. now apply Hall.
   - cbn [copies_cost]. fold I.
     match type of H with option_map _ ?x = _ => destruct x as [value|] eqn:E; [|discriminate] end.
     cbn [option_map] in H. assert (Eb : (value - sumQ (fun kj => weight (snd kj) * inject_Z (arrival (snd kj))) (counted I))%Q = bound) by congruence.
     rewrite <- Eb. apply Qplus_le_compat; [now apply Hall|apply Qle_refl].
-  - discriminate.
+  - destruct by_them as [| | |one| | |]; try discriminate H. destruct (unstopped I) eqn:Hu; [|discriminate H].
+    apply unstopped_sound in Hu. destruct Hu as [Hm Hu].
+    assert (E : inject_Z (area_value I false (SortJobs.sort (counted I)) (first_arrival I + 2 ^ 200) 0 0 0 - first_arrival I) = bound) by congruence.
+    rewrite <- E. cbn [copies_cost]. fold I. rewrite <- Zle_Qle. apply Z.sub_le_mono_r.
+    apply (span_on_average I (many C s) (held_of C s) _ _ Hsound Hn Hd Hb He Hr Ha Hu Hm _ []); try reflexivity.
+    + cbn. symmetry. apply SortJobs.Permuted_sort.
+    + intros kj [].
+    + clear. unfold last_of_all. induction (counted I); cbn; lia.
 Qed.
 
 Record copy_certificate := CopyCertificate {

@@ -803,7 +803,7 @@ let proven_of_copies file rules frame =
       let copy_objective = match field header "objective" with
         | Text "completion" -> Completion
         | Text "flow" -> Flow
-        | Text "makespan" -> raise (Not_covered "the last of jobs that run as copies")
+        | Text "makespan" -> Makespan
         | _ -> reject "the objective is unknown" in
       let copy_multipliers = match field bound "bound" with
         | Text "interval-lp" ->
@@ -817,9 +817,17 @@ let proven_of_copies file rules frame =
           let first = (List.hd counted).weight in
           need (List.for_all (fun (job : job) -> job.weight = first) counted) "fluid: weights differ";
           OneMachine
+        | Text "mean-busy-time" ->
+          need (grid = [] && priced = []) "mean-busy-time takes no prices";
+          unstopped "mean-busy-time";
+          if List.length counted > 5_000 then raise (Not_covered "mean-busy-time of so many jobs");
+          BusyTimes
+        | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area false
         | Text "wide-gangs" -> reject "wide-gangs: jobs run as copies"
-        | Text (("priced-plans" | "mean-busy-time") as kind) -> raise (Not_covered ("the bound " ^ kind ^ " of copies"))
-        | _ -> reject "the bound is unknown, or none of the objective" in
+        | Text "priced-plans" -> raise (Not_covered "the bound priced-plans of copies")
+        | _ -> reject "the bound is unknown" in
+      need (match copy_multipliers with Area _ -> copy_objective = Makespan | _ -> copy_objective <> Makespan)
+        "the bound is none of the objective";
       check_copies
         { of_copies; copies_in; copy_objective; copy_multipliers; copy_cost = rational "cost" (field claim "cost");
           copy_bound = claimed_bound; copy_ratio = ratio } in
