@@ -824,7 +824,7 @@ let proven_of_copies file rules frame =
           BusyTimes
         | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area false
         | Text "wide-gangs" -> reject "wide-gangs: jobs run as copies"
-        | Text "priced-plans" -> raise (Not_covered "the bound priced-plans of copies")
+        | Text kind -> raise (Not_covered ("the bound " ^ kind ^ " of copies"))
         | _ -> reject "the bound is unknown" in
       need (match copy_multipliers with Area _ -> copy_objective = Makespan | _ -> copy_objective <> Makespan)
         "the bound is none of the objective";
