@@ -9,10 +9,12 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from operator import mul
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
 
 import shadowprice as sp
 from shadowprice.analysis.certify import certify
@@ -21,6 +23,8 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.terms.window import JobWindow
 from shadowprice.proofs.checker import Rejected, check
+from shadowprice.proofs.checker.instance import TAKE, CertificateInstance
+from support.certificate_cases import CASES
 from support.certificate_text import records_of, signed
 from support.paths import ROOT
 
@@ -219,6 +223,51 @@ def test_it_knows_windows_stopped_runs_quotas_and_utilities(built, tmp_path):
         assert line.startswith(f"{path}: {path.suffix[1:]}"), line
 
 
+def alone(text, more=0):
+    """The certificate with what all jobs by themselves cost in place of its bound, and so many ticks more than that."""
+    every = records_of(text)
+    instance = CertificateInstance()
+    for kind, record in ((each["kind"], {**each}) for each in every):
+        if kind in TAKE:
+            del record["kind"]
+            TAKE[kind](instance, record)
+    jobs, claim = instance.relaxed(), every[-1]
+    ends = map(sum, zip(jobs.arrival, jobs.shortest, strict=True))
+    value = sum(map(mul, jobs.weight, ends), Fraction(more))
+    every[-2] = {"kind": "bound", "bound": "job", "grid": [], "prices": []}
+    ratio = max(Fraction(claim["cost"]) / value, Fraction(1))
+    every[-1] = {**claim, "bound": written(value), "ratio": written(ratio)}
+    return signed(every)
+
+
+def written(number):
+    return int(number) if number.denominator == 1 else str(number)
+
+
+@pytest.mark.parametrize("of", ["graphs", "copies"])
+def test_graphs_and_copies_are_bounded_as_the_other_checker_says(built, tmp_path, of):
+    """Of each random run the bound of jobs by themselves is proven, to the last digit: one tick more is not."""
+    folder, _ = built
+    cases, _ = CASES[of]
+    paths = []
+
+    @settings(max_examples=40, deadline=None, derandomize=True, database=None)
+    @given(cases)
+    def recorded(case):
+        outcome = Outcome.verified(*case, policy="some")
+        assume(outcome.instance.stopped_s is None and outcome.instance.until_complete is None)
+        text = certify(outcome, "completion", budget_s=0).text
+        for name, each in (("proven", alone(text)), ("rejected", alone(text, 1))):
+            assert judged(each) == name
+            paths.append(tmp_path / f"{len(paths)}.{name}")
+            paths[-1].write_text(each, encoding="ascii")
+
+    recorded()
+    assert len(paths) >= 40
+    for path, line in answers_of(folder, paths).items():
+        assert line.startswith(f"{path}: {path.suffix[1:]}"), line
+
+
 def test_it_says_what_its_proof_does_not_speak_of(built, tmp_path):
     folder, _ = built
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 2], work=[9, 5])
@@ -229,8 +278,6 @@ def test_it_says_what_its_proof_does_not_speak_of(built, tmp_path):
     every[-2] = {"kind": "bound", "bound": "speed-up-power", "grid": [], "prices": []}
     every[-2]["exponent"] = 0
     texts["the bound speed-up-power"] = signed(every)
-    copies = {"kind": "copies", "round": 1, "restart": 0, "aggregation": 0, "most": 1}
-    texts["a record of kind copies"] = signed([header, copies, *others])
     late = sp.Workload.from_columns(arrival_s=[1], gpus=[1], work=[5])
     in_rounds = sp.simulate(late, "1x4", "fifo", sp.RunOptions(round_s=4.0))
     rounds = certify_utility(in_rounds, "completion_time", 4.0, budget_s=0.0)
@@ -274,6 +321,13 @@ def test_it_says_what_its_proof_does_not_speak_of(built, tmp_path):
         ("Fluid", "gang (snd kj) * (q + 1)", "gang (snd kj) * (q + 2)"),
         ("BusyTime", "(b <=? r * m) && (r * m <? b + y)", "(r * m <? b + y)"),
         ("BusyTime", "(b + y) * (b + y) - b * b + blocks", "(b + y) * (b + y) + blocks"),
+        ("Doubles", "if Z.even q then q else q + 1", "if Z.even q then q else q + 2"),
+        ("Graphs", "then best else far_byte N)", "then far_byte N else far_byte N)"),
+        ("Graphs", "(2 * more (away_byte N", "(3 * more (away_byte N"),
+        ("GraphClaim", "(2 <=? length (sizes P))%nat", "(3 <=? length (sizes P))%nat"),
+        ("Dealing", "Z.of_nat n - 1 - Z.of_nat w", "Z.of_nat n - Z.of_nat w"),
+        ("Copies", "Qle_bool (inject_Z p * fastest C K)", "Qle_bool (inject_Z p)"),
+        ("CopyClaim", "Qle_bool 1 (copy_ratio c)", "true"),
         ("Utility", "Z.max a (k * round)),\n", "a),\n"),
         ("Utility", "gang j * (up * work - sum", "gang j * (up * work + sum"),
         ("Utility", "snd other <=? snd entry", "snd other <? snd entry"),

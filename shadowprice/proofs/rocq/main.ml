@@ -170,14 +170,18 @@ let rational what = function
 let fields_of = [
   "header", (["format"; "migration"; "objective"; "policy"; "restart"; "start"],
              ["preemption"; "round"; "rounds"; "starts"; "stopped"; "types"; "utility"; "window"]);
+  "copies", (["aggregation"; "most"; "restart"; "round"], []);
   "checkpoints", (["cost"; "interval"; "until"], []);
+  "network", (["gpus"; "intra"; "nic"; "sharing"], []);
   "node", (["gpus"; "node"; "type"], ["cpus"; "memory"]);
   "fault", (["down"; "node"; "up"], []);
   "quota", (["periods"; "quota"], []);
   "widths", (["speeds"; "widths"], []);
   "profile", (["cells"; "profile"], []);
-  "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"], ["beside"; "deadline"; "part"; "profile"; "quota"; "sort"; "spread"; "widths"; "worth"]);
-  "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["goes_on"; "partner"]);
+  "graph", (["graph"; "links"; "microbatches"; "stages"], []);
+  "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"],
+          ["beside"; "deadline"; "graph"; "part"; "profile"; "quota"; "rate"; "sort"; "spread"; "steps"; "widths"; "work"; "worth"]);
+  "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["copy"; "goes_on"; "partner"; "steps"]);
   "bound", (["bound"; "grid"; "prices"], ["unit"]);
   "claim", (["bound"; "class"; "file"; "instance"; "ratio"], ["cost"; "earned"]);
 ]
@@ -195,14 +199,8 @@ let is_beyond bound =
   List.mem bound bounds_beyond
   || List.exists (fun prefix -> String.starts_with ~prefix bound) prefixes_beyond
 
-(* Records and fields of instances, of which the proof does not speak. *)
-let kinds_beyond = ["copies"; "network"; "graph"]
-
-let fields_beyond = [
-  "header", ["placement"];
-  "job", ["graph"; "work"; "steps"; "rate"];
-  "run", ["copy"; "steps"];
-]
+(* Fields of instances, of which the proof does not speak. *)
+let fields_beyond = ["header", ["placement"]]
 
 let position kind = 
   let rec find k = function
@@ -247,8 +245,8 @@ let unsigned line signature =
 type fields = (string * value) list
 
 type certificate_file = {
-  header : fields; checkpoints : fields list; nodes : fields list; faults : fields list; quotas : fields list;
-  widths : fields list; profiles : fields list; jobs : fields list; runs : fields list; bound : fields; claim : fields;
+  header : fields; all_copies : fields list; checkpoints : fields list; nodes : fields list; faults : fields list; quotas : fields list;
+  widths : fields list; profiles : fields list; networks : fields list; all_graphs : fields list; jobs : fields list; runs : fields list; bound : fields; claim : fields;
 }
 
 let read text =
@@ -263,7 +261,6 @@ let read text =
          let kind = match List.assoc_opt "kind" record with
            | Some (Text kind) -> kind
            | _ -> reject "line %d has no kind" number in
-         if List.mem kind kinds_beyond then raise (Not_covered ("a record of kind " ^ kind));
          let place = match position kind with
            | Some place -> place
            | None -> reject "line %d: kind is %S" number kind in
@@ -299,8 +296,8 @@ let read text =
      need (signature = digest (before @ [unsigned claim_line signature]))
        "the digest of the file is another"
    | _ -> reject "the digest of the file is no text");
-  { header; checkpoints = all "checkpoints"; nodes = all "node"; faults = all "fault"; quotas = all "quota";
-    widths = all "widths"; profiles = all "profile"; jobs = all "job"; runs = all "run"; bound; claim }
+  { header; all_copies = all "copies"; checkpoints = all "checkpoints"; nodes = all "node"; faults = all "fault"; quotas = all "quota";
+    widths = all "widths"; profiles = all "profile"; networks = all "network"; all_graphs = all "graph"; jobs = all "job"; runs = all "run"; bound; claim }
 
 (* ---- instance ------------------------------------------------------------------------------------ *)
 
@@ -364,10 +361,64 @@ let widths_of k fields =
     "a gang's own speed is not 1, or one is 0";
   Array.of_list speeds
 
+(* Numbers of a graph, which have a denominator in common of at most 1,000 digits. *)
+let number_of_graph common what value =
+  let found = rational what value in
+  common := Big.lcm !common found.qden;
+  need (Big.lt !common most) "a graph's numbers have no common denominator of at most 1,000 digits";
+  found
+
+let add a b = fraction (Big.add (Big.mul a.qnum b.qden) (Big.mul b.qnum a.qden)) (Big.mul a.qden b.qden)
+
+let graph_of_record k fields =
+  numbered "graph" fields k;
+  let common = ref Big.one in
+  let number = number_of_graph common in
+  let stage = function
+    | Row [replicas; forward; backward; size] ->
+      let forward = number "a stage" forward in
+      let backward = number "a stage" backward in
+      { replicas = whole ~least:Big.one "replicas" replicas; compute = add forward backward; parameters = number "a stage" size }
+    | _ -> reject "a stage has not four entries" in
+  let stages = List.map stage (rows "stages" (field fields "stages")) in
+  let count = List.length stages in
+  need (count > 0) "a graph has no stages";
+  need (count <= 256) "a graph has more than 256 stages";
+  let gpus = List.fold_left (fun sum (each : stage) -> Big.add sum each.replicas) Big.zero stages in
+  need (Big.leq gpus (Big.of_int 1_000_000)) "a graph is on more than 10^6 GPUs";
+  let link = function
+    | Row [source; target; bytes; Flag exchange] ->
+      let source = small "stage of a link" source and target = small "stage of a link" target in
+      need (source <> target && source < count && target < count) "a link is of no stages";
+      { source; target; sent = number "bytes" bytes; exchange }
+    | _ -> reject "a link has not four entries" in
+  let links = List.map link (rows "links" (field fields "links")) in
+  need (List.length links <= 4096) "a graph has more than 4096 links";
+  let graph = { microbatches = whole "microbatches" (field fields "microbatches"); stages; links } in
+  need (Big.leq (depth graph) (Big.of_int count)) "links go round";
+  (graph, gpus)
+
+let network_of fields =
+  let bandwidth name =
+    let found = rational name (field fields name) in
+    need (Big.gt found.qnum Big.zero) "a bandwidth is 0";
+    found in
+  { intra = bandwidth "intra"; nic = bandwidth "nic"; largest = whole ~least:Big.one "GPUs of a node" (field fields "gpus");
+    each_gpu = (match field fields "sharing" with
+      | Text "per-gpu" -> true | Text "per-job" -> false | _ -> reject "the sharing of the network is unknown") }
+
+(* A job's graph, its iterations, and GPUs that it is on. *)
+type with_graph = { its_graph : graph; its_work : float; its_gpus : Big.t; its_beside : (int * (Big.t * float) list) list }
+
+let exactly number =
+  let { Rational.num; den } = Rational.of_float number in
+  fraction num den
+
 (* What the speed of a job depends on beyond its GPUs. *)
 type job_rules = {
   cells : cell array option; spread : float option; speeds : float array option; part : Big.t option; on_cores : bool;
   gpus_of_gang : int; sort : Big.t option; beside : (int * (Big.t * Big.t) list) list; plain : (int * Big.t) list;
+  mapped : with_graph option;
 }
 
 (* A condition of a run: the sort of a partner, a row of the profile, whether it is spread, GPUs beyond the gang. *)
@@ -435,6 +486,358 @@ let check_parts nodes held =
          (List.stable_sort in_order events))
     by_node
 
+(* ---- copies -------------------------------------------------------------------------------------- *)
+
+(* What a certificate of copies has in common with others. *)
+type frame = {
+  of_header : fields; its_nodes : node array; its_types : (string, int) Hashtbl.t; its_thousandths : (Big.t * Big.t) array;
+  known_until : Big.t option; its_faults : ((int * Big.t) * Big.t) list; its_quotas : (Big.t * Big.t) list list;
+  its_profiles : cell array array; stopped : Big.t option; its_window : (int * int) option;
+  of_utility : string list; utility_round : Big.t option;
+}
+
+let quotient a b = Rational.make (Big.mul a.qnum b.qden) (Big.mul a.qden b.qnum)
+let product a b = let { Rational.num; den } = Rational.make (Big.mul a.qnum b.qnum) (Big.mul a.qden b.qden) in fraction num den
+let times n x = product (fraction n Big.one) x
+let up { Rational.num; den } = Big.cdiv num den
+let down { Rational.num; den } = Big.fdiv num den
+let is_less a b = Big.lt (Big.mul a.qnum b.qden) (Big.mul b.qnum a.qden)
+
+(* A job that runs as copies: its type's rates, rows of its profile, and what its schedules do at least. *)
+type copied_job = { work_steps : Big.t; its_rates : (int * q) list; its_cells : cell array option; its_quota : int option; p : Big.t; a : Big.t }
+
+(* What all schedules of a job need at least: on the fastest nodes of all, and on the fastest GPU. *)
+let least_of_copies nodes most steps rates best =
+  let of_node (node : node) = match List.assoc_opt node.gpu_type rates with Some rate -> times node.gpus rate | None -> fraction Big.zero Big.one in
+  let fastest_first = List.stable_sort (fun a b -> if is_less b a then -1 else if is_less a b then 1 else 0) (List.map of_node (Array.to_list nodes)) in
+  let rec take count sum = function
+    | first :: rest when count > 0 -> take (count - 1) (add sum first) rest
+    | rest -> (sum, match rest with next :: _ -> next | [] -> fraction Big.zero Big.one) in
+  let count = if Big.fits_int most then Big.to_int most else max_int in
+  let fastest, theta = take count (fraction Big.zero Big.one) fastest_first in
+  let fastest_rate = List.fold_left (fun found (_, rate) -> if is_less found rate then rate else found) (fraction Big.zero Big.one) rates in
+  let least rate = Big.max Big.one (down (quotient (fraction steps Big.one) (product rate best))) in
+  let gpus = Array.fold_left (fun sum (node : node) -> Big.add sum node.gpus) Big.zero nodes in
+  let a = least fastest_rate in
+  let p = Big.max (least fastest) (Big.div a gpus) in
+  (p, Big.min a (Big.mul gpus p), product theta best)
+
+(* The rules of copies, round by round: rounds apart, one copy on a node, charges, the time of the steps, quotas, nodes that
+   are up; copies without steps were cut when all was over or their node went down, and could have done one more. Jobs
+   that restart begin anew where no copy went on in the round before. Which jobs are complete. *)
+let check_rounds frame restarting jobs rules copies required =
+  let length, restart, aggregation, most = rules in
+  let number = Array.length jobs in
+  let steps_of = Array.make number Big.zero and ends = Array.make number Big.zero in
+  let ran = Array.make number None in
+  let last = Hashtbl.create 64 and cut = Hashtbl.create 8 and had = ref [] and latest = ref Big.zero in
+  let downs node start =
+    List.length (List.filter (fun ((other, down), _) -> other = node && Big.lt down start) frame.its_faults) in
+  let over start follows round =
+    let count = Hashtbl.create 16 and on_nodes = Hashtbl.create 16 and planned = Hashtbl.create 16 in
+    List.iter
+      (fun ({ its_run; _ }, copy, _) ->
+         let mine = Option.value ~default:[] (Hashtbl.find_opt count its_run.of_job) in
+         need (Big.lt copy most && not (List.exists (Big.equal copy) mine)) "job %d has a copy twice or more" its_run.of_job;
+         Hashtbl.replace count its_run.of_job (copy :: mine);
+         let node = fst (List.hd its_run.pieces) in
+         need (not (Hashtbl.mem on_nodes node)) "a node has two copies";
+         Hashtbl.replace on_nodes node ())
+      round;
+    let begin_ k _ =
+      let goes_on = match ran.(k) with
+        | Some (before, did) -> Big.gt did Big.zero && Big.equal (Big.add before length) start
+        | None -> false in
+      if restarting && not goes_on then begin
+        need (Big.lt steps_of.(k) jobs.(k).work_steps) "job %d runs again after all steps of its work" k;
+        steps_of.(k) <- Big.zero
+      end in
+    Hashtbl.iter begin_ count;
+    let before = Array.copy steps_of in
+    List.iter
+      (fun ({ its_run; its_steps }, _, rate) ->
+         let { of_job = k; stop; overhead; pieces; _ } = its_run in
+         let node, _ = List.hd pieces in
+         let owed = if List.length (Hashtbl.find count k) > 1 then aggregation else Big.zero in
+         let now = (k, downs node start) in
+         let owed = if Option.value ~default:now (Hashtbl.find_opt last node) = now then owed else Big.add owed restart in
+         Hashtbl.replace last node now;
+         let lasts = Big.sub stop start in
+         let struck =
+           List.exists (fun ((other, down), _) -> other = node && Big.equal down stop) frame.its_faults in
+         need (List.for_all (fun ((other, down), up) -> other <> node || Big.geq down stop || Big.leq up start) frame.its_faults)
+           "job %d runs on a node that is down" k;
+         need (match frame.known_until with Some known -> Big.lt stop known | None -> true)
+           "a run goes on when nobody knows which nodes are down";
+         if Big.gt its_steps Big.zero then begin
+           need (Big.equal overhead owed) "job %d owes another overhead" k;
+           need (Big.equal (Big.sub lasts owed) (up (quotient (fraction its_steps Big.one) rate)) && Big.leq lasts length)
+             "job %d ends neither with its steps nor with the round" k;
+           ends.(k) <- Big.max ends.(k) stop
+         end
+         else begin
+           need (Big.equal overhead (Big.min owed lasts)) "job %d owes another overhead" k;
+           let more = Big.succ (down (let { qnum; qden } = times (Big.sub lasts overhead) rate in Rational.make qnum qden)) in
+           need (Big.leq (Big.add owed (up (quotient (fraction more Big.one) rate))) length)
+             "job %d ends neither with its steps nor with the round" k;
+           if not struck then Hashtbl.replace cut (Big.to_string stop) ();
+           Hashtbl.replace planned k (Big.add more (Option.value ~default:Big.zero (Hashtbl.find_opt planned k)))
+         end;
+         steps_of.(k) <- Big.add steps_of.(k) its_steps;
+         latest := Big.max !latest stop)
+      round;
+    Hashtbl.iter
+      (fun k _ ->
+         ran.(k) <- Some (start, Big.sub steps_of.(k) before.(k));
+         let all = Big.add steps_of.(k) (Option.value ~default:Big.zero (Hashtbl.find_opt planned k)) in
+         need (Big.leq all jobs.(k).work_steps) "job %d does more steps than its work has" k)
+      count;
+    let held = Hashtbl.create 8 and begun = Hashtbl.create 8 in
+    if frame.its_quotas <> [] then
+      List.iter
+        (fun ({ its_run; _ }, _, _) ->
+           let node = fst (List.hd its_run.pieces) in
+           match jobs.(its_run.of_job).its_quota with
+           | None -> ()
+           | Some quota ->
+             Hashtbl.replace held quota
+               (Big.add frame.its_nodes.(node).gpus (Option.value ~default:Big.zero (Hashtbl.find_opt held quota)));
+             if not (follows && List.mem (its_run.of_job, node) !had) then Hashtbl.replace begun quota ())
+        round;
+    Hashtbl.iter
+      (fun quota () ->
+         let allowed = List.fold_left (fun now (begin_, most) -> if Big.leq begin_ start then most else now) Big.zero
+             (List.nth frame.its_quotas quota) in
+         need (Big.leq (Hashtbl.find held quota) allowed) "quota %d holds more GPUs than it has" quota)
+      begun;
+    had := List.filter_map
+        (fun ({ its_run; its_steps }, _, _) ->
+           if Big.gt its_steps Big.zero then Some (its_run.of_job, fst (List.hd its_run.pieces)) else None)
+        round in
+  let rec rounds before = function
+    | [] -> ()
+    | (({ its_run; _ }, _, _) :: _ as all) ->
+      let start = its_run.start in
+      let rec split mine = function
+        | (({ its_run; _ }, _, _) as first) :: rest when Big.equal its_run.start start -> split (first :: mine) rest
+        | rest -> (List.rev mine, rest) in
+      let mine, rest = split [] all in
+      need (match before with Some early -> Big.geq start (Big.add early length) | None -> true)
+        "a run is out of order, or rounds are too near";
+      over start (match before with Some early -> Big.equal start (Big.add early length) | None -> false) mine;
+      rounds (Some start) rest in
+  rounds None copies;
+  Array.iteri
+    (fun k { work_steps; _ } ->
+       let complete = Big.equal steps_of.(k) work_steps in
+       need (complete || not (required k)) "job %d does not all steps of its work" k;
+       if not complete then ends.(k) <- Big.zero)
+    jobs;
+  let first, beyond = Option.value ~default:(0, number) frame.its_window in
+  let mine = Array.to_list (Array.sub ends first (beyond - first)) in
+  let until = match frame.stopped with
+    | limit when List.for_all (fun ended -> Big.gt ended Big.zero) mine ->
+      let last = List.fold_left Big.max Big.zero mine in
+      Some (match limit with Some limit -> Big.min limit last | None -> last)
+    | limit -> limit in
+  (match until with
+  | Some until ->
+    need (Big.leq !latest until) "a copy goes on when the run is over";
+    need (Hashtbl.fold (fun ended () fine -> fine && ended = Big.to_string until) cut true) "a copy is cut before the run is over"
+  | None -> need (Hashtbl.length cut = 0) "a copy is cut before the run is over");
+  Array.map (fun ended -> Big.gt ended Big.zero) ends
+
+let proven_of_copies file rules frame =
+  let { header; bound; claim; _ } = file in
+  let policy = name "policy" (field header "policy") in
+  let length, restart, aggregation, most =
+    (whole "round" (field rules "round"), whole "restart" (field rules "restart"),
+     whole "aggregation" (field rules "aggregation"), whole ~least:Big.one "most copies" (field rules "most")) in
+  need (Big.gt length (Big.add restart aggregation)) "a round is no longer than its charges";
+  let none what value = need (Big.equal (whole what value) Big.zero) "copies have other charges" in
+  none "start" (field header "start");
+  none "migration" (field header "migration");
+  List.iter (fun entry -> none "restart" (snd (pair "a restart" entry))) (rows "restarts" (field header "restart"));
+  let gangs = List.map (fun entry -> whole ~least:Big.one "gang of a restart" (fst (pair "a restart" entry))) (rows "restarts" (field header "restart")) in
+  need (gangs <> [] && increasing Big.lt gangs) "gangs of restarts do not increase";
+  List.iter
+    (fun each -> need (not (List.mem_assoc each header)) "copies are in whole rounds, and begin again with each")
+    ["starts"; "rounds"; "types"];
+  let restarting = word header "preemption" "restart" in
+  need (file.networks = []) "copies have no network";
+  let nodes = frame.its_nodes in
+  (* jobs *)
+  let ids = Hashtbl.create 1024 in
+  let job k fields =
+    numbered "job" fields k;
+    let id = name "id of a job" (field fields "id") in
+    need (not (Hashtbl.mem ids id)) "job %d has the id of another" k;
+    Hashtbl.add ids id ();
+    (match field fields "run" with
+     | Record [] -> ()
+     | _ -> raise (Not_covered "run times of copies"));
+    List.iter (fun each -> need (not (List.mem_assoc each fields)) "job %d runs as copies and has other speeds" k)
+      ["beside"; "graph"; "part"; "sort"; "spread"; "widths"; "work"];
+    ignore (whole ~least:Big.one "gang" (field fields "gpus"));
+    let rate (on, value) =
+      let found = rational "rate" value in
+      need (Big.gt found.qnum Big.zero) "a rate is 0";
+      match Hashtbl.find_opt frame.its_types on with
+      | Some number -> (number, found)
+      | None -> reject "job %d has a rate on a type that no node is of" k in
+    let rates = match field fields "rate" with
+      | Record (_ :: _ as found) -> List.map rate found
+      | _ -> reject "job %d has no rates" k in
+    let work_steps = whole ~least:Big.one "steps" (field fields "steps") in
+    let its_cells = optional fields "profile" (fun value ->
+      let number = small "profile" value in
+      need (number < Array.length frame.its_profiles) "job %d has a profile that is not there" k;
+      frame.its_profiles.(number)) in
+    let speeds = match its_cells with Some cells -> List.map (fun cell -> exactly cell.speed) (Array.to_list cells) | None -> [fraction Big.one Big.one] in
+    let best = List.fold_left (fun found speed -> if is_less found speed then speed else found) (List.hd speeds) speeds in
+    let p, a, theta = least_of_copies nodes most work_steps rates best in
+    need ((frame.its_quotas <> []) = List.mem_assoc "quota" fields) "job %d has a quota that is not there, or none" k;
+    let its_quota = optional fields "quota" (fun value ->
+      let number = small "quota" value in
+      need (number < List.length frame.its_quotas) "job %d has a quota that is not there" k;
+      number) in
+    let fields_of_utility = List.filter (fun field -> List.mem_assoc field fields) ["worth"; "deadline"] in
+    need (fields_of_utility = frame.of_utility) "job %d has a worth or a deadline that no utility asks for, or lacks one" k;
+    ( { work_steps; its_rates = rates; its_cells; its_quota; p; a },
+      { steps_of = work_steps; rates; speeds_of = speeds; theta },
+      { arrival = whole "arrival" (field fields "arrival"); gang = Big.one; weight = rational "weight" (field fields "weight");
+        times = [((0, 0), p)];
+        watched = (match frame.its_window with Some (first, last) -> first <= k && k < last | None -> true);
+        worth = Option.value ~default:(fraction Big.zero Big.one) (optional fields "worth" (rational "worth"));
+        deadline = optional fields "deadline" (whole "deadline"); quota = None } ) in
+  let all = List.mapi job file.jobs in
+  let scale = List.fold_left (fun scale ({ p; _ }, _, _) -> Big.lcm scale p) Big.one all in
+  if Big.numbits scale > 65_536 then raise (Not_covered "copies of so many jobs of different lengths");
+  let jobs = List.map (fun ({ p; a; _ }, _, (job : job)) -> { job with gang = Big.div (Big.mul scale a) p }) all in
+  let gpus = Array.fold_left (fun sum (node : node) -> Big.add sum node.gpus) Big.zero nodes in
+  let least_work =
+    { nodes = [{ gpus = Big.mul scale gpus; gpu_type = 0 }]; jobs;
+      charged = { start_charge = Big.zero; migration = Big.zero; restarts = [] }; lost = false; until = frame.stopped;
+      per_gpu = scale; saves = None; faults = []; quotas = []; amounts = []; once = false; widest = Big.one; rounds = None;
+      least_start = Big.zero } in
+  let of_copies =
+    { least_work; machines = Array.to_list nodes; copied_jobs = List.map (fun (_, each, _) -> each) all; most_copies = most } in
+  let is_counted (job : job) = job.watched && match frame.stopped with Some limit -> Big.lt job.arrival limit | None -> true in
+  let counted = List.filter is_counted jobs in
+  need (counted <> []) "it was stopped before a job that counts arrived";
+  (* copies *)
+  let known = Array.of_list (List.map (fun (each, _, _) -> each) all) in
+  let every = Array.of_list jobs in
+  let copy fields =
+    let start = whole "start of a run" (field fields "start") in
+    let k = small "job of a run" (field fields "job") in
+    need (k < Array.length known) "a run is of a job that there is not";
+    let { its_rates; its_cells; _ } = known.(k) in
+    need (Big.geq start every.(k).arrival) "job %d starts before it arrives" k;
+    need (not (List.mem_assoc "partner" fields)) "job %d has a partner and runs as copies" k;
+    if List.mem_assoc "goes_on" fields then raise (Not_covered "copies that go on");
+    let on, gpus, row = match rows "pieces" (field fields "pieces"), its_cells with
+      | [Row [on; gpus]], None -> (on, gpus, None)
+      | [Row [on; gpus; row]], Some cells ->
+        let row = small "row of a profile" row in
+        need (row < Array.length cells) "a row of a profile is not there";
+        (on, gpus, Some row)
+      | _ -> reject "a copy is not on one node, or its piece has not its entries" in
+    let node = small "node of a run" on and gpus = whole ~least:Big.one "GPUs of a copy" gpus in
+    need (node < Array.length nodes && Big.leq gpus nodes.(node).gpus) "a copy is on a node that there is not, or has not so many GPUs";
+    let rate = match List.assoc_opt nodes.(node).gpu_type its_rates with
+      | Some rate -> times gpus rate
+      | None -> reject "job %d cannot run on node %d" k node in
+    let rate = match row, its_cells with
+      | Some row, Some cells ->
+        let cpus, memory = frame.its_thousandths.(node) in
+        need (Big.leq (Big.mul gpus cells.(row).cpus) cpus && Big.leq (Big.mul gpus cells.(row).memory) memory)
+          "job %d has not the CPUs or memory of its row" k;
+        product rate (exactly cells.(row).speed)
+      | _ -> rate in
+    let its_run =
+      { of_job = k; start; stop = whole ~least:(Big.succ start) "end of a run" (field fields "end");
+        overhead = whole "overhead" (field fields "overhead"); pieces = [(node, gpus)];
+        condition = Option.value ~default:0 row; uses = []; goes_on = false } in
+    ({ its_run; its_steps = whole "steps" (field fields "steps") }, whole "copy" (field fields "copy"), rate) in
+  let copies = List.map copy file.runs in
+  need (increasing (fun ({ its_run = first; _ }, _, _) ({ its_run = second; _ }, _, _) -> Big.leq first.start second.start) copies)
+    "runs are not in order of their starts";
+  let required k = is_counted every.(k) && frame.stopped = None in
+  let complete = check_rounds frame restarting known (length, restart, aggregation, most) copies required in
+  let copies_in = List.map (fun (copy, _, _) -> copy) copies in
+  (* Of jobs that restart the proof knows that all steps were done, and not in one go. *)
+  if restarting && Array.exists2 (<>) complete (Array.init (Array.length known) (all_done of_copies copies_in)) then
+    raise (Not_covered "copies of jobs that did their steps and lost them");
+  (* bound *)
+  let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
+  let priced = rows "prices" (field bound "prices") in
+  let prices row = List.map (whole "price") row in
+  let claimed_bound = rational "bound" (field claim "bound") and ratio = rational "ratio" (field claim "ratio") in
+  let words =
+    [Words "schedules";
+     Words (if frame.known_until <> None then " on nodes that fail" else "");
+     Words (if frame.its_quotas <> [] then " within quotas of tenants" else "");
+     Words (Printf.sprintf " in which a job is at most %s copies on whole nodes" (Big.to_string most));
+     Words (if restarting then ", jobs restart when preempted" else "")]
+    @ (match frame.its_window with
+       | Some (first, last) -> [Words (Printf.sprintf ", counting jobs %d to %d alone" first (last - 1))]
+       | None -> [])
+    @ (match frame.stopped with
+       | Some limit -> [Words ", counting time until "; Seconds limit; Words " s alone"]
+       | None -> []) in
+  (match field claim "class" with
+   | Text written -> need_words written words
+   | _ -> reject "the class is no text");
+  let unstopped kind = need (frame.stopped = None) "%s is no bound of what was stopped" kind in
+  let proven = match frame.utility_round with
+    | Some copy_round ->
+      need (field bound "bound" = Text "round-prices") "the bound is unknown, or of whole gangs";
+      need (grid = []) "prices by round take no grid";
+      let copy_prices = match priced with [Row row] -> prices row | _ -> reject "there are no prices of one row" in
+      check_copy_utility
+        { utility_copies = of_copies; utility_copies_in = copies_in; copy_round; copy_prices;
+          copy_unit = rational "unit of prices" (field bound "unit");
+          copy_earned = rational "utility earned" (field claim "earned"); copy_most = claimed_bound; copy_multiple = ratio }
+    | None ->
+      let copy_objective = match field header "objective" with
+        | Text "completion" -> Completion
+        | Text "flow" -> Flow
+        | Text "makespan" -> Makespan
+        | _ -> reject "the objective is unknown" in
+      let copy_multipliers = match field bound "bound" with
+        | Text "interval-lp" ->
+          let latest = List.fold_left (fun latest (job : job) -> Big.max latest job.arrival) Big.zero counted in
+          let last = List.fold_left (fun sum (job : job) -> Big.add sum (snd (List.hd job.times))) latest counted in
+          need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) last) "the grid ends too early";
+          IntervalPrices (grid, prices priced)
+        | Text "job" -> need (grid = [] && priced = []) "job takes no prices"; unstopped "job"; Alone
+        | Text "fluid" ->
+          need (grid = [] && priced = []) "fluid takes no prices";
+          let first = (List.hd counted).weight in
+          need (List.for_all (fun (job : job) -> job.weight = first) counted) "fluid: weights differ";
+          OneMachine
+        | Text "mean-busy-time" ->
+          need (grid = [] && priced = []) "mean-busy-time takes no prices";
+          unstopped "mean-busy-time";
+          if List.length counted > 5_000 then raise (Not_covered "mean-busy-time of so many jobs");
+          BusyTimes
+        | Text "area" -> need (grid = [] && priced = []) "area takes no prices"; unstopped "area"; Area false
+        | Text "wide-gangs" -> reject "wide-gangs: jobs run as copies"
+        | Text kind -> raise (Not_covered ("the bound " ^ kind ^ " of copies"))
+        | _ -> reject "the bound is unknown" in
+      need (match copy_multipliers with Area _ -> copy_objective = Makespan | _ -> copy_objective <> Makespan)
+        "the bound is none of the objective";
+      check_copies
+        { of_copies; copies_in; copy_objective; copy_multipliers; copy_cost = rational "cost" (field claim "cost");
+          copy_bound = claimed_bound; copy_ratio = ratio } in
+  need proven "the claim is not proven";
+  let { qnum; qden } = ratio in
+  let by_utility = frame.utility_round <> None in
+  Printf.sprintf "%s%s %s %s/%s times %s" policy (if by_utility then ":" else "")
+    (if by_utility then "any schedule of its instance earns at most" else "costs at most")
+    (Big.to_string qnum) (Big.to_string qden) (if by_utility then "what it does" else "any schedule of its instance")
+
 (* ---- certificate --------------------------------------------------------------------------------- *)
 
 (* What is proven of the file, in words. *)
@@ -468,7 +871,7 @@ let proven_of file =
     | [] -> (None, None)
     | [fields] ->
       need (not once) "nodes fail, after which jobs begin again";
-      let least = if restarting then Big.pow (Big.of_int 2) 60 else Big.one in
+      let least = if restarting || file.all_copies <> [] then Big.pow (Big.of_int 2) 60 else Big.one in
       let rule = { between = whole ~least "interval of checkpoints" (field fields "interval");
                    writing = whole "cost of a checkpoint" (field fields "cost") } in
       (Some rule, Some (whole "time until which faults are known" (field fields "until")))
@@ -498,6 +901,12 @@ let proven_of file =
   let quotas = List.mapi quota file.quotas in
   let profiles = Array.of_list (List.mapi profile_of file.profiles) in
   let all_widths = Array.of_list (List.mapi widths_of file.widths) in
+  let network = match file.networks with
+    | [] -> None
+    | [fields] -> Some (network_of fields)
+    | _ -> reject "there are several networks" in
+  need (file.all_graphs = [] || network <> None) "there are graphs and no network";
+  let all_graphs = Array.of_list (List.mapi graph_of_record file.all_graphs) in
   let until = optional header "stopped" (whole "time at which it was stopped") in
   let window = optional header "window" (fun value ->
     let first, last = pair "window" value in
@@ -518,6 +927,14 @@ let proven_of file =
   need (List.mem_assoc "earned" claim = by_utility && List.mem_assoc "cost" claim <> by_utility
         && List.mem_assoc "unit" bound = by_utility)
     "the claim or the bound is of what the objective is not";
+  match file.all_copies with
+  | [rules] ->
+    proven_of_copies file rules
+      { of_header = header; its_nodes = nodes; its_types = types; its_thousandths = thousandths; known_until = known;
+        its_faults = faults; its_quotas = quotas; its_profiles = profiles; stopped = until; its_window = window; of_utility;
+        utility_round = round }
+  | _ :: _ :: _ -> reject "there are several rules of copies"
+  | [] ->
   (* jobs *)
   let shares = ref false in
   let has_parts = List.exists (List.mem_assoc "part") file.jobs in
@@ -529,7 +946,11 @@ let proven_of file =
     let id = name "id of a job" (field fields "id") in
     need (not (Hashtbl.mem ids id)) "job %d has the id of another" k;
     Hashtbl.add ids id ();
+    need (not (List.mem_assoc "steps" fields || List.mem_assoc "rate" fields)) "job %d has rates of copies, and there are none" k;
+    need (List.mem_assoc "graph" fields = List.mem_assoc "work" fields) "job %d has a graph or work without the other" k;
+    let has_graph = List.mem_assoc "graph" fields in
     let plain = match field fields "run" with
+      | Record [] when has_graph -> []
       | Record [] -> reject "job %d can run nowhere" k
       | Record times ->
         List.map
@@ -561,6 +982,7 @@ let proven_of file =
       all_widths.(number)) in
     need (List.mem_assoc "sort" fields = List.mem_assoc "beside" fields) "job %d has a sort or speeds beside others, and not both" k;
     let sort = optional fields "sort" (whole "sort") in
+    let faster = ref [] in
     let beside = match List.assoc_opt "beside" fields with
       | None -> []
       | Some (Record by_type) ->
@@ -572,20 +994,37 @@ let proven_of file =
              let partner (sort, ticks) =
                let number = try Big.of_string sort with Invalid_argument _ -> reject "job %d runs beside no sort" k in
                need (Big.to_string number = sort) "job %d runs beside no sort" k;
-               let ticks = whole ~least:Big.one "run time" ticks in
-               need (Big.leq ticks longest_exact) "a run time is no double up to 2^53";
                shares := true;
-               (whole "sort" (Whole number), ticks) in
+               if has_graph then begin
+                 let speed = double "speed of a job beside another" ticks in
+                 need (speed > 0.0) "job %d has no speed beside another" k;
+                 faster := (on, (whole "sort" (Whole number), speed)) :: !faster;
+                 (number, Big.one)
+               end
+               else begin
+                 let ticks = whole ~least:Big.one "run time" ticks in
+                 need (Big.leq ticks longest_exact) "a run time is no double up to 2^53";
+                 (whole "sort" (Whole number), ticks)
+               end in
              match row with
              | Record row -> (on, List.map partner row)
              | _ -> reject "job %d has no speeds beside sorts" k)
           by_type
       | Some _ -> reject "job %d has no speeds beside others" k in
     need (part = None || beside = []) "job %d holds a part of something else than a GPU" k;
-    let rules = { cells; spread; speeds; part; on_cores; gpus_of_gang = small "gang" (Whole gpus); sort; beside; plain } in
+    let mapped = optional fields "graph" (fun value ->
+      let number = small "graph" value in
+      need (number < Array.length all_graphs) "job %d has a graph that is not there" k;
+      need (plain = [] && spread = None && speeds = None) "job %d has a graph and other speeds" k;
+      let its_graph, its_gpus = all_graphs.(number) in
+      if part <> None || has_parts then raise (Not_covered "graphs beside parts of GPUs");
+      if not (Big.equal its_gpus gpus) then raise (Not_covered "a graph of other GPUs than its job's");
+      let of_type (on, _) = (on, List.filter_map (fun (other, each) -> if other = on then Some each else None) (List.rev !faster)) in
+      { its_graph; its_gpus; its_work = double "work" (field fields "work"); its_beside = List.map of_type beside }) in
+    let rules = { cells; spread; speeds; part; on_cores; gpus_of_gang = small "gang" (Whole gpus); sort; beside; plain; mapped } in
     if cells <> None || spread <> None || speeds <> None || sort <> None then
       List.iter (fun (_, ticks) -> need (Big.leq ticks longest_exact) "a run time is no double up to 2^53") plain;
-    let conditions = conditions_of rules in
+    let conditions = if has_graph then [] else conditions_of rules in
     let in_condition number condition =
       List.filter_map (fun (on, _) -> Option.map (fun ticks -> ((on, number), ticks)) (ticks_in rules condition on)) plain in
     let times = List.concat (List.mapi in_condition conditions) in
@@ -608,27 +1047,46 @@ let proven_of file =
         worth; deadline; quota } ) in
   let jobs = List.mapi job file.jobs in
   let rules_of = Array.of_list (List.map fst jobs) and jobs = List.map snd jobs in
+  let mapped = Array.exists (fun (rules, _) -> rules.mapped <> None) rules_of in
   let shares = !shares in
   let may_share = List.exists (List.mem_assoc "beside") file.jobs in
   let may_grow = List.exists (List.mem_assoc "widths") file.jobs in
   if quotas <> [] && may_share then raise (Not_covered "quotas of jobs that share GPUs");
-  let counted =
-    List.filter
-      (fun job -> job.watched && match until with Some limit -> Big.lt job.arrival limit | None -> true) jobs in
+  let is_counted job = job.watched && match until with Some limit -> Big.lt job.arrival limit | None -> true in
+  let counted = List.filter is_counted jobs in
   need (counted <> []) "it was stopped before a job that counts arrived";
   let whole_gangs = List.for_all (fun job -> Big.divisible job.gang per_gpu) counted in
   (* runs *)
   let last_of = Hashtbl.create 1024 in
   let held_parts = ref [] in
+  let ways = Array.map (fun _ -> ref []) rules_of in
+  let way_number k (way : way) =
+    let rec find number = function
+      | [] -> ways.(k) := !(ways.(k)) @ [way]; number
+      | first :: rest -> if first = way then number else find (number + 1) rest in
+    find 0 !(ways.(k)) in
   let waiting = Hashtbl.create 8 and latest_start = ref None in
   let nobody_waits () = need (Hashtbl.length waiting = 0) "a job does not share what its partner holds" in
   let run fields =
+    need (not (List.mem_assoc "copy" fields || List.mem_assoc "steps" fields)) "a run is a copy, and jobs have none";
     let start = whole "start of a run" (field fields "start") in
     let k = small "job of a run" (field fields "job") in
     need (k < Array.length rules_of) "a run is of a job that there is not";
     let ({ cells; spread; part; on_cores; _ } as rules), numbers = rules_of.(k) in
     let stop = whole ~least:(Big.succ start) "end of a run" (field fields "end") in
-    let piece value = match value, part, cells with
+    let mapping = ref [] in
+    let piece value = match value, rules.mapped with
+      | Row entries, Some _ when List.length entries > 2 ->
+        let rec split before = function
+          | [last] ->
+            mapping := List.map (whole "replicas") (rows "replicas" last) :: !mapping;
+            Row (List.rev before)
+          | first :: rest -> split (first :: before) rest
+          | [] -> value in
+        split [] entries
+      | _, Some _ -> reject "a piece has not its entries"
+      | _, None -> value in
+    let piece value = match piece value, part, cells with
       | Row [on; gpus], None, None -> (on, gpus, None, None)
       | Row [on; gpus; number], Some _, None -> (on, gpus, Some number, None)
       | Row [on; gpus; row], None, Some _ -> (on, gpus, None, Some row)
@@ -665,7 +1123,7 @@ let proven_of file =
         let theirs, _ = rules_of.(other) in
         need (theirs.gpus_of_gang = rules.gpus_of_gang) "job %d is beside another gang" k;
         let able one other (on, _) =
-          List.mem_assoc nodes.(on).gpu_type one.plain
+          (one.mapped <> None || List.mem_assoc nodes.(on).gpu_type one.plain)
           && (match List.assoc_opt nodes.(on).gpu_type one.beside, other.sort with
               | Some row, Some sort -> List.exists (fun (found, _) -> Big.equal found sort) row
               | _ -> false) in
@@ -716,8 +1174,18 @@ let proven_of file =
       | Some _ -> reject "goes_on is neither true nor false" in
     if goes_on && saves <> None then raise (Not_covered "checkpoints of runs that go on");
     need (match known with Some known -> Big.lt stop known | None -> true) "a run goes on when nobody knows which nodes are down";
-    { of_job = k; start; stop; overhead = whole "overhead" (field fields "overhead"); pieces;
-      condition = Hashtbl.find numbers { partner_sort; row = slowest; apart; wider }; uses; goes_on } in
+    let condition = match rules.mapped with
+      | None -> Hashtbl.find numbers { partner_sort; row = slowest; apart; wider }
+      | Some { its_beside; _ } ->
+        let beside = match partner_sort with
+          | None -> 1.0
+          | Some sort ->
+            List.fold_left
+              (fun least (on, _) -> Float.min least (List.assoc sort (List.assoc nodes.(on).gpu_type its_beside)))
+              Float.infinity pieces in
+        let fed = match cells with Some cells -> cells.(slowest).speed | None -> 1.0 in
+        way_number k (List.rev !mapping, exactly (1.0 *. beside *. fed)) in
+    { of_job = k; start; stop; overhead = whole "overhead" (field fields "overhead"); pieces; condition; uses; goes_on } in
   let runs = List.map run file.runs in
   nobody_waits ();
   need (increasing (fun first second -> Big.leq first.start second.start) runs) "runs are not in order of their starts";
@@ -733,6 +1201,25 @@ let proven_of file =
     { start_charge = whole "start" (field header "start");
       migration = whole "migration" (field header "migration"); restarts } in
   let least_start = if shares then Big.zero else charged.start_charge in
+  let mapped_of { mapped; cells; _ } = match mapped with
+    | None -> None
+    | Some { its_graph; its_work; its_beside; _ } ->
+      let rows = match cells with Some cells -> Array.to_list cells |> List.map (fun cell -> cell.speed) | None -> [1.0] in
+      let besides = 1.0 :: List.concat_map (fun (_, row) -> List.map snd row) its_beside in
+      let speeds = List.concat_map (fun beside -> List.map (fun fed -> exactly (1.0 *. beside *. fed)) rows) besides in
+      Some ((its_graph, exactly its_work), List.sort_uniq compare speeds) in
+  let placing =
+    Option.map
+      (fun over_network ->
+         { over_network; sizes = Array.to_list (Array.map (fun (node : node) -> node.gpus) nodes);
+           graphs = Array.to_list (Array.map (fun (rules, _) -> mapped_of rules) rules_of) })
+      (if mapped then network else None) in
+  let ways_used =
+    Array.to_list (Array.map (fun ways -> if !ways = [] then [([], fraction Big.one Big.one)] else !ways) ways) in
+  let least_ticks k (job : job) = match placing with
+    | Some placing ->
+      (match least_ticks_of placing (k, job) with Some ticks -> ticks | None -> reject "job %d can run nowhere" k)
+    | None -> List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
   let grid = List.map (whole "grid") (rows "grid" (field bound "grid")) in
   let priced = rows "prices" (field bound "prices") in
   let prices () = List.map (whole "price") priced in
@@ -746,10 +1233,9 @@ let proven_of file =
     let found = match field bound "bound" with
       | Text "interval-lp" ->
         (* Further than any schedule that does not wait for nothing; the proof does without. *)
-        let shortest job = List.fold_left (fun least (_, t) -> Big.min least t) (snd (List.hd job.times)) job.times in
         let latest = List.fold_left (fun latest job -> Big.max latest job.arrival) Big.zero counted in
-        let longest sum job = Big.add sum (Big.add (shortest job) least_start) in
-        let all = List.fold_left longest latest counted in
+        let longest sum (k, job) = Big.add sum (Big.add (least_ticks k job) least_start) in
+        let all = List.fold_left longest latest (List.filter (fun (_, job) -> is_counted job) (List.mapi (fun k job -> (k, job)) jobs)) in
         need (grid <> [] && Big.geq (List.nth grid (List.length grid - 1)) all) "the grid ends too early";
         IntervalPrices (grid, prices ())
       | Text "priced-plans" -> PlanPrices (grid, prices ())
@@ -778,7 +1264,7 @@ let proven_of file =
     let found = List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced in
     let by_type = match field bound "bound" with
       | Text "round-prices" -> false
-      | Text "typed-round-prices" -> need (whole_gangs && not shares && file.widths = []) "prices by type: jobs share GPUs, may grow or hold parts"; true
+      | Text "typed-round-prices" -> need (not mapped && whole_gangs && not shares && file.widths = []) "prices by type: jobs share GPUs, may grow or hold parts"; true
       | _ -> reject "the bound is unknown" in
     need (List.length found = if by_type then Hashtbl.length types else 1) "there are no prices for all types";
     let length = List.length (List.hd found) in
@@ -831,16 +1317,22 @@ let proven_of file =
   let proven = match round with
     | Some round_length ->
       let by_type, rows = prices_of_rounds () in
-      check_utility
+      let certificate =
         { utility_instance = instance; utility_schedule = runs; round_length; by_type; rows;
           unit0 = rational "unit of prices" (field bound "unit");
           claimed_earned = rational "utility earned" (field claim "earned");
-          claimed_most = claimed_bound; claimed_multiple = ratio }
+          claimed_most = claimed_bound; claimed_multiple = ratio } in
+      (match placing with
+       | None -> check_utility certificate
+       | Some utility_placing -> check_graph_utility { utility_placing; utility_ways = ways_used; utility_claim = certificate })
     | None ->
       let objective = objective () in
-      check
+      let certificate =
         { of_instance = instance; of_schedule = runs; of_objective = objective; by_multipliers = multipliers objective;
           claimed_cost = rational "cost" (field claim "cost"); claimed_bound; claimed_ratio = ratio } in
+      (match placing with
+       | None -> check certificate
+       | Some placing -> check_graphs { placing; ways_used; claim_of = certificate }) in
   (* What is proven of jobs that share GPUs or may grow is less than there may be to say. *)
   if not proven && (shares || may_grow) then raise (Not_covered "this bound of jobs that share GPUs or may grow");
   need proven "the claim is not proven";
