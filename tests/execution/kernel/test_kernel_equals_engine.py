@@ -267,7 +267,7 @@ def test_work_by_rates_on_equal_gpus_is_as_in_the_engine(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(on_types(instances()), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
 def test_gangs_go_to_the_types_of_the_engine(
     instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
@@ -276,7 +276,7 @@ def test_gangs_go_to_the_types_of_the_engine(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(under_quotas(instances()), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
 def test_quotas_bind_as_in_the_engine(
     instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]

@@ -301,7 +301,7 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
 
 @pytest.mark.parametrize("name", MUTATIONS)
 @settings(
-    max_examples=25, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    max_examples=10, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 @given(RNG, st.integers(8, 25))
 def test_every_mutation_is_found(name: str, rng: random.Random, turns: int) -> None:

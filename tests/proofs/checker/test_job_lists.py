@@ -78,7 +78,7 @@ def prices_of(market):
     return PlanPrices(tuple(grid), tuple(prices)) if len(grid) > 1 else None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(few_jobs(), markets(), st.integers(0, 1))
 def test_lists_cost_what_the_best_of_all_starts_does_at_any_prices(jobs, market, start):
     best = jobs.least(jobs.total)

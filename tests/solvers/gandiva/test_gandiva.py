@@ -30,7 +30,7 @@ from support.gandiva_runs import (
 )
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(introspective(), st.sampled_from([FULL, REACTIVE]))
 def test_whatever_is_tried_the_schedule_is_right_and_no_pair_that_hurts_outlives_its_trial(
     instance: Instance, chosen: Gandiva

@@ -97,7 +97,7 @@ def test_the_optimum_is_what_brute_force_finds(
     assert objective.cost_s(instance.workload, end_s(instance, found.schedule)) == found.upper_s
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(instance=SMALL, objective=st.sampled_from(OBJECTIVES))
 def test_two_solvers_agree(instance: Instance, objective: Objective) -> None:
     milp = optimum(instance, objective, method="milp", budget_s=20)
@@ -155,7 +155,7 @@ def test_the_slotted_preemptive_optimum(
     assert objective.cost_s(instance.workload, end_s(instance, found.schedule)) == found.upper_s
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(
     instance=instances(max_jobs=5, max_nodes=2, max_gpus=3, max_arrival_s=5, max_work_s=5),
     objective=st.sampled_from(OBJECTIVES),
@@ -218,6 +218,7 @@ def test_any_prices_give_a_bound(instance: Instance, data: st.DataObject) -> Non
         assert reduced[j, start] >= 0
 
 
+@settings(max_examples=20)
 @given(
     instance=instances(max_jobs=5, max_arrival_s=10, max_work_s=10),
     weights=st.lists(st.integers(1, 9), min_size=5, max_size=5),

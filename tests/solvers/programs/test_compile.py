@@ -367,7 +367,7 @@ def ordinals(model: Any) -> dict[str, str]:
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(recipe=recipes(), seed=st.integers(0, 10**6))
 @example(  # A comparison in a sum around another sum: cases of the outer one are not the inner's.
     recipe=Recipe(

@@ -199,7 +199,7 @@ def test_lies_are_found_out(lie: Lie, always: bool, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(highs.Highs, "solve", solve)
 
-    @settings(max_examples=40)
+    @settings(max_examples=15)
     @given(program=programs(bounded=True), work=st.sampled_from([0.0, 2e7]))
     def check(program: LinearProgram, work: float) -> None:
         # A pack of liars that agree with one another is beyond CP-SAT's help with broken numbers.
@@ -313,7 +313,7 @@ def exact_bound(
     return total
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(program=programs(), data=st.data())
 def test_bounds_round_down_and_hold(program: LinearProgram, data: st.DataObject) -> None:
     least = MinimisationForm.of(program)
