@@ -132,22 +132,28 @@ $(BIN)/python:
 # Exactly what a list holds and nothing that it does not name.
 INSTALL = $(BIN)/python -m pip install --quiet --no-deps
 
+# Once on a machine for each version of the loops: a first run of a policy would wait for it.
+COMPILE = $(BIN)/python -m shadowprice.execution.kernel
+
 $(VENV)/.installed: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV): a minute or two the first time'
 	$(INSTALL) --only-binary :all: --requirement $<
 	$(INSTALL) --no-build-isolation --editable .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/.installed-test: requirements/test.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV), with what the tests need: a minute or two the first time'
 	$(INSTALL) --only-binary :all: --requirement $<
 	$(INSTALL) --no-build-isolation --editable .
+	$(COMPILE)
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV), with the tools of developers: a minute or two the first time'
 	$(INSTALL) --only-binary :all: --requirement $<
 	$(INSTALL) --no-build-isolation --editable .
+	$(COMPILE)
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
 
 $(VENV)/.installed-docs: requirements/docs.txt $(VENV)/.installed
