@@ -129,8 +129,8 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"error: {sys.executable} is Python {sys.version.split()[0]}, expected 3.11 or later; use make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
-# Exactly what a list holds and nothing that it does not name.
-INSTALL = $(BIN)/python -m pip install --quiet --no-deps
+# Exactly what a list holds and nothing that it does not name. Python compiles what is imported, and leaves the rest.
+INSTALL = $(BIN)/python -m pip install --quiet --no-deps --no-compile
 
 # Once on a machine for each version of the loops: a first run of a policy would wait for it.
 COMPILE = $(BIN)/python -m shadowprice.execution.kernel

@@ -7,7 +7,7 @@ import pkgutil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice.proofs
