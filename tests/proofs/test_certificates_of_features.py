@@ -401,7 +401,7 @@ def test_nobody_shares_gpus_without_speeds_of_pairs(name):
 # Runs whose schedules are on disk.
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(uneven(), st.integers(0, 99), st.integers(1, 4), st.integers(1, 6))
 def test_rows_in_order_of_their_ends_are_read_in_order_of_their_starts(instance, seed, size, most):
     schedule = run(instance, Fickle(seed)).schedule
@@ -480,7 +480,7 @@ def test_prices_by_type_say_more_where_types_differ():
 # What chance seldom draws.
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(graph_instances(), st.data())
 def test_two_programs_time_a_mapping_alike(instance, data):
     """And no mapping is faster than a bound takes the fastest to be."""

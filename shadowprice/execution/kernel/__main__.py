@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from shadowprice.execution.kernel.run import compile_all, compiler_found
+from shadowprice.execution.kernel.run import compile_all, has_compiler
 
-if __name__ == "__main__" and compiler_found():
+if __name__ == "__main__" and has_compiler():
     compile_all(os.cpu_count() or 1)

@@ -236,7 +236,7 @@ def agree(
         assert found.decisions == expected.decisions
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(instances(), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
 def test_schedules_are_the_engines(
     instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
@@ -245,7 +245,7 @@ def test_schedules_are_the_engines(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     ending_early(instances() | by_rates(instances())),
     st.sampled_from(PLACEMENTS),
@@ -285,7 +285,7 @@ def test_quotas_bind_as_in_the_engine(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     ending_early(under_quotas(on_types(instances()))),
     st.sampled_from(PLACEMENTS),

@@ -501,7 +501,7 @@ def test_hierarchies_fill_step_by_step(
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5 * expected.max())
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     n=st.integers(1, 40),
     types=st.integers(1, 4),

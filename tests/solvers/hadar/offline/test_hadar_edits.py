@@ -492,7 +492,7 @@ def test_runs_after_a_completion_count_where_a_row_asks_for_them():
     assert 1 in [t for t, _ in found.plan.runs[1]]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), drawn(PRICED), st.integers(0, 1000))
 def test_prices_of_the_rows_bound_the_optimum_whatever_they_are(tmp_path_factory, seed, edits, at):
     """Weak duality: prices of no solver, of any size, for rows and capacity."""
