@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.hosts.live.ledger import RunLedger
-from shadowprice.hosts.log import execution_log, graph_time, log_mappings
+from shadowprice.hosts.log import execution_log, log_mappings
 from shadowprice.hosts.log import execution_log as execution_ledger
 from shadowprice.hosts.log.execution_log import HANDLERS, LogRejected, verify_ledger, verify_log
+from shadowprice.proofs import graph_time
 from support.execution_logs import NODE_OF, NODES, ROUND_STEPS, Event, Miniature
 
 Mutation = Callable[[list[Event], random.Random], None]
