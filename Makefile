@@ -40,8 +40,8 @@ test-core: $(VENV)/.installed-test  ## those of the core alone; a change to it c
 test-lowest: .venv-lowest/.installed  ## fast tests, with every dependency at its lower bound; TESTS='tests/cli ...' for some
 	.venv-lowest/bin/python -m pytest $(FAST) $(OTHERS_WARN) $(TESTS)
 
-test-newest: .venv-newest/.installed  ## fast tests, with the newest version of every dependency
-	.venv-newest/bin/python -m pytest $(FAST) $(OTHERS_WARN)
+test-newest: .venv-newest/.installed  ## fast tests, with the newest version of every dependency; TESTS likewise
+	.venv-newest/bin/python -m pytest $(FAST) $(OTHERS_WARN) $(TESTS)
 
 engines: $(VENV)/.installed-test  ## tests on real Ray and Slurm clusters of this machine, one after another
 	$(BIN)/python -m pytest -m '(ray or slurm) and not slow'
@@ -63,9 +63,10 @@ lock: | $(BIN)/python  ## choose the exact versions of requirements/ anew: the n
 	.venv-lock/bin/python .ci/lock.py write
 	rm -rf .venv-lock
 
-nightly: $(VENV)/.installed-test  ## all tests, slow ones too, and a random search of each property; SEED=n repeats one
+nightly: $(VENV)/.installed-test  ## all tests, slow ones too, with other versions too, and a random search of each property; SEED=n repeats one
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not gpu'
 	$(MAKE) test-lowest
+	$(MAKE) test-newest
 
 mutants: $(VENV)/.installed-test  ## how many sampled faults the tests notice; FILES='shadowprice/proofs/lower_bounds/*.py' SAMPLE=20 SEED=1 JOBS=2
 	$(BIN)/python benchmarks/mutants.py $(foreach file,$(FILES),'$(file)') $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
@@ -129,25 +130,31 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"error: {sys.executable} is Python {sys.version.split()[0]}, expected 3.11 or later; use make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
-# Exactly what a list holds and nothing that it does not name.
-INSTALL = $(BIN)/python -m pip install --quiet --no-deps
+# Exactly what a list holds and nothing that it does not name. Python compiles what is imported, and leaves the rest.
+INSTALL = $(BIN)/python -m pip install --quiet --no-deps --no-compile
+
+# Once on a machine for each version of the loops: a first run of a policy would wait for it.
+COMPILE = $(BIN)/python -m shadowprice.execution.kernel
 
 $(VENV)/.installed: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV): a minute or two the first time'
 	$(INSTALL) --only-binary :all: --requirement $<
 	$(INSTALL) --no-build-isolation --editable .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/.installed-test: requirements/test.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV), with what the tests need: a minute or two the first time'
 	$(INSTALL) --only-binary :all: --requirement $<
 	$(INSTALL) --no-build-isolation --editable .
+	$(COMPILE)
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV), with the tools of developers: a minute or two the first time'
 	$(INSTALL) --only-binary :all: --requirement $<
 	$(INSTALL) --no-build-isolation --editable .
+	$(COMPILE)
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
 
 $(VENV)/.installed-docs: requirements/docs.txt $(VENV)/.installed

@@ -279,8 +279,13 @@ def compare(found: dict[str, str], name: str) -> int:
 def lowest() -> int:
     """Print each dependency of the package and of its tests at its lower bound."""
     table = project()["project"]
-    for text in [*table["dependencies"], *table["optional-dependencies"]["test"]]:
+    texts = [*table["dependencies"], *table["optional-dependencies"]["test"]]
+    for text in texts:
         requirement = Requirement(text)
+        if requirement.name == "shadowprice":
+            for extra in sorted(requirement.extras):
+                texts += table["optional-dependencies"][extra]
+            continue
         bounds = [each.version for each in requirement.specifier if each.operator == ">="]
         if len(bounds) != 1:
             print(f"error: {text}: expected one lower bound", file=sys.stderr)

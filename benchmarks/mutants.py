@@ -54,7 +54,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 def pytest_configure(config):
     settings.register_profile(
-        "mutation", max_examples=50, deadline=None, derandomize=True, database=None,
+        "mutation", max_examples=30, deadline=None, derandomize=True, database=None,
         phases=(Phase.explicit, Phase.generate), report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
@@ -171,10 +171,6 @@ class Faults(ast.NodeVisitor):
             before,
             text,
         )
-        try:
-            compile(mutant.applied(self.data), self.file, "exec")
-        except SyntaxError:
-            return
         self.found.append(mutant)
 
     # Where nothing is to be broken: messages, types, decorators, documentation.
@@ -343,11 +339,25 @@ class Faults(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def mutants_of(file: str, source: str) -> list[Mutant]:
-    """All mutants of a file, in the order of their places."""
+def faults_of(file: str, source: str) -> list[Mutant]:
+    """All faults of a file, in the order of their places; with some it is no Python."""
     faults = Faults(file, source)
     faults.visit(ast.parse(source))
     return sorted(faults.found, key=lambda each: (each.start, each.end, each.operator, each.after))
+
+
+def compiles(mutant: Mutant, source: bytes) -> bool:
+    """True if the file is Python with the fault."""
+    try:
+        compile(mutant.applied(source), mutant.file, "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def mutants_of(file: str, source: str) -> list[Mutant]:
+    """All mutants of a file, in the order of their places."""
+    return [each for each in faults_of(file, source) if compiles(each, source.encode())]
 
 
 def sampled(mutants: Sequence[Mutant], size: int, seed: int) -> list[Mutant]:

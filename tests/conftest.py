@@ -27,7 +27,7 @@ pytest.register_assert_rewrite("support")
 
 settings.register_profile(
     "dev",
-    max_examples=50,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -41,7 +41,7 @@ settings.load_profile(PROFILE)
 SEARCHING = PROFILE == "nightly"
 # How often the nightly search repeats a property, 2,000 examples for most, and how long at most:
 # some 400 properties on 2 cores are then done within 75 minutes, and the slow tests in the others.
-REPETITIONS = 40
+REPETITIONS = 66
 SEARCH_S = 45.0
 
 
@@ -66,7 +66,6 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
-        gc.collect()
         gc.freeze()
 
 

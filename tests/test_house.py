@@ -44,6 +44,7 @@ OPTIONAL = {
     for name in ("strategies.py", "graph_strategies.py", "battery.py", "cases.py")
 } | {
     "gym_environment.py": {"gymnasium"},
+    "figures.py": {"plotly"},
 }
 
 

@@ -401,7 +401,7 @@ PACKED = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[9, 9], mo
 LATE = asrpt_ratio.flow_family(2).workload
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @example(TWO, "1x2", {"round_s": 1000.0}, "asrpt", COMPLETION, 1.0)
 @example(TWO, "1x2", {"overheads": sp.Overheads(start_s=1000.0)}, "asrpt", COMPLETION, 1.0)
 @example(PACKED, "1x1", {"interference": TEST_RATES}, "asrpt", COMPLETION, 1.0)
@@ -1112,7 +1112,7 @@ def test_bounds_of_large_weights_are_as_sharp_as_of_small_ones(
         assert float(bound.ticks / small[each].ticks) == pytest.approx(weight, rel=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(prices=st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=9))
 def test_any_floats_become_prices(prices: list[float]) -> None:
     """Whatever a solver returns: rounded, not wrapped around, and a bound of the optimum."""

@@ -100,7 +100,7 @@ def bounds_of(world: World, budget_s: float) -> Iterator[tuple[Objective, Bound]
                 instance, goal, BoundEffort(budget_s), preemptive=preemptive, consolidated=True
             ):
                 yield goal, bound
-        yield from certified_bounds(instance, (goal,), BoundEffort.of_size(400)).items()
+        yield from certified_bounds(instance, (goal,), BoundEffort.of_size(200)).items()
 
 
 @each_set
@@ -109,7 +109,7 @@ def test_no_bound_exceeds_a_schedule(features: tuple[str, ...]) -> None:
     usual = 12 if set(features) == {"types", "sharing"} else 3 - len(features)
     for world in worlds(features, usual):
         found = Found(world)
-        for goal, bound in bounds_of(world, 0.05):
+        for goal, bound in bounds_of(world, 0.02):
             found.refutes(bound.ticks, bound.holds_for, goal, bound.kind)
 
 
@@ -171,7 +171,7 @@ def test_no_comparison_is_refuted(features: tuple[str, ...]) -> None:
     for world in map(to_its_end, worlds(features, 1)):
         found = Found(world)
         goal = list(Objective)[world.seed % 3]
-        said = compared(world, goal, 0.1)
+        said = compared(world, goal, 0.05)
         for row in () if said is None else said.rows:
             found.refutes(row.proven_by.ticks, row.holds_for, goal, row.bound_kind)
             if row.sharper is not None:
@@ -230,7 +230,7 @@ def test_no_limit_is_exceeded(features: tuple[str, ...]) -> None:
         outcome = run_on(world)
         for measure in Measure if outcome is not None else ():
             try:
-                said = limit(outcome, measure, columns=400)
+                said = limit(outcome, measure, columns=200)
             except InputError:
                 continue
             best = best_of(found, measure, klass_of(said.proven_by.holds_for))
@@ -255,7 +255,7 @@ def test_no_certificate_is_refuted(features: tuple[str, ...]) -> None:
         outcome = run_on(world)
         for goal in goals_of(world) if outcome is not None else ():
             try:
-                said = certify(outcome, goal, budget_s=0.05)
+                said = certify(outcome, goal, budget_s=0.02)
             except InputError:
                 continue
             cost = cost_of(world, outcome, goal)
@@ -273,7 +273,7 @@ def first_come(world: World) -> Outcome | None:
 
 @each_set
 def test_no_certificate_without_preemption_is_refuted(features: tuple[str, ...]) -> None:
-    for world in worlds(features, 2):
+    for world in worlds(features, 1):
         found = Found(world)
         outcome = first_come(world)
         for goal in goals_of(world) if outcome is not None else ():

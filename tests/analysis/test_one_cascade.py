@@ -75,7 +75,7 @@ def test_a_comparison_prints_what_a_certificate_says_and_the_checker_accepts(see
     for goal in Objective:
         if instance.stopped_s is not None and goal is Objective.MAKESPAN:
             continue
-        for budget_s in (0.0, 0.05):
+        for budget_s in (0.0, 0.02):
             ((row,), _) = _bounded({"run": run}, goal, budget_s)
             written = certify(run, goal, bound=row.proven_by)
             said = claimed(written.text)

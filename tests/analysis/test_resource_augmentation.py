@@ -21,7 +21,7 @@ from shadowprice.proofs.classic.elapsed_time import srpt_completions
 JOBS = Workload.from_columns(arrival_s=[0, 1, 3], gpus=1, work=[6, 2, 4])
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(
     work=st.lists(st.integers(1, 10**6), min_size=1, max_size=5),
     speed=st.fractions(1, 9, max_denominator=7),

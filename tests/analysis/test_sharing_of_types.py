@@ -231,14 +231,14 @@ def _nothing_beats(jobs: PlainJobs, seed: int, budget_s: float) -> None:
             assert bound.ticks <= least[goal], (seed, str(goal), bound.kind)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("drawn", [drawn_jobs, filling_jobs])
 def test_no_bound_is_above_a_good_schedule(drawn: Draw, seed: int) -> None:
     _nothing_beats(drawn(seed), seed, 0.02)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12, 60))
+@pytest.mark.parametrize("seed", range(5, 60))
 @pytest.mark.parametrize("drawn", [drawn_jobs, filling_jobs])
 def test_no_bound_is_above_a_good_schedule_of_many(drawn: Draw, seed: int) -> None:
     _nothing_beats(drawn(seed), seed, 0.3)

@@ -81,7 +81,7 @@ def test_the_same_run_and_the_same_metrics(jobs, tmp_path, name, options):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(instances(max_jobs=7), st.sampled_from(["fifo", "srtf", "las2d"]), st.data())
 def test_totals_of_segments_are_those_of_the_whole(instance, name, data):
     schedule = run(instance, policy(name)).schedule

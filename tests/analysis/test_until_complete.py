@@ -73,7 +73,7 @@ def whole_run(cluster: str, policy: str, given: dict[str, object], seed: int) ->
 
 
 @pytest.mark.parametrize("name", sorted(RUNS))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 10**4), first=st.integers(0, 12), count=st.integers(1, 8))
 def test_the_window_is_that_of_a_longer_run(name: str, seed: int, first: int, count: int) -> None:
     """Prefix law: until the window is complete, a run over endless jobs is one over enough of them."""

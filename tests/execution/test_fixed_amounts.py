@@ -106,7 +106,7 @@ def kept(instance: Instance, schedule: Schedule) -> bool:
     st.sampled_from(sorted(registry.policies().keys() - BY_GPUS_ALONE)),
     st.sampled_from([0.0, 10.0]),
 )
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_every_policy_keeps_what_nodes_have(
     cluster: Cluster,
     rows: list[tuple[int, int, int, float, float]],
@@ -130,7 +130,7 @@ FED = Profile(np.array([0.0, 2.0, 4.0]), np.array([0.0]), np.array([[0.5], [1.0]
     st.lists(JOB, min_size=1, max_size=8),
     st.sampled_from(sorted(registry.policies().keys() - BY_GPUS_ALONE)),
 )
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_every_policy_gives_with_profiles_what_jobs_ask_for(
     sizes: list[int],
     share: tuple[float, float],
@@ -183,7 +183,7 @@ def test_the_last_millionth_counts_where_runs_are_given_amounts(
 
 
 @given(CLUSTERS, st.lists(JOB, min_size=1, max_size=7))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_verifier_counts_what_a_count_in_fractions_does(
     cluster: Cluster, rows: list[tuple[int, int, int, float, float]]
 ) -> None:

@@ -58,7 +58,7 @@ def workload(jobs: list[tuple[int, int, tuple[int, int]]], **more: object) -> Wo
     st.sampled_from(["1x3", "2x2", "3x1:a,1x3:b"]),
     st.booleans(),
 )
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_schedules_of_every_policy_are_verified(
     jobs: list[tuple[int, int, tuple[int, int]]], policy: str, nodes: str, charged: bool
 ) -> None:
@@ -153,7 +153,7 @@ SPAN = st.tuples(
 
 
 @given(st.lists(SPAN, min_size=1, max_size=6), st.integers(2, 3))
-@settings(max_examples=150)
+@settings(max_examples=90)
 def test_what_is_verified_can_be_put_on_gpus_and_else_cannot(
     jobs: list[tuple[int, int, tuple[int, int], int]], gpus: int
 ) -> None:

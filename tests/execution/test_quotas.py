@@ -113,7 +113,7 @@ def kept(instance: Instance, schedule: Schedule) -> bool:
 
 
 @given(st.lists(JOB, min_size=1, max_size=9), LIMITS, st.sampled_from(POLICIES))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_every_policy_keeps_quotas(
     rows: list[tuple[int, int, int, str, bool]], limits: tuple[tuple[int, int], ...], policy: str
 ) -> None:
@@ -132,7 +132,7 @@ def test_every_policy_keeps_quotas(
 
 
 @given(st.lists(JOB, min_size=1, max_size=9), LIMITS, st.sampled_from(CHOOSE_NODES))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_policies_that_choose_nodes_keep_quotas(
     rows: list[tuple[int, int, int, str, bool]],
     limits: tuple[tuple[int, int], ...],
@@ -162,7 +162,7 @@ def test_hadar_gives_a_round_to_another_tenant_where_one_has_no_room() -> None:
 
 
 @given(st.lists(JOB, min_size=1, max_size=7), LIMITS)
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_the_verifier_knows_what_a_count_knows(
     rows: list[tuple[int, int, int, str, bool]], limits: tuple[tuple[int, int], ...]
 ) -> None:

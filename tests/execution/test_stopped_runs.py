@@ -28,7 +28,7 @@ def sorted_rows(schedule: sp.Schedule) -> list[tuple[float, ...]]:
     return sorted(zip(*(getattr(schedule, name).tolist() for name in names), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(
     instance=instances(),
     name=st.sampled_from(POLICIES),

@@ -287,7 +287,7 @@ def checkpointed(state: State) -> None:
     assert train(Numbers(), stop_after=4) == PREEMPTED
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_torn_checkpoint_is_skipped(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

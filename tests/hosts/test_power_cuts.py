@@ -63,7 +63,7 @@ def lease(state: Path, found: dict[str, bytes | None]) -> LaunchSpec:
 
 
 @given(states, st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 def test_a_lease_ends_whatever_a_power_cut_left_of_it(
     found: dict[str, bytes | None], same_boot: bool
 ) -> None:
@@ -92,7 +92,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(found=states)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_node_that_is_back_ends_what_is_left_of_a_lease(
     program: Path, found: dict[str, bytes | None]
 ) -> None:

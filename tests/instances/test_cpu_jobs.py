@@ -101,7 +101,7 @@ def jobs_of(rows: list[tuple[int, int, int, bool]]) -> Workload:
     return Workload.from_columns(arrival_s=arrival, gpus=gang, work=work, allowed_types=types)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(MIXED, st.sampled_from(["fifo", "sjf", "srtf", "easy", "las2d", "asrpt", "hadar"]))
 def test_cores_and_gpus_are_apart(rows: list[tuple[int, int, int, bool]], policy: str) -> None:
     jobs = jobs_of(rows)

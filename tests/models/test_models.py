@@ -60,7 +60,7 @@ def test_a_file_is_traced_or_says_why_not(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(jobs=SIZES, seed=SEEDS)
 def test_arrays_are_what_pyomo_writes(
     name: str, jobs: int, seed: int, tmp_path_factory: pytest.TempPathFactory

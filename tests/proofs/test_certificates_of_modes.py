@@ -177,7 +177,7 @@ def test_two_programs_value_prices_alike(instance):
             assert value < each.ticks + (2 + int(ticks)) * len(jobs.kind) + sum(work.weight)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(graph_instances(), st.data())
 def test_no_mapping_on_several_nodes_is_faster(instance, data):
     found, _ = read(instance)

@@ -180,7 +180,7 @@ def best_in_time(jobs, gpus):
     return best
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.tuples(st.just(1), st.integers(1, 5), st.integers(1, 3)), min_size=1, max_size=6),
     st.integers(1, 2),

@@ -197,7 +197,7 @@ def test_runs_in_rounds_have_it_and_respect_it_at_any_prices(instance, name, dat
     check(signed(every))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.one_of(CASES["types"][0], CASES["quotas"][0]), st.sampled_from([0.25, 1.0, 2.0]))
 def test_who_is_in_whole_rounds_is_what_the_checker_says(case, round_s):
     outcome = Outcome.verified(*case, policy="some")

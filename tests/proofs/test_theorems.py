@@ -7,7 +7,7 @@ import pkgutil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shadowprice.proofs
@@ -65,6 +65,7 @@ def test_no_policy_beats_a_bound(instance: Instance, name: str, costly: bool) ->
         assert theorem.check(instance, cost), theorem.__name__
 
 
+@settings(max_examples=12)
 @given(instance=instances(max_nodes=1, max_gpus=1))
 def test_srpt_attains_its_value(instance: Instance) -> None:
     assert completion_s(instance, "srtf") == srpt_one_machine.bound(instance)

@@ -242,7 +242,7 @@ def test_theorems_say_nothing_false(features: tuple[str, ...]) -> None:
 
 @each_set
 def test_lower_bounds_of_theorems_are_below_schedules(features: tuple[str, ...]) -> None:
-    for world in worlds(features, 2):
+    for world in worlds(features, 1):
         instance, found = instance_of(world), Found(world)
         for name, (bound, klass, weighted) in LOWER.items():
             try:

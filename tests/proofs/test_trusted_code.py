@@ -271,7 +271,7 @@ def test_a_fault_in_a_speed_is_found(fault, monkeypatch):
 # The evaluator and the package agree.
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(data=st.data(), graph=any_graph(), network=networks())
 def test_iterations(data, graph, network):
     mapping = data.draw(mappings(graph, network.gpus_per_node))
@@ -287,7 +287,7 @@ def in_seconds(ticks):
     return np.where(ticks > 0, ticks / run_speed.TICKS_PER_S, np.inf)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.one_of(uneven(), st.one_of(typed(), shared()).map(lambda case: case.instance)))
 def test_types_and_partners(instance):
     alone = run_speed.alone_ticks(instance)
@@ -306,7 +306,7 @@ def test_types_and_partners(instance):
 amounts = st.floats(0, 9) | st.sampled_from([1.0, 3.0, 6.0, 3.0 * (1 - 1e-9), 6 * (1 - 2e-9)])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 5), amounts, amounts), min_size=1))
 def test_profiles(rows):
     job, gpus, cpus, memory_gb = (np.array(column) for column in zip(*rows, strict=True))
@@ -317,7 +317,7 @@ def test_profiles(rows):
         assert found[k] == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.floats(0.5, 1, exclude_min=True),
     st.integers(1, 64),
@@ -500,7 +500,7 @@ def test_the_grid_is_the_same():
     assert checker.form.PRICE_UNIT == 2**20
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(graph_instances(), conditioned(), st.integers(0, 99))
 def test_honest_runs_pass(instance, case, seed):
     for made in (instance, case.instance):

@@ -99,7 +99,7 @@ def same(*given: Any, **how: Any) -> Any:
     return time_indexed.build(*given, **how)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(small, st.sampled_from(["completion", "makespan"]))
 def test_the_model_alone_finds_the_optimum_that_all_methods_find(given: Any, goal: str) -> None:
     """An edit that changes nothing changes nothing."""
@@ -113,7 +113,7 @@ def test_the_model_alone_finds_the_optimum_that_all_methods_find(given: Any, goa
     assert found.schedule is not None
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(small, st.data())
 def test_a_deadline_takes_effect(given: Any, data: st.DataObject) -> None:
     """Over all starts on the grid, the best that keeps a deadline of one job."""
@@ -233,7 +233,7 @@ def job_graphs(seed: int) -> JobGraph:
     return JobGraph("job", stages, links, 0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6), st.sampled_from(["time", "cut"]))
 def test_a_placement_model_alone_finds_the_best_placement(seed: int, objective: str) -> None:
     """Without symmetries, Heavy-Edge and its bound the value is the same."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from shadowprice.analysis.plots.page import Page
+from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -15,6 +16,23 @@ if TYPE_CHECKING:
 
 SCREEN = Page(6.0, fonts="sans-serif")
 """Column of an HTML page."""
+
+
+def plotly_library() -> Markup:
+    """The script that draws interactive figures, for a page that has some.
+
+    Raises
+    ------
+    InputError
+        If Plotly is not installed.
+    """
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise InputError(
+            "interactive pages: the package plotly is not installed; pip install 'shadowprice[pages]'"
+        ) from None
+    return Markup(get_plotlyjs())
 
 
 def as_svg(figure: Figure) -> str:

@@ -5,19 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
-from shadowprice.analysis.pages.figures import figure_html
+from shadowprice.analysis.pages.figures import figure_html, plotly_library
 from shadowprice.analysis.pages.page import Section, Sheet, page
 from shadowprice.analysis.trace.contents import Contents, Part, contents, run_times_s
-from shadowprice.analysis.trace.figures import (
-    MOST_LINES,
-    arrivals_figure,
-    demand_figure,
-    durations_figure,
-    shares_figure,
-)
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.workload import Workload
 
@@ -102,7 +92,22 @@ def trace_page(
         Lines on what an importer made of the rows.
     made_by : str
         What made the page, for its foot; this package's version if empty.
+
+    Raises
+    ------
+    InputError
+        If Plotly is not installed.
     """
+    library = plotly_library()
+    # They cannot be imported without it.
+    from shadowprice.analysis.trace.figures import (
+        MOST_LINES,
+        arrivals_figure,
+        demand_figure,
+        durations_figure,
+        shares_figure,
+    )
+
     found, run_s = contents(workload, cluster), run_times_s(workload, cluster)
     gpus = None if cluster is None else cluster.physical_gpus
     rows = Sheet(("", ""), summary_rows(found, cluster), words=1)
@@ -130,7 +135,7 @@ def trace_page(
         f"Trace {workload.source}",
         _sentence(found),
         sections,
-        library=Markup(get_plotlyjs()),
+        library=library,
         made_by=made_by,
     )
 

@@ -35,6 +35,7 @@ from shadowprice.execution.kernel.releasing import serve_released
 from shadowprice.execution.kernel.running import next_end_s
 from shadowprice.execution.kernel.serving import serve_live, serve_waiting
 from shadowprice.execution.kernel.starting import finish
+from shadowprice.execution.kernel.stored_code import StoredCode
 from shadowprice.execution.kernel.waiting import begin_waiting, note_left, push
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.solvers.index_policy import Measure, Table
@@ -147,23 +148,21 @@ def shared_rule(rule: int) -> int:
     return HEAD_BLOCKS if rule == SKIPS else rule
 
 
-def compiled(sources: str, rule: int) -> Loop:
+def compiled(stored: StoredCode, rule: int) -> Loop:
     """The loop for a rule, which goes from event to event until one of the states above; compiled when first called.
 
     A loop for all rules would take longer to compile than anyone wants to wait for one of them.
 
     Parameters
     ----------
-    sources : str
-        Digest of the files of this package. Without it numba would go on using what it compiled
-        before a function was changed that the loop calls.
+    stored : StoredCode
+        Where its code is read and written.
     rule : int
         What :func:`shared_rule` says of the run's.
     """
 
-    @njit(cache=True, **OPTIONS)
+    @njit(**OPTIONS)
     def advance(key: Measure, level: Measure, next_step_s: Measure, table: Table, a: Arrays) -> int:
-        _ = sources
         run = a.run[0]
         while True:
             if not run.asked:
@@ -199,5 +198,6 @@ def compiled(sources: str, rule: int) -> Loop:
             if _is_stuck(a):
                 return STUCK
 
+    advance._cache = stored
     loop: Loop = advance
     return loop

@@ -9,14 +9,15 @@ engine needs for so many. Schedules are the same, row by row.
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
+from io import StringIO
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from shadowprice.execution.kernel.arrays import Arrays
     from shadowprice.execution.kernel.loop import Loop
     from shadowprice.execution.kernel.predicting import Predictions
+    from shadowprice.execution.kernel.stored_code import StoredCode
     from shadowprice.execution.watch import Watch
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.placement.protocol import Placement
@@ -396,16 +398,15 @@ def _loop(rule: int, limited: bool) -> Loop:
         Whether for pools and quotas, or without code for these.
     """
     from shadowprice.execution.kernel import arrays, loop
+    from shadowprice.execution.kernel.stored_code import StoredCode, sources
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.workload import Workload
 
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    advance: Any = loop.compiled(digest.hexdigest(), rule)
+    stored = StoredCode(f"loop-{rule}-{'limited' if limited else 'plain'}", sources())
+    advance: Any = loop.compiled(stored, rule)
     nothing = Instance(Cluster.parse("1x1"), Workload.from_columns(arrival_s=[], gpus=[], work=[]))
-    with _announced():
+    with stored.alone(), _announced(stored):
         function = _compiled(same_key)
         advance(
             function,
@@ -422,8 +423,29 @@ def _loop(rule: int, limited: bool) -> Loop:
     return loop_of_types
 
 
+def compile_all(processes: int) -> None:
+    """Compile every loop that this machine has not compiled, in so many processes."""
+    from shadowprice.execution.kernel import arrays
+
+    # The loop that fills serves no limits.
+    wanted = [(arrays.FILLS, False)] + [
+        (rule, limited)
+        for rule in (arrays.PREEMPTS, arrays.HEAD_BLOCKS, arrays.BACKFILLS, arrays.RELEASES)
+        for limited in (True, False)
+    ]
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for done in [pool.submit(_compile_one, rule, limited) for rule, limited in wanted]:
+            done.result()
+
+
+def _compile_one(rule: int, limited: bool) -> None:
+    # Who asks for all of them need not hear of each.
+    with redirect_stderr(StringIO()):
+        _loop(rule, limited)
+
+
 @contextmanager
-def _announced() -> Iterator[None]:
+def _announced(stored: StoredCode) -> Iterator[None]:
     """Say on stderr, once, that code is compiled, if it is."""
     from numba.core import event
 
@@ -433,8 +455,11 @@ def _announced() -> Iterator[None]:
         def on_start(self, event: object) -> None:
             if not self.warned:
                 self.warned = True
+                often = "once on this machine"
+                if not stored.writable:
+                    often = f"in every process, for {stored.cache_path} cannot be written"
                 print(
-                    "compiling the loop for index policies of this rule: some seconds, once on this machine",
+                    f"compiling the loop for index policies of this rule: some seconds, {often}",
                     file=sys.stderr,
                 )
 

@@ -13,6 +13,8 @@ from shadowprice.analysis.plots.job_colours import JobColours, colours_of_few_or
 from shadowprice.analysis.plots.style import COLOURS, GREY, readable_on, time_unit
 from shadowprice.hosts.reports.run import RunReader
 from shadowprice.hosts.reports.timeline import (
+    MAX_BARS,
+    MAX_PANELS,
     RUNNING,
     STARTING,
     UNCONFIRMED,
@@ -27,14 +29,9 @@ from shadowprice.hosts.reports.timeline import (
     pieces,
 )
 
-MAX_BARS = 5_000
-"""Bars drawn; of a longer run the latest."""
-
 MAX_NAMED = 24
 """Jobs up to which there is a legend; the bars say the names anyway."""
 
-MAX_PANELS = 24
-"""Jobs whose throughput is drawn: those measured most often."""
 
 INK = "#1a1a1a"
 _GRID = "#e4e4e4"

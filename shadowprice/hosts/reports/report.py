@@ -7,22 +7,13 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
-from shadowprice.analysis.pages.figures import figure_html
+from shadowprice.analysis.pages.figures import figure_html, plotly_library
 from shadowprice.analysis.pages.page import Section, Sheet, Text, page
 from shadowprice.errors import InputError
-from shadowprice.hosts.reports.figures import (
-    MAX_BARS,
-    MAX_PANELS,
-    gantt_figure,
-    load_figure,
-    throughput_figure,
-)
 from shadowprice.hosts.reports.jobs import JobRow, counts, job_rows
 from shadowprice.hosts.reports.run import RunReader
 from shadowprice.hosts.reports.status import shortened
+from shadowprice.hosts.reports.timeline import MAX_BARS, MAX_PANELS
 from shadowprice.hosts.reports.unsimulated import unsimulated
 
 DRIFT_HEADS = {
@@ -56,8 +47,12 @@ def report(run: RunReader, *, made_by: str = "") -> str:
     Raises
     ------
     InputError
-        If the run has measured a drift, but its table cannot be read.
+        If the run has measured a drift, but its table cannot be read, or Plotly is not installed.
     """
+    library = plotly_library()
+    # They cannot be imported without it.
+    from shadowprice.hosts.reports.figures import gantt_figure, load_figure, throughput_figure
+
     rows = job_rows(run)
     rates = throughput_figure(run)
     drift = run.directory / "measured" / "drift.csv"
@@ -79,7 +74,7 @@ def report(run: RunReader, *, made_by: str = "") -> str:
         f"{run.facts['policy']} on {run.facts['hosts']}",
         _sentence(run, rows),
         sections,
-        library=Markup(get_plotlyjs()),
+        library=library,
         made_by=made_by,
     )
 

@@ -14,6 +14,11 @@ from typing import Any
 Row = Mapping[str, Any]
 Key = tuple[str, int]
 
+MAX_BARS = 5_000
+"""Bars drawn; of a longer run the latest."""
+MAX_PANELS = 24
+"""Jobs whose throughput is drawn: those measured most often."""
+
 INCIDENTS = frozenset(
     {"failed", "gave-up", "cancelled", "node-lost", "node-back", "quarantined", "unquarantined"}
 )

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -417,6 +418,10 @@ class Forest:
 
 def _build(settings: str, seed: int) -> Predictor:
     """A forest of a specification ``forest:KEY=VALUE,...``."""
+    if find_spec("sklearn") is None:
+        raise InputError(
+            "predictor 'forest': the package scikit-learn is not installed; pip install 'shadowprice[forest]'"
+        )
     if not 0 <= seed < 2**128:
         raise InputError(f"predictor 'forest': seed is {seed!r}, expected 0 <= seed < 2^128")
     default = ForestSettings()

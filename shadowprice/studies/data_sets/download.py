@@ -1,8 +1,7 @@
 """Downloading a data set: checked, from mirrors where the first address fails, and resumed where it stopped.
 
 What has come so far is kept beside the target, and the next attempt asks for the rest (HTTP ``Range``). A file
-is put in place only after its checksum was found right, so that what is there is whole. Folders and
-hashes are pooch's.
+is put in place only after its checksum was found right, so that what is there is whole.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,11 +51,16 @@ def data_set(name: str) -> DataSet:
 
 def place_of(name: str) -> Path:
     """Path at which a data set is kept, whether it is there or not."""
-    import pooch
-
     found = data_set(name)
-    folder = os.environ.get(FOLDER) or pooch.os_cache("shadowprice")
-    return Path(folder) / found.folder / found.file
+    chosen = os.environ.get(FOLDER)
+    return (Path(chosen) if chosen else _user_cache()) / found.folder / found.file
+
+
+def _user_cache() -> Path:
+    """The package's folder in the user's cache, where the system has it."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "shadowprice"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shadowprice"
 
 
 def path_of(name: str) -> Path:
@@ -97,6 +102,7 @@ def fetch(name: str, *, given: Path | None = None, progress: Progress | None = N
         shutil.copyfile(given, place)
     if place.exists():
         return path_of(name)
+    _expect_requests(name)
     _make(place.parent)
     partial = place.with_name(place.name + ".partial")
     reasons = []
@@ -118,13 +124,22 @@ def fetch(name: str, *, given: Path | None = None, progress: Progress | None = N
     )
 
 
+def _expect_requests(name: str) -> None:
+    """Refuse to download without the package that does."""
+    try:
+        import requests  # noqa: F401
+    except ImportError:
+        raise InputError(
+            f"data set {name!r}: the package requests, which downloads, is not installed; "
+            f"pip install 'shadowprice[data]', or fetch it by hand: `data fetch {name} --from FILE`"
+        ) from None
+
+
 def checksum_of(path: Path, algorithm: str) -> str:
     """Hexadecimal digits of a file's checksum, ``sha256`` or ``git-blob``; O(bytes)."""
     if algorithm == "sha256":
-        import pooch
-
-        digits: str = pooch.file_hash(str(path), alg="sha256")
-        return digits
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     named = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):

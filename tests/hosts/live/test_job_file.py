@@ -507,7 +507,7 @@ def test_deadlines_classes_and_tenants_are_columns_of_the_workload(tmp_path: Pat
 VALUES = st.text(st.sampled_from(list("ab /'\"\\$`*?;&|<>(){}#~!\n\téß")), min_size=1, max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(VALUES)
 def test_a_shell_reads_placeholders_as_they_are(value: str) -> None:
     """In no quotes, in both kinds, after a backslash, beside other text."""

@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from shadowprice.hosts.live.ledger import RunLedger
-from shadowprice.hosts.log import execution_log, graph_time, log_mappings
+from shadowprice.hosts.log import execution_log, log_mappings
 from shadowprice.hosts.log import execution_log as execution_ledger
 from shadowprice.hosts.log.execution_log import HANDLERS, LogRejected, verify_ledger, verify_log
+from shadowprice.proofs import graph_time
 from support.execution_logs import NODE_OF, NODES, ROUND_STEPS, Event, Miniature
 
 Mutation = Callable[[list[Event], random.Random], None]
@@ -301,7 +302,7 @@ MUTATIONS: dict[str, tuple[Mutation, set[str]]] = {
 
 @pytest.mark.parametrize("name", MUTATIONS)
 @settings(
-    max_examples=25, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    max_examples=10, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 @given(RNG, st.integers(8, 25))
 def test_every_mutation_is_found(name: str, rng: random.Random, turns: int) -> None:

@@ -77,7 +77,7 @@ def test_steps_are_the_duration_at_the_rate_of_v100s() -> None:
         assert jobs.work[k] == pytest.approx(seconds.work[k] * rate[1], rel=1e-6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10**6),
     few=st.integers(1, 40),

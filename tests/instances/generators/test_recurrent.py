@@ -27,7 +27,7 @@ def group_sizes(workload: Workload) -> Any:
 # The law.
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     jobs=st.integers(1, 400),
     seed=st.integers(0, 2**32),
@@ -210,7 +210,7 @@ TEXTS = st.lists(
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(group=TEXTS, name=TEXTS)
 def test_files_give_groups_and_names_back(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, group: list[str], name: list[str]

@@ -40,7 +40,7 @@ def test_the_first_jobs_are_the_first_draws() -> None:
         assert workload.throughput[row, 0] == 1.0 / iteration_s
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     shares=st.tuples(*[st.integers(0, 100)] * 3).filter(lambda shares: sum(shares) > 0),
     jobs=st.integers(1, 300),

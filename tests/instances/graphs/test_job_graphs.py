@@ -171,7 +171,7 @@ def placed(draw: st.DrawFn) -> tuple[JobGraph, StageMapping, Network]:
     return graph, draw(mappings(graph, network.gpus_per_node)), network
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(placed())
 def test_alpha_lies_between_its_bounds(case: tuple[JobGraph, StageMapping, Network]) -> None:
     graph, mapping, network = case
@@ -179,7 +179,7 @@ def test_alpha_lies_between_its_bounds(case: tuple[JobGraph, StageMapping, Netwo
     assert shortest_iteration_s(graph, network) <= alpha <= longest_iteration_s(graph, network)
 
 
-@settings(max_examples=150)
+@settings(max_examples=90)
 @given(placed())
 def test_alpha_agrees_with_the_formula_in_rationals(
     case: tuple[JobGraph, StageMapping, Network],

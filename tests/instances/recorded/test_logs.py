@@ -101,7 +101,7 @@ def test_a_known_fault_is_a_row(tmp_path: Path, kind: str) -> None:
     assert ("j" in result.record.id) == (kind not in NO_RUN)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=12), st.randoms())
 def test_no_fault_hides_another(
     tmp_path_factory: pytest.TempPathFactory, kinds: list[str], random: object

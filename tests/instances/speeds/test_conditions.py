@@ -56,7 +56,7 @@ def conditioned(draw):
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=90)
 @given(conditioned(), st.integers(0, 1000))
 def test_the_engine_does_what_the_verifier_expects(instance, seed):
     done = run(instance, Restless(seed)).schedule
@@ -64,7 +64,7 @@ def test_the_engine_does_what_the_verifier_expects(instance, seed):
     assert (done.cpus is not None) == (instance.sensitivity is not None)
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(conditioned(), st.integers(0, 1000), st.data())
 def test_a_changed_row_is_found(instance, seed, data):
     done = run(instance, Restless(seed)).schedule
@@ -206,7 +206,7 @@ def test_conditions_that_do_not_belong_are_refused():
         Locality(np.array([0.0]))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(instance=conditioned(), seed=st.integers(0, 100))
 def test_run_directories_keep_conditions(tmp_path_factory, instance, seed):
     directory = tmp_path_factory.mktemp("run")

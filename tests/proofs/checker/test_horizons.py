@@ -177,7 +177,7 @@ PRICES = st.lists(st.integers(0, 40), min_size=3, max_size=3)
 LEVEL = st.integers(8, 40).map(lambda price: [price] * 3)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 2), st.lists(ROW, min_size=2, max_size=2), PRICES | LEVEL)
 def test_bounds_hold_where_jobs_are_said_to_be_faster_than_they_can_be(gpus, rows, prices):
     """On more GPUs than there are, or beside a sort that nobody is of: against all schedules, tick by tick."""

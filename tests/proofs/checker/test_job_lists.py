@@ -78,7 +78,7 @@ def prices_of(market):
     return PlanPrices(tuple(grid), tuple(prices)) if len(grid) > 1 else None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(few_jobs(), markets(), st.integers(0, 1))
 def test_lists_cost_what_the_best_of_all_starts_does_at_any_prices(jobs, market, start):
     best = jobs.least(jobs.total)
@@ -90,7 +90,7 @@ def test_lists_cost_what_the_best_of_all_starts_does_at_any_prices(jobs, market,
     assert jobs.fit(list(found.starts))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(few_jobs())
 def test_the_last_end_is_that_of_the_best_of_all_starts(jobs):
     best = jobs.least(jobs.last)
@@ -101,7 +101,7 @@ def test_the_last_end_is_that_of_the_best_of_all_starts(jobs):
     assert found.ticks == best == jobs.last(list(found.starts))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(few_jobs(), markets(), st.integers(0, 6), st.booleans())
 def test_a_search_that_ends_early_bounds_what_it_did_not_see(jobs, market, most, span):
     best = jobs.least(jobs.last if span else jobs.total)
@@ -112,7 +112,7 @@ def test_a_search_that_ends_early_bounds_what_it_did_not_see(jobs, market, most,
     assert lists_cost(jobs, found.ticks, goal, ((), ()) if span else market) == found.ticks
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(few_jobs(most=7), markets())
 def test_two_programs_find_the_same_of_more_jobs(jobs, market):
     found = cheapest_list(relaxed(jobs), prices=prices_of(market))
@@ -182,7 +182,7 @@ def test_the_search_ends_when_it_is_told_to():
         assert 0 <= found.ticks <= cheapest_list(relaxed(jobs)).ticks
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(few_jobs(), markets(), st.integers(0, 20))
 def test_prices_are_those_of_the_cells_tick_by_tick(jobs, market, now):
     grid, prices = market if len(market[0]) > 1 else ([3, 7], [5])

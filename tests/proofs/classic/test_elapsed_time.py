@@ -22,7 +22,7 @@ def columns(jobs: list[tuple[int, int]]) -> tuple[list[Fraction], list[Fraction]
     return [Fraction(r) for r, _ in jobs], [Fraction(p) for _, p in jobs]
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(jobs=JOBS, speed=SPEEDS)
 def test_sharing_keeps_what_the_theorem_says(jobs: list[tuple[int, int]], speed: Fraction) -> None:
     release, work = columns(jobs)
@@ -38,7 +38,7 @@ def test_sharing_keeps_what_the_theorem_says(jobs: list[tuple[int, int]], speed:
     assert elapsed_time.check(instance, speed, ends)
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(jobs=JOBS)
 def test_both_rules_are_those_of_other_files(jobs: list[tuple[int, int]]) -> None:
     """SRPT as of the lower bounds, and without arrivals equal shares as of Tiresias' theorem."""
@@ -49,7 +49,7 @@ def test_both_rules_are_those_of_other_files(jobs: list[tuple[int, int]]) -> Non
     assert sorted(together) == sorted(end / 3 for end in continuous_completions(work, 1))
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(jobs=JOBS, speed=SPEEDS)
 def test_no_time_is_lost(jobs: list[tuple[int, int]], speed: Fraction) -> None:
     """The machine works while somebody is there: it is done when any rule that does not idle is."""

@@ -60,7 +60,7 @@ def test_two_jobs_by_trying_all_parts(sizes: tuple[int, int], p: float) -> None:
     st.sampled_from(["hesrpt", "hesrpt:exponent=0.3", "srtf", "gandiva"]),
     st.sampled_from([0.6, 0.9, 1.0]),
 )
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_no_run_costs_less(jobs: list[tuple[int, int, int]], name: str, efficiency: float) -> None:
     arrival, gpus, work = (list(each) for each in zip(*jobs, strict=True))
     loads = sp.Workload.from_columns(arrival_s=arrival, gpus=gpus, work=work)

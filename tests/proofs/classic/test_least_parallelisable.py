@@ -116,7 +116,7 @@ def test_lpf_keeps_what_is_proven(rows: list[Row]) -> None:
 
 
 @given(LINEAR_JOBS, st.integers(0, 99))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_never_more_work_than_any_schedule_in_order_of_arrival(
     rows: list[tuple[int, int, int]], seed: int
 ) -> None:
@@ -242,7 +242,7 @@ def least_total(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=3, max_size=3),
     st.integers(1, 4),
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_with_one_mean_no_policy_has_fewer_jobs(
     widths: list[int], more: list[tuple[int, int]], gpus: int
 ) -> None:
@@ -258,7 +258,7 @@ def test_with_one_mean_no_policy_has_fewer_jobs(
 @given(
     st.integers(1, 4), st.integers(1, 4), st.integers(0, 2), st.integers(0, 3), st.integers(0, 2)
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_with_shorter_jobs_of_one_gpu_no_policy_has_fewer(
     faster: int, gpus: int, narrow: int, wide: int, often: int
 ) -> None:
@@ -412,7 +412,7 @@ def least_of_all_policies(kinds: list[ExponentialJobs], gpus: int) -> Fraction:
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=3),
     st.integers(1, 4),
 )
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_the_least_mean_total_is_that_of_the_best_policy(
     rows: list[tuple[int, int]], gpus: int
 ) -> None:
@@ -421,7 +421,7 @@ def test_the_least_mean_total_is_that_of_the_best_policy(
 
 
 @given(st.integers(2, 4), st.integers(0, 4), st.integers(0, 4), st.integers(0, 3))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_the_least_mean_total_of_two_means_too(
     gpus: int, narrow: int, wide: int, more: int
 ) -> None:

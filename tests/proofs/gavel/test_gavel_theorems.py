@@ -26,7 +26,7 @@ from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 from shadowprice.solvers.graph_placement.protocol import graph_placement
 from shadowprice.solvers.registry import allocation
 
-few = settings(max_examples=25)
+few = settings(max_examples=15)
 
 
 def served_by_the_rule(shares: list[Fraction], rounds: int, *, ties: bool = True) -> list[int]:

@@ -46,7 +46,7 @@ def problem_of(throughput: list[list[float]], **columns: object) -> AllocationPr
 
 
 @given(st.lists(JOB, min_size=1, max_size=8))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_it_keeps_what_is_proven(
     jobs: list[tuple[int, int, int, tuple[float, float], float]],
 ) -> None:
@@ -55,7 +55,7 @@ def test_it_keeps_what_is_proven(
 
 
 @given(st.lists(JOB, min_size=1, max_size=6), st.sampled_from([PF, "max_min_fairness:aware=true"]))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_no_schedule_costs_less_than_prices_prove(
     jobs: list[tuple[int, int, int, tuple[float, float], float]], allocation: str
 ) -> None:
@@ -107,7 +107,7 @@ def test_who_is_faster_elsewhere_goes_there() -> None:
     ),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_nobody_finds_a_larger_sum_of_logarithms(
     jobs: list[tuple[tuple[float, float], int]], seed: int
 ) -> None:

@@ -52,7 +52,7 @@ def best_by_hand(members: Sequence[tuple[int, ...]], gain: list[float]) -> float
     return max(skipped, taken)
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(gains())
 def test_matching_and_programme_agree_and_greedy_has_half(
     values: dict[tuple[int, int], float],
@@ -69,7 +69,7 @@ def test_matching_and_programme_agree_and_greedy_has_half(
         assert len(used) == len(set(used))
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     st.dictionaries(
         st.sets(st.integers(0, 5), min_size=2, max_size=4).map(lambda s: tuple(sorted(s))),
@@ -147,7 +147,7 @@ def homes(draw: st.DrawFn) -> Homes:
     return Homes(tuple(size), tuple(gang), tuple(node))
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(homes(), st.sampled_from([None, Fraction(3, 4), Fraction(1, 2), Fraction(1, 3)]))
 def test_fewest_migrations(given_homes: Homes, fragmented: Fraction | None) -> None:
     best = fewest_by_hand(given_homes, fragmented)

@@ -26,7 +26,7 @@ from shadowprice.solvers.programs.structure import block_arrow
 from shadowprice.solvers.registry import allocation
 from support.allocation_policies import EVERY_POLICY, with_settings
 
-few, some = settings(max_examples=15), settings(max_examples=30)
+few, some = settings(max_examples=8), settings(max_examples=16)
 
 
 def allocated(name: str, problem: AllocationProblem) -> Allocation:
@@ -171,7 +171,7 @@ def plain(problem: AllocationProblem, variant: str) -> Plain:
 # ---------------------------------------------------------------------------------------- validity
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(problems(pairs=True, gangs=(1,)))
 def test_every_policy_gives_a_valid_allocation(problem: AllocationProblem) -> None:
     workspace = Workspace()
@@ -501,7 +501,7 @@ def test_hierarchies_fill_step_by_step(
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5 * expected.max())
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     n=st.integers(1, 40),
     types=st.integers(1, 4),

@@ -247,7 +247,7 @@ def holds(name: str, problem: AllocationProblem, build: Build) -> None:
 @pytest.mark.parametrize("name", sorted(BASES))
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__)
 def test_an_edit_takes_effect(name: str, edit: Edit) -> None:
-    @settings(max_examples=6)
+    @settings(max_examples=3)
     @given(st.integers(0, 10**6), st.floats(0.05, 1.0), st.integers(0, 4))
     def law(seed: int, u: float, kinds: int) -> None:
         holds(name, problem_of(seed, 10, kinds=kinds), edited(BASES[name], edit, u))

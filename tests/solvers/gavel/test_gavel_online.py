@@ -80,7 +80,7 @@ jobs = st.lists(
 
 
 @pytest.mark.parametrize("name", ONLINE)
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(rows=jobs)
 def test_every_allocation_policy_makes_verified_schedules(name: str, rows: list[Any]) -> None:
     nodes = (sp.Node(2, "fast", price_per_hour=4.0), sp.Node(2, "slow", price_per_hour=1.0))

@@ -271,7 +271,7 @@ def test_a_thousand_gpus_in_milliseconds() -> None:
     assert min(took) < 0.05
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(job=placeable(3, 3, 3), n=networks)
 def test_exact_placements_equal_enumeration(job: tuple[JobGraph, list[int]], n: Network) -> None:
     graph, free = job
@@ -297,7 +297,7 @@ def test_exact_placement_of_a_gang_that_does_not_fit() -> None:
     assert Exact().place(graph, [2, 1], NETWORK) is None
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     k=st.lists(st.integers(1, 2), min_size=3, max_size=5),
     sizes=st.lists(st.integers(0, 9), min_size=15, max_size=15),
@@ -451,7 +451,7 @@ def test_jobs_of_the_joint_programme_are_not_preempted() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3), st.integers(1, 3)), max_size=3))
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_one_machine_equals_srpt(rows: list[tuple[int, int, int]]) -> None:
     rows = rows or [(0, 1, 1)]
     release, duration, gpus = (

@@ -89,7 +89,7 @@ def least_on_grid(jobs: RelaxedJobs, slot: int) -> Fraction:
     return least(min(jobs.release), tuple(jobs.work))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(jobs=few_jobs())
 def test_the_search_finds_what_enumeration_finds(jobs: RelaxedJobs) -> None:
     """No schedule on a grid of half units costs less, and the search comes to its end with a schedule."""
@@ -184,7 +184,7 @@ def trees(draw: st.DrawFn, jobs: tuple[int, ...], unit: int, depth: int = 2) -> 
     return CompletionTree(part(depth), jobs, Fraction(1, 4))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(data=st.data())
 def test_the_exact_evaluation_thinks_of_every_plan(data: st.DataObject) -> None:
     """A leaf of one job against all plans in whole units within its window."""

@@ -82,7 +82,7 @@ def every_slotted_preemptive_cost(instance: Instance, objective: Objective) -> f
     return min(objective.cost_s(instance.workload, np.array(ends, float)) for ends in done)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     instance=TINY, objective=st.sampled_from(OBJECTIVES), method=st.sampled_from(["milp", "cp-sat"])
 )
@@ -97,7 +97,7 @@ def test_the_optimum_is_what_brute_force_finds(
     assert objective.cost_s(instance.workload, end_s(instance, found.schedule)) == found.upper_s
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(instance=SMALL, objective=st.sampled_from(OBJECTIVES))
 def test_two_solvers_agree(instance: Instance, objective: Objective) -> None:
     milp = optimum(instance, objective, method="milp", budget_s=20)
@@ -107,7 +107,7 @@ def test_two_solvers_agree(instance: Instance, objective: Objective) -> None:
     assert milp.upper_s == cp_sat.upper_s
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(instance=SMALL, objective=st.sampled_from(OBJECTIVES), data=st.data())
 def test_bound_optimum_policy(
     instance: Instance, objective: Objective, data: st.DataObject
@@ -155,7 +155,7 @@ def test_the_slotted_preemptive_optimum(
     assert objective.cost_s(instance.workload, end_s(instance, found.schedule)) == found.upper_s
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(
     instance=instances(max_jobs=5, max_nodes=2, max_gpus=3, max_arrival_s=5, max_work_s=5),
     objective=st.sampled_from(OBJECTIVES),
@@ -218,6 +218,7 @@ def test_any_prices_give_a_bound(instance: Instance, data: st.DataObject) -> Non
         assert reduced[j, start] >= 0
 
 
+@settings(max_examples=12)
 @given(
     instance=instances(max_jobs=5, max_arrival_s=10, max_work_s=10),
     weights=st.lists(st.integers(1, 9), min_size=5, max_size=5),
@@ -443,7 +444,7 @@ def best_of_all_orders(instance: Instance, objective: Objective) -> float:
     return best
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     instance=instances(max_jobs=4, max_nodes=2, max_gpus=2, max_arrival_s=6, max_work_s=4),
     start_s=st.sampled_from([1.0, 2.0, 5.0]),
@@ -580,7 +581,7 @@ EVALUATED = ("job", "fluid", "mean-busy-time", "wide-gangs", "area")
 """Bounds that need no solver, before it is asked."""
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(instance=SMALL, objective=st.sampled_from(OBJECTIVES))
 def test_a_certified_optimum_names_what_was_evaluated_and_no_solver(
     instance: Instance, objective: Objective

@@ -71,7 +71,7 @@ def gang_prices(draw: st.DrawFn, jobs: RelaxedJobs, per_s: int = TICKS_PER_S) ->
     return GangPrices(first.grid_ticks, widths, tuple(draw(worth) for _ in widths))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     instance=instances(max_jobs=6),
     policy=st.sampled_from(POLICIES),
@@ -125,7 +125,7 @@ def cheapest_by_force(jobs: RelaxedJobs, j: int, given_prices: PlanPrices) -> Fr
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(data=st.data())
 def test_every_plan_was_thought_of(data: st.DataObject) -> None:
     jobs = RelaxedJobs(
@@ -143,14 +143,14 @@ def test_every_plan_was_thought_of(data: st.DataObject) -> None:
     assert exact_plan_bound(jobs, given_prices) == cheapest_by_force(jobs, 0, given_prices) - rent
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(jobs=relaxed_jobs(), given_prices=prices(per_s=1))
 def test_two_arithmetics_agree(jobs: RelaxedJobs, given_prices: PlanPrices) -> None:
     """Weights that are powers of two are whole; so are times that are short."""
     assert plan_bound(jobs, given_prices) == exact_plan_bound(jobs, given_prices)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(data=st.data())
 def test_two_arithmetics_fill_the_cluster_alike(data: st.DataObject) -> None:
     jobs = replace(data.draw(relaxed_jobs(most=8)), speedup=Fraction(1))
@@ -171,7 +171,7 @@ def test_two_arithmetics_fill_the_cluster_alike(data: st.DataObject) -> None:
     assert exact == exact_plan_bound(free, given_prices) - unit * paid
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_gangs_are_worth_no_more_than_their_gpus(data: st.DataObject) -> None:
     jobs = replace(data.draw(relaxed_jobs()), speedup=Fraction(1))
@@ -222,7 +222,7 @@ def test_wide_gangs_by_hand() -> None:
     assert lb_wide.bound(heavy) == 2 * 3 + 5 + 7 + 9
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(jobs=relaxed_jobs(unit=2**33 + 12_345), given_prices=prices(per_s=2**33))
 def test_long_times_are_rounded_so_that_the_bound_falls(
     jobs: RelaxedJobs, given_prices: PlanPrices
@@ -236,7 +236,7 @@ def test_long_times_are_rounded_so_that_the_bound_falls(
         assert exact - rounded <= lost
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(jobs=relaxed_jobs(), given_prices=prices(per_s=1, last=160))
 def test_no_less_than_the_interval_relaxation(jobs: RelaxedJobs, given_prices: PlanPrices) -> None:
     # Both grids have to cover everything for the other bound to hold; its prices are of weight 1.

@@ -61,7 +61,7 @@ def prices_of(draw: st.DataObject, jobs: TypedJobs, end_s: int = 200) -> TypedPr
     return TypedPrices(bounds, lagrangian.exact_prices(np.array(drawn).reshape(shape)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(instance=typed_instances(), policy=st.sampled_from(POLICIES), data=st.data())
 def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.DataObject) -> None:
     schedule = run(instance, policy_by_name(policy)).schedule
@@ -70,7 +70,7 @@ def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.D
     assert found <= cost_s(instance, schedule)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(instance=typed_instances())
 def test_the_programme_bounds_every_policy(instance: Instance) -> None:
     prices = typed_prices(TypedJobs.of(instance), 0.5)
@@ -104,7 +104,7 @@ def test_a_job_alone_on_an_aligned_grid_is_bound_exactly(
     assert float(typed_bound(mine, prices) / TICKS_PER_S) == pytest.approx(least, abs=1e-5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(instance=typed_instances(), data=st.data())
 def test_equal_types_are_one_pool(instance: Instance, data: st.DataObject) -> None:
     """On one pool the bound is that of the interval LP for the same prices."""
@@ -172,7 +172,7 @@ def test_it_beats_one_pool_where_fast_gpus_are_scarce() -> None:
     assert fixed[0][Objective.FLOW].value_s == fixed[0][Objective.COMPLETION].value_s <= cost
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     instance=typed_instances(max_jobs=4),
     data=st.data(),

@@ -63,7 +63,7 @@ class Books:
         return True
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(
     st.lists(NODE, min_size=1, max_size=3),
     st.lists(DEMAND, min_size=1, max_size=5),
@@ -105,7 +105,7 @@ def test_a_gang_starts_where_there_is_room_and_nowhere_else(
     assert allocator.free_by_node() == [node.gpus for node in nodes]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(NODE, st.data())
 def test_shares_of_all_gpus_fit(node: NodeCapacity, data: st.DataObject) -> None:
     """Where nobody asks for anything, nothing is in the way of a GPU, unless CPUs are whole and few."""
@@ -117,7 +117,7 @@ def test_shares_of_all_gpus_fit(node: NodeCapacity, data: st.DataObject) -> None
     assert sum(memory for _, memory in held) <= node.memory_mib
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(st.lists(NODE, min_size=1, max_size=3), DEMAND)
 def test_no_room_is_told_where_no_way_fits(
     nodes: list[NodeCapacity], demand: AmountsDemand

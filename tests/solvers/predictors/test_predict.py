@@ -85,7 +85,7 @@ def recurrent(jobs: int, seed: int = 3) -> tuple[Workload, Features, NDArray[np.
 
 
 @pytest.mark.parametrize("spec", LEARNERS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(history=histories(), at=st.integers(0, 60), factor=st.sampled_from([0.01, 7.0, 1e4]))
 def test_predictions_never_see_the_future(spec: str, history: Any, at: int, factor: float) -> None:
     columns, iterations, arrival_s, completion_s = history
@@ -347,7 +347,7 @@ def test_scikit_learn_is_not_imported_before_it_is_needed() -> None:
 # Oracles with errors.
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(
     iterations=st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=20),
     mu=st.floats(1, MAX_FACTOR),

@@ -139,7 +139,7 @@ def assert_worth(program: LinearProgram, solution: Solution | None) -> None:
         assert bound <= float(cost) + 1e-9
 
 
-@settings(max_examples=150)
+@settings(max_examples=90)
 @given(program=programs())
 def test_answers_are_what_trying_every_point_gives(program: LinearProgram) -> None:
     solution = examined(program)
@@ -199,7 +199,7 @@ def test_lies_are_found_out(lie: Lie, always: bool, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(highs.Highs, "solve", solve)
 
-    @settings(max_examples=40)
+    @settings(max_examples=15)
     @given(program=programs(bounded=True), work=st.sampled_from([0.0, 2e7]))
     def check(program: LinearProgram, work: float) -> None:
         # A pack of liars that agree with one another is beyond CP-SAT's help with broken numbers.
@@ -313,7 +313,7 @@ def exact_bound(
     return total
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(program=programs(), data=st.data())
 def test_bounds_round_down_and_hold(program: LinearProgram, data: st.DataObject) -> None:
     least = MinimisationForm.of(program)
@@ -349,7 +349,7 @@ def test_costs_that_are_multiples_lift_a_bound() -> None:
     assert MinimisationForm.of(loose).step is None
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(program=programs(bounded=False), data=st.data())
 def test_implied_bounds_lose_no_point(program: LinearProgram, data: st.DataObject) -> None:
     boxed = program.copy()
@@ -408,7 +408,7 @@ def test_continuous_columns_are_solved_for_again() -> None:
     assert solution.evidence.optimal
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(program=programs())
 def test_a_closed_tree_is_right(program: LinearProgram) -> None:
     least, cost = MinimisationForm.of(program), best_cost(program)

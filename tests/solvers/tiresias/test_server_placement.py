@@ -47,7 +47,7 @@ def server_jobs(draw: st.DrawFn) -> ServerJob:
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(server_jobs(), st.booleans())
 def test_the_rule_and_the_best_are_what_enumeration_says(job: ServerJob, together: bool) -> None:
     best, rule = best_placement(job), placement_by_rule(job, together=together)

@@ -204,7 +204,7 @@ def test_without_completions_online_gittins_is_las(instance):
     attained=st.lists(st.integers(0, 35), min_size=1, max_size=5),
     quantum=st.integers(1, 40),
 )
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_learning_is_as_knowing(before, batches, attained, quantum):
     """What was learned piece by piece is the distribution of all of it."""
     learned = LearnedDistribution(ServiceDistribution(np.sort(np.array(before, float))))
@@ -422,7 +422,7 @@ def server_jobs(draw):
 @pytest.mark.filterwarnings("ignore::shadowprice.solvers.programs.compile.SolverWarning")
 @example(job=tiresias.ServerJob(2, (1.0,), (0, 1, 1), (0.0, 0.0, 20.0)))
 @given(job=server_jobs())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_programme_finds_the_best_placement(job):
     best = min(job.busiest(*chosen) for chosen in all_placements(job))
     solution = compile_model(tiresias.build(job)).solve(SolverOptions(absolute_gap=1e-6))
@@ -460,7 +460,7 @@ def test_two_is_tight():
 
 
 @given(work=WORKS, gpus=st.integers(1, 3))
-@settings(max_examples=60)
+@settings(max_examples=35)
 def test_the_optimum_is_that_of_shortest_first(work, gpus):
     instance = on(f"1x{gpus}", arrival_s=[0] * len(work), gpus=[1] * len(work), work=work)
     assert sum(ends(instance, "sjf")) == tiresias_las.optimum([Fraction(p) for p in work], gpus)
@@ -516,7 +516,7 @@ def test_the_family_exceeds_any_constant():
     gangs=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=1, max_size=4),
     capacity=st.integers(4, 5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 def test_gangs_are_within_their_factor(gangs, capacity):
     gang, work = zip(*gangs, strict=True)
     found = tiresias_las.GangInstance(capacity, gang, work)
@@ -598,6 +598,6 @@ DISTRIBUTIONS = st.lists(st.integers(1, 5), min_size=1, max_size=3).map(lambda s
 
 
 @given(jobs=st.lists(DISTRIBUTIONS, min_size=1, max_size=3).map(tuple))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 def test_the_index_rule_is_the_best_that_does_not_see_the_future(jobs):
     assert tiresias_gittins.check(jobs, tiresias_gittins.bound(jobs))

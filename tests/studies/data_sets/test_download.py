@@ -106,7 +106,7 @@ def test_what_is_fetched_is_there_without_a_network(one: Server) -> None:
 
 
 @given(st.lists(st.integers(0, len(CONTENT) - 1), min_size=1, max_size=5), st.booleans())
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_download_goes_on_wherever_it_broke_off(
     one: Server, cuts: list[int], ranges: bool
 ) -> None:

@@ -92,7 +92,7 @@ def test_gymnasium_accepts_it() -> None:
         )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10**6),
     name=st.sampled_from(sorted(SEMANTICS)),

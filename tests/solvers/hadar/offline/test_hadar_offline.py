@@ -31,7 +31,7 @@ from shadowprice.solvers.programs.compile import compile_model
 from support.hadar_plans import ROUND_S, brute_force, check, make, schedules
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 4), st.booleans())
 def test_equals_brute_force(seed, rounds, fair):
     cluster = ("1x2:a,1x1:b", "1x1:a,1x1:b,1x1:a")[seed % 2]
@@ -44,7 +44,7 @@ def test_equals_brute_force(seed, rounds, fair):
     assert check(instance, table, found.plan) == pytest.approx(found.value, rel=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.data())
 def test_deadlines_are_decided_as_by_brute_force(seed, data):
     cluster, rounds = ("1x2:a,1x1:b", "1x1:a,1x1:b,1x1:a")[seed % 2], 3
@@ -119,7 +119,7 @@ def test_middling_instances_are_proven(seed):
     assert found.value == pytest.approx(exact.objective, rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1, 2, 3])
+@pytest.mark.parametrize("seed", [*(pytest.param(k, marks=pytest.mark.slow) for k in (0, 2, 3)), 1])
 @pytest.mark.parametrize("utility", [effective_throughput, minus_completion])
 def test_equals_the_time_indexed_programme(seed, utility):
     instance = make(seed, 5, 6, "1x3:a,1x1:b,1x3:c")
@@ -136,8 +136,8 @@ def test_equals_the_time_indexed_programme(seed, utility):
 
 
 def test_nodes_of_a_type_are_as_good_as_one_pool():
-    for seed in range(3):
-        instance = make(seed, 4, 4, "2x1:a,1x2:b,1x1:a")
+    for seed in range(2):
+        instance = make(seed, 3, 4, "2x1:a,1x2:b,1x1:a")
         table = minus_completion(instance, ROUND_S, 4)
         jobs, cluster = RoundJobs.of(instance, table), instance.cluster
         by_node = time_indexed(
@@ -149,7 +149,7 @@ def test_nodes_of_a_type_are_as_good_as_one_pool():
 
 
 def test_relaxation_is_no_worse_than_the_schedule_forms():
-    for seed in range(4):
+    for seed in range(2):
         instance = make(seed, 3, 3, "1x2:a,1x2:b")
         table = effective_throughput(instance, ROUND_S, 3)
         found = optimum(instance, table)

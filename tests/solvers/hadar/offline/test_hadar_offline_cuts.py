@@ -62,7 +62,7 @@ def all_that_fit(jobs):
     return np.array(found)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(CLUSTERS), st.data())
 def test_packing_cuts_hold_for_all_that_fits_and_cut_off_their_share(seed, cluster, data):
     _, _, jobs = jobs_of(seed, 4, 4, cluster)
@@ -78,7 +78,7 @@ def test_packing_cuts_hold_for_all_that_fits_and_cut_off_their_share(seed, clust
         assert values.max() == pytest.approx(cut.limit, abs=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(CLUSTERS))
 def test_means_of_what_fits_are_not_cut_off(seed, cluster):
     _, _, jobs = jobs_of(seed, 4, 4, cluster)

@@ -46,7 +46,7 @@ def test_never_above_exhaustive_search(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_three_jobs_never_above_exhaustive_search(data: st.DataObject) -> None:
     _compare_with_exhaustive_search(data, 3)

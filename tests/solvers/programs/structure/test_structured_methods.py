@@ -78,7 +78,7 @@ def programmes(draw: st.DrawFn) -> LinearProgram:
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(programmes())
 def test_a_folded_programme_has_the_same_optimum(program: LinearProgram) -> None:
     rows = rows_of_entries(program)
@@ -111,7 +111,7 @@ def test_equal_jobs_fold_to_one_and_an_edit_tells_them_apart(jobs: int, seed: in
     assert again is None if jobs <= 2 else again is not None and again.program.columns == 2
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(programmes(), st.integers(-40, 40), st.integers(-40, 40))
 def test_scaling_changes_exponents_only(program: LinearProgram, up: int, down: int) -> None:
     """The scaled programme's numbers, scaled back, are the programme's to the last bit."""
@@ -151,7 +151,7 @@ def test_a_programme_near_1_is_handed_over_as_it_is() -> None:
     assert PowerScales.of(program, rows).scaled(program, rows).value.max() <= 2.0
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(programmes(), st.data())
 def test_sifting_finds_the_optimum_whatever_it_begins_with(
     program: LinearProgram, data: st.DataObject
@@ -210,7 +210,7 @@ def max_min_program(
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 3), st.booleans(), st.booleans())
 def test_max_min_programmes_are_recognised_and_solved(
     seed: int, jobs: int, types: int, flipped: bool, closed: bool
@@ -243,7 +243,7 @@ def changed(program: LinearProgram, row: np.ndarray, lower: float, upper: float)
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=35)
 @given(st.integers(0, 10**6), st.integers(2, 8), st.sampled_from(["level", "cap", "tie", "floor"]))
 def test_another_row_is_never_left_out(seed: int, jobs: int, kind: str) -> None:
     random = np.random.default_rng(seed)
