@@ -372,7 +372,7 @@ def test_no_module_is_called_by_a_preposition() -> None:
 
 
 EARLIER_NAMES = frozenset(
-    "AmountsBeside WitnessedRatio Begun ByModel ConditionedHosts FoundGpu FoundHosts FoundNode Given "
+    "AmountsBeside Attainment Begun ByModel ConditionedHosts FoundGpu FoundHosts FoundNode Given "
     "GivenInstance GivenModel GivenUpError GraphHosts Least Limit Limited OwnLoop PartsHosts "
     "PooledGpus RateBeside FactorBeside RunsItself Said Semantics Series ServiceRule Silence "
     "Standing StoodDown Surroundings Vertex WrittenSwitches carry_out_gangs carry_out_until "
