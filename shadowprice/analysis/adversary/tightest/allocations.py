@@ -8,9 +8,9 @@ import numpy as np
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
     SOLVED,
-    WitnessedRatio,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
     as_solved,
 )
 from shadowprice.analysis.adversary.tightest.pool_theorems import gangs, least_known

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
     SOLVED,
-    WitnessedRatio,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
     as_solved,
 )
 from shadowprice.instances.graphs.iteration_time import Network, iteration_s

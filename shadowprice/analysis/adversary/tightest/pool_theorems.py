@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
-    WitnessedRatio,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
 )
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.execution.engine import run

@@ -12,9 +12,9 @@ import numpy as np
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
     SOLVED,
-    WitnessedRatio,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
 )
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from shadowprice.analysis.adversary.tightest.catalogue import TIGHTNESS
-from shadowprice.analysis.adversary.tightest.comparisons import WitnessedRatio, TightnessOf
+from shadowprice.analysis.adversary.tightest.comparisons import TightnessOf, WitnessedRatio
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.tight_instances import Rows, TightInstance
 from shadowprice.version import __version__

@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
-    WitnessedRatio,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
 )
 from shadowprice.instances.tight_instances import Rows
 from shadowprice.proofs.hadar import any_schedule, competitive, run_certificate
