@@ -372,13 +372,56 @@ def test_no_module_is_called_by_a_preposition() -> None:
 
 
 EARLIER_NAMES = frozenset(
-    "AmountsBeside Attainment Begun ByModel ConditionedHosts FoundGpu FoundHosts FoundNode Given "
-    "GivenInstance GivenModel GivenUpError GraphHosts Least Limit Limited OwnLoop PartsHosts "
-    "PooledGpus RateBeside FactorBeside RunsItself Said Semantics Series ServiceRule Silence "
-    "Standing StoodDown Surroundings Vertex WrittenSwitches carry_out_gangs carry_out_until "
-    "expect_all_complete expect_whole_gpus hypothesis_on_runs kept_jobs lower_bounds own_loop "
-    "refuse_unbounded repeatable_bounds stand_down stood_down to_the_end told_cost "
-    "uncovered warnings_told".split()
+    {
+        "AmountsBeside",
+        "Attainment",
+        "Begun",
+        "ByModel",
+        "ConditionedHosts",
+        "FactorBeside",
+        "FoundGpu",
+        "FoundHosts",
+        "FoundNode",
+        "Given",
+        "GivenInstance",
+        "GivenModel",
+        "GivenUpError",
+        "GraphHosts",
+        "Least",
+        "Limit",
+        "Limited",
+        "OwnLoop",
+        "PartsHosts",
+        "PooledGpus",
+        "RateBeside",
+        "RunsItself",
+        "Said",
+        "Semantics",
+        "Series",
+        "ServiceRule",
+        "Silence",
+        "Standing",
+        "StoodDown",
+        "Surroundings",
+        "Vertex",
+        "WrittenSwitches",
+        "carry_out_gangs",
+        "carry_out_until",
+        "expect_all_complete",
+        "expect_whole_gpus",
+        "hypothesis_on_runs",
+        "kept_jobs",
+        "lower_bounds",
+        "own_loop",
+        "refuse_unbounded",
+        "repeatable_bounds",
+        "stand_down",
+        "stood_down",
+        "to_the_end",
+        "told_cost",
+        "uncovered",
+        "warnings_told",
+    }
 )
 """Names of classes and functions that something better took the place of, which do not come back."""
 
