@@ -58,7 +58,7 @@ _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ),
         Example(
             "simulate jobs.csv --cluster 4x4 --policy dlas-gpu --preset tiresias",
-            "A published simulator's policy and run_options.",
+            "A published simulator's policy and semantics.",
         ),
         Example(
             "simulate sensitive.csv --cluster 4x8+24cpu+500gb --policy synergy-tune:srtf --with profiles",

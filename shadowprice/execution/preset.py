@@ -1,4 +1,4 @@
-"""Presets: policies of published simulators under their own names, with their own options."""
+"""Presets: policies of published simulators under their own names, with their own semantics."""
 
 from __future__ import annotations
 
