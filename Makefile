@@ -97,8 +97,8 @@ hunt: $(VENV)/.installed  ## hunt the worst instance of every policy, going on w
 	nice $(BIN)/python benchmarks/hunt.py shadowprice/instances/hunted --minutes $(or $(MINUTES),10)
 	$(MAKE) hunt-page
 
-hunt-page: $(VENV)/.installed  ## docs/hunt.md, from the stored results of hunts
-	$(BIN)/python docs/build_hunt.py docs/hunt.md
+hunt-page: $(VENV)/.installed  ## benchmarks/records/hunt.md, from the stored results of hunts
+	$(BIN)/python docs/build_hunt.py benchmarks/records/hunt.md
 
 policy-state: $(VENV)/.installed  ## docs/policy_state.md, from the docstrings of what a policy is given
 	$(BIN)/python docs/build_policy_state.py docs/policy_state.md

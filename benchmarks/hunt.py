@@ -1,7 +1,8 @@
 """A hunt for the worst instance of every policy: so many CPU minutes each, going on where it was stopped.
 
 ``python benchmarks/hunt.py FOLDER [--minutes N] [--policies NAME,...]`` keeps a file for each policy in the folder. The
-files of the package in ``shadowprice/instances/hunted`` are such, and ``docs/hunt.md`` is their table (``make hunt``).
+files of the package in ``shadowprice/instances/hunted`` are such, and ``benchmarks/records/hunt.md`` is their table
+(``make hunt``).
 """
 
 from __future__ import annotations

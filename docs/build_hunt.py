@@ -1,6 +1,6 @@
 """The page of hunts: the worst instance found of each policy, from the stored results.
 
-``python docs/build_hunt.py docs/hunt.md`` writes it; without a file it is printed.
+``python docs/build_hunt.py benchmarks/records/hunt.md`` writes it; without a file it is printed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from shadowprice.solvers.registry import policies
 INTRODUCTION = """\
 # A hunt for each policy
 
-Made by `make hunt-page` from [`instances/hunted/`](../shadowprice/instances/hunted). Do not edit this page.
+Made by `make hunt-page` from [`instances/hunted/`](../../shadowprice/instances/hunted). Do not edit this page.
 
 `make hunt MINUTES=10` gives every policy so many minutes of CPU time and goes on where the stored results stop: step
 after step, each with one small family of instances, a seed of its own and a fixed number of evaluations
-([`analysis/adversary/hunt.py`](../shadowprice/analysis/adversary/hunt.py)). Of each the worst instance is kept, with a
-schedule that one could have made. [The adversary](adversary.md) says what a ratio means: it is exact, and the policy is
-off by no less. Minutes are those that a hunt really had; short ones say little, and no hunt says what there is beyond
+([`analysis/adversary/hunt.py`](../../shadowprice/analysis/adversary/hunt.py)). Of each the worst instance is kept,
+with a schedule that one could have made. [The adversary](../../docs/adversary.md) says what a ratio means: it is exact,
+and the policy is off by no less. Minutes are those that a hunt really had; short ones say little, and no hunt says what there is beyond
 its families of up to seven jobs on up to eight GPUs. Tests run all of them again.
 """
 

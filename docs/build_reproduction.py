@@ -73,7 +73,7 @@ setting is recalled; *testbed*: an effect of the hardware; *ours on purpose*: we
 *cannot be right*: a certified limit of the paper's own jobs is below it; *not reachable on our substitute*: the same,
 of jobs that stand for the paper's; *none known*: the same jobs and rules, as far as we know; *not explained*. *Limit*
 is the certified best factor that any scheduler could have, rounded up. A published number without a mark was read in
-the paper; *recalled* is defined in [options](options.md), *digitised* is measured in a drawing of it.
+the paper; *recalled* is defined in [semantics](semantics.md), *digitised* is measured in a drawing of it.
 """
 
 

@@ -48,7 +48,7 @@ proof, a function `bound` and a function `check`; tests try to break all of them
 
 *Knows of an instance*: what it may have beyond nodes and jobs; `bound` and `check` refuse one that has more. *Status*
 says whose a theorem is: the paper's, classic, ours, or open. *Recalled* and *derived* are defined in
-[options](options.md). *Tightest instance*: the stored instance that comes closest to what the theorem allows there,
+[semantics](semantics.md). *Tightest instance*: the stored instance that comes closest to what the theorem allows there,
 which stands behind "of". It is one of the [tight instances](#tight-instances); or of the theorem's policy one of the
 [hard instances](#hard-instances), and then the number is the policy's cost over that of the schedule stored with it,
 hence at most its ratio to the optimum. Of a lower bound it is the optimum over the bound, on the stored instance where

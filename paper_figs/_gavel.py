@@ -1,7 +1,7 @@
 """The setting of Gavel's experiments (OSDI'20, section 7.1), for the figures beside this file.
 
 Clusters of V100, P100 and K80 GPUs; jobs of the published generator, run by the published simulator's
-semantics (preset ``gavel``). Rates are those of the published table (``shadowprice data fetch
+semantics (preset ``gavel``). Rates are those of the published table (``shadowprice data
 gavel-simulation-throughputs``). Where a figure is only tried out, a made-up table stands for it: rates that
 the paper's repository prints of one job type for each family, gangs 0.9 times as fast a GPU each time they
 double, and two jobs that share GPUs at 65 % of their own speed.
@@ -66,7 +66,7 @@ def rates(path: Path | None, *, made_up: bool) -> sp.Throughputs:
     if path is None and not made_up:
         raise InputError(
             "this figure needs --throughputs FILE, Gavel's simulation_throughputs.json: "
-            "`shadowprice data fetch gavel-simulation-throughputs` gets it and prints its path"
+            "`shadowprice data gavel-simulation-throughputs` gets it and prints its path"
         )
     return table(path)
 

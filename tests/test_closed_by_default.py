@@ -112,7 +112,7 @@ BUILDERS = {
     "execution/simulated_hosts.py: __init__": "the tables of speeds and charges of simulated hosts",
     "proofs/testing/subject.py: __repr__": "a test case as text",
     "solvers/job_table.py: of": "the columns of what a policy sees",
-    "solvers/job_table.py: _given": "the same",
+    "solvers/job_table.py: _number_columns": "the same",
 }
 """Functions that read four features or more of an instance and refuse none: what they make of them."""
 

@@ -324,6 +324,139 @@ def test_docstrings_begin_with_the_noun_or_the_verb() -> None:
     assert found == []
 
 
+WORDS_THAT_NAME_NOTHING = {"found", "given", "told", "kept", "said", "beside"}
+PREPOSITIONS = {"as", "at", "beside", "by", "for", "from", "in", "of", "on", "to", "with"}
+OF_A_MODEL = {"models/asrpt.py": {"beside", "beside_it"}}
+"""Names of a paper's set: GPUs that stand beside a replica on its node."""
+
+
+def words_of(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+
+
+def names_that_others_see(path: Path) -> Iterator[str]:
+    """Names of a file's classes, functions, fields and attributes, and of the file itself."""
+    yield from path.relative_to(PACKAGE).with_suffix("").parts
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        if isinstance(node, ast.ClassDef):
+            for each in node.body:
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+                    yield each.target.id
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def test_participles_name_nothing() -> None:
+    """Classes, functions, fields, attributes and modules are named by nouns of the field."""
+    named = {
+        name_of(path): names
+        for path in SOURCES
+        if (
+            names := {
+                name
+                for name in names_that_others_see(path)
+                if words_of(name) & WORDS_THAT_NAME_NOTHING
+            }
+            - OF_A_MODEL.get(str(path.relative_to(PACKAGE)), set())
+        )
+    }
+    assert named == {}
+
+
+def test_no_module_is_called_by_a_preposition() -> None:
+    modules_and_folders = {
+        part for path in SOURCES for part in path.relative_to(PACKAGE).with_suffix("").parts
+    }
+    assert {name for name in modules_and_folders if name.split("_")[0] in PREPOSITIONS} == set()
+
+
+EARLIER_NAMES = frozenset(
+    {
+        "AmountsBeside",
+        "Attainment",
+        "Begun",
+        "ByModel",
+        "ConditionedHosts",
+        "FactorBeside",
+        "FoundGpu",
+        "FoundHosts",
+        "FoundNode",
+        "Given",
+        "GivenInstance",
+        "GivenModel",
+        "GivenUpError",
+        "GraphHosts",
+        "Least",
+        "Limit",
+        "Limited",
+        "OwnLoop",
+        "PartsHosts",
+        "PooledGpus",
+        "RateBeside",
+        "RunsItself",
+        "Said",
+        "Semantics",
+        "Series",
+        "ServiceRule",
+        "Silence",
+        "Standing",
+        "StoodDown",
+        "Surroundings",
+        "Vertex",
+        "WrittenSwitches",
+        "carry_out_gangs",
+        "carry_out_until",
+        "expect_all_complete",
+        "expect_whole_gpus",
+        "hypothesis_on_runs",
+        "kept_jobs",
+        "lower_bounds",
+        "own_loop",
+        "refuse_unbounded",
+        "repeatable_bounds",
+        "stand_down",
+        "stood_down",
+        "to_the_end",
+        "told_cost",
+        "uncovered",
+        "warnings_told",
+    }
+)
+"""Names of classes and functions that something better took the place of, which do not come back."""
+
+
+def test_earlier_names_do_not_come_back() -> None:
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    back = {
+        name_of(path): names
+        for path in SOURCES
+        if (
+            names := {node.name for node in ast.walk(tree_of(path)) if isinstance(node, kinds)}
+            & EARLIER_NAMES
+        )
+    }
+    assert back == {}
+
+
+RIDDLES = {"Silence", "Surroundings", "stands down", "stand down", "stood down", "says nothing"}
+
+
+def test_docstrings_have_no_riddles_in_their_first_line() -> None:
+    kinds = (ast.Module, ast.FunctionDef, ast.ClassDef)
+    riddles = [
+        f"{name_of(path)}: {first}"
+        for path in SOURCES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, kinds) and (text := ast.get_docstring(node))
+        for first in [text.splitlines()[0]]
+        if any(riddle in first for riddle in RIDDLES)
+        or first.split()[0].lower().rstrip(",:") in WORDS_THAT_NAME_NOTHING - {"found", "given"}
+    ]
+    assert riddles == []
+
+
 def test_types_in_docstrings_can_be_seen_in_their_files() -> None:
     """Of parameters, attributes and errors: a class that has another name now is found."""
     stale = {

@@ -42,6 +42,7 @@ from shadowprice.solvers.graph_placement.protocol import graph_placements
 from shadowprice.solvers.offline.bounds import KNOWS as RELAXED_KNOWS
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy_checks import expect_policy
+from shadowprice.solvers.predictors.predictor import predictor
 from shadowprice.solvers.price_log import KeepsPrices, PriceLog
 from shadowprice.solvers.registry import switched, taken
 
@@ -206,6 +207,27 @@ def switches_of(policy: Policy | HasSimulator) -> PolicySwitches:
     if isinstance(policy, HasSimulator):
         return PolicySwitches.of(policy.simulator({}).takes)
     return PolicySwitches.of(_taken(policy) | {*OF_THE_ENGINE})
+
+
+def require_taken(policy: str | Policy | HasSimulator, options: RunOptions) -> None:
+    """Refuse options that a policy does not take, before there are jobs to run it on.
+
+    Raises
+    ------
+    InputError
+        Naming the policy, or its preset, and the option.
+    """
+    if _simulator(policy, options) is not None:
+        return
+    if options.preset is not None:
+        find_preset(options.preset).require_known(policy, options.placement)
+        return
+    acting = registry.policy(policy) if isinstance(policy, str) else policy
+    assert not isinstance(acting, HasSimulator)  # It has a loop of its own.
+    if options.predictor is not None:
+        predictor(options.predictor)
+    switched(acting, _of_policy(acting, options))
+    _placement(options)
 
 
 def policy_name(policy: str | Policy | HasSimulator) -> str:

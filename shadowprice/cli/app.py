@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -55,6 +55,9 @@ DEBUG = "SHADOWPRICE_DEBUG"
 
 # Commands import what they need when they need it, and read their input before that: help and the
 # message about a missing file are there at once.
+# Typer brings a command-line library of its own or not, by its version; its classes are the same.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
 app = typer.Typer(
     cls=PanelGroup, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__
 )
@@ -196,16 +199,33 @@ for _commands in offered_commands():
 
 
 def main() -> None:
-    """Entry point: errors a user can act on go to stderr with exit code 2, without a traceback."""
+    """Entry point: errors a user can act on go to stderr in one line with exit code 2, without a traceback."""
     try:
-        app()
+        # Usage errors are told by this function: of themselves they take five lines and a frame.
+        code = app(standalone_mode=False)
     except ShadowpriceError as error:
-        shown = bool(os.environ.get(DEBUG))
-        if shown:
+        debugging = bool(os.environ.get(DEBUG))
+        if debugging:
             traceback.print_exception(error)
-        more = f" ({DEBUG}=1 shows the traceback)" if in_user_code(error) and not shown else ""
-        told = f"error: {error}{more}"
-        stderr.print(told, style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
+        hint = f" ({DEBUG}=1 shows the traceback)" if in_user_code(error) and not debugging else ""
+        _end(f"error: {error}{hint}", 2)
+    except UsageError as error:
+        if error.__class__.__name__ == "NoArgsIsHelpError":
+            error.show()
+            sys.exit(2)
+        context = error.ctx
+        message = " ".join(error.format_message().split()).removesuffix(".")
+        where = "" if context is None else f"`{context.command_path} --help` shows what it takes"
+        between = " " if message.endswith("?") else "; "
+        _end(f"error: {message}{between}{where}", 2)
+    except typer.Abort:
+        _end("Aborted.", 1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    else:
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _end(message: str, code: int) -> NoReturn:
+    stderr.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(code)

@@ -55,18 +55,21 @@ class Commands:
     panels : mapping of str to tuple of str
         Names of the commands by panel of the help, both in order.
     examples : mapping of str to tuple of Example
-        Below the help of each command, by its words (``queue add``), in an order in which they can be run in an empty
+        Below the help of each command, by its words (``study run``), in an order in which they can be run in an empty
         folder; those that need more say what.
     run : mapping of str to callable or Typer
         What runs a command, or the group of commands, by name.
     verifiers : tuple of DirectoryVerifier
         Directories that ``verify`` can check because of this part.
+    earlier : mapping of str to str
+        Commands that are no more, by their words, and what became of each.
     """
 
     panels: Mapping[str, tuple[str, ...]]
     examples: Mapping[str, tuple[Example, ...]]
     run: Mapping[str, Callable[..., None] | typer.Typer] = field(default_factory=dict)
     verifiers: tuple[DirectoryVerifier, ...] = ()
+    earlier: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache

@@ -45,7 +45,7 @@ ThroughputsOption = Annotated[
 PresetOption = Annotated[
     str | None, typer.Option("--preset", help="A published simulator's semantics and names.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of random draws.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of random draws.")]
 DropOption = Annotated[
     bool, typer.Option("--drop-infeasible", help="Leave out jobs that can never run.")
 ]

@@ -58,7 +58,7 @@ _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ),
         Example(
             "simulate jobs.csv --cluster 4x4 --policy dlas-gpu --preset tiresias",
-            "A published simulator's policy and run_options.",
+            "A published simulator's policy and semantics.",
         ),
         Example(
             "simulate sensitive.csv --cluster 4x8+24cpu+500gb --policy synergy-tune:srtf --with profiles",
@@ -214,7 +214,19 @@ def examples() -> dict[str, tuple[Example, ...]]:
     return merged
 
 
-class PanelGroup(TyperGroup):
+class GroupWithEarlierNames(TyperGroup):
+    """Commands, and those that are no more: these say what became of them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Command that the first word names, with the words after it."""
+        words = f"{_words(ctx)} {args[0]}".strip()
+        for commands in offered_commands():
+            if words in commands.earlier:
+                raise InputError(f"{words}: {commands.earlier[words]}")
+        return super().resolve_command(ctx, args)
+
+
+class PanelGroup(GroupWithEarlierNames):
     """Commands in the order of the panels."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -266,7 +278,7 @@ def _refuse_retired(words: Sequence[str]) -> None:
 
 
 def _words(context: Any) -> str:
-    """Words of a command after the program's own: ``data fetch``."""
+    """Words of a command after the program's own: ``study run``."""
     # Not from its path, which begins with the program however it was started: `python -m shadowprice`.
     above = context.parent
     return "" if above is None else f"{_words(above)} {context.info_name}".strip()

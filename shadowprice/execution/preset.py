@@ -1,4 +1,4 @@
-"""Presets: policies of published simulators under their own names, with their own options."""
+"""Presets: policies of published simulators under their own names, with their own semantics."""
 
 from __future__ import annotations
 
@@ -176,20 +176,39 @@ class Preset:
             If policy or placement is not one of the original's, or a needed sample or profiles are
             missing.
         """
+        policy, placement = self._known(policy, placement)
+        where = f"preset {self.name}: policy {policy!r}"
+        place = self.placements[placement]
+        inputs = RecipeInputs(where, workload, place, samples, cluster, sensitivity, declared)
+        return self.recipes[policy](inputs)
+
+    def require_known(self, policy: object, placement: str | None = None) -> None:
+        """Refuse what is no policy of the original's, or a placement that it does not have.
+
+        Raises
+        ------
+        InputError
+            Naming the policy or the placement.
+        """
+        if not isinstance(policy, str):
+            raise InputError(
+                f"preset {self.name}: takes the name of one of its policies, got {policy!r}"
+            )
+        self._known(policy, placement)
+
+    def _known(self, policy: str, placement: str | None) -> tuple[str, str]:
+        """Policy and placement by the original's names; the first placement is the default."""
         policy, named = self._split(policy)
         if policy not in self.policies:
-            told = expected_name(policy, self.policies)
-            raise InputError(f"preset {self.name}: policy {policy!r}, {told}")
+            expected = expected_name(policy, self.policies)
+            raise InputError(f"preset {self.name}: policy {policy!r}, {expected}")
         placement = placement or named or next(iter(self.placements))
         if placement not in self.placements:
             raise InputError(
                 f"preset {self.name}: placement {placement!r}, "
                 f"{expected_name(placement, self.placements)}"
             )
-        where = f"preset {self.name}: policy {policy!r}"
-        place = self.placements[placement]
-        inputs = RecipeInputs(where, workload, place, samples, cluster, sensitivity, declared)
-        return self.recipes[policy](inputs)
+        return policy, placement
 
     def _split(self, policy: str) -> tuple[str, str | None]:
         words = re.split(r"[/@]", policy)

@@ -84,7 +84,9 @@ class Lease:
             self._due_s = _number("CHECKPOINT_S", float, 0, _NEVER)
             told = os.environ.get("SHADOWPRICE_REPLICAS") or "[]"
             self.replicas = [(str(stage), int(number)) for stage, number in json.loads(told)]
-            self._told_in = Path(os.environ.get("SHADOWPRICE_REPORT_DIRECTORY") or self._folder)
+            self._report_folder = Path(
+                os.environ.get("SHADOWPRICE_REPORT_DIRECTORY") or self._folder
+            )
             if rank is None:
                 # torchrun, say, replaces RANK in each process that it starts.
                 prefix = "" if "RANK" in os.environ else _PREFIX
@@ -96,7 +98,7 @@ class Lease:
         self._mark = self._saved_at = self._reported_at = time.monotonic()
         self._before_s, self._paused_s, self._asked, self._stopping = 0.0, 0.0, False, False
         numbers = ("step", "begun_at", "seconds", "timed_steps", "checkpoint_step", "saving_s")
-        self._told: dict[str, Any] = dict.fromkeys(numbers, 0) | {"error": ""}
+        self._progress: dict[str, Any] = dict.fromkeys(numbers, 0) | {"error": ""}
 
     def __enter__(self) -> Lease:
         if threading.current_thread() is threading.main_thread():
@@ -115,14 +117,14 @@ class Lease:
             self._report("failed", f"{type(error).__name__}: {error}")
         elif self._failure is not None:
             self._report("failed")
-            raise LeaseError(self._told["error"]) from self._failure
-        elif self._told["step"] >= self.iterations:
+            raise LeaseError(self._progress["error"]) from self._failure
+        elif self._progress["step"] >= self.iterations:
             self._report("finished")
         elif self._stopping or self._asked:
             self._report("preempted")
             raise SystemExit(PREEMPTED)
         else:
-            self._report("failed", f"left at step {self._told['step']} of {self.iterations}")
+            self._report("failed", f"left at step {self._progress['step']} of {self.iterations}")
 
     def stop(self, number: int = 0, frame: object = None) -> None:
         """Ask to stop after this step, from any thread; handles signals if entered in the main one."""
@@ -136,7 +138,7 @@ class Lease:
             load(folder)
             self.step, self._before_s = manifest["step"], manifest["seconds"]
             self._last, self._warm_up = folder, self.step + 1
-            self._told |= dict.fromkeys(("step", "begun_at", "checkpoint_step"), self.step)
+            self._progress |= dict.fromkeys(("step", "begun_at", "checkpoint_step"), self.step)
         return folder is not None
 
     def checkpoints(
@@ -153,22 +155,22 @@ class Lease:
         Not if that is committed, or before the first. If the disk is full, say, what was committed
         stays and training goes on; only after the last step it is waited for, and then the lease ends with an error.
         """
-        self._told["step"], begun = self.step, time.monotonic()
-        if self.rank or self._told["checkpoint_step"] == self.step:
+        self._progress["step"], begun = self.step, time.monotonic()
+        if self.rank or self._progress["checkpoint_step"] == self.step:
             return
         self._report("saving")
-        seconds = self._before_s + self._told["seconds"]
+        seconds = self._before_s + self._progress["seconds"]
         about = {"step": self.step, "epoch": self._epoch, "seconds": seconds}
         try:
             self._last = commit(self._checkpoints, save, about, self._fence, self._last)
-            self._failure, self._told["error"] = None, ""
-            self._told["checkpoint_step"] = self.step
+            self._failure, self._progress["error"] = None, ""
+            self._progress["checkpoint_step"] = self.step
         except OSError as error:
             self._failure = error
             self._report("saving", f"no checkpoint of step {self.step}: {error}")
         self._saved_at = time.monotonic()
-        self._told["saving_s"] = self._saved_at - begun
-        self._paused_s += self._told["saving_s"]
+        self._progress["saving_s"] = self._saved_at - begun
+        self._paused_s += self._progress["saving_s"]
         self._report("training")
 
     def _save_last(self, save: _Save) -> None:
@@ -208,10 +210,10 @@ class Lease:
     def advance(self, steps: int = 1) -> bool:
         """Count a step done, for loops that are somebody else's; False: stop now."""
         self.step += steps
-        now, self._told["step"] = time.monotonic(), self.step
+        now, self._progress["step"] = time.monotonic(), self.step
         if self.step > self._warm_up:
-            self._told["seconds"] += now - self._mark - self._paused_s
-            self._told["timed_steps"] += 1
+            self._progress["seconds"] += now - self._mark - self._paused_s
+            self._progress["timed_steps"] += 1
         self._stopping = self.step >= self.iterations or self._agree(self._asked)
         due = now - self._saved_at >= self._due_s or self.step % self._due_steps == 0
         if self._save and self._stopping:
@@ -224,12 +226,12 @@ class Lease:
         return not self._stopping
 
     def _report(self, state: str, error: str = "") -> None:
-        self._reported_at, told = time.monotonic(), self._told
+        self._reported_at, told = time.monotonic(), self._progress
         told |= {"state": state, "iterations": self.iterations, "error": error or told["error"]}
         told["steps"] = told["step"] - told["begun_at"]
         try:
             if self._folder and not self.rank:
-                replace_text(self._told_in / "report.json", json.dumps(told))
+                replace_text(self._report_folder / "report.json", json.dumps(told))
         except OSError as problem:
             error = f"no report: {problem}"
         if error:

@@ -108,6 +108,10 @@ def problem_of(
     """The problem of a parsed JSON object."""
     given = decode(_Problem, data, source)
     cluster, jobs = given.cluster, given.jobs
+    if not cluster:
+        raise InputError(f"{source}: cluster has no GPU type, expected at least one")
+    if not jobs:
+        raise InputError(f"{source}: jobs has no entry, expected at least one job")
     placements = given.placements or {}
     for name, drawn_from in placements.items():
         if drawn_from not in cluster:

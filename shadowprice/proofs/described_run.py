@@ -23,7 +23,7 @@ from shadowprice.solvers.policy import Policy
 
 @dataclass(frozen=True, eq=False)
 class DescribedRun:
-    """A run as theorems see it; by default the engine's own options.
+    """A run as theorems see it; by default the engine's own semantics.
 
     Parameters
     ----------

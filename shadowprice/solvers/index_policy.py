@@ -203,7 +203,7 @@ def same_key(job: IndexedJob, table: Table) -> float:
 
 
 class IndexPolicy:
-    """Base of policies that say nothing but their index.
+    """Base of policies that state only their index.
 
     A subclass is a frozen dataclass with ``name``, ``knows``, ``preemptive`` and :meth:`job_index`, whose
     functions take one job. Any rule but ``BACKFILLS`` and ``RELEASES`` will do.

@@ -6,6 +6,7 @@ written down.
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from shadowprice.errors import InputError, PolicyError, ShadowpriceError
@@ -170,6 +171,8 @@ def _shown(thing: object) -> str:
     """A value for a message: short, on one line."""
     if type(thing).__repr__ is object.__repr__:
         return f"an object of {type(thing).__name__}"
+    if isinstance(thing, FunctionType | BuiltinFunctionType | MethodType):
+        return f"the function {thing.__name__}"
     text = " ".join(repr(thing).split())
     kind = "" if thing is None else f" ({type(thing).__name__})"
     return (text if len(text) <= 60 else f"{text[:57]}...") + kind

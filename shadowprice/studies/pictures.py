@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from matplotlib.figure import Figure
 from pandas.api.types import is_numeric_dtype
 
 from shadowprice.analysis.pages.figures import SCREEN
+from shadowprice.analysis.plots.labels import CHARACTERS_PER_IN, legend_below, wrapped
 from shadowprice.analysis.plots.page import POINTS, Page
 from shadowprice.analysis.plots.style import colour_of, time_unit
 from shadowprice.instances.objective import Objective
@@ -106,7 +106,7 @@ def plot_distributions(setting: StudySetting, page: Page = SCREEN) -> Figure:
         axes.set_xlabel(f"job completion time [{unit}]")
         axes.set_ylabel("share of jobs")
         axes.set_title(_wrapped(str(setting), page), fontsize=POINTS)
-        figure.legend(loc="outside lower center", ncols=_columns(page))
+        legend_below(figure, *axes.get_legend_handles_labels(), page.width_in)
     return figure
 
 
@@ -130,7 +130,7 @@ def plot_against(results: StudyResults, column: str, page: Page = SCREEN) -> Fig
             axes.set_xticks(sorted(set(rows[column].dropna())))
             axes.set_title(_wrapped(where, page), fontsize=POINTS)
         handles, labels = every[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=_columns(page))
+        legend_below(figure, handles, labels, page.width_in)
     return figure
 
 
@@ -153,14 +153,9 @@ def plot_ratios(results: StudyResults, name: str, page: Page = SCREEN) -> Figure
         page.ratio_axis(axes, f"total {name.removeprefix('ratio_')} time / certified bound")
         axes.set_yticks(range(len(settings)), [_wrapped(str(s), page, 18) for s in settings])
         axes.set_ylim(len(settings) - 0.5, -0.5)
-        figure.legend(loc="outside lower center", ncols=_columns(page))
+        legend_below(figure, *axes.get_legend_handles_labels(), page.width_in)
     return figure
 
 
-def _columns(page: Page) -> int:
-    """Columns of a legend."""
-    return max(2, int(page.width_in))
-
-
 def _wrapped(text: str, page: Page, width: int | None = None) -> str:
-    return "\n".join(textwrap.wrap(text, width or int(14 * page.width_in)))
+    return "\n".join(wrapped(text, width or int(CHARACTERS_PER_IN * page.width_in)))

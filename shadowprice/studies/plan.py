@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from shadowprice.analysis.preparation import require_taken
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.written_options import WrittenOptions
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError, ShadowpriceError
@@ -147,6 +149,7 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
             setting = dict(zip(SETTING, (workload, load, cluster, conditions), strict=True))
             axes = {**setting, **dict(swept), "policy": policy, "seed": seed}
             runs.append(PlannedRun(axes, *_tasks(study, {**entries, "seed": seed}, code)))
+    _require_taken_options(runs)
     notes = [
         f"workload {name!r} is a recorded trace, the same for every seed: one run each, without intervals over seeds; "
         "`arrivals: shuffled` or `poisson` draws others"
@@ -154,6 +157,30 @@ def plan_study(study: StudyFile, folder: Path) -> StudyPlan:
         if not drawn[name] and len(seeds) > 1
     ]
     return StudyPlan(study, tuple(runs), (*notes, *_equal_types(runs)), code)
+
+
+def _require_taken_options(runs: Iterable[PlannedRun]) -> None:
+    """Refuse conditions with an option that one of the policies does not take; files are read once for each."""
+    options: dict[str, RunOptions | None] = {}
+    checked: set[tuple[str, str]] = set()
+    for run in runs:
+        settings = json.loads(run.task.settings)
+        conditions, policy = json.dumps(settings["conditions"], sort_keys=True), settings["policy"]
+        if (conditions, policy) in checked:
+            continue
+        checked.add((conditions, policy))
+        if conditions not in options:
+            try:
+                options[conditions] = run.task.arguments().options
+            except ShadowpriceError:  # The run itself says what is wrong with these jobs.
+                options[conditions] = None
+        chosen = options[conditions]
+        if chosen is not None:
+            try:
+                require_taken(policy, chosen)
+            except InputError as error:
+                name, label = run.axes["conditions"], run.axes["policy"]
+                raise InputError(f"conditions[{name!r}], policies[{label!r}]: {error}") from error
 
 
 def _equal_types(runs: Iterable[PlannedRun]) -> Iterator[str]:

@@ -1015,7 +1015,7 @@ def test_a_class_says_that_gangs_use_no_type_with_fewer_gpus(names: list[str]) -
         checked = check(certificate.text)
         assert checked["class"] == certificate.of_class
         assert (f", {AMPLE_TYPES}" in checked["class"]) is bites
-    page = " ".join((ROOT / "docs" / "run_options.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "semantics.md").read_text().split())
     assert f'"preemptive schedules in which {AMPLE_TYPES}"' in page
     assert "a gang uses no type of which the cluster has fewer GPUs than the gang has" in page
 

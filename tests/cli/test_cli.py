@@ -149,7 +149,7 @@ def test_compare_and_its_picture(shadowprice: CommandLine, trace: Path, tmp_path
             "optimum",
             "ratio",
             "certified",
-            "found",
+            "sharper",
         ]
         assert row["class"] == {
             "preemptive": True,

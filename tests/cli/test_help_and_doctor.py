@@ -88,7 +88,7 @@ def test_an_example_that_is_wrong_does_not_parse() -> None:
 RUN = (
     *("generate", "demo", "simulate", "compare", "certify", "check", "adversary"),
     *("trace show", "trace fit", "trace scale", "models", "servers", "traces", "policies"),
-    *("data list", "doctor"),
+    *("data", "doctor"),
 )
 
 

@@ -94,7 +94,7 @@ def test_the_page_of_commands_has_options_and_examples() -> None:
     text = command_pages.pages()["commands.md"]
     assert "### simulate\n" in text
     assert "| `--cluster` |" in text
-    assert "shadowprice data fetch gavel-simulation-throughputs" in text
+    assert "shadowprice data gavel-simulation-throughputs" in text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Cost of running one job after another in whatever order: factors of theorems beyond it say nothing."""
+"""Cost of running one job after another in whatever order: factors of theorems beyond it are vacuous."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from shadowprice.hosts.cli.commands import (
 )
 from shadowprice.hosts.cli.execute import execute_command
 from shadowprice.hosts.cli.profile import profile_command
-from shadowprice.hosts.cli.queue import queue
+from shadowprice.hosts.cli.queue import queue_command, submit_command
 
 
 def _is_state_directory(path: Path) -> bool:
@@ -33,6 +33,7 @@ COMMANDS = Commands(
             "retry",
             "drain",
             "report",
+            "submit",
             "queue",
             "profile",
         )
@@ -44,7 +45,8 @@ COMMANDS = Commands(
         "retry": retry_command,
         "drain": drain_command,
         "report": report_command,
-        "queue": queue,
+        "submit": submit_command,
+        "queue": queue_command,
         "profile": profile_command,
     },
     verifiers=(DirectoryVerifier(_is_state_directory, print_verified),),
@@ -64,17 +66,18 @@ COMMANDS = Commands(
             ),
             Example(
                 "execute --queue --state pool --policy srtf --hosts local:2 --round 5",
-                "Jobs that `queue add` brings, until Ctrl-C; the same command goes on.",
+                "Jobs that `submit` brings, until Ctrl-C; the same command goes on.",
             ),
         ),
-        "queue add": (
+        "submit": (
             Example(
-                "queue add pool jobs.yaml", "All jobs of a file, or none (needs `execute --queue`)."
+                "submit pool jobs.yaml", "All jobs of a file, or none (needs `execute --queue`)."
             ),
         ),
-        "queue list": (Example("queue list pool", "Where each job runs, or why it waits."),),
-        "queue why": (Example("queue why pool resnet-a", "Why it waits."),),
-        "queue cancel": (Example("queue cancel pool resnet-a resnet-b", "Both, or neither."),),
+        "queue": (
+            Example("queue pool", "Where each job runs, or why it waits."),
+            Example("queue pool resnet-a", "One of them."),
+        ),
         "status": (Example("status run1 --follow", "Until the run is over."),),
         "cancel": (Example("cancel run1 resnet-a resnet-b", "Two jobs, or neither."),),
         "retry": (

@@ -136,7 +136,7 @@ def execute_command(
         typer.Argument(help="Jobs to run (YAML); none with --queue.", metavar="JOBS"),
     ] = None,
     queued: Annotated[
-        bool, typer.Option("--queue", help="Run the jobs that `queue add` brings, until Ctrl-C.")
+        bool, typer.Option("--queue", help="Run the jobs that `submit` brings, until Ctrl-C.")
     ] = False,
     hosts: HostsOption = "local",
     round_s: RoundOption = 60.0,

@@ -1,4 +1,4 @@
-"""``shadowprice queue``: jobs that come while `execute --queue` runs others."""
+"""``shadowprice submit`` and ``queue``: jobs that come while `execute --queue` runs others."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from rich.text import Text
 
 from shadowprice.cli.options import JsonOption
 from shadowprice.cli.outputs import print_record
-from shadowprice.cli.panels import shown
 from shadowprice.cli.show import console, print_table
 from shadowprice.errors import InputError
-from shadowprice.hosts.cli.commands import StateArgument, cancel_command
+from shadowprice.hosts.cli.commands import StateArgument
 
 if TYPE_CHECKING:
     from shadowprice.hosts.reports.jobs import JobRow
 
-queue = typer.Typer(
-    no_args_is_help=True,
-    help="Add jobs to a run of `execute --queue`, and see what becomes of them.",
-)
-queue.command("cancel", **shown("queue cancel"))(cancel_command)
+EARLIER_WORDS = {
+    "add": "submit STATE JOBS",
+    "cancel": "cancel STATE JOB ...",
+    "list": "queue STATE",
+    "why": "queue STATE JOB",
+}
+"""Earlier subcommands, and what is written in their place."""
 
 
-@queue.command("add", **shown("queue add"))
-def add_command(
+def submit_command(
     state: StateArgument,
     jobs: Annotated[Path, typer.Argument(help="Jobs to run (YAML).", metavar="JOBS")],
     as_json: JsonOption = False,
@@ -48,17 +48,42 @@ def add_command(
         console.print("\n".join(names), markup=False, highlight=False, soft_wrap=True)
 
 
-@queue.command("list", **shown("queue list"))
-def list_command(state: StateArgument, as_json: JsonOption = False) -> None:
-    """List all jobs of a run: where each runs, or why it waits."""
-    from shadowprice.hosts.reports.status import printable
-
+def queue_command(
+    state: StateArgument,
+    job: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="Name of a job; all without one.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List jobs of a run, all or one: where each runs, or why it waits."""
+    if str(state) in EARLIER_WORDS and not state.exists():
+        raise InputError(f"queue {state}: is written `shadowprice {EARLIER_WORDS[str(state)]}` now")
     rows = _rows(state)
+    if job is not None:
+        names = [row.name for row in rows]
+        if job not in names:
+            raise InputError(f"{state}: has no job {job!r}, expected one of {', '.join(names)}")
+        rows = [rows[names.index(job)]]
     if as_json:
         print_record(
             {"jobs": [{"name": row.name, "state": row.state, "why": row.because} for row in rows]}
         )
-        return
+    elif job is not None:
+        _print_job(rows[0])
+    else:
+        _print_jobs(rows)
+
+
+def _print_job(row: JobRow) -> None:
+    from shadowprice.hosts.reports.status import printable
+
+    words = f"{row.name} is {row.state}: {row.because or 'nothing more is known'}"
+    console.print(printable(words), markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_jobs(rows: list[JobRow]) -> None:
+    from shadowprice.hosts.reports.status import printable
+
     table = Table("job", "state", "GPUs", "steps", "why, or where")
     print_table(
         table,
@@ -74,24 +99,6 @@ def list_command(state: StateArgument, as_json: JsonOption = False) -> None:
             )
         ],
     )
-
-
-@queue.command("why", **shown("queue why"))
-def why_command(
-    state: StateArgument,
-    job: Annotated[str, typer.Argument(metavar="JOB", help="Name of a job.")],
-) -> None:
-    """Say of a job why it waits, or where it runs."""
-    from shadowprice.hosts.reports.status import printable
-
-    rows = {row.name: row for row in _rows(state)}
-    if job not in rows:
-        raise InputError(
-            f"{state}: has no job {job!r}, expected one of {', '.join(rows) or 'none'}"
-        )
-    row = rows[job]
-    words = f"{row.name} is {row.state}: {row.because or 'nothing more is known'}"
-    console.print(printable(words), markup=False, highlight=False, soft_wrap=True)
 
 
 def _rows(state: Path) -> list[JobRow]:

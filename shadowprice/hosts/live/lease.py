@@ -61,7 +61,7 @@ class HeldLease:
         When the step last changed [s].
     counted : (int, float)
         Timed steps and their seconds that are already among the observations.
-    given_up : bool
+    abandoned : bool
         Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
     ask_s : float
         When it is asked again [s].
@@ -75,7 +75,7 @@ class HeldLease:
         Whether its command is known to report steps: it has, or an earlier lease of the job did.
     amounts : mapping of str to (int, int)
         CPUs [thousandths] and memory [MiB] that it holds on each node; empty if they are not counted.
-    given : tuple of (float, float) or None
+    chosen_amounts : tuple of (float, float) or None
         CPUs and memory [GB] for each of its pieces, where the policy gives them out.
     replicas : PlacedReplicas or None
         Replicas of the job's graph on its devices.
@@ -102,14 +102,14 @@ class HeldLease:
     stop_why: str = ""
     stop_by_s: float = math.inf
     seen: dict[LeaseKey, RankStatus] = field(default_factory=dict)
-    given_up: bool = False
+    abandoned: bool = False
     ask_s: float = -math.inf
     unstarted: bool = False
     ordered_s: float = -math.inf
     done_exit_code: int | None = None
     reports: bool = False
     amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    given: Amounts | None = None
+    chosen_amounts: Amounts | None = None
     replicas: PlacedReplicas | None = None
 
     @cached_property

@@ -81,7 +81,7 @@ class LeaseMonitor:
         now_s = self.clock.now_s()
         if now_s >= self._renew_s:
             # Those that were asked to stop are renewed too: their end must be theirs, not the TTL's.
-            known = [lease for lease in leases if not (lease.given_up or lease.unstarted)]
+            known = [lease for lease in leases if not (lease.abandoned or lease.unstarted)]
             self.host.renew([key for lease in known for key in lease.keys])
             self._renew_s = now_s + self.limits.ttl_s / 4.0
 
@@ -137,9 +137,9 @@ class LeaseMonitor:
     def _check(self, lease: HeldLease, now_s: float) -> None:
         """Stop what does not start, does not go on, or has lost a part of its gang."""
         limits = self.limits
-        if lease.given_up:
+        if lease.abandoned:
             self._check_abandoned(lease, now_s)
-        if lease.given_up or lease.stop_why or lease.gone:
+        if lease.abandoned or lease.stop_why or lease.gone:
             return
         if lease.broken:
             self._check_gang(lease, now_s)

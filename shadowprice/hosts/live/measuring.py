@@ -168,7 +168,7 @@ class Measuring:
 
         Rates are of that; profiles say how much faster a lease is with the CPUs and memory it holds.
         """
-        return window[0], window[1] * self.speed(lease.row, lease.pieces, lease.given)
+        return window[0], window[1] * self.speed(lease.row, lease.pieces, lease.chosen_amounts)
 
     def speed(self, row: int, pieces: Pieces, given: Amounts | None) -> float:
         """Speed of a job with CPUs and memory that the policy gave it; 1 where it gives none."""

@@ -188,7 +188,7 @@ class RealHosts:
             done_exit_code=tracked.job.done_exit_code,
             reports=tracked.reports or tracked.step > 0,
             amounts=amounts.by_node,
-            given=amounts.chosen,
+            chosen_amounts=amounts.chosen,
             replicas=replicas,
         )
 
@@ -223,7 +223,7 @@ class RealHosts:
         self._advance(lease, progress, at_s)
         lease.partner = partner
         lease.rate = self.run.measuring.prior_rate(
-            job, lease.pieces, partner, lease.given, lease.mapping
+            job, lease.pieces, partner, lease.chosen_amounts, lease.mapping
         )
         return progress.ran_s, progress.left_s, lease.synced_s, lease.rate
 

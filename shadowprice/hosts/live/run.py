@@ -84,7 +84,7 @@ class RealRun:
             return
         self.devices.write_off(lease.devices, holder)
         tracked.written_off.append(lease)
-        lease.given_up = True
+        lease.abandoned = True
 
     def conclude(self, outcome: LeaseOutcome) -> None:
         """A job goes on, or is over, as an outcome says."""

@@ -33,7 +33,7 @@ class HealthCheck:
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], directory: str) -> None:
         self.argv = list(argv)
-        self.said = b""
+        self.output_tail = b""
         self.code: int | None = None
         self.until = time.monotonic() + LIMIT_S
         self.late = False
@@ -63,7 +63,7 @@ class HealthCheck:
     def goes_on(self) -> bool:
         """True while it runs; waits for a moment. What takes too long is killed."""
         with contextlib.suppress(BlockingIOError):
-            self.said = (self.said + os.read(self.output, 1 << 16))[-SAID_BYTES:]
+            self.output_tail = (self.output_tail + os.read(self.output, 1 << 16))[-SAID_BYTES:]
         if not self.pid or self._reaped():
             return False
         if time.monotonic() > self.until:
@@ -83,7 +83,7 @@ class HealthCheck:
     def why(self) -> str:
         """Reason that the node is not fit, empty if it is; called once it is over."""
         with contextlib.suppress(BlockingIOError):
-            self.said = (self.said + os.read(self.output, 1 << 16))[-SAID_BYTES:]
+            self.output_tail = (self.output_tail + os.read(self.output, 1 << 16))[-SAID_BYTES:]
         os.close(self.output)
         name = os.path.basename(self.argv[0])
         if self.problem:
@@ -92,7 +92,7 @@ class HealthCheck:
             return f"health check {name} did not end within {LIMIT_S:g} s"
         if self.code == 0:
             return ""
-        said = " ".join(self.said.decode(errors="replace").split())
+        said = " ".join(self.output_tail.decode(errors="replace").split())
         return f"health check {name} ended with {self.code}" + (f": {said}" if said else "")
 
     def _reaped(self) -> bool:

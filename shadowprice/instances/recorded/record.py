@@ -34,7 +34,7 @@ class Remedy(StrEnum):
     SET_ASIDE = "job set aside"
     """The job is in no number of the verdict; its GPUs count as idle, which only makes a bound smaller."""
     LEFT_OUT = "row left out"
-    """The row says nothing about a run; the job is there if other rows are."""
+    """The row is about no run; the job is there if other rows are."""
     CUT = "run cut"
     JOINED = "rows joined"
     KEPT = "kept"

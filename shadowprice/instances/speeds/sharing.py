@@ -19,7 +19,7 @@ from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SharingRates(Brief):
-    """Measured rates of two jobs on the same GPUs, by GPU type and kind; says nothing of jobs.
+    """Measured rates of two jobs on the same GPUs, by GPU type and kind, apart from jobs.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class DeclaredTerm(ABC):
     rule: ClassVar[Any] = None
 
     def check(self, cluster: Cluster, jobs: Workload) -> None:
-        """Refuse a cluster or jobs of which it says nothing.
+        """Refuse a cluster or jobs that it does not describe.
 
         Raises
         ------
@@ -214,7 +214,7 @@ def answer(term: DeclaredTerm, ask: Callable[..., Answer], *about: object) -> An
 
 
 def expect_declared(terms: Sequence[DeclaredTerm], cluster: Cluster, jobs: Workload) -> None:
-    """Refuse terms that are there twice, or say nothing of such jobs on such a cluster.
+    """Refuse terms that are there twice, or do not describe such jobs on such a cluster.
 
     Raises
     ------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from shadowprice.cli.commands import Commands, Example
-from shadowprice.studies.cli.data import data
+from shadowprice.studies.cli.data import data_command
 from shadowprice.studies.cli.study import study
 
 COMMANDS = Commands(
     panels={"Simulate and compare": ("study",), "Data": ("data",)},
-    run={"study": study, "data": data},
+    run={"study": study, "data": data_command},
     examples={
         "study run": (
             Example("study run study.yaml --jobs 0", "What has no rows yet, on all cores."),
@@ -26,19 +26,13 @@ COMMANDS = Commands(
                 "Settings, versions and numbers that changed.",
             ),
         ),
-        "study bundle": (
-            Example(
-                "study bundle study.yaml -o artifact.zip", "An archive for artifact evaluation."
-            ),
+        "data": (
+            Example("data", "What there is, its licence, whom to cite."),
+            Example("data gavel-simulation-throughputs", "Download a table, checked by SHA-256."),
+            Example("data gavel-simulation-throughputs --offline", "Where it is, checked again."),
         ),
-        "data list": (Example("data list", "What there is, its licence, whom to cite."),),
-        "data path": (
-            Example("data path gavel-simulation-throughputs", "Where it is, checked again."),
-        ),
-        "data fetch": (
-            Example(
-                "data fetch gavel-simulation-throughputs", "Download a table, checked by SHA-256."
-            ),
-        ),
+    },
+    earlier={
+        "study bundle": "is no more: `study report` and `certify` write what it put in its archive"
     },
 )

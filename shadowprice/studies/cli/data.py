@@ -9,18 +9,48 @@ from typing import Annotated
 import typer
 
 from shadowprice.cli.options import JsonOption
-from shadowprice.cli.panels import shown
 from shadowprice.cli.show import console, stderr
+from shadowprice.errors import InputError
 from shadowprice.studies.data_sets.catalogue import DATA_SETS
 
-data = typer.Typer(no_args_is_help=True, help="Public traces and tables.")
+EARLIER_WORDS = {"fetch": "data NAME", "list": "data", "path": "data NAME --offline"}
+"""Earlier subcommands, and what is written in their place."""
 
-NameArgument = Annotated[str, typer.Argument(help="Name of a data set; `data list` lists them.")]
+
+def data_command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Data set to fetch; without one, a list.")
+    ] = None,
+    more: Annotated[str | None, typer.Argument(hidden=True)] = None,
+    by_hand: Annotated[
+        Path | None, typer.Option("--from", help="The file, fetched by hand: checked and copied.")
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Use no network: the data set is here, or it fails.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List public data sets, or fetch one, checked and resumable, and print its path.
+
+    The list has the licence of each, whom to cite, and whether it is here; these go to stderr when one is fetched.
+    """
+    if name in EARLIER_WORDS and name not in DATA_SETS:
+        raise InputError(
+            f"data {name}: is written `shadowprice {EARLIER_WORDS[name]}` now, without {name!r}"
+        )
+    if more is not None:
+        raise InputError(f"data: got {more!r} after {name!r}, expected one name")
+    if name is None:
+        _print_list(as_json)
+    elif offline:
+        from shadowprice.studies.data_sets.download import path_of
+
+        print(path_of(name))
+    else:
+        _fetch(name, by_hand)
 
 
-@data.command("list", **shown("data list"))
-def list_command(as_json: JsonOption = False) -> None:
-    """List public data sets: what each is, its licence, whom to cite, and whether it is here."""
+def _print_list(as_json: bool) -> None:
     from rich.table import Table
 
     from shadowprice.studies.data_sets.download import place_of
@@ -49,29 +79,14 @@ def list_command(as_json: JsonOption = False) -> None:
     console.print(table)
 
 
-@data.command("fetch", **shown("data fetch"))
-def fetch_command(
-    name: NameArgument,
-    given: Annotated[
-        Path | None, typer.Option("--from", help="The file, fetched by hand: checked and copied.")
-    ] = None,
-) -> None:
-    """Download a data set, checked and resumable; print its path, and on stderr its licence and whom to cite."""
+def _fetch(name: str, by_hand: Path | None) -> None:
     from shadowprice.studies.data_sets.download import data_set, fetch
 
-    found = data_set(name)
-    path = fetch(name, given=given, progress=_say)
-    _say(f"licence: {found.licence}; cite: {found.source}")
-    _say(f"{found.checksum}; {found.what}")
+    chosen = data_set(name)
+    path = fetch(name, given=by_hand, progress=_say)
+    _say(f"licence: {chosen.licence}; cite: {chosen.source}")
+    _say(f"{chosen.checksum}; {chosen.what}")
     print(path)
-
-
-@data.command("path", **shown("data path"))
-def path_command(name: NameArgument) -> None:
-    """Print the path of a data set that is here, checked; no network is used."""
-    from shadowprice.studies.data_sets.download import path_of
-
-    print(path_of(name))
 
 
 def _say(line: str) -> None:

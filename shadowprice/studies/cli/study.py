@@ -12,7 +12,7 @@ import typer
 from shadowprice.cli.options import JsonOption
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
-from shadowprice.cli.panels import shown
+from shadowprice.cli.panels import GroupWithEarlierNames, shown
 from shadowprice.cli.progress import INTERRUPTED, StepProgress, progress_line
 from shadowprice.cli.show import note, stderr
 from shadowprice.errors import InputError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FAILED = 1
 
 study = typer.Typer(
+    cls=GroupWithEarlierNames,
     no_args_is_help=True,
     help="Policies x loads x clusters x seeds from one file, see docs/studies.md.",
 )
@@ -221,45 +222,3 @@ def compare_command(
             print(line)
     if same and not found.same:
         raise typer.Exit(FAILED)
-
-
-@study.command("bundle", **shown("study bundle"))
-def bundle_command(
-    file: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (YAML).")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="ZIP archive to write.")],
-    results: Annotated[
-        Path | None, typer.Option("--results", help="Folder of its results; NAME.results.")
-    ] = None,
-    certificates: Annotated[
-        str,
-        typer.Option(
-            "--certificates",
-            help="Runs that are carried out again and certified: first (one seed each), all or none.",
-        ),
-    ] = "first",
-    budget_s: Annotated[
-        float, typer.Option("--budget", min=0.0, help="Seconds for the bound of a certificate.")
-    ] = 5.0,
-    with_traces: Annotated[
-        bool,
-        typer.Option("--with-traces", help="Put traces in, not their checksums: mind licences."),
-    ] = False,
-    force: ForceOption = False,
-) -> None:
-    """Write an archive for artifact evaluation: settings, results, certificates, a script, RO-Crate metadata."""
-    _expect_there(file)
-    expect_outputs(force, output)
-    from shadowprice.studies.bundle import BundleChoices, Certificates, write_bundle
-    from shadowprice.studies.run_study import results_folder
-
-    if certificates not in [str(each) for each in Certificates]:
-        raise InputError(
-            f"--certificates {certificates!r}: expected one of {', '.join(Certificates)}"
-        )
-    choices = BundleChoices(Certificates(certificates), budget_s, with_traces)
-    there, told = results or results_folder(file), list[str]()
-    with progress_line() as say:
-        write_file(output, lambda path: told.extend(write_bundle(file, there, path, choices, say)))
-    for line in told:
-        _warn(line)
-    print(output)

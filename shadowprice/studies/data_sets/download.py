@@ -74,7 +74,7 @@ def path_of(name: str) -> Path:
     place, found = place_of(name), data_set(name)
     if not place.is_file():
         raise InputError(
-            f"data set {name!r}: is not at {place}; fetch it (`data fetch {name}`), or put the file of "
+            f"data set {name!r}: is not at {place}; fetch it (`shadowprice data {name}`), or put the file of "
             f"{found.urls[0]} there"
         )
     _check(name, place, found.checksum, f"remove it and fetch {name} again")
@@ -120,7 +120,7 @@ def fetch(name: str, *, given: Path | None = None, progress: Progress | None = N
         else ""
     )
     raise InputError(
-        f"data set {name!r}: {'; '.join(reasons)}{kept}; or fetch it by hand: `data fetch {name} --from FILE`"
+        f"data set {name!r}: {'; '.join(reasons)}{kept}; or fetch it by hand: `shadowprice data {name} --from FILE`"
     )
 
 

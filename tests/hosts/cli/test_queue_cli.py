@@ -34,23 +34,21 @@ def printed(*arguments: object) -> str:
 def test_its_owner_adds_lists_asks_why_and_cancels(state: Path, tmp_path: Path) -> None:
     jobs = [ENTRY | {"name": "k"}, ENTRY | {"name": "m"}]
     (tmp_path / "jobs.yaml").write_text(json.dumps({"jobs": jobs}))
-    assert printed("queue", "add", state, tmp_path / "jobs.yaml") == "k\nm\n"
+    assert printed("submit", state, tmp_path / "jobs.yaml") == "k\nm\n"
     with pytest.raises(InputError, match="job k: its name is that of a job of the run, which is"):
-        printed("queue", "add", state, tmp_path / "jobs.yaml")
-    listed = printed("queue", "list", state)
+        printed("submit", state, tmp_path / "jobs.yaml")
+    listed = printed("queue", state)
     assert "1,500 / 1,500" in listed
-    rows = {
-        job["name"]: job for job in json.loads(printed("queue", "list", state, "--json"))["jobs"]
-    }
+    rows = {job["name"]: job for job in json.loads(printed("queue", state, "--json"))["jobs"]}
     assert {name: job["state"] for name, job in rows.items()} == {
         **{"j": "finished", "k": "expected", "m": "expected"}
     }
-    assert printed("queue", "why", state, "m") == "m is expected: the next decision sees it\n"
+    assert printed("queue", state, "m") == "m is expected: the next decision sees it\n"
     with pytest.raises(InputError, match="has no job 'x', expected one of j, k, m"):
-        printed("queue", "why", state, "x")
-    assert printed("queue", "cancel", state, "k", "m").startswith("to be cancelled: k, m; ")
+        printed("queue", state, "x")
+    assert printed("cancel", state, "k", "m").startswith("to be cancelled: k, m; ")
     with pytest.raises(InputError, match="job 'j' is finished already"):
-        printed("queue", "cancel", state, "j", "m")
+        printed("cancel", state, "j", "m")
 
 
 @pytest.mark.parametrize(

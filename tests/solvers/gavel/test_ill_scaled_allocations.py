@@ -521,6 +521,6 @@ def test_what_nothing_bounds_is_not_called_optimal(
 
 
 def test_the_page_states_the_tolerance_that_answers_keep() -> None:
-    page = " ".join((ROOT / "docs" / "options.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "semantics.md").read_text().split())
     assert f"to {float(PRINTED):.0e}".replace("e-05", "e-5") + " relative" in page
     assert float(PRINTED) / 2 >= CLOSE

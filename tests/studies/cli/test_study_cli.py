@@ -55,19 +55,15 @@ def test_a_study_is_run_reported_and_compared(file: Path, tmp_path: Path) -> Non
         said("compare", tmp_path / "study.results", tmp_path / "again", "--same")
 
 
-def test_reports_and_bundles_that_exist_are_not_replaced_unasked(
-    file: Path, tmp_path: Path
-) -> None:
-    pytest.importorskip("rocrate", reason="the extra study is not installed")
+def test_reports_that_exist_are_not_replaced_unasked(file: Path, tmp_path: Path) -> None:
     said("run", file)
-    page, paper, archive = (tmp_path / name for name in ("page.html", "paper", "bundle.zip"))
+    page, paper = tmp_path / "page.html", tmp_path / "paper"
     paper.mkdir()
     of_paper = ("--paper", paper, "--style", "acm")
-    report, bundle = ("report", file, "-o", page), ("bundle", file, "-o", archive)
+    report = ("report", file, "-o", page)
     for words, there in (
         (report, page),
         ((*report, *of_paper), paper / "tables.tex"),
-        ((*bundle, "--certificates", "none"), archive),
     ):
         there.write_bytes(b"mine")
         with pytest.raises(InputError, match=f"{there.name}: exists, expected a new file, or"):
@@ -81,7 +77,7 @@ def test_reports_and_bundles_that_exist_are_not_replaced_unasked(
     with pytest.raises(InputError, match="paper: cannot be made: Not a directory"):
         said(*report, "--paper", tmp_path / "file" / "paper", "--style", "acm", "--force")
     with pytest.raises(InputError, match=r"cannot be written: there is no directory"):
-        said("bundle", file, "-o", tmp_path / "none" / "bundle.zip")
+        said("report", file, "-o", tmp_path / "none" / "page.html")
 
 
 def test_results_without_a_row_are_refused(file: Path, tmp_path: Path) -> None:
@@ -92,10 +88,6 @@ def test_results_without_a_row_are_refused(file: Path, tmp_path: Path) -> None:
     for words in (("report", file), ("compare", file, file)):
         with pytest.raises(InputError, match="no run has a row, 4 failed"):
             said(*words)
-    pytest.importorskip("rocrate", reason="the extra study is not installed")
-    bundle = ("bundle", file, "-o", tmp_path / "x.zip", "--certificates", "none")
-    with pytest.raises(InputError, match=r"0 of 4 runs, 4 failed; .*; failed: workload drawn"):
-        said(*bundle)
 
 
 def test_an_address_is_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +104,7 @@ def test_an_address_is_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
         (("run", "FILE", "--on", "slurm"), "on 'slurm': expected ray, ray:HOST:PORT"),
         (("report", "FILE", "--style", "acm"), "--paper and --style go together"),
         (("report", "FILE"), "has no study.json, expected the folder"),
-        (("bundle", "FILE", "-o", "x.zip", "--certificates", "some"), "expected one of first, all"),
+        (("bundle", "FILE", "-o", "x.zip"), "study bundle: is no more"),
     ],
 )
 def test_mistakes_are_told_in_one_line(file: Path, words: tuple[object, ...], message: str) -> None:

@@ -198,10 +198,10 @@ def test_checksums_of_git(one: Server, tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_commands(one: Server) -> None:
     runner = CliRunner()
-    done = runner.invoke(app, ["data", "fetch", "table"])
+    done = runner.invoke(app, ["data", "table"])
     assert done.stdout == f"{place_of('table')}\n"
     assert "licence: CC-BY-4.0; cite: A. Author, 2020" in done.stderr
-    assert runner.invoke(app, ["data", "path", "table"]).stdout == done.stdout
+    assert runner.invoke(app, ["data", "table", "--offline"]).stdout == done.stdout
     with pytest.raises(InputError, match="data set 'gavel': expected one of table"):
         fetch("gavel")
 
@@ -210,7 +210,7 @@ def test_the_list_says_what_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(FOLDER, str(tmp_path))
     place_of("gavel-debug").parent.mkdir()
     place_of("gavel-debug").touch()
-    listed = CliRunner().invoke(app, ["data", "list", "--json"])
+    listed = CliRunner().invoke(app, ["data", "--json"])
     rows = {row["name"]: row for row in json.loads(listed.stdout)}
     assert set(rows) == set(DATA_SETS)
     assert [name for name, row in rows.items() if row["here"]] == ["gavel-debug"]

@@ -1,15 +1,11 @@
-"""The report of a study, its tables for papers, what changed between two, and the bundle."""
+"""The report of a study, its tables for papers, and what changed between two."""
 
 from __future__ import annotations
 
-import csv
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,15 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shadowprice.errors import InputError, VerificationError
-from shadowprice.proofs.checker import check
-from shadowprice.studies.bundle import BundleChoices, Certificates, write_bundle
+from shadowprice.errors import InputError
 from shadowprice.studies.comparisons import policy_rows, rankings, settings_of
 from shadowprice.studies.difference import difference
 from shadowprice.studies.page import study_page
 from shadowprice.studies.paper import latex, paper_files, style_named, tables_tex
 from shadowprice.studies.pictures import VENUES, pictures
-from shadowprice.studies.results import StudyResults, read_results
+from shadowprice.studies.results import StudyResults
 from shadowprice.studies.run_study import study
 
 MADE_BY = "Made by shadowprice: study report"
@@ -232,71 +226,3 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "study.yaml").write_text(json.dumps(given))
     study(tmp_path / "study.yaml")
     return tmp_path
-
-
-def test_a_bundle_has_inputs_results_and_checked_certificates(folder: Path) -> None:
-    rocrate = pytest.importorskip("rocrate.rocrate")
-    archive = folder / "bundle.zip"
-    results = folder / "study.results"
-    told = write_bundle(folder / "study.yaml", results, archive, BundleChoices(budget_s=0.0))
-    assert told == []
-    out = folder / "out"
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(out)
-    assert (out / "files" / "own.py").is_file()
-    assert not (out / "files" / "jobs.csv").exists(), "its licence may forbid that"
-    assert "files/jobs.csv" in (out / "checksums.txt").read_text()
-    assert "files/own.py:Mine" in (out / "study.yaml").read_text()
-    with (out / "certificates" / "index.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    for row, words in zip(rows, ("no two jobs share a GPU", "copies on whole"), strict=True):
-        claim = check((out / "certificates" / row["file"]).read_text())
-        assert claim["objective"] == "flow"
-        assert words in row["claim"]
-    # The metadata names every file that is there, and rocrate reads it.
-    crate = rocrate.ROCrate(out)
-    there = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
-    named = {each.id for each in crate.get_entities() if each.type == "File"}
-    assert named == there - {"ro-crate-metadata.json"}
-    (action,) = crate.get_by_type("CreateAction")
-    assert {each.id for each in action["result"]} == {n for n in there if n.startswith("results/")}
-
-
-def test_a_bundle_of_a_row_that_does_not_repeat_is_refused(folder: Path) -> None:
-    pytest.importorskip("rocrate")
-    results = folder / "study.results"
-    runs = read_results(results).runs
-    runs.loc[0, "total_flow_s"] += 1.0
-    runs.to_parquet(results / "runs.parquet")
-    with pytest.raises(VerificationError, match="its row says"):
-        write_bundle(folder / "study.yaml", results, folder / "x.zip", BundleChoices(budget_s=0.0))
-    runs.iloc[:2].to_parquet(results / "runs.parquet")
-    none = BundleChoices(Certificates.NONE)
-    with pytest.raises(InputError, match="has 2 of 4 runs"):
-        write_bundle(folder / "study.yaml", results, folder / "x.zip", none)
-    assert not (folder / "x.zip").exists()
-
-
-@pytest.mark.slow
-def test_the_script_of_a_bundle_repeats_the_study(folder: Path) -> None:
-    pytest.importorskip("rocrate")
-    archive = folder / "bundle.zip"
-    choices = BundleChoices(budget_s=0.0, with_traces=True)
-    write_bundle(folder / "study.yaml", folder / "study.results", archive, choices)
-    out = folder / "out"
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(out)
-    command = folder / "bin" / "shadowprice"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m shadowprice "$@"\n')
-    command.chmod(0o755)
-    path = f"{command.parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", str(out / "repeat.sh")],
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "2 of 2 policies in settings that both have: the same to the last bit" in done.stdout

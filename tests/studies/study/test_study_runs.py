@@ -189,16 +189,41 @@ def _whole(line: str) -> bool:
 
 
 def test_a_run_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
+    """Gangs of 2 do not fit where there is one GPU, which is known when the jobs are drawn."""
     given = {
         **SMALL,
-        "conditions": {"told": {"predictor": "oracle"}},
+        "workloads": {
+            "pairs": {"generator": "lognormal", "parameters": {"jobs": 5, "gang_shares": {2: 1.0}}}
+        },
+        "clusters": ["1x1", "1x2"],
         "policies": ["fifo", "asrpt"],
     }
-    del given["bounds"]
+    for key in ("bounds", "loads"):
+        given.pop(key, None)
     found = study(given, tmp_path)
-    assert set(found.runs["policy"]) == {"asrpt"}
-    assert len(found.record.failed) == 4
-    assert "policy 'fifo' takes no predictor" in next(iter(found.record.failed.values()))
+    assert set(found.runs["cluster"]) == {"1x2"}
+    assert len(found.record.failed) == len(found.runs)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "policy", "message"),
+    [
+        ({"predictor": "oracle"}, "fifo", "policy 'fifo' takes no predictor"),
+        ({"predictor": "nonsense"}, "asrpt", "predictor 'nonsense': expected one of"),
+        ({"preset": "tiresias"}, "srtf", "preset tiresias: policy 'srtf', expected one of"),
+        ({"preset": "gavel", "placement": "count"}, "fifo", "runs in its own loop"),
+    ],
+)
+def test_conditions_that_a_policy_does_not_take_are_refused_before_any_run(
+    conditions: dict[str, str], policy: str, message: str, tmp_path: Path
+) -> None:
+    given = {**SMALL, "conditions": {"plain": {}, "odd": conditions}, "policies": [policy]}
+    if "preset" in conditions:
+        del given["conditions"]["plain"]  # type: ignore[attr-defined]
+    started: list[object] = []
+    with pytest.raises(InputError, match=r"conditions\['odd'\], policies.*" + message):
+        study(given, tmp_path, progress=started.append)
+    assert started == []
 
 
 def test_policies_meet_the_same_faults_and_lose_work_by_them() -> None:

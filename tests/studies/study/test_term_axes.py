@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import yaml
 
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature
-from shadowprice.studies.bundle import BundleChoices, write_bundle
 from shadowprice.studies.comparisons import rankings, settings_of
 from shadowprice.studies.difference import difference
 from shadowprice.studies.page import study_page
@@ -295,22 +293,3 @@ def test_rows_of_entries_are_found_again(folder: Path, monkeypatch: pytest.Monke
     study({**by_hand, "conditions": named}, folder / "study.results")
     assert ran == []
     study(folder / "study.yaml")
-
-
-def test_a_bundle_has_files_that_axes_name(tmp_path: Path) -> None:
-    pytest.importorskip("rocrate")
-    for name, speed in (("a.json", 0.5), ("b.json", 0.8)):
-        (tmp_path / name).write_text(
-            f'{{"models": {{}}, "default": {{"skew": 0.1, "spread_speed": {speed}}}}}'
-        )
-    told({**GIVEN, "seeds": 1, "with.spread.file": ["a.json", "b.json"]}, tmp_path)
-    results = study(tmp_path / "study.yaml")
-    assert results.record.failed == {}
-    archive = tmp_path / "bundle.zip"
-    choices = BundleChoices(with_traces=True)
-    write_bundle(tmp_path / "study.yaml", tmp_path / "study.results", archive, choices)
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(tmp_path / "bundle")
-    repeated = read_study(tmp_path / "bundle" / "study.yaml")
-    assert repeated.swept == {"with.spread.file": ("files/a.json", "files/b.json")}
-    assert len(list((tmp_path / "bundle" / "certificates").glob("*.jsonl"))) == 4

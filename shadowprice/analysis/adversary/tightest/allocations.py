@@ -8,9 +8,9 @@ import numpy as np
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
     SOLVED,
-    Attainment,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
     as_solved,
 )
 from shadowprice.analysis.adversary.tightest.pool_theorems import gangs, least_known
@@ -30,7 +30,7 @@ ROUNDS = 40
 """Rounds of the rule that are looked at."""
 
 
-def of_matching(rows: Rows) -> Attainment | None:
+def of_matching(rows: Rows) -> WitnessedRatio | None:
     """Pairs of jobs with their gains; the best gain over greedy's."""
     gains = {(a, b): float(gain) for a, b, gain in rows if a < b}
     if not gains:
@@ -39,10 +39,10 @@ def of_matching(rows: Rows) -> Attainment | None:
         sum((Fraction(gains[pair]) for pair in pairs), Fraction(0))
         for pairs in (best_pairs(gains), greedy_pairs(gains))
     )
-    return Attainment(best / greedy, best / matching.bound(gains))
+    return WitnessedRatio(best / greedy, best / matching.bound(gains))
 
 
-def of_rounds(rows: Rows) -> Attainment:
+def of_rounds(rows: Rows) -> WitnessedRatio:
     """Fractions in proportion to parts; what a job lacks in some round by the package's own mechanism."""
     parts = [row[0] for row in rows]
     shares = [Fraction(part, sum(parts)) for part in parts]
@@ -59,7 +59,7 @@ def of_rounds(rows: Rows) -> Attainment:
         served[job] += 1
         lacks = [number * each - n for each, n in zip(shares, served, strict=True)]
         found += [
-            Attainment(lack, limit)
+            WitnessedRatio(lack, limit)
             for lack, (_, limit) in zip(lacks, rounds.bound(shares), strict=True)
         ]
     return max(found, key=lambda each: each.closeness)
@@ -75,15 +75,15 @@ def _two_types(rows: Rows) -> AllocationProblem:
     )
 
 
-def of_share(rows: Rows) -> Attainment:
+def of_share(rows: Rows) -> WitnessedRatio:
     """The least level of max-min fairness, not below the bound of statement 1."""
     problem = _two_types(rows)
     found = allocation("max_min_fairness:aware=true").allocate(problem, Workspace())
     level = float(share.levels(problem, found.alone).min())
-    return Attainment(as_solved(share.bound(problem)), as_solved(level))
+    return WitnessedRatio(as_solved(share.bound(problem)), as_solved(level))
 
 
-def of_parts(rows: Rows) -> Attainment | None:
+def of_parts(rows: Rows) -> WitnessedRatio | None:
     """The level of the whole over that of POP with two parts; jobs are dealt by seed 0."""
     if any(a == b == 0 for _, a, b in rows):
         return None
@@ -96,15 +96,15 @@ def of_parts(rows: Rows) -> Attainment | None:
     least, most = pop.bound(problem, 2)
     if level <= 0 or least <= 0:
         return None
-    return Attainment(as_solved(most / level), as_solved(most / least))
+    return WitnessedRatio(as_solved(most / level), as_solved(most / least))
 
 
-def of_proportional_fairness(rows: Rows) -> Attainment:
+def of_proportional_fairness(rows: Rows) -> WitnessedRatio:
     """Total completion time in shares of two GPUs over that of a schedule one could have made."""
     instance = gangs("1x2", rows)
     total = run_in_shares(instance, "proportional_fairness:aware=true").total_completion_s
     ratio = as_solved(float(total / least_known(instance)))
-    return Attainment(ratio, Fraction(proportional_fairness.FACTOR))
+    return WitnessedRatio(ratio, Fraction(proportional_fairness.FACTOR))
 
 
 ENTRIES = (

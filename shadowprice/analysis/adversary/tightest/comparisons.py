@@ -19,7 +19,7 @@ class WholeColumn:
 
 
 @dataclass(frozen=True)
-class Attainment:
+class WitnessedRatio:
     """The part that an instance attains of what a theorem allows.
 
     Parameters
@@ -66,7 +66,7 @@ class TightnessOf:
     columns: tuple[WholeColumn, ...]
     least_rows: int
     most_rows: int
-    compare: Callable[[Rows], Attainment | None]
+    compare: Callable[[Rows], WitnessedRatio | None]
     known: tuple[Rows, ...] = ()
     off: Fraction = Fraction(0)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
     SOLVED,
-    Attainment,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
     as_solved,
 )
 from shadowprice.instances.graphs.iteration_time import Network, iteration_s
@@ -18,7 +18,7 @@ from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 _NETWORK = Network(100e9, 10e9, 2)
 
 
-def of_heavy_edge(rows: Rows) -> Attainment | None:
+def of_heavy_edge(rows: Rows) -> WitnessedRatio | None:
     """Four stages of one replica for two nodes of two GPUs, placed not as well as they could be.
 
     Links are in MB, no two of the same stages.
@@ -35,7 +35,7 @@ def of_heavy_edge(rows: Rows) -> Attainment | None:
     takes = iteration_s(graph, placed, _NETWORK)
     if takes == least:
         return None
-    return Attainment(as_solved(takes / least), as_solved(most / least))
+    return WitnessedRatio(as_solved(takes / least), as_solved(most / least))
 
 
 ENTRIES = (

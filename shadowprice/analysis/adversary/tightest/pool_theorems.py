@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
-    Attainment,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
 )
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.execution.engine import run
@@ -77,41 +77,41 @@ def least_known(instance: Instance, goal: Objective = Objective.COMPLETION) -> F
     return min(found)
 
 
-def of_conversion(rows: Rows) -> Attainment:
+def of_conversion(rows: Rows) -> WitnessedRatio:
     """The job of A-SRPT that comes closest to its bound."""
     instance = gangs("1x4", rows)
     most = conversion.job_bounds(conversion.Gangs.of(instance))
     ends = verified_ends(instance, "asrpt").tolist()
     pairs = [(Fraction(end), each / TICKS_PER_S) for end, each in zip(ends, most, strict=True)]
-    return Attainment(*max(pairs, key=lambda pair: pair[0] / pair[1]))
+    return WitnessedRatio(*max(pairs, key=lambda pair: pair[0] / pair[1]))
 
 
-def of_blocked(rows: Rows, factor: Callable[[Instance], Fraction]) -> Attainment:
+def of_blocked(rows: Rows, factor: Callable[[Instance], Fraction]) -> WitnessedRatio:
     """A narrow job and many short ones of all 4 GPUs behind it, under A-SRPT."""
     ((count, parts),) = rows
     instance = sharper.tight_family(4, (1,), 4, count, 2**parts)
     cost = cost_of(instance, "asrpt", Objective.COMPLETION)
-    return Attainment(cost / least_known(instance), factor(instance))
+    return WitnessedRatio(cost / least_known(instance), factor(instance))
 
 
-def of_sharper(rows: Rows) -> Attainment:
+def of_sharper(rows: Rows) -> WitnessedRatio:
     """The same with the factor of ASRPT-sharper."""
     return of_blocked(rows, sharper.bound)
 
 
-def of_ratio(rows: Rows) -> Attainment:
+def of_ratio(rows: Rows) -> WitnessedRatio:
     """The same with the factor of ASRPT-ratio."""
     return of_blocked(rows, ratio.bound)
 
 
-def of_early(rows: Rows) -> Attainment:
+def of_early(rows: Rows) -> WitnessedRatio:
     """A guard of 1, and a virtual machine as fast as the cluster, on one GPU."""
     instance = gangs("1x1", rows)
     cost = cost_of(instance, "asrpt-guarded:stretch=1", Objective.COMPLETION)
-    return Attainment(cost / least_known(instance), early.bound(instance))
+    return WitnessedRatio(cost / least_known(instance), early.bound(instance))
 
 
-def of_prediction(rows: Rows) -> Attainment:
+def of_prediction(rows: Rows) -> WitnessedRatio:
     """Predictions that are off by powers of two, on one GPU."""
     ordered = tuple(sorted(rows, key=lambda row: row[0]))
     instance = gangs("1x1", tuple(row[:2] for row in ordered))
@@ -121,19 +121,19 @@ def of_prediction(rows: Rows) -> Attainment:
     acting = policy(f"asrpt:predictor={given}")
     virtual = [row[1] * float(error) for row, error in zip(ordered, errors, strict=True)]
     cost = cost_of(instance, acting, Objective.COMPLETION)
-    return Attainment(cost / least_known(instance), prediction.bound(instance, virtual))
+    return WitnessedRatio(cost / least_known(instance), prediction.bound(instance, virtual))
 
 
-def of_b_scaling(rows: Rows) -> Attainment:
+def of_b_scaling(rows: Rows) -> WitnessedRatio:
     """Jobs a tick longer than powers of 3, the longest first, with tries of 3, 9, 27 ... on one machine."""
     tries = kill_restart.Tries(3, 3 * TICKS_PER_S)
     longest_first = sorted(rows, key=lambda row: -row[0])
     work = [TICKS_PER_S * 3**power + 1 for power, jobs in longest_first for _ in range(jobs)]
     least = kill_restart.least_flow([Fraction(each) for each in work])
-    return Attainment(sum(tries.completions(work)) / least, tries.factor)
+    return WitnessedRatio(sum(tries.completions(work)) / least, tries.factor)
 
 
-def of_robust(rows: Rows) -> Attainment:
+def of_robust(rows: Rows) -> WitnessedRatio:
     """Cycles of 4 s, half of them blind, predictions off by powers of two, on two GPUs."""
     ordered = tuple(sorted(rows, key=lambda row: row[0]))
     instance = gangs("1x2", tuple(row[:3] for row in ordered))
@@ -143,18 +143,18 @@ def of_robust(rows: Rows) -> Attainment:
     acting = policy(f"asrpt-robust:cycle_s=4,predictor={given}")
     virtual = [row[1] * error for row, error in zip(ordered, errors, strict=True)]
     cost = cost_of(instance, acting, Objective.COMPLETION)
-    return Attainment(cost, robust.bound(instance, cycles, virtual))
+    return WitnessedRatio(cost, robust.bound(instance, cycles, virtual))
 
 
-def of_filling_work(rows: Rows) -> Attainment:
+def of_filling_work(rows: Rows) -> WitnessedRatio:
     """Total flow time of ServerFilling-SRPT, statement (c)."""
     instance = gangs("1x4", tuple((a, w, 2**g) for a, w, g in rows))
-    return Attainment(
+    return WitnessedRatio(
         cost_of(instance, "server-filling-srpt", Objective.FLOW), relevant_work.bound(instance)
     )
 
 
-def of_filling(rows: Rows) -> Attainment:
+def of_filling(rows: Rows) -> WitnessedRatio:
     """The last completion over the least time at which all can be complete, below 2 by statement (c)."""
     instance = gangs("1x4", tuple((a, w, 2**g) for a, w, g in rows))
     jobs = instance.workload
@@ -162,40 +162,40 @@ def of_filling(rows: Rows) -> Attainment:
     alone = max(Fraction(each) for each in (jobs.arrival_s + jobs.work).tolist())
     last = Fraction(float(verified_ends(instance, "server-filling-srpt").max()))
     server_filling.bound(instance)  # Its hypotheses.
-    return Attainment(last / max(area / 4, alone), Fraction(2))
+    return WitnessedRatio(last / max(area / 4, alone), Fraction(2))
 
 
-def of_widest_first(rows: Rows) -> Attainment:
+def of_widest_first(rows: Rows) -> WitnessedRatio:
     """The last completion of narrow and wide jobs on three GPUs, statement (b)."""
     instance = gangs("1x3", tuple((0, work, 3 if wide else 1) for work, wide in rows))
     last = Fraction(float(verified_ends(instance, "msf").max()))
-    return Attainment(last, saturation.bound(instance))
+    return WitnessedRatio(last, saturation.bound(instance))
 
 
-def of_hesrpt(rows: Rows) -> Attainment:
+def of_hesrpt(rows: Rows) -> WitnessedRatio:
     """Jobs that may grow to four GPUs, at three quarters of the speed for each doubling."""
     plain = gangs("1x4", tuple((0, *row) for row in rows))
     count = len(rows)
     elastic = Elasticity(np.full(count, 4), np.full(count, 0.75))
     instance = replace(plain, elasticity=elastic)
     total = cost_of(instance, "hesrpt", Objective.COMPLETION)
-    return Attainment(hesrpt.bound(instance), total)
+    return WitnessedRatio(hesrpt.bound(instance), total)
 
 
-def of_least_parallelisable(rows: Rows) -> Attainment:
+def of_least_parallelisable(rows: Rows) -> WitnessedRatio:
     """The last completion over the least time at which all can be complete, below 2 by statement (c)."""
     ordered = sorted(rows, key=lambda row: row[0])
     plain = gangs("1x4", tuple(row[:2] for row in ordered))
     elastic = Elasticity(np.array([row[2] for row in ordered]), np.ones(len(ordered)))
     instance = replace(plain, elasticity=elastic)
     last = cost_of(instance, "lpf", Objective.MAKESPAN)
-    return Attainment(last / least_parallelisable.least_makespan(instance), Fraction(2))
+    return WitnessedRatio(last / least_parallelisable.least_makespan(instance), Fraction(2))
 
 
-def of_srpt(rows: Rows) -> Attainment:
+def of_srpt(rows: Rows) -> WitnessedRatio:
     """SRPT on one GPU."""
     instance = gangs("1x1", rows)
-    return Attainment(
+    return WitnessedRatio(
         srpt_one_machine.bound(instance), cost_of(instance, "srtf", Objective.COMPLETION)
     )
 
@@ -204,7 +204,7 @@ SPEED = Fraction(5, 4)
 """Of the machine on which the machine is shared among those that ran least."""
 
 
-def of_elapsed_time(rows: Rows) -> Attainment:
+def of_elapsed_time(rows: Rows) -> WitnessedRatio:
     """Total flow time of SETF on a machine a quarter as fast again, over the optimum's."""
     instance = gangs("1x1", rows)
     release, work = (
@@ -213,7 +213,7 @@ def of_elapsed_time(rows: Rows) -> Attainment:
     )
     flow = sum(elapsed_time.completions(release, work, SPEED)) - sum(release)
     allowed = elapsed_time.factor(SPEED)
-    return Attainment(flow * allowed / elapsed_time.bound(instance, SPEED), allowed)
+    return WitnessedRatio(flow * allowed / elapsed_time.bound(instance, SPEED), allowed)
 
 
 _GANG = WholeColumn("gpus", 1, 4)

@@ -12,9 +12,9 @@ import numpy as np
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
     SOLVED,
-    Attainment,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
 )
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
@@ -42,7 +42,7 @@ def _some(jobs: Modes | None) -> Modes:
     return jobs
 
 
-def of_price(rows: Rows) -> Attainment:
+def of_price(rows: Rows) -> WitnessedRatio:
     """Jobs of one GPU that fit on the fast GPUs, beside slow ones."""
     workload = Workload.from_columns(
         arrival_s=[float(a) for a, _ in rows],
@@ -53,20 +53,20 @@ def of_price(rows: Rows) -> Attainment:
     )
     instance = Instance(Cluster.parse("1x3:slow,1x3:fast"), workload)
     prices = best_prices(TypedJobs.of(instance))
-    return Attainment(_alone(rows) / priced_machine.bound(instance, prices))
+    return WitnessedRatio(_alone(rows) / priced_machine.bound(instance, prices))
 
 
-def of_span(rows: Rows) -> Attainment:
+def of_span(rows: Rows) -> WitnessedRatio:
     """Gangs of five of eight GPUs follow one another, all there at 0."""
     workload = Workload.from_columns(
         arrival_s=[0.0] * len(rows), work=[float(p) for (p,) in rows], gpus=5
     )
     instance = Instance(Cluster.parse("1x8"), workload)
     _, prices = best_span_prices(TypedJobs.of(instance))
-    return Attainment(Fraction(sum(p for (p,) in rows)) / span.bound(instance, prices))
+    return WitnessedRatio(Fraction(sum(p for (p,) in rows)) / span.bound(instance, prices))
 
 
-def of_amount(rows: Rows) -> Attainment:
+def of_amount(rows: Rows) -> WitnessedRatio:
     """Two jobs of one GPU on four, which with two each are half as fast again."""
     plain = Workload.from_columns(
         arrival_s=[float(a) for a, _ in rows], work=[float(3 * p) for _, p in rows], gpus=1
@@ -76,10 +76,10 @@ def of_amount(rows: Rows) -> Attainment:
     instance = Instance(Cluster.parse("1x4"), plain, elasticity=elastic)
     prices = best_prices(_some(amount_modes(instance)))
     least = Fraction(sum(a + 2 * p for a, p in rows))
-    return Attainment(least / amounts.bound(instance, prices))
+    return WitnessedRatio(least / amounts.bound(instance, prices))
 
 
-def of_pair(rows: Rows) -> Attainment:
+def of_pair(rows: Rows) -> WitnessedRatio:
     """Jobs of one GPU, a GPU each, that may share one without loss."""
     workload = Workload.from_columns(
         arrival_s=[float(a) for a, _ in rows],
@@ -90,17 +90,17 @@ def of_pair(rows: Rows) -> Attainment:
     rates = Throughputs(("gpu",), {}, {("gpu", ("a", 1), ("a", 1)): (1.0, 1.0)})
     instance = Instance(Cluster.parse("1x4"), workload, pair_throughputs=rates)
     prices = best_prices(_some(pair_modes(instance)))
-    return Attainment(_alone(rows) / pairs.bound(instance, prices))
+    return WitnessedRatio(_alone(rows) / pairs.bound(instance, prices))
 
 
-def of_node(rows: Rows) -> Attainment:
+def of_node(rows: Rows) -> WitnessedRatio:
     """Gangs of three on nodes of four, a node each, consolidated."""
     workload = Workload.from_columns(
         arrival_s=[float(a) for a, _ in rows], work=[float(p) for _, p in rows], gpus=3
     )
     instance = Instance(Cluster.parse("4x4"), workload)
     prices = best_prices(_some(node_modes(instance, consolidated=True)))
-    return Attainment(_alone(rows) / nodes.bound(instance, prices, consolidated=True))
+    return WitnessedRatio(_alone(rows) / nodes.bound(instance, prices, consolidated=True))
 
 
 _JOB = (WholeColumn("arrival_s", 0, 8), WholeColumn("work_s", 1, 8))

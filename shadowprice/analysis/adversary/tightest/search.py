@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from shadowprice.analysis.adversary.tightest.catalogue import TIGHTNESS
-from shadowprice.analysis.adversary.tightest.comparisons import Attainment, TightnessOf
+from shadowprice.analysis.adversary.tightest.comparisons import TightnessOf, WitnessedRatio
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.tight_instances import Rows, TightInstance
 from shadowprice.version import __version__
@@ -90,7 +90,7 @@ def tightest(theorem: str, *, evaluations: int = 1_000, seed: int = 0) -> TightI
     )
 
 
-def recheck(stored: TightInstance) -> Attainment:
+def recheck(stored: TightInstance) -> WitnessedRatio:
     """Compute what a stored instance claims again.
 
     Raises

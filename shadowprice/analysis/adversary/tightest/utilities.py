@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from shadowprice.analysis.adversary.tightest.comparisons import (
-    Attainment,
     TightnessOf,
     WholeColumn,
+    WitnessedRatio,
 )
 from shadowprice.instances.tight_instances import Rows
 from shadowprice.proofs.hadar import any_schedule, competitive, run_certificate
@@ -52,24 +52,24 @@ def _most(rows: Rows) -> Fraction:
     return Fraction(sum(sorted((utility for (utility,) in rows), reverse=True)[: GPUS * ROUNDS]))
 
 
-def of_competitive(rows: Rows) -> Attainment | None:
+def of_competitive(rows: Rows) -> WitnessedRatio | None:
     """The optimum over what was earned; 2 alpha where statement (c) applies."""
     _, found = _committed(rows)
     if found.ratio_bound is None or not found.earned:
         return None
-    return Attainment(_most(rows) / found.earned, found.ratio_bound)
+    return WitnessedRatio(_most(rows) / found.earned, found.ratio_bound)
 
 
-def of_certificate(rows: Rows) -> Attainment:
+def of_certificate(rows: Rows) -> WitnessedRatio:
     """The dual value of a run's own prices over the optimum."""
     jobs, found = _committed(rows)
     kept = run_certificate.certify(
         jobs, np.array([GPUS]), np.array([0]), found.prices, found.earned
     )
-    return Attainment(kept.dual / _most(rows))
+    return WitnessedRatio(kept.dual / _most(rows))
 
 
-def of_any_schedule(rows: Rows) -> Attainment:
+def of_any_schedule(rows: Rows) -> WitnessedRatio:
     """The same for schedules without rounds."""
     _, found = _committed(rows)
     jobs = [
@@ -79,11 +79,11 @@ def of_any_schedule(rows: Rows) -> Attainment:
         for (utility,) in rows
     ]
     dual = any_schedule.bound(jobs, np.array([GPUS]), found.prices, _ROUND_TICKS).dual
-    return Attainment(dual / _most(rows))
+    return WitnessedRatio(dual / _most(rows))
 
 
 def _entry(
-    theorem: str, says: str, compare: Callable[[Rows], Attainment | None], off: Fraction
+    theorem: str, says: str, compare: Callable[[Rows], WitnessedRatio | None], off: Fraction
 ) -> TightnessOf:
     return TightnessOf(theorem, says, (WholeColumn("utility", 1, 100),), 1, 12, compare, off=off)
 

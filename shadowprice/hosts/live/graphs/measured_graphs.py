@@ -27,28 +27,28 @@ class MeasuredGraphs:
     """
 
     def __init__(self, given: JobGraphs) -> None:
-        self._given = given
-        self._said: dict[int, tuple[int, float, float]] = {}
+        self._graphs = given
+        self._timed: dict[int, tuple[int, float, float]] = {}
         self._known: dict[int, float] = {}
 
     def iteration_s(self, row: int, mapping: StageMapping) -> float:
         """Time of an iteration of a job under a mapping, by the graph as it was given [s]."""
-        number = int(self._given.of[row])
+        number = int(self._graphs.of[row])
         shape = shape_of(stages for _, stages in mapping)
-        return self._given.times.iteration_s(number, self._given.graph[number], shape)
+        return self._graphs.times.iteration_s(number, self._graphs.graph[number], shape)
 
     def count(self, row: int, mapping: StageMapping, steps: int, seconds: float) -> None:
         """Add timed steps and the seconds that they took."""
-        number = int(self._given.of[row])
-        steps_before, said_s, took_s = self._said.get(number, (0, 0.0, 0.0))
+        number = int(self._graphs.of[row])
+        steps_before, said_s, took_s = self._timed.get(number, (0, 0.0, 0.0))
         said_s += steps * self.iteration_s(row, mapping)
-        self._said[number] = (steps_before + steps, said_s, took_s + seconds)
+        self._timed[number] = (steps_before + steps, said_s, took_s + seconds)
 
     def factors(self, fewest_steps: int, least_s: float) -> Mapping[int, float]:
         """Times over what graphs say, of those that were measured for so many steps and seconds."""
         return {
             number: took_s / said_s
-            for number, (steps, said_s, took_s) in self._said.items()
+            for number, (steps, said_s, took_s) in self._timed.items()
             if steps >= fewest_steps and took_s >= least_s
         }
 
@@ -63,7 +63,7 @@ class MeasuredGraphs:
         }
         if not found:
             return None
-        graphs = slower(self._given, self._known | found)
+        graphs = slower(self._graphs, self._known | found)
         longest_s = workload.work * graphs.longest_iteration_s[graphs.of]
         if not np.all(longest_s < MAX_TIME_S):
             return None  # nobody could plan with that

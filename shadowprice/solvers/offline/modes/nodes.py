@@ -80,7 +80,7 @@ class NodeKind:
 
 
 def node_modes(instance: Instance, *, consolidated: bool) -> JobModes | None:
-    """Modes within a node and across nodes; None where nodes say nothing, or jobs may share GPUs.
+    """Modes within a node and across nodes; None where gangs fit on no node, or jobs may share GPUs.
 
     Parameters
     ----------
