@@ -77,7 +77,8 @@ class SimulatedHosts:
         effects = instance.effects
         self._rates = tuple(each for each in effects if isinstance(each, Rate))
         self._factors = tuple(each for each in effects if isinstance(each, SpeedFactor))
-        self._mixed = instance.workload.throughput is not None or bool(self._rates or self._factors)
+        self._by_type = not self._rates and not self._factors
+        self._mixed = instance.workload.throughput is not None or not self._by_type
         self._processing: list[list[float]] = (
             instance.plain_processing_s.tolist() if self._mixed else []
         )
@@ -91,7 +92,7 @@ class SimulatedHosts:
         self._debt = [0.0] * n if self._overheads else []
         self._last: dict[int, Pieces] = {}
         self._begun: dict[int, tuple[float, float, float, int, Pieces]] = {}
-        self._done: dict[int, dict[int, int]] = {}
+        self._share_left: dict[int, tuple[int, int]] = {}
         self._fields: dict[int, Fields] = {}
         self._earlier: dict[int, _Earlier] = {}
         self._ends: list[tuple[float, int]] = []
@@ -140,8 +141,9 @@ class SimulatedHosts:
         else:
             ran, debt, pieces = self._interrupt(job, now_s)
             ran += self._untold_s(job)
-        self._earlier.pop(job, None)
-        return ran, self._left[job], self._owe(job, debt, pieces)
+        if self._earlier:
+            self._earlier.pop(job, None)
+        return ran, self._left[job], self._owe(job, debt, pieces) if self._overheads else 0.0
 
     def fail(self, job: int, now_s: float) -> tuple[float, float]:
         """End a run whose node went down, back to its last checkpoint.
@@ -199,16 +201,26 @@ class SimulatedHosts:
     ) -> tuple[float, float]:
         if fields:
             self._fields[job] = fields
-        whole_s = self._whole_s(job, pieces, fields)
+        by_type = self._by_type
+        whole_s = self._alone_s(job, pieces) if by_type else self._whole_s(job, pieces, fields)
         if whole_s == math.inf:
             raise PolicyError(
                 f"job {job} is started on {pieces}, where it would run for longer than times go"
             )
-        rate, whole = self._shortest[job] / whole_s, int(whole_s * TICKS_PER_S)
-        end_s = now_s + debt + self._lasts_s(job, self._missing(job, whole) * TICK_S)
+        missing = whole = int(whole_s * TICKS_PER_S)
+        share = self._share_left.get(job)
+        if share is not None:
+            left, of = share
+            missing = -(-left * whole // of)
+            if missing < 1:
+                missing = 1
+        lasts_s = missing * TICK_S
+        if self._checkpoints is not None:
+            lasts_s = self._lasts_s(job, lasts_s)
+        end_s = now_s + debt + lasts_s
         self._begun[job] = (now_s, end_s, debt, whole, pieces)
         heapq.heappush(self._ends, (end_s, job))
-        return now_s + debt, rate
+        return now_s + debt, self._shortest[job] / whole_s
 
     def _lasts_s(self, job: int, progress_s: float) -> float:
         """Time that a run takes for some progress [s], with its checkpoints."""
@@ -223,22 +235,24 @@ class SimulatedHosts:
             )
         return ticks * TICK_S
 
-    def _missing(self, job: int, whole: int) -> int:
-        """Ticks until the work is done in a run in which all of it would take ``whole`` ticks."""
-        left, of = self._share_left(job, whole)
-        return max(-(-left * whole // of), 1)
+    def _work(self, job: int, whole: int, ran: int) -> tuple[int, int]:
+        """Note the progress of a row in which all of the work would take ``whole`` ticks; returns the share left.
 
-    def _share_left(self, job: int, whole: int) -> tuple[int, int]:
-        """Share of the job's work that is left, exactly, as a fraction; ``whole`` is a likely denominator."""
-        done = self._done.get(job)
-        if not done:
-            return whole, whole
-        if len(done) == 1 and whole in done:
-            return whole - done[whole], whole
-        left, of = 1, 1
-        for pace, ran in done.items():
-            left, of = left * pace - ran * of, of * pace
-        return left, of
+        Parameters
+        ----------
+        ran : int
+            Its ticks; negative for what is taken back.
+
+        Returns
+        -------
+        tuple of (int, int)
+            Numerator and denominator, exact.
+        """
+        left, of = self._share_left.get(job, (1, 1))
+        if of % whole:
+            left, of = left * whole, of * whole
+        share = self._share_left[job] = (left - ran * (of // whole), of)
+        return share
 
     def _whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Run time of the whole job in such a run [s]: by the rate that speaks of it, then by all factors."""
@@ -273,9 +287,10 @@ class SimulatedHosts:
             Progress that is kept of a run of some time without overheads, both in ticks; all if not given.
         """
         start_s, _, debt, whole, pieces = self._begun.pop(job)
-        paid = min(debt, now_s - start_s)
-        ran = now_s - start_s - paid
-        earlier = self._earlier.get(job, _NO_ROWS)
+        elapsed_s = now_s - start_s
+        paid = debt if debt < elapsed_s else elapsed_s
+        ran = elapsed_s - paid
+        earlier = self._earlier.get(job, _NO_ROWS) if self._earlier else _NO_ROWS
         if self._checkpoints is not None:
             kept = kept or self._checkpoints.progress_ticks
         if kept is not None:
@@ -284,11 +299,9 @@ class SimulatedHosts:
         if not whole:
             self._left[job] = max(self._left[job] - ran, 0.0)
         elif ran or earlier.rows:
-            done = self._done.setdefault(job, {})
-            done[whole] = done.get(whole, 0) + int(ran * TICKS_PER_S)
-            left, of = self._share_left(job, whole)
+            left, of = self._work(job, whole, int(ran * TICKS_PER_S))
             self._left[job] = left * int(self._shortest[job] * TICKS_PER_S) / of * TICK_S
-        if now_s > start_s:
+        if elapsed_s > 0.0:
             self._record(job, pieces, start_s, now_s, paid)
         if self._fields:
             self._fields.pop(job, None)
@@ -300,14 +313,14 @@ class SimulatedHosts:
             lost = max(ran - kept, 0)
             kept -= ran - lost
             if lost:
-                self._done[job][whole] -= lost
+                self._work(job, whole, -lost)
         return kept
 
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Take the next completion: job, time [s], and the GPUs it held."""
         end_s, job = heapq.heappop(self._ends)
         start_s, _, debt, _, pieces = self._begun.pop(job)
-        self._done.pop(job, None)
+        self._share_left.pop(job, None)
         self._last.pop(job, None)
         self._record(job, pieces, start_s, end_s, debt)
         self._earlier.pop(job, None)

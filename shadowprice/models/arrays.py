@@ -88,6 +88,23 @@ class TupleSet(OrderedSetOf):  # type: ignore[misc]
         return len(self.columns[0])
 
 
+class NumberSet(TupleSet):
+    """Pyomo set of 0, 1, ..., of which there may be more or fewer from one compilation to the next.
+
+    Parameters
+    ----------
+    size : int
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(np.arange(size))
+
+    def resize(self, size: int) -> None:
+        """Have so many members. What was made of the members before, such as rows that were read, is not made anew."""
+        self.columns = (np.arange(size),)
+        self._ref = _Rows(self.columns)
+
+
 class SubsetFamily(IndexedSet):  # type: ignore[misc]
     """Sets of tuples by the members of another set; made by :func:`subsets`.
 

@@ -53,6 +53,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from shadowprice.instances.instance import Instance
+from shadowprice.models.arrays import NumberSet
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 
@@ -218,6 +219,10 @@ def most_slos(shape: Shape) -> pyo.ConcreteModel:
     return m
 
 
+OF_ANY_SIZE = (max_min, max_total, min_cost, most_slos)
+"""Models that know the number of jobs by their set M alone where no jobs share: one model for all sizes of it."""
+
+
 def throughput(m: Any, i: int) -> Any:
     """throughput(m, X): steps per second of job i under the allocation."""
     alone = sum(m.T[i, j] * m.x[i, j] for j in m.J)
@@ -239,7 +244,7 @@ def users(m: Any, shape: Shape) -> None:
 def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
     """Variables and the constraints of sec. 3.1; multiplied by a variable k if scaled."""
     m: Any = pyo.ConcreteModel(name=name)
-    m.M = pyo.RangeSet(0, shape.jobs - 1)
+    m.M = NumberSet(shape.jobs)
     m.J = pyo.RangeSet(0, shape.types - 1)
     m.A = pyo.RangeSet(0, max(shape.accelerators) if shape.accelerators else -1)
     m.types_of = pyo.Set(m.A, initialize=_inverse(shape.accelerators, len(m.A)))

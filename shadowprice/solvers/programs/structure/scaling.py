@@ -60,9 +60,11 @@ class PowerScales:
         row, column = np.ones(program.rows), np.ones(program.columns)
         if _near(program, size, entry_row):
             return cls(row, column, 1.0)
+        # NumPy takes twice as long for indices that are not its own.
+        index = program.index.astype(np.intp)
         for _ in range(_PASSES):
-            row = _inverse(_largest(size * column[program.index], entry_row, program.rows))
-            column = _inverse(_largest(size * row[entry_row], program.index, program.columns))
+            row = _inverse(_largest(size * column[index], entry_row, program.rows))
+            column = _inverse(_largest(size * row[entry_row], index, program.columns))
             column[program.integer] = 1.0
         cost = float(_inverse(np.array([np.abs(program.cost * column).max(initial=0.0)]))[0])
         return cls(row, column, cost)
