@@ -96,8 +96,8 @@ class SimulatedHosts:
         self._fields: dict[int, Fields] = {}
         self._earlier: dict[int, _Earlier] = {}
         self._ends: list[tuple[float, int]] = []
-        self._job, self._node, self._gpus = array("q"), array("q"), array("q")
-        self._start, self._end, self._overhead = array("d"), array("d"), array("d")
+        self._job = array("q")
+        self._columns = (self._job, array("q"), array("q"), array("d"), array("d"), array("d"))
         self._goes_on = array("b")
         self._recorded: list[RecordedRun] = []
 
@@ -201,8 +201,10 @@ class SimulatedHosts:
     ) -> tuple[float, float]:
         if fields:
             self._fields[job] = fields
-        by_type = self._by_type
-        whole_s = self._alone_s(job, pieces) if by_type else self._whole_s(job, pieces, fields)
+        if self._by_type and len(pieces) == 1:
+            whole_s = self._processing[job][self._types[pieces[0][0]]]
+        else:
+            whole_s = self._whole_s(job, pieces, fields)
         if whole_s == math.inf:
             raise PolicyError(
                 f"job {job} is started on {pieces}, where it would run for longer than times go"
@@ -272,8 +274,6 @@ class SimulatedHosts:
     def _alone_s(self, job: int, pieces: Pieces) -> float:
         """Run time of the whole job by the slowest of its GPU types [s]."""
         types, alone = self._types, self._processing[job]
-        if len(pieces) == 1:
-            return alone[types[pieces[0][0]]]
         return max(alone[types[node]] for node, _ in pieces)
 
     def _interrupt(
@@ -330,16 +330,11 @@ class SimulatedHosts:
 
     def schedule(self) -> Schedule:
         """Schedule executed so far."""
-        integers = [
-            np.array(column, dtype=np.int64) for column in (self._job, self._node, self._gpus)
-        ]
-        start_s, end_s, overhead_s = (
-            np.array(column) for column in (self._start, self._end, self._overhead)
-        )
+        job, node, gpus = (np.array(column, dtype=np.int64) for column in self._columns[:3])
+        start_s, end_s, overhead_s = map(np.array, self._columns[3:])
         columns: dict[str, NDArray[Any]] = {}
         for term in self._shown:
             columns |= term.columns(len(self._job), self._recorded)
-        job, node, gpus = integers
         schedule = Schedule(job, node, gpus, start_s, end_s, overhead_s, **columns)
         if not self._in_place:
             return schedule
@@ -361,10 +356,11 @@ class SimulatedHosts:
             self._recorded.append((len(self._job), pieces, self._fields[job]))
         if self._in_place:
             self._goes_on.extend([job in self._earlier] * len(pieces))
+        jobs, nodes, gpus_, starts, ends, overheads = self._columns
         for node, gpus in pieces:
-            self._job.append(job)
-            self._node.append(node)
-            self._gpus.append(gpus)
-            self._start.append(start_s)
-            self._end.append(end_s)
-            self._overhead.append(overhead_s)
+            jobs.append(job)
+            nodes.append(node)
+            gpus_.append(gpus)
+            starts.append(start_s)
+            ends.append(end_s)
+            overheads.append(overhead_s)

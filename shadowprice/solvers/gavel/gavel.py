@@ -209,7 +209,11 @@ def _choose(state: State, decision: Decision, notes: _GavelNotes) -> None:
     starts = [job for job in wanted if job in state.waiting or job in stopped]
     # Ties as they were selected.
     for job in sorted(starts, key=state.gang.__getitem__, reverse=True):
-        _start(state, decision, job, *wanted[job])
+        gpu_type, partner = wanted[job]
+        if partner is None:
+            decision.start_on(job, gpu_type)
+        else:
+            _start(state, decision, job, gpu_type, partner)
     if decision.free_gpus and (len(decision.starts) < len(starts) or state.waiting):
         for job in [*decision.stops, *state.waiting]:
             if job not in decision.starts:
@@ -246,9 +250,11 @@ def _wanted(
     first = ledger.jobs[ledger.combinations.first[chosen.row]].tolist()
     second = ledger.jobs[ledger.combinations.second[chosen.row]].tolist()
     wanted: dict[int, tuple[int, int | None]] = {}
+    alone: list[tuple[int, int | None]] = [(k, None) for k in range(ledger.fraction.shape[1])]
     for one, other, gpu_type in zip(first, second, chosen.gpu_type.tolist(), strict=True):
-        wanted[one] = (gpu_type, None if one == other else other)
-        wanted[other] = (gpu_type, None if one == other else one)
+        wanted[one] = alone[gpu_type] if one == other else (gpu_type, other)
+        if one != other:
+            wanted[other] = (gpu_type, one)
     return wanted
 
 
