@@ -73,6 +73,7 @@ class SimulatedHosts:
         n = len(instance.workload)
         self._shortest = instance.shortest_s.tolist()
         self._left = list(self._shortest)
+        self._work_ticks = [int(each * TICKS_PER_S) for each in self._shortest]
         self._types: list[int] = instance.cluster.type_of_node.tolist()
         effects = instance.effects
         self._rates = tuple(each for each in effects if isinstance(each, Rate))
@@ -140,7 +141,8 @@ class SimulatedHosts:
             ran = max(now_s - start_s - owed, 0.0)
         else:
             ran, debt, pieces = self._interrupt(job, now_s)
-            ran += self._untold_s(job)
+            if self._checkpoints is not None:
+                ran += self._untold_s(job)
         if self._earlier:
             self._earlier.pop(job, None)
         return ran, self._left[job], self._owe(job, debt, pieces) if self._overheads else 0.0
@@ -300,7 +302,7 @@ class SimulatedHosts:
             self._left[job] = max(self._left[job] - ran, 0.0)
         elif ran or earlier.rows:
             left, of = self._work(job, whole, int(ran * TICKS_PER_S))
-            self._left[job] = left * int(self._shortest[job] * TICKS_PER_S) / of * TICK_S
+            self._left[job] = left * self._work_ticks[job] / of * TICK_S
         if elapsed_s > 0.0:
             self._record(job, pieces, start_s, now_s, paid)
         if self._fields:

@@ -239,7 +239,18 @@ def _queue(
     found = [np.flatnonzero(able[:, gpu_type]) for gpu_type in types]
     row = np.concatenate(found)
     gpu_type = np.repeat(np.array(types, dtype=np.int64), [len(each) for each in found])
-    best_first = np.lexsort([-key[row, gpu_type] for key in reversed(keys)])
+    first = -keys[0][row, gpu_type]
+    best_first = np.argsort(first)
+    ordered = first[best_first]
+    same = ordered[1:] == ordered[:-1]
+    if same.any():
+        # Few are equal in the first key: only they are compared by the others.
+        tied = np.zeros(len(row) + 1, dtype=bool)
+        tied[1:-1] = same
+        tied = tied[1:] | tied[:-1]
+        among = np.sort(best_first[tied])
+        of = (row[among], gpu_type[among])
+        best_first[tied] = among[np.lexsort([-key[of] for key in reversed(keys)])]
     return row[best_first], gpu_type[best_first]
 
 

@@ -313,12 +313,12 @@ class TracedModel:
         key = rows_ * columns + columns_
         # Terms are in order of their rows: what is merged is a few runs.
         self._from = np.argsort(key, kind="stable")
-        key = key[self._from]
+        ordered, index = key[self._from], columns_[self._from]
         self._summed: NDArray[np.int64] | None = None
-        if (key[1:] == key[:-1]).any():  # One row names a column twice: entries add up.
-            key, self._summed = np.unique(rows_ * columns + columns_, return_inverse=True)
-        row_, index = np.divmod(key, columns)
-        start = np.concatenate(([0], np.cumsum(np.bincount(row_, minlength=rows))))
+        if (ordered[1:] == ordered[:-1]).any():  # One row names a column twice: entries add up.
+            distinct, self._summed = np.unique(key, return_inverse=True)
+            rows_, index = np.divmod(distinct, columns)
+        start = np.concatenate(([0], np.cumsum(np.bincount(rows_, minlength=rows))))
         return start.astype(np.int32), index.astype(np.int32)
 
     # Numbers, once and whenever data change.
