@@ -142,12 +142,13 @@ def _distinct(colours: Colours) -> int:
 
 def _numbered(colours: Colours) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First member of each colour, and the number of each member's colour, in order of the colours."""
-    ordered = np.sort(colours)
-    distinct = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]]
-    number = np.searchsorted(distinct, colours)
-    first = np.empty(len(distinct), dtype=np.int64)
-    first[number[::-1]] = np.arange(len(colours) - 1, -1, -1)
-    return first, number
+    # An order of equal ones is not needed: twice as fast as np.unique, which keeps theirs.
+    order = np.argsort(colours)
+    ordered = colours[order]
+    begins = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(begins) - 1
+    return np.minimum.reduceat(order, np.flatnonzero(begins)), number
 
 
 def _bits(values: FloatArray) -> Colours:
