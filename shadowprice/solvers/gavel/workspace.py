@@ -77,9 +77,10 @@ class Workspace:
     """Models compiled so far; not for several threads.
 
     A model is compiled for exactly the jobs it is solved for, and used again for as many: new
-    numbers are filled into its arrays. One of :data:`~shadowprice.models.gavel.OF_ANY_SIZE` is built once, and
-    compiled with as many members of M as there are jobs. A model is found again by the function that built it, its shape, and
-    the constants that the function reads; one that reads what may change is built for every solve.
+    numbers are filled into its arrays. It is found again by the function that built it, its shape, and
+    the constants that the function reads; one that reads what may change is built for every solve. One of
+    :data:`~shadowprice.models.gavel.OF_ANY_SIZE` is built once, and compiled with as many members of M as
+    there are jobs.
 
     Parameters
     ----------

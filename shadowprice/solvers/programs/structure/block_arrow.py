@@ -171,8 +171,8 @@ class _Products:
 
     def largest(self) -> float:
         """Largest absolute entry."""
-        rest = max(max(map(abs, self.w.tolist())), abs(self.t))
-        return max(float(self.each.max()), -float(self.each.min()), rest)
+        of_w = float(np.abs(self.w).max())
+        return max(float(self.each.max()), -float(self.each.min()), of_w, abs(self.t))
 
 
 class _System:
