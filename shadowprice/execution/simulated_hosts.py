@@ -52,6 +52,10 @@ _NO_ROWS = _Earlier()
 """Of a run that has no earlier rows."""
 
 
+_STALE = 4
+"""Entries of the heap for each run from which it is made anew."""
+
+
 def _nothing(ran: int) -> int:
     """Progress that is kept of a run from which nothing is [ticks]."""
     return 0
@@ -106,6 +110,10 @@ class SimulatedHosts:
     def next_end_s(self) -> float:
         """Time [s] of the next completion, infinity if nothing runs."""
         ends, begun = self._ends, self._begun
+        if len(ends) > _STALE * (len(begun) + 1):
+            # Ends of runs that were stopped: to take each from the top would cost more.
+            ends[:] = [(run[1], job) for job, run in begun.items()]
+            heapq.heapify(ends)
         while ends:
             end_s, job = ends[0]
             run = begun.get(job)
