@@ -172,9 +172,8 @@ class Workspace:
         key = (build, shape, read, frozenset(data))
         kept = None if read is None else self._models.get(key)
         if kept is None or kept.users not in (None, shape.users.numbers):
-            model = self._model(build, shape, read)
+            model, anew = self._model(build, shape, read)
             given = asked(model, data)
-            anew = partial(_built, build, shape) if self._resized(build, shape) else None
             compiled = compile_model(model, given, anew)
             users = shape.users.numbers if shape.users.read else None
             if read is not None:
@@ -184,20 +183,19 @@ class Workspace:
         kept.compiled.set(**{name: data[name] for name in kept.parameters})
         return kept.model, kept.compiled
 
-    def _resized(self, build: Build, shape: Shape) -> bool:
-        """True if the model is the same for more or fewer jobs."""
-        return build in OF_ANY_SIZE and not shape.pairs
-
-    def _model(self, build: Build, shape: Shape, read: Hashable) -> Any:
-        """The model for a shape: one that is there, with as many jobs, if it is of any size."""
-        if not self._resized(build, shape):
-            return _built(build, shape)
+    def _model(
+        self, build: Build, shape: Shape, read: Hashable
+    ) -> tuple[Any, Callable[[], pyo.ConcreteModel] | None]:
+        """The model for a shape; one that is there, resized, if it is of any size, with what builds its own."""
+        anew = partial(_built, build, shape)
+        if read is None or shape.pairs or build not in OF_ANY_SIZE:
+            return anew(), None
         key = (build, shape.types, shape.accelerators, read)
         if key not in self._resizable:
-            self._resizable[key] = _built(build, shape)
+            self._resizable[key] = anew()
         model = self._resizable[key]
         model.M.resize(shape.jobs)
-        return model
+        return model, anew
 
     def _keep(self, key: Hashable, kept: _Compiled) -> None:
         self._models[key] = kept
