@@ -11,7 +11,8 @@ member of another is :func:`subsets`, data are :func:`param`::
     sum(m.x[j, t] for t in m.slots_of[j])        # in the rule of a constraint over m.J
 
 A Var over a large set is made with ``dense=False``: then Pyomo makes no object for each of its
-members either. Its bounds may be a rule, which is called once for all members.
+members either. Its bounds may be a rule, which is called once for all members. A :class:`NumberSet` is 0, 1, ...,
+of which there may be more or fewer from one compilation of a model to the next.
 """
 
 from __future__ import annotations
