@@ -108,6 +108,7 @@ def simulate_command(
     ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what each metric is.")] = False,
 ) -> None:
     """Run a policy over a trace, verify the schedule, print its metrics."""
     require_policies([policy], options)
@@ -128,7 +129,7 @@ def simulate_command(
     if jobs_out is not None:
         write_table(jobs_out, outcome.jobs)
     _write_prices(outcome, prices_out, prices_plot)
-    print_summary(outcome, as_json)
+    print_summary(outcome, as_json, explain)
     if outcome.instance.stopped_s is not None:
         raise typer.Exit(INTERRUPTED)
 

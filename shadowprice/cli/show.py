@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from shadowprice.analysis.metric_lines import METRICS, REPEATS
 from shadowprice.analysis.wording import cost_cells, utility_cells
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
 from shadowprice.cli.outputs import print_record
@@ -65,8 +66,14 @@ def print_table(
         console.print(more, highlight=False)
 
 
-def print_summary(outcome: VerifiedRun, as_json: bool) -> None:
-    """Print the metrics of an outcome; of a partial run also what is missing."""
+def print_summary(outcome: VerifiedRun, as_json: bool, explain: bool = False) -> None:
+    """Print the metrics of an outcome; of a partial run also what is missing.
+
+    Parameters
+    ----------
+    explain : bool
+        Whether to say below the table what each of its metrics is.
+    """
     missing = outcome.missing()
     if missing is not None:
         note(missing)
@@ -76,15 +83,19 @@ def print_summary(outcome: VerifiedRun, as_json: bool) -> None:
         return
     partial = "" if missing is None else ", a partial run"
     table = Table("metric", "value", "about", title=f"{summary['policy']}, verified{partial}")
-    for key, value in summary.items():
-        if value is None and missing is not None:
-            continue
-        if isinstance(value, float):
-            about = duration(value) if key.endswith("_s") else ""
-            table.add_row(key, f"{value:,.3f}", about)
-        else:
-            table.add_row(key, escape(str(value)))
+    rows = {key: value for key, value in summary.items() if value is not None or missing is None}
+    cells = {
+        key: f"{value:,.3f}" if isinstance(value, float) else str(value)
+        for key, value in rows.items()
+    }
+    printed = [key for key in cells if key not in REPEATS or cells[key] != cells.get(REPEATS[key])]
+    for key in printed:
+        value = rows[key]
+        about = duration(value) if isinstance(value, float) and key.endswith("_s") else ""
+        table.add_row(key, escape(cells[key]), about)
     console.print(table)
+    for key in printed if explain else ():
+        console.print(f"{key}: {METRICS[key]}", markup=False, highlight=False, soft_wrap=True)
     _print_assumptions(assumptions(outcome.settings))
 
 

@@ -463,10 +463,10 @@ class Engine:
         if self.instance.restarts:
             self._count_restarts(len(decision.stops))
         for job in decision.stops:
-            told = hosts.stop(job, now_s)
-            state.stopped(job, *told)
+            ran_s, left_s, owed_s = hosts.stop(job, now_s)
+            state.stopped(job, ran_s, left_s, owed_s)
             if self.charged:
-                self._count_unpaid(told[0])
+                self._count_unpaid(ran_s)
         if decision.fields:
             self._go_on(decision.fields, decision.stops, now_s)
         for job, pieces in decision.starts.items():

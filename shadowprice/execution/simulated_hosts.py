@@ -52,6 +52,10 @@ _NO_ROWS = _Earlier()
 """Of a run that has no earlier rows."""
 
 
+_STALE = 4
+"""Entries of the heap for each run from which it is made anew."""
+
+
 def _nothing(ran: int) -> int:
     """Progress that is kept of a run from which nothing is [ticks]."""
     return 0
@@ -73,11 +77,13 @@ class SimulatedHosts:
         n = len(instance.workload)
         self._shortest = instance.shortest_s.tolist()
         self._left = list(self._shortest)
+        self._work_ticks = [int(each * TICKS_PER_S) for each in self._shortest]
         self._types: list[int] = instance.cluster.type_of_node.tolist()
         effects = instance.effects
         self._rates = tuple(each for each in effects if isinstance(each, Rate))
         self._factors = tuple(each for each in effects if isinstance(each, SpeedFactor))
-        self._mixed = instance.workload.throughput is not None or bool(self._rates or self._factors)
+        self._by_type = not self._rates and not self._factors
+        self._mixed = instance.workload.throughput is not None or not self._by_type
         self._processing: list[list[float]] = (
             instance.plain_processing_s.tolist() if self._mixed else []
         )
@@ -91,12 +97,12 @@ class SimulatedHosts:
         self._debt = [0.0] * n if self._overheads else []
         self._last: dict[int, Pieces] = {}
         self._begun: dict[int, tuple[float, float, float, int, Pieces]] = {}
-        self._done: dict[int, dict[int, int]] = {}
+        self._share_left: dict[int, tuple[int, int]] = {}
         self._fields: dict[int, Fields] = {}
         self._earlier: dict[int, _Earlier] = {}
         self._ends: list[tuple[float, int]] = []
-        self._job, self._node, self._gpus = array("q"), array("q"), array("q")
-        self._start, self._end, self._overhead = array("d"), array("d"), array("d")
+        self._job = array("q")
+        self._columns = (self._job, array("q"), array("q"), array("d"), array("d"), array("d"))
         self._goes_on = array("b")
         self._recorded: list[RecordedRun] = []
 
@@ -104,6 +110,10 @@ class SimulatedHosts:
     def next_end_s(self) -> float:
         """Time [s] of the next completion, infinity if nothing runs."""
         ends, begun = self._ends, self._begun
+        if len(ends) > _STALE * (len(begun) + 1):
+            # Ends of runs that were stopped: to take each from the top would cost more.
+            ends[:] = [(run[1], job) for job, run in begun.items()]
+            heapq.heapify(ends)
         while ends:
             end_s, job = ends[0]
             run = begun.get(job)
@@ -139,9 +149,11 @@ class SimulatedHosts:
             ran = max(now_s - start_s - owed, 0.0)
         else:
             ran, debt, pieces = self._interrupt(job, now_s)
-            ran += self._untold_s(job)
-        self._earlier.pop(job, None)
-        return ran, self._left[job], self._owe(job, debt, pieces)
+            if self._checkpoints is not None:
+                ran += self._untold_s(job)
+        if self._earlier:
+            self._earlier.pop(job, None)
+        return ran, self._left[job], self._owe(job, debt, pieces) if self._overheads else 0.0
 
     def fail(self, job: int, now_s: float) -> tuple[float, float]:
         """End a run whose node went down, back to its last checkpoint.
@@ -199,16 +211,28 @@ class SimulatedHosts:
     ) -> tuple[float, float]:
         if fields:
             self._fields[job] = fields
-        whole_s = self._whole_s(job, pieces, fields)
+        if self._by_type and len(pieces) == 1:
+            whole_s = self._processing[job][self._types[pieces[0][0]]]
+        else:
+            whole_s = self._whole_s(job, pieces, fields)
         if whole_s == math.inf:
             raise PolicyError(
                 f"job {job} is started on {pieces}, where it would run for longer than times go"
             )
-        rate, whole = self._shortest[job] / whole_s, int(whole_s * TICKS_PER_S)
-        end_s = now_s + debt + self._lasts_s(job, self._missing(job, whole) * TICK_S)
+        missing = whole = int(whole_s * TICKS_PER_S)
+        share = self._share_left.get(job)
+        if share is not None:
+            left, of = share
+            missing = -(-left * whole // of)
+            if missing < 1:
+                missing = 1
+        lasts_s = missing * TICK_S
+        if self._checkpoints is not None:
+            lasts_s = self._lasts_s(job, lasts_s)
+        end_s = now_s + debt + lasts_s
         self._begun[job] = (now_s, end_s, debt, whole, pieces)
         heapq.heappush(self._ends, (end_s, job))
-        return now_s + debt, rate
+        return now_s + debt, self._shortest[job] / whole_s
 
     def _lasts_s(self, job: int, progress_s: float) -> float:
         """Time that a run takes for some progress [s], with its checkpoints."""
@@ -223,22 +247,24 @@ class SimulatedHosts:
             )
         return ticks * TICK_S
 
-    def _missing(self, job: int, whole: int) -> int:
-        """Ticks until the work is done in a run in which all of it would take ``whole`` ticks."""
-        left, of = self._share_left(job, whole)
-        return max(-(-left * whole // of), 1)
+    def _work(self, job: int, whole: int, ran: int) -> tuple[int, int]:
+        """Note the progress of a row in which all of the work would take ``whole`` ticks; returns the share left.
 
-    def _share_left(self, job: int, whole: int) -> tuple[int, int]:
-        """Share of the job's work that is left, exactly, as a fraction; ``whole`` is a likely denominator."""
-        done = self._done.get(job)
-        if not done:
-            return whole, whole
-        if len(done) == 1 and whole in done:
-            return whole - done[whole], whole
-        left, of = 1, 1
-        for pace, ran in done.items():
-            left, of = left * pace - ran * of, of * pace
-        return left, of
+        Parameters
+        ----------
+        ran : int
+            Its ticks; negative for what is taken back.
+
+        Returns
+        -------
+        tuple of (int, int)
+            Numerator and denominator, exact.
+        """
+        left, of = self._share_left.get(job, (1, 1))
+        if of % whole:
+            left, of = left * whole, of * whole
+        share = self._share_left[job] = (left - ran * (of // whole), of)
+        return share
 
     def _whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Run time of the whole job in such a run [s]: by the rate that speaks of it, then by all factors."""
@@ -258,8 +284,6 @@ class SimulatedHosts:
     def _alone_s(self, job: int, pieces: Pieces) -> float:
         """Run time of the whole job by the slowest of its GPU types [s]."""
         types, alone = self._types, self._processing[job]
-        if len(pieces) == 1:
-            return alone[types[pieces[0][0]]]
         return max(alone[types[node]] for node, _ in pieces)
 
     def _interrupt(
@@ -273,9 +297,10 @@ class SimulatedHosts:
             Progress that is kept of a run of some time without overheads, both in ticks; all if not given.
         """
         start_s, _, debt, whole, pieces = self._begun.pop(job)
-        paid = min(debt, now_s - start_s)
-        ran = now_s - start_s - paid
-        earlier = self._earlier.get(job, _NO_ROWS)
+        elapsed_s = now_s - start_s
+        paid = debt if debt < elapsed_s else elapsed_s
+        ran = elapsed_s - paid
+        earlier = self._earlier.get(job, _NO_ROWS) if self._earlier else _NO_ROWS
         if self._checkpoints is not None:
             kept = kept or self._checkpoints.progress_ticks
         if kept is not None:
@@ -284,11 +309,9 @@ class SimulatedHosts:
         if not whole:
             self._left[job] = max(self._left[job] - ran, 0.0)
         elif ran or earlier.rows:
-            done = self._done.setdefault(job, {})
-            done[whole] = done.get(whole, 0) + int(ran * TICKS_PER_S)
-            left, of = self._share_left(job, whole)
-            self._left[job] = left * int(self._shortest[job] * TICKS_PER_S) / of * TICK_S
-        if now_s > start_s:
+            left, of = self._work(job, whole, int(ran * TICKS_PER_S))
+            self._left[job] = left * self._work_ticks[job] / of * TICK_S
+        if elapsed_s > 0.0:
             self._record(job, pieces, start_s, now_s, paid)
         if self._fields:
             self._fields.pop(job, None)
@@ -300,14 +323,14 @@ class SimulatedHosts:
             lost = max(ran - kept, 0)
             kept -= ran - lost
             if lost:
-                self._done[job][whole] -= lost
+                self._work(job, whole, -lost)
         return kept
 
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Take the next completion: job, time [s], and the GPUs it held."""
         end_s, job = heapq.heappop(self._ends)
         start_s, _, debt, _, pieces = self._begun.pop(job)
-        self._done.pop(job, None)
+        self._share_left.pop(job, None)
         self._last.pop(job, None)
         self._record(job, pieces, start_s, end_s, debt)
         self._earlier.pop(job, None)
@@ -317,16 +340,11 @@ class SimulatedHosts:
 
     def schedule(self) -> Schedule:
         """Schedule executed so far."""
-        integers = [
-            np.array(column, dtype=np.int64) for column in (self._job, self._node, self._gpus)
-        ]
-        start_s, end_s, overhead_s = (
-            np.array(column) for column in (self._start, self._end, self._overhead)
-        )
+        job, node, gpus = (np.array(column, dtype=np.int64) for column in self._columns[:3])
+        start_s, end_s, overhead_s = map(np.array, self._columns[3:])
         columns: dict[str, NDArray[Any]] = {}
         for term in self._shown:
             columns |= term.columns(len(self._job), self._recorded)
-        job, node, gpus = integers
         schedule = Schedule(job, node, gpus, start_s, end_s, overhead_s, **columns)
         if not self._in_place:
             return schedule
@@ -348,10 +366,11 @@ class SimulatedHosts:
             self._recorded.append((len(self._job), pieces, self._fields[job]))
         if self._in_place:
             self._goes_on.extend([job in self._earlier] * len(pieces))
+        jobs, nodes, gpus_, starts, ends, overheads = self._columns
         for node, gpus in pieces:
-            self._job.append(job)
-            self._node.append(node)
-            self._gpus.append(gpus)
-            self._start.append(start_s)
-            self._end.append(end_s)
-            self._overhead.append(overhead_s)
+            jobs.append(job)
+            nodes.append(node)
+            gpus_.append(gpus)
+            starts.append(start_s)
+            ends.append(end_s)
+            overheads.append(overhead_s)

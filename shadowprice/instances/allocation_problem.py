@@ -204,8 +204,11 @@ class AllocationProblem:
     @property
     def users(self) -> NDArray[np.int64]:
         """Number of each job's entity, counted from 0 in order of their first jobs; shape (n,)."""
-        number = {name: k for k, name in enumerate(dict.fromkeys(self.entity.tolist()))}
-        return np.array([number[name] for name in self.entity.tolist()], dtype=np.int64)
+        names = self.entity.tolist()
+        number = {name: k for k, name in enumerate(dict.fromkeys(names))}
+        if len(number) < 2:
+            return np.zeros(len(names), dtype=np.int64)
+        return np.array([number[name] for name in names], dtype=np.int64)
 
     @property
     def type_capacity(self) -> NDArray[np.float64]:

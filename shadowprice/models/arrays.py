@@ -11,7 +11,8 @@ member of another is :func:`subsets`, data are :func:`param`::
     sum(m.x[j, t] for t in m.slots_of[j])        # in the rule of a constraint over m.J
 
 A Var over a large set is made with ``dense=False``: then Pyomo makes no object for each of its
-members either. Its bounds may be a rule, which is called once for all members.
+members either. Its bounds may be a rule, which is called once for all members. A :class:`NumberSet` is 0, 1, ...,
+of which there may be more or fewer from one compilation of a model to the next.
 """
 
 from __future__ import annotations
@@ -86,6 +87,23 @@ class TupleSet(OrderedSetOf):  # type: ignore[misc]
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+
+class NumberSet(TupleSet):
+    """Pyomo set of 0, 1, ..., of which there may be more or fewer from one compilation to the next.
+
+    Parameters
+    ----------
+    size : int
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(np.arange(size))
+
+    def resize(self, size: int) -> None:
+        """Have so many members. What was made of the members before, such as rows that were read, is not made anew."""
+        self.columns = (np.arange(size),)
+        self._ref = _Rows(self.columns)
 
 
 class SubsetFamily(IndexedSet):  # type: ignore[misc]

@@ -43,6 +43,10 @@ least that the bytes of s can take. Per GPU B^m = B / G. Per job B^m = B / n for
 remote bytes; (slowest) is then repeated for every n, switched on by e_n^m, as the time grows in n.
 Pairs inside a node are counted with z, a unary x.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: exact.
 """
 
@@ -133,12 +137,12 @@ def least_time(given: PlacementData, *, interchangeable: bool = True) -> pyo.Con
         Leave out placements that differ only in the order of neighbouring equal nodes.
     """
     with traced():
-        m: Any = pyo.ConcreteModel(name="asrpt_least_time")
+        m = pyo.ConcreteModel(name="asrpt_least_time")
         _placements(m, given, interchangeable)
         _iteration(m, given)
 
         @m.Objective(doc="time of an iteration")
-        def objective(m: Any) -> Any:
+        def objective(m: pyo.ConcreteModel) -> Any:
             return m.alpha
 
     return m
@@ -163,39 +167,39 @@ def least_cut(given: PlacementData, *, interchangeable: bool = True) -> pyo.Conc
     between = np.triu(weight, 1) * np.outer(replicas, replicas)
     inside = np.diag(weight) * replicas * (replicas - 1) / 2
     with traced():
-        m: Any = pyo.ConcreteModel(name="asrpt_least_cut")
+        m = pyo.ConcreteModel(name="asrpt_least_cut")
         _placements(m, given, interchangeable)
         _unary(m, given, linked)
         m.weight = param(weight, m.S, m.S)
         m.apart = param(between.sum() + inside.sum())
 
         @m.Objective(doc="bytes of pairs that are not on one node")
-        def objective(m: Any) -> Any:
+        def objective(m: pyo.ConcreteModel) -> Any:
             linked_here = sum(m.weight[s, t] * m.p[s, t, i, n, o] for s, t, i, n, o in m.P)
             own_here = sum(m.weight[s, s] * (n - 1) * m.z[s, i, n] for s, i, n in m.N)
             return m.apart - linked_here - own_here
 
         @m.Constraint(m.S, m.M, doc="x in unary")
-        def unary(m: Any, s: int, i: int) -> Any:
+        def unary(m: pyo.ConcreteModel, s: int, i: int) -> Any:
             return m.x[s, i] == sum(m.z[s, i, n] for n in range(1, m.most[s, i] + 1))
 
         @m.Constraint(m.N, doc="the n-th comes after the one before it")
-        def order(m: Any, s: int, i: int, n: int) -> Any:
+        def order(m: pyo.ConcreteModel, s: int, i: int, n: int) -> Any:
             return pyo.Constraint.Skip if n == 1 else m.z[s, i, n] <= m.z[s, i, n - 1]
 
         @m.Constraint(m.P, m.ends, doc="a pair is on a node if both are")
-        def pairs(m: Any, s: int, t: int, i: int, n: int, o: int, end: int) -> Any:
+        def pairs(m: pyo.ConcreteModel, s: int, t: int, i: int, n: int, o: int, end: int) -> Any:
             return m.p[s, t, i, n, o] <= (m.z[t, i, o] if end else m.z[s, i, n])
 
         @m.Constraint(m.beside.nonempty, doc="no more beside a replica than the node has GPUs")
-        def beside_it(m: Any, s: int, i: int, n: int) -> Any:
+        def beside_it(m: pyo.ConcreteModel, s: int, i: int, n: int) -> Any:
             others = sum(m.p[a, b, c, d, e] for a, b, c, d, e in m.beside[s, i, n])
             return others <= (m.F[i] - n) * m.z[s, i, n]
 
     return m
 
 
-def _unary(m: Any, given: PlacementData, linked: NDArray[np.bool_]) -> None:
+def _unary(m: pyo.ConcreteModel, given: PlacementData, linked: NDArray[np.bool_]) -> None:
     """Variables z, p: x in unary, and pairs of replicas of linked stages that are on one node."""
     most = np.minimum.outer(given.replicas, given.free)
     s, i = (each.ravel() for each in np.indices(most.shape))
@@ -221,7 +225,7 @@ def _up_to(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     return entry, np.arange(len(entry)) - (np.cumsum(counts) - counts)[entry]
 
 
-def _placements(m: Any, given: PlacementData, interchangeable: bool) -> None:
+def _placements(m: pyo.ConcreteModel, given: PlacementData, interchangeable: bool) -> None:
     """Variables x, y and what makes them a placement."""
     free = np.array(given.free)
     m.S = pyo.RangeSet(0, len(given.replicas) - 1)
@@ -240,26 +244,26 @@ def _placements(m: Any, given: PlacementData, interchangeable: bool) -> None:
     m.y = pyo.Var(m.S, m.M, domain=pyo.Binary, dense=False)
 
     @m.Constraint(m.S, doc="every replica is somewhere")
-    def once(m: Any, s: int) -> Any:
+    def once(m: pyo.ConcreteModel, s: int) -> Any:
         return sum(m.x[s, i] for i in m.M) == m.k[s]
 
     @m.Constraint(m.M, doc="no more replicas than free GPUs")
-    def room(m: Any, i: int) -> Any:
+    def room(m: pyo.ConcreteModel, i: int) -> Any:
         return sum(m.x[s, i] for s in m.S) <= m.F[i]
 
     @m.Constraint(m.S, m.M, m.side, doc="y says whether there are any")
-    def here(m: Any, s: int, i: int, most: int) -> Any:
+    def here(m: pyo.ConcreteModel, s: int, i: int, most: int) -> Any:
         return m.x[s, i] <= m.most[s, i] * m.y[s, i] if most else m.y[s, i] <= m.x[s, i]
 
     if interchangeable:
         m.equal = tuples(np.flatnonzero(np.diff(free) == 0) + 1)
 
         @m.Constraint(m.equal, doc="of equal nodes the first has most of the first stage")
-        def alike(m: Any, i: int) -> Any:
+        def alike(m: pyo.ConcreteModel, i: int) -> Any:
             return m.x[0, i] <= m.x[0, i - 1]
 
 
-def _iteration(m: Any, given: PlacementData) -> None:
+def _iteration(m: pyo.ConcreteModel, given: PlacementData) -> None:
     """Variables u, e, alpha: the time of an iteration of the placement, in units of unit_s."""
     intra, nic = given.network.intra_bytes_per_s, given.network.nic_bytes_per_s
     ring = np.array(given.graph.ring_bytes)
@@ -288,11 +292,11 @@ def _iteration(m: Any, given: PlacementData) -> None:
     m.e = pyo.Var(m.several, domain=pyo.Binary, dense=False)
 
     @m.Constraint(m.S, m.M, m.side, doc="u says whether a stage is on one node")
-    def whole(m: Any, s: int, i: int, most: int) -> Any:
+    def whole(m: pyo.ConcreteModel, s: int, i: int, most: int) -> Any:
         return m.x[s, i] <= m.k[s] - 1 + m.u[s, i] if most else m.k[s] * m.u[s, i] <= m.x[s, i]
 
     @m.Constraint(m.S, m.sharers, doc="the slowest stage on the slowest node")
-    def slowest(m: Any, s: int, i: int, n: int) -> Any:
+    def slowest(m: pyo.ConcreteModel, s: int, i: int, n: int) -> Any:
         ring = m.far[s] + (m.near[s] - m.far[s]) * sum(m.u[s, o] for o in m.M)
         exchanged = sum(
             2 * m.sent[s, t] * (m.x[t, i] / m.k[t] / m.b + (1 - m.x[t, i] / m.k[t]) / m.B[i, n])
@@ -307,25 +311,25 @@ def _iteration(m: Any, given: PlacementData) -> None:
         _sharing(m)
 
 
-def _sharing(m: Any) -> None:
+def _sharing(m: pyo.ConcreteModel) -> None:
     """Variables q, r: which replicas share a NIC, if only those with remote bytes do."""
     m.q = pyo.Var(m.S, m.M, domain=pyo.Binary, dense=False)
     m.r = pyo.Var(m.S, m.M, bounds=(0, None), dense=False)
 
     @m.Constraint(m.peers, m.M, doc="a stage has remote bytes unless all its peers are here")
-    def remote(m: Any, s: int, t: int, i: int) -> Any:
+    def remote(m: pyo.ConcreteModel, s: int, t: int, i: int) -> Any:
         return m.q[s, i] >= m.y[s, i] - m.u[t, i]
 
     @m.Constraint(m.S, m.M, doc="its replicas share the NIC then")
-    def shares(m: Any, s: int, i: int) -> Any:
+    def shares(m: pyo.ConcreteModel, s: int, i: int) -> Any:
         return m.r[s, i] >= m.x[s, i] - m.most[s, i] * (1 - m.q[s, i])
 
     @m.Constraint(m.M, doc="as many as share it")
-    def count(m: Any, i: int) -> Any:
+    def count(m: pyo.ConcreteModel, i: int) -> Any:
         return sum(m.r[s, i] for s in m.S) <= 1 + sum(m.e[i, n] for n in m.several_on[i])
 
     @m.Constraint(m.several, doc="the n-th comes after the one before it")
-    def rising(m: Any, i: int, n: int) -> Any:
+    def rising(m: pyo.ConcreteModel, i: int, n: int) -> Any:
         return pyo.Constraint.Skip if n == 2 else m.e[i, n] <= m.e[i, n - 1]
 
 

@@ -31,6 +31,10 @@ C_j        m.C[j]           J           slots    completion
 
 with every job's valid placement and alpha_j as blocks.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: exact on the grid, for a few jobs on a few nodes.
 """
 
@@ -92,7 +96,7 @@ def build(jobs: Jobs) -> pyo.ConcreteModel:
     job = np.repeat(np.arange(count), jobs.horizon - release)
     slot = np.concatenate([np.arange(first, jobs.horizon) for first in jobs.release])
     with traced():
-        m: Any = pyo.ConcreteModel(name="asrpt_joint")
+        m = pyo.ConcreteModel(name="asrpt_joint")
         m.J = pyo.RangeSet(0, count - 1)
         m.M = pyo.RangeSet(0, len(jobs.nodes) - 1)
         m.T = pyo.RangeSet(0, jobs.horizon - 1)
@@ -111,33 +115,33 @@ def build(jobs: Jobs) -> pyo.ConcreteModel:
         m.C = pyo.Var(m.J, bounds=(0, jobs.horizon), dense=False)
 
         @m.Objective(doc="total completion time [slots]")
-        def total(m: Any) -> Any:
+        def total(m: pyo.ConcreteModel) -> Any:
             return sum(m.C[j] for j in m.J)
 
         @m.Constraint(m.J, doc="every job gets its iterations")
-        def work(m: Any, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.f[j, t] for t in m.slots_of[j]) >= m.n[j] * m.job[j].alpha
 
         @m.Constraint(m.JT, doc="where a run begins")
-        def begins(m: Any, j: int, t: int) -> Any:
+        def begins(m: pyo.ConcreteModel, j: int, t: int) -> Any:
             before = m.f[j, t - 1] if t > m.r[j] else 0
             return m.v[j, t] >= m.f[j, t] - before
 
         @m.Constraint(m.J, doc="a job runs once")
-        def once(m: Any, j: int) -> Any:
+        def once(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.v[j, t] for t in m.slots_of[j]) == 1
 
         @m.Constraint(m.JT, m.M, doc="GPUs that are held while it runs")
-        def held(m: Any, j: int, t: int, i: int) -> Any:
+        def held(m: pyo.ConcreteModel, j: int, t: int, i: int) -> Any:
             here = sum(m.job[j].x[s, i] for s in m.job[j].S)
             return m.o[j, t, i] >= here - m.G[i] * (1 - m.f[j, t])
 
         @m.Constraint(m.M, m.arrived.nonempty, doc="no more GPUs than there are")
-        def capacity(m: Any, i: int, t: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, i: int, t: int) -> Any:
             return sum(m.o[j, t, i] for j in m.arrived[t]) <= m.G[i]
 
         @m.Constraint(m.JT, doc="a job ends after the last slot it runs in")
-        def end(m: Any, j: int, t: int) -> Any:
+        def end(m: pyo.ConcreteModel, j: int, t: int) -> Any:
             return m.C[j] >= (t + 1) * m.f[j, t]
 
     return m

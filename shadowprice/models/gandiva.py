@@ -34,6 +34,10 @@ no server with a job has a share beta of its GPUs free (the paper's 3 of 4):
                 & \sum_j g_j y_{jn} \ge (\lfloor (1 - \beta) c_n \rfloor + 1) u_n && (dense)
 
 with x, y, u binary. Kind: exact; relaxed, bounds from above (packing) and below (migrations).
+
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
 """
 
 from __future__ import annotations
@@ -144,7 +148,7 @@ def packing(packings: Packings, *, relaxed: bool = False) -> pyo.ConcreteModel:
     made = np.repeat(np.arange(len(sizes)), sizes)
     job = np.array([each for members in packings.members for each in members], dtype=np.int64)
     with traced():
-        m: Any = pyo.ConcreteModel(name="gandiva_packing")
+        m = pyo.ConcreteModel(name="gandiva_packing")
         m.J = pyo.RangeSet(0, packings.jobs - 1)
         m.S = pyo.RangeSet(0, len(sizes) - 1)
         m.packings_of = subsets(m.J, job, made)
@@ -152,11 +156,11 @@ def packing(packings: Packings, *, relaxed: bool = False) -> pyo.ConcreteModel:
         m.x = pyo.Var(m.S, domain=pyo.UnitInterval if relaxed else pyo.Binary, dense=False)
 
         @m.Objective(sense=pyo.maximize, doc="gain over time slicing [GPUs]")
-        def total(m: Any) -> Any:
+        def total(m: pyo.ConcreteModel) -> Any:
             return sum(m.v[s] * m.x[s] for s in m.S)
 
         @m.Constraint(m.packings_of.nonempty, doc="a job is in one packing")
-        def once(m: Any, j: int) -> Any:
+        def once(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.x[s] for s in m.packings_of[j]) <= 1
 
     return m
@@ -175,7 +179,7 @@ def defragmentation(
     size, node = np.array(homes.size, dtype=np.int64), np.array(homes.node, dtype=np.int64)
     domain = pyo.UnitInterval if relaxed else pyo.Binary
     with traced():
-        m: Any = pyo.ConcreteModel(name="gandiva_defragmentation")
+        m = pyo.ConcreteModel(name="gandiva_defragmentation")
         m.J = pyo.RangeSet(0, len(homes.gang) - 1)
         m.N = pyo.RangeSet(0, len(homes.size) - 1)
         m.home = tuples(np.flatnonzero(node >= 0), node[node >= 0])
@@ -184,15 +188,15 @@ def defragmentation(
         m.y = pyo.Var(m.J, m.N, domain=domain, dense=False)
 
         @m.Objective(doc="migrations")
-        def migrations(m: Any) -> Any:
+        def migrations(m: pyo.ConcreteModel) -> Any:
             return sum(1 - m.y[j, n] for j, n in m.home)
 
         @m.Constraint(m.J, doc="every job is on one server")
-        def placed(m: Any, j: int) -> Any:
+        def placed(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.y[j, n] for n in m.N) == 1
 
         @m.Constraint(m.N, doc="no more GPUs than there are")
-        def room(m: Any, n: int) -> Any:
+        def room(m: pyo.ConcreteModel, n: int) -> Any:
             return sum(m.g[j] * m.y[j, n] for j in m.J) <= m.c[n]
 
         if fragmented is not None:
@@ -202,11 +206,11 @@ def defragmentation(
             m.u = pyo.Var(m.N, domain=domain, dense=False)
 
             @m.Constraint(m.J, m.N, doc="a server with a job is used")
-            def used(m: Any, j: int, n: int) -> Any:
+            def used(m: pyo.ConcreteModel, j: int, n: int) -> Any:
                 return m.y[j, n] <= m.u[n]
 
             @m.Constraint(m.N, doc="less than the share beta of a used server is free")
-            def dense(m: Any, n: int) -> Any:
+            def dense(m: pyo.ConcreteModel, n: int) -> Any:
                 return sum(m.g[j] * m.y[j, n] for j in m.J) >= m.least[n] * m.u[n]
 
     return m

@@ -53,6 +53,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from shadowprice.instances.instance import Instance
+from shadowprice.models.arrays import NumberSet
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 
@@ -135,11 +136,11 @@ def max_min(shape: Shape) -> pyo.ConcreteModel:
         m.t = pyo.Var(bounds=(0, None))
 
         @m.Objective(sense=pyo.maximize)
-        def objective(m: Any) -> Any:
+        def objective(m: pyo.ConcreteModel) -> Any:
             return m.t
 
         @m.Constraint(m.M, doc="fairness")
-        def fair(m: Any, i: int) -> Any:
+        def fair(m: pyo.ConcreteModel, i: int) -> Any:
             return throughput(m, i) >= m.r[i] * m.t
 
     return m
@@ -158,11 +159,11 @@ def max_total(shape: Shape) -> pyo.ConcreteModel:
         m.f = pyo.Param(m.M, mutable=True)
 
         @m.Objective(sense=pyo.maximize)
-        def objective(m: Any) -> Any:
+        def objective(m: pyo.ConcreteModel) -> Any:
             return _total(m, "v", shape)
 
         @m.Constraint(m.M, doc="SLO")
-        def slo(m: Any, i: int) -> Any:
+        def slo(m: pyo.ConcreteModel, i: int) -> Any:
             return throughput(m, i) >= m.f[i]
 
     return m
@@ -183,15 +184,15 @@ def min_cost(shape: Shape) -> pyo.ConcreteModel:
         m.f = pyo.Param(m.M, mutable=True)
 
         @m.Objective(sense=pyo.maximize)
-        def objective(m: Any) -> Any:
+        def objective(m: pyo.ConcreteModel) -> Any:
             return _total(m, "v", shape)
 
         @m.Constraint(doc="the cost is 1")
-        def unit_cost(m: Any) -> Any:
+        def unit_cost(m: pyo.ConcreteModel) -> Any:
             return _total(m, "c", shape) == 1
 
         @m.Constraint(m.M, doc="SLO")
-        def slo(m: Any, i: int) -> Any:
+        def slo(m: pyo.ConcreteModel, i: int) -> Any:
             return throughput(m, i) >= m.f[i] * m.k
 
     return m
@@ -208,17 +209,21 @@ def most_slos(shape: Shape) -> pyo.ConcreteModel:
         m.z = pyo.Var(m.M, domain=pyo.Binary, dense=False)
 
         @m.Objective(sense=pyo.maximize)
-        def objective(m: Any) -> Any:
+        def objective(m: pyo.ConcreteModel) -> Any:
             return sum(m.z[i] for i in m.M)
 
         @m.Constraint(m.M, doc="SLO, if it is kept")
-        def slo(m: Any, i: int) -> Any:
+        def slo(m: pyo.ConcreteModel, i: int) -> Any:
             return throughput(m, i) >= m.f[i] * m.z[i]
 
     return m
 
 
-def throughput(m: Any, i: int) -> Any:
+OF_ANY_SIZE = (max_min, max_total, min_cost, most_slos)
+"""Models that know the number of jobs by their set M alone where no jobs share: one model for all sizes of it."""
+
+
+def throughput(m: pyo.ConcreteModel, i: int) -> Any:
     """throughput(m, X): steps per second of job i under the allocation."""
     alone = sum(m.T[i, j] * m.x[i, j] for j in m.J)
     if not hasattr(m, "P"):
@@ -230,7 +235,7 @@ def throughput(m: Any, i: int) -> Any:
     )
 
 
-def users(m: Any, shape: Shape) -> None:
+def users(m: pyo.ConcreteModel, shape: Shape) -> None:
     """Add the set of users m.U and the jobs of each, m.jobs_of[u]; for rows about users."""
     m.U = pyo.RangeSet(0, max(shape.users, default=-1))
     m.jobs_of = pyo.Set(m.U, initialize=_inverse(shape.users, len(m.U)))
@@ -238,8 +243,8 @@ def users(m: Any, shape: Shape) -> None:
 
 def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
     """Variables and the constraints of sec. 3.1; multiplied by a variable k if scaled."""
-    m: Any = pyo.ConcreteModel(name=name)
-    m.M = pyo.RangeSet(0, shape.jobs - 1)
+    m = pyo.ConcreteModel(name=name)
+    m.M = NumberSet(shape.jobs)
     m.J = pyo.RangeSet(0, shape.types - 1)
     m.A = pyo.RangeSet(0, max(shape.accelerators) if shape.accelerators else -1)
     m.types_of = pyo.Set(m.A, initialize=_inverse(shape.accelerators, len(m.A)))
@@ -254,7 +259,7 @@ def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
         _pairs(m, shape)
 
     @m.Constraint(m.M, doc="a job is in one place at a time")
-    def time(m: Any, i: int) -> Any:
+    def time(m: pyo.ConcreteModel, i: int) -> Any:
         alone = sum(m.x[i, j] for j in m.J)
         if not shape.pairs:
             return alone <= one
@@ -263,7 +268,7 @@ def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
         return alone + first + second <= one
 
     @m.Constraint(m.A, doc="no more GPUs than there are")
-    def workers(m: Any, a: int) -> Any:
+    def workers(m: pyo.ConcreteModel, a: int) -> Any:
         alone = sum(m.s[i] * m.x[i, j] for j in m.types_of[a] for i in m.M)
         if not shape.pairs:
             return alone <= m.W[a] * one
@@ -273,7 +278,7 @@ def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
     return m
 
 
-def _pairs(m: Any, shape: Shape) -> None:
+def _pairs(m: pyo.ConcreteModel, shape: Shape) -> None:
     m.P = pyo.RangeSet(0, shape.pairs - 1)
     m.first_of = pyo.Set(m.M, initialize=_inverse(shape.first, shape.jobs))
     m.second_of = pyo.Set(m.M, initialize=_inverse(shape.second, shape.jobs))
@@ -283,13 +288,13 @@ def _pairs(m: Any, shape: Shape) -> None:
     m.y = pyo.Var(m.P, m.J, bounds=(0, None), dense=False)
 
 
-def _values(m: Any, shape: Shape) -> None:
+def _values(m: pyo.ConcreteModel, shape: Shape) -> None:
     m.v = pyo.Param(m.M, m.J, mutable=True)
     if shape.pairs:
         m.v2 = pyo.Param(m.P, m.J, mutable=True)
 
 
-def _total(m: Any, letter: str, shape: Shape) -> Any:
+def _total(m: pyo.ConcreteModel, letter: str, shape: Shape) -> Any:
     """Sum over all jobs and pairs of a value times the fraction of time."""
     each = getattr(m, letter)
     total = sum(each[i, j] * m.x[i, j] for i in m.M for j in m.J)

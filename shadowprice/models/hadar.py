@@ -121,33 +121,33 @@ def time_indexed(
         m.w = pyo.Var(m.J, m.K, m.T, domain=whole)
 
         @m.Objective(sense=pyo.maximize, doc="total utility")
-        def total(m: Any) -> Any:
+        def total(m: pyo.ConcreteModel) -> Any:
             return sum(m.u[j, t] * m.z[j, t] for j in m.J for t in m.T)
 
         @m.Constraint(m.J, m.T, doc="complete only when the work is done")
-        def work(m: Any, j: int, t: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: int, t: int) -> Any:
             done = sum(m.q[j, l] * m.y[j, l, u] for l in m.speeds[j] for u in m.until[t])
             return m.z[j, t] <= done
 
         @m.Constraint(m.J, m.after_first, doc="what is complete stays so")
-        def stays(m: Any, j: int, t: int) -> Any:
+        def stays(m: pyo.ConcreteModel, j: int, t: int) -> Any:
             return m.z[j, t - 1] <= m.z[j, t]
 
         @m.Constraint(m.K, m.T, doc="no more GPUs than there are")
-        def room(m: Any, h: int, t: int) -> Any:
+        def room(m: pyo.ConcreteModel, h: int, t: int) -> Any:
             return sum(m.w[j, h, t] for j in m.J) <= m.c[h]
 
         @m.Constraint(m.J, m.T, doc="all of the gang or nothing")
-        def gang(m: Any, j: int, t: int) -> Any:
+        def gang(m: pyo.ConcreteModel, j: int, t: int) -> Any:
             running = sum(m.y[j, l, t] for l in m.speeds[j])
             return sum(m.w[j, h, t] for h in m.K) == m.W[j] * running
 
         @m.Constraint(m.J, m.T, doc="one speed at a time")
-        def once(m: Any, j: int, t: int) -> Any:
+        def once(m: pyo.ConcreteModel, j: int, t: int) -> Any:
             return sum(m.y[j, l, t] for l in m.speeds[j]) <= 1
 
         @m.Constraint(m.J, m.K, m.T, doc="no type slower than the speed")
-        def speed(m: Any, j: int, h: int, t: int) -> Any:
+        def speed(m: pyo.ConcreteModel, j: int, h: int, t: int) -> Any:
             return m.w[j, h, t] <= m.most[j, h] * sum(m.y[j, l, t] for l in m.fast[j, h])
 
     return m
@@ -155,7 +155,7 @@ def time_indexed(
 
 def _rounds_and_pools(jobs: RoundJobs, of_type: list[int], pools: list[int]) -> Any:
     """Sets and Params of the time-indexed form."""
-    m: Any = pyo.ConcreteModel(name="hadar_time_indexed")
+    m = pyo.ConcreteModel(name="hadar_time_indexed")
     utility, gang = jobs.utility.values, jobs.gang.tolist()
     m.J = pyo.RangeSet(0, jobs.jobs - 1)
     m.T = pyo.RangeSet(0, jobs.rounds - 1)
@@ -187,7 +187,7 @@ def schedule_form(
     relaxed: bool = False,
 ) -> pyo.ConcreteModel:
     """The schedule form (P) over given schedules; pools as in their triples."""
-    m: Any = pyo.ConcreteModel(name="hadar_schedule_form")
+    m = pyo.ConcreteModel(name="hadar_schedule_form")
     asked = _asked(schedules)
     m.S = pyo.RangeSet(0, len(schedules) - 1)
     m.J = pyo.RangeSet(0, jobs - 1)
@@ -196,16 +196,16 @@ def schedule_form(
     m.x = pyo.Var(m.S, domain=pyo.NonNegativeReals if relaxed else pyo.Binary)
 
     @m.Objective(sense=pyo.maximize, doc="total utility")
-    def total(m: Any) -> Any:
+    def total(m: pyo.ConcreteModel) -> Any:
         return sum(one.value * m.x[s] for s, one in enumerate(schedules))
 
     @m.Constraint(m.J, doc="at most one schedule a job")
-    def once(m: Any, j: int) -> Any:
+    def once(m: pyo.ConcreteModel, j: int) -> Any:
         own = [s for s, one in enumerate(schedules) if one.job == j]
         return sum(m.x[s] for s in own) <= 1 if own else pyo.Constraint.Skip
 
     @m.Constraint(m.K, m.T, doc="no more GPUs than there are")
-    def room(m: Any, h: int, t: int) -> Any:
+    def room(m: pyo.ConcreteModel, h: int, t: int) -> Any:
         users = asked.get((h, t), [])
         if not users:
             return pyo.Constraint.Skip
@@ -218,7 +218,7 @@ def dual(
     schedules: Sequence[GpuSchedule], capacity: NDArray[np.int64], jobs: int, rounds: int
 ) -> pyo.ConcreteModel:
     """The dual (D) of the relaxed schedule form over given schedules."""
-    m: Any = pyo.ConcreteModel(name="hadar_dual")
+    m = pyo.ConcreteModel(name="hadar_dual")
     m.S = pyo.RangeSet(0, len(schedules) - 1)
     m.J = pyo.RangeSet(0, jobs - 1)
     m.K = pyo.RangeSet(0, len(capacity) - 1)
@@ -227,12 +227,12 @@ def dual(
     m.k = pyo.Var(m.K, m.T, bounds=(0, None))
 
     @m.Objective(sense=pyo.minimize, doc="payoffs and the value of all GPUs")
-    def total(m: Any) -> Any:
+    def total(m: pyo.ConcreteModel) -> Any:
         price = sum(int(capacity[h]) * m.k[h, t] for h in m.K for t in m.T)
         return sum(m.mu[j] for j in m.J) + price
 
     @m.Constraint(m.S, doc="no schedule pays more than its job's payoff")
-    def payoff(m: Any, s: int) -> Any:
+    def payoff(m: pyo.ConcreteModel, s: int) -> Any:
         paid = sum(gpus * m.k[h, t] for t, h, gpus in schedules[s].gpus)
         return m.mu[schedules[s].job] + paid >= schedules[s].value
 

@@ -34,6 +34,10 @@ measure y in an interval from b has int t dt >= b y + y^2 / 2, and y^2 / 2 >= ma
 = u y_jk1 (a tangent, exact for y = 0 and y = u). And I_j ends by C_j, so int_{I_j} t dt <=
 int_{C_j - p_j}^{C_j} t dt = p_j (C_j - p_j/2), i.e. C_j >= M_j + p_j/2.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: relaxation.
 """
 
@@ -91,7 +95,7 @@ def build(data: Intervals) -> pyo.ConcreteModel:
     job, interval = np.nonzero(room > 0)
     most = np.minimum(room, data.work[:, None])[job, interval]
     with traced():
-        m: Any = pyo.ConcreteModel(name="interval_lp")
+        m = pyo.ConcreteModel(name="interval_lp")
         m.J = pyo.RangeSet(0, n - 1)
         m.K = pyo.RangeSet(0, intervals - 1)
         m.S = pyo.RangeSet(0, 1)
@@ -108,7 +112,7 @@ def build(data: Intervals) -> pyo.ConcreteModel:
         m.y = pyo.Var(m.JK, m.S, bounds=lambda m, j, k, s: (0, m.u[j, k] / 2), dense=False)
 
         @m.Objective(doc="weighted mean busy times, without the constant")
-        def busy(m: Any) -> Any:
+        def busy(m: pyo.ConcreteModel) -> Any:
             return sum(
                 m.w[j] / m.p[j] * (m.b[j, k] + s * m.u[j, k]) * m.y[j, k, s]
                 for j, k in m.JK
@@ -116,11 +120,11 @@ def build(data: Intervals) -> pyo.ConcreteModel:
             )
 
         @m.Constraint(m.J, doc="every job gets its work")
-        def work(m: Any, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.y[j, k, s] for k in m.intervals_of[j] for s in m.S) == m.p[j]
 
         @m.Constraint(m.jobs_in.nonempty, doc="no more GPU time than there is")
-        def capacity(m: Any, k: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, k: int) -> Any:
             held = sum(m.g[j] * m.y[j, k, s] for j in m.jobs_in[k] for s in m.S)
             return held <= m.G * m.length[k]
 

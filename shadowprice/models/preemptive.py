@@ -27,6 +27,10 @@ z         m.z                          slots   makespan (only for that objective
 
 (busy) is implied by the rest for 0/1 values and makes the relaxation strong.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: exact among schedules that start, stop and resume jobs at slot boundaries only. That such
 a schedule is best among all preemptive ones is known for one machine; for gangs it is not
 claimed.
@@ -60,7 +64,7 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
         np.cumsum(horizon - release) - horizon, horizon - release
     )
     with traced():
-        m: Any = pyo.ConcreteModel(name="preemptive")
+        m = pyo.ConcreteModel(name="preemptive")
         m.J = pyo.RangeSet(0, jobs.jobs - 1)
         m.T = pyo.RangeSet(0, horizon - 1)
         m.JT = tuples(job, slot)
@@ -81,19 +85,19 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
         )
 
         @m.Constraint(m.J, doc="every job gets its work")
-        def work(m: Any, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.y[j, t] for t in m.slots_of[j]) == m.p[j]
 
         @m.Constraint(m.arrived.nonempty, doc="no more GPUs than there are")
-        def capacity(m: Any, t: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, t: int) -> Any:
             return sum(m.g[j] * m.y[j, t] for j in m.arrived[t]) <= m.G
 
         @m.Constraint(m.JT, doc="a job ends after the last slot it runs in")
-        def end(m: Any, j: int, t: int) -> Any:
+        def end(m: pyo.ConcreteModel, j: int, t: int) -> Any:
             return m.C[j] >= (t + 1) * m.y[j, t]
 
         @m.Constraint(m.J, doc="mean busy time")
-        def busy(m: Any, j: int) -> Any:
+        def busy(m: pyo.ConcreteModel, j: int) -> Any:
             total = sum(t * m.y[j, t] for t in m.slots_of[j])
             return m.p[j] * m.C[j] >= total + m.p[j] * (m.p[j] + 1) / 2
 
@@ -101,17 +105,17 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
             m.z = pyo.Var(domain=pyo.Integers, bounds=(0, horizon))
 
             @m.Constraint(m.J, doc="no job ends after the makespan")
-            def last(m: Any, j: int) -> Any:
+            def last(m: pyo.ConcreteModel, j: int) -> Any:
                 return m.z >= m.C[j]
 
             @m.Objective(doc="makespan [slots]")
-            def span(m: Any) -> Any:
+            def span(m: pyo.ConcreteModel) -> Any:
                 return m.z
 
         else:
 
             @m.Objective(doc="total weighted completion time [slots]")
-            def total(m: Any) -> Any:
+            def total(m: pyo.ConcreteModel) -> Any:
                 return sum(m.w[j] * m.C[j] for j in m.J)
 
     return m

@@ -51,6 +51,10 @@ proportional share is a point, stage 2 because each server can take its share of
 have as many CPUs and as much memory for a GPU. Together an upper bound on the sum of speeds of any
 placement: stage 1 forgets that there are several servers.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``subsets(S, a, b)`` has, for each s of S, the set of b[k] with a[k] = s, ``param(values, S)`` is a Param over
+S.
+
 Kind: relaxation.
 """
 
@@ -103,7 +107,7 @@ def super_server(data: Choices) -> pyo.ConcreteModel:
     """Stage 1; points are numbered through all kinds."""
     fast_enough = data.speed >= data.floor[data.kind]
     with traced():
-        m: Any = pyo.ConcreteModel(name="synergy_stage_1")
+        m = pyo.ConcreteModel(name="synergy_stage_1")
         m.K = pyo.RangeSet(0, len(data.jobs) - 1)
         m.P = pyo.RangeSet(0, len(data.kind) - 1)
         m.points = subsets(m.K, data.kind, np.arange(len(data.kind)))
@@ -122,23 +126,23 @@ def super_server(data: Choices) -> pyo.ConcreteModel:
         )
 
         @m.Objective(sense=pyo.maximize, doc="sum of speeds")
-        def throughput(m: Any) -> Any:
+        def throughput(m: pyo.ConcreteModel) -> Any:
             return sum(m.W[p] * m.y[p] for p in m.P)
 
         @m.Constraint(doc="no more CPUs than there are")
-        def cpus(m: Any) -> Any:
+        def cpus(m: pyo.ConcreteModel) -> Any:
             return sum(m.c[p] * m.y[p] for p in m.P) <= m.C
 
         @m.Constraint(doc="no more memory than there is")
-        def memory(m: Any) -> Any:
+        def memory(m: pyo.ConcreteModel) -> Any:
             return sum(m.w[p] * m.y[p] for p in m.P) <= m.M
 
         @m.Constraint(m.K, doc="every job gets one point")
-        def once(m: Any, k: int) -> Any:
+        def once(m: pyo.ConcreteModel, k: int) -> Any:
             return sum(m.y[p] for p in m.points[k]) == m.n[k]
 
         @m.Constraint(m.K, doc="never below the proportional share")
-        def floor(m: Any, k: int) -> Any:
+        def floor(m: pyo.ConcreteModel, k: int) -> Any:
             return sum(m.W[p] * m.y[p] for p in m.points[k]) >= m.n[k] * m.least[k]
 
     return m
@@ -147,7 +151,7 @@ def super_server(data: Choices) -> pyo.ConcreteModel:
 def placement(servers: int, kinds: int) -> pyo.ConcreteModel:
     """Stage 2; its Params g, c, w (GPUs, CPUs, GB of a job), n, G, C, M are filled when it is compiled."""
     with traced():
-        m: Any = pyo.ConcreteModel(name="synergy_stage_2")
+        m = pyo.ConcreteModel(name="synergy_stage_2")
         m.I = pyo.RangeSet(0, servers - 1)
         m.K = pyo.RangeSet(0, kinds - 1)
         for name in ("g", "c", "w", "n"):
@@ -157,23 +161,23 @@ def placement(servers: int, kinds: int) -> pyo.ConcreteModel:
         m.x = pyo.Var(m.I, m.K, bounds=(0, None), dense=False)
 
         @m.Objective(doc="none: any vertex will do")
-        def nothing(m: Any) -> Any:
+        def nothing(m: pyo.ConcreteModel) -> Any:
             return sum(0.0 * m.n[k] * m.x[0, k] for k in m.K)
 
         @m.Constraint(m.I, doc="GPUs of a server")
-        def gpus(m: Any, i: int) -> Any:
+        def gpus(m: pyo.ConcreteModel, i: int) -> Any:
             return sum(m.g[k] * m.x[i, k] for k in m.K) <= m.G[i]
 
         @m.Constraint(m.I, doc="CPUs of a server")
-        def server_cpus(m: Any, i: int) -> Any:
+        def server_cpus(m: pyo.ConcreteModel, i: int) -> Any:
             return sum(m.c[k] * m.x[i, k] for k in m.K) <= m.C[i]
 
         @m.Constraint(m.I, doc="memory of a server")
-        def server_memory(m: Any, i: int) -> Any:
+        def server_memory(m: pyo.ConcreteModel, i: int) -> Any:
             return sum(m.w[k] * m.x[i, k] for k in m.K) <= m.M[i]
 
         @m.Constraint(m.K, doc="every job is placed")
-        def placed(m: Any, k: int) -> Any:
+        def placed(m: pyo.ConcreteModel, k: int) -> Any:
             return sum(m.x[i, k] for i in m.I) == m.n[k]
 
     return m

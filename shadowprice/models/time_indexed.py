@@ -27,6 +27,10 @@ z         m.z                                slots   makespan (only for that obj
                 \sum_{(j,s) \in R_t} g_j x_{js} \le G             \forall t      && (capacity) \\
                 \sum_{t \in S_j} (t + p_j) x_{jt} \le z           \forall j      && (last)
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: exact for starts in S_j; its LP relaxation bounds from below.
 """
 
@@ -78,7 +82,7 @@ def build(
     slot = np.arange(len(run)) - np.repeat(np.cumsum(jobs.duration[job]) - ends, jobs.duration[job])
     horizon = int(ends.max(initial=0))
     with traced():
-        m: Any = pyo.ConcreteModel(name="time_indexed")
+        m = pyo.ConcreteModel(name="time_indexed")
         m.J = pyo.RangeSet(0, jobs.jobs - 1)
         m.T = pyo.RangeSet(0, horizon - 1)
         m.JT = tuples(job, start)
@@ -91,11 +95,11 @@ def build(
         m.x = pyo.Var(m.JT, domain=pyo.UnitInterval if relaxed else pyo.Binary, dense=False)
 
         @m.Constraint(m.J, doc="every job starts once")
-        def once(m: Any, j: int) -> Any:
+        def once(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.x[j, t] for t in m.S[j]) == 1
 
         @m.Constraint(m.running.nonempty, doc="no more GPUs than there are")
-        def capacity(m: Any, t: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, t: int) -> Any:
             return sum(m.g[j] * m.x[j, s] for j, s in m.running[t]) <= m.G
 
         if makespan:
@@ -104,17 +108,17 @@ def build(
             m.z = pyo.Var(domain=pyo.Reals if relaxed else pyo.Integers, bounds=(first, horizon))
 
             @m.Constraint(m.J, doc="no job ends after the makespan")
-            def last(m: Any, j: int) -> Any:
+            def last(m: pyo.ConcreteModel, j: int) -> Any:
                 return sum((t + m.p[j]) * m.x[j, t] for t in m.S[j]) <= m.z
 
             @m.Objective(doc="makespan [slots]")
-            def span(m: Any) -> Any:
+            def span(m: pyo.ConcreteModel) -> Any:
                 return m.z
 
         else:
 
             @m.Objective(doc="total weighted completion time [slots]")
-            def total(m: Any) -> Any:
+            def total(m: pyo.ConcreteModel) -> Any:
                 return sum(m.w[j] * (t + m.p[j]) * m.x[j, t] for j, t in m.JT)
 
     return m

@@ -32,6 +32,9 @@ out: what the workers here fetch from servers elsewhere, and what servers here s
 elsewhere. T falls in y, so that upper limits suffice: y_ji = min(w_i, g_i p_ji) = p_ji w_i for
 binary p.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``param(values, S)`` is a Param over S.
+
 Kind: exact, for one job.
 """
 
@@ -111,7 +114,7 @@ class ServerJob:
 def build(job: ServerJob) -> pyo.ConcreteModel:
     """Workers and parameter servers on nodes: least traffic of the busiest node [MB]."""
     with traced():
-        m: Any = pyo.ConcreteModel(name="tiresias")
+        m = pyo.ConcreteModel(name="tiresias")
         m.N = pyo.RangeSet(0, len(job.free) - 1)
         m.S = pyo.RangeSet(0, len(job.shards) - 1)
         m.t = param(np.array(job.traffic, dtype=np.float64), m.N)
@@ -125,32 +128,32 @@ def build(job: ServerJob) -> pyo.ConcreteModel:
         m.T = pyo.Var(domain=pyo.NonNegativeReals)
 
         @m.Objective(doc="traffic of the busiest node [MB]")
-        def busiest(m: Any) -> Any:
+        def busiest(m: pyo.ConcreteModel) -> Any:
             return m.T
 
         @m.Constraint(m.N, doc="T is no less than any node's traffic")
-        def traffic(m: Any, i: int) -> Any:
+        def traffic(m: pyo.ConcreteModel, i: int) -> Any:
             servers = sum(m.s[j] * (m.W * m.p[j, i] - 2 * m.y[j, i]) for j in m.S)
             return m.t[i] + m.M * m.w[i] + servers <= m.T
 
         @m.Constraint(m.N, doc="no more workers than free GPUs")
-        def room(m: Any, i: int) -> Any:
+        def room(m: pyo.ConcreteModel, i: int) -> Any:
             return m.w[i] <= m.g[i]
 
         @m.Constraint(doc="the whole gang")
-        def gang(m: Any) -> Any:
+        def gang(m: pyo.ConcreteModel) -> Any:
             return sum(m.w[i] for i in m.N) == m.W
 
         @m.Constraint(m.S, doc="every server on one node")
-        def server(m: Any, j: int) -> Any:
+        def server(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.p[j, i] for i in m.N) == 1
 
         @m.Constraint(m.S, m.N, doc="workers beside a server: no more than there are")
-        def both_workers(m: Any, j: int, i: int) -> Any:
+        def both_workers(m: pyo.ConcreteModel, j: int, i: int) -> Any:
             return m.y[j, i] <= m.w[i]
 
         @m.Constraint(m.S, m.N, doc="and none where the server is not")
-        def both_server(m: Any, j: int, i: int) -> Any:
+        def both_server(m: pyo.ConcreteModel, j: int, i: int) -> Any:
             return m.y[j, i] <= m.g[i] * m.p[j, i]
 
     return m

@@ -52,6 +52,10 @@ objective is no more than w_j times the mean progress time M_j = int t rho dt, p
 
 *Completion.* Progress is never faster than 1 / q_j and is done by C_j, so M_j <= C_j - q_j / 2.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: relaxation. Times p_jr are rounded up to the grid of 2^-20 s as everywhere; the verifier
 forgives two ticks of work a run where speeds differ, and so is the bound meant.
 """
@@ -128,7 +132,7 @@ def build(data: TypedIntervals) -> pyo.ConcreteModel:
     column, q = np.nonzero(data.use[j[piece], r] > 0)
     pool = k[piece][column] * len(data.capacity) + q
     with traced():
-        m: Any = pyo.ConcreteModel(name="typed_interval_lp")
+        m = pyo.ConcreteModel(name="typed_interval_lp")
         m.J, m.K = pyo.RangeSet(0, n - 1), pyo.RangeSet(0, intervals - 1)
         m.R = pyo.RangeSet(0, data.time.shape[1] - 1)
         m.Q = pyo.RangeSet(0, len(data.capacity) - 1)
@@ -152,24 +156,24 @@ def build(data: TypedIntervals) -> pyo.ConcreteModel:
         m.y = pyo.Var(m.JKRL, bounds=lambda m, j, k, r, l: (0, m.d[j, k, l]), dense=False)
 
         @m.Objective(doc="weighted mean progress times, without the constant")
-        def progress(m: Any) -> Any:
+        def progress(m: pyo.ConcreteModel) -> Any:
             return sum(
                 m.w[j] * (m.b[j, k] + m.c[j, k, l]) * m.rate[j, r] * m.y[j, k, r, l]
                 for j, k, r, l in m.JKRL
             )
 
         @m.Constraint(m.J, doc="every job does all its work")
-        def work(m: Any, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.rate[j, r] * m.y[j, k, r, l] for k, r, l in m.of_job[j]) == 1
 
         @m.Constraint(m.KQ, doc="no more of a resource than there is")
-        def capacity(m: Any, k: int, q: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, k: int, q: int) -> Any:
             held = sum(m.v[j, r, q] * m.y[j, k, r, l] for j, r, l in m.of_pool[k, q])
             return held <= m.U[q] * m.length[k]
 
         # Of a job that has one mode it is the bound of the only variable.
         @m.Constraint(m.shared, doc="a job runs in one mode at a time, or in shares of several")
-        def alone(m: Any, j: int, k: int, l: int) -> Any:
+        def alone(m: pyo.ConcreteModel, j: int, k: int, l: int) -> Any:
             return sum(m.y[j, k, r, l] for r in m.types_of[j]) <= m.d[j, k, l]
 
     return m

@@ -24,6 +24,10 @@ T          m.T                           s        from the first moment to the l
 
 Validity: the *shares* of :mod:`shadowprice.models.typed_interval_lp`, integrated over the whole schedule.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: relaxation. Arrivals are left out: it is the span of jobs that are all there at its beginning.
 """
 
@@ -63,7 +67,7 @@ def build(
     job, mode = np.nonzero(np.isfinite(time))
     column, resource = np.nonzero(use[job, mode] > 0)
     with traced():
-        m: Any = pyo.ConcreteModel(name="typed_span")
+        m = pyo.ConcreteModel(name="typed_span")
         m.J = pyo.RangeSet(0, len(time) - 1)
         m.R = pyo.RangeSet(0, time.shape[1] - 1)
         m.Q = pyo.RangeSet(0, len(capacity) - 1)
@@ -77,19 +81,19 @@ def build(
         m.T = pyo.Var(bounds=(0, None))
 
         @m.Objective(doc="time until all is done")
-        def span(m: Any) -> Any:
+        def span(m: pyo.ConcreteModel) -> Any:
             return m.T
 
         @m.Constraint(m.J, doc="every job does all its work")
-        def work(m: Any, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.rate[j, r] * m.x[j, r] for r in m.modes_of[j]) == 1
 
         @m.Constraint(m.users_of.nonempty, doc="no more of a resource than there is")
-        def capacity_of(m: Any, q: int) -> Any:
+        def capacity_of(m: pyo.ConcreteModel, q: int) -> Any:
             return sum(m.v[j, r, q] * m.x[j, r] for j, r in m.users_of[q]) <= m.U[q] * m.T
 
         @m.Constraint(m.J, doc="a job runs in one mode at a time, or in shares of several")
-        def alone(m: Any, j: int) -> Any:
+        def alone(m: pyo.ConcreteModel, j: int) -> Any:
             return sum(m.x[j, r] for r in m.modes_of[j]) <= m.T
 
     return m

@@ -67,32 +67,32 @@ class JobColumns:
     @property
     def id(self) -> NDArray[np.object_]:
         """Names, unique."""
-        return self._table.text("id", self.jobs.tolist())
+        return self._table.text("id", self.jobs)
 
     @property
     def tenant(self) -> NDArray[np.object_]:
         """Owners, empty where unknown."""
-        return self._table.text("tenant", self.jobs.tolist())
+        return self._table.text("tenant", self.jobs)
 
     @property
     def model(self) -> NDArray[np.object_]:
         """Kinds of model, empty where unknown."""
-        return self._table.text("model", self.jobs.tolist())
+        return self._table.text("model", self.jobs)
 
     @property
     def group(self) -> NDArray[np.object_]:
         """Groups of jobs that run the same program on the same inputs, empty where unknown."""
-        return self._table.text("group", self.jobs.tolist())
+        return self._table.text("group", self.jobs)
 
     @property
     def name(self) -> NDArray[np.object_]:
         """Names under which jobs were submitted, which may recur; empty where unknown."""
-        return self._table.text("name", self.jobs.tolist())
+        return self._table.text("name", self.jobs)
 
     @property
     def job_class(self) -> NDArray[np.object_]:
         """Classes of the jobs at their submission, as a log calls them; empty where unknown."""
-        return self._table.text("job_class", self.jobs.tolist())
+        return self._table.text("job_class", self.jobs)
 
     @property
     def limit_s(self) -> NDArray[np.float64]:

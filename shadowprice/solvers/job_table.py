@@ -154,6 +154,7 @@ class JobTable:
     __slots__ = (
         "_columns",
         "_room",
+        "_text",
         "_width",
         "attained_s",
         "first_start_s",
@@ -175,6 +176,7 @@ class JobTable:
         self.gang: list[int] = []
         self.pools: list[tuple[int, ...]] = []
         self.texts: list[tuple[str, ...]] = []
+        self._text: dict[str, tuple[NDArray[np.object_], int]] = {}
         self.graphs: list[JobGraph] = []
         self.profiles: list[Profile] = []
         self._hold(np.zeros(rows, dtype=_numbers(environment)))
@@ -237,10 +239,16 @@ class JobTable:
         """A column of whole numbers; rows beyond the jobs there are mean nothing."""
         return self._columns[name]
 
-    def text(self, name: str, jobs: Sequence[int]) -> NDArray[np.object_]:
-        """A column of text of some jobs."""
-        at, found = TEXTS.index(name), np.empty(len(jobs), dtype=object)
-        found[:] = [self.texts[job][at] for job in jobs]
+    def text(self, name: str, jobs: Sequence[int] | NDArray[np.int64]) -> NDArray[np.object_]:
+        """A column of text of some jobs; O(them), and of each job once."""
+        at, rows = TEXTS.index(name), len(self.texts)
+        column, made = self._text.get(name, (np.empty(0, dtype=object), 0))
+        if made < rows:
+            if rows > len(column):
+                column = np.resize(column, 2 * rows) if made else np.empty(rows, dtype=object)
+            column[made:rows] = [texts[at] for texts in self.texts[made:rows]]
+            self._text[name] = (column, rows)
+        found: NDArray[np.object_] = column[np.asarray(jobs, dtype=np.int64)]
         return found
 
     def shared_runs(self, rates: SharingRates) -> SharedRuns:

@@ -282,7 +282,7 @@ class Decision:
         pieces = self._state.running.get(job)
         if pieces is None:
             raise PolicyError(f"job {job} is stopped, but does not run")
-        partner = self.partner_of(job)
+        partner = self._state.partner_of.get(job) if self.fields is None else self.partner_of(job)
         if partner is None:
             self._allocator.release(job, pieces)
         else:

@@ -140,7 +140,8 @@ def _check_starts(policy: Policy, state: State, decision: Decision, free: int) -
         # Who joins others on a GPU takes none, and who leaves them gives none back.
         return
     for job in decision.stops:
-        free += sum(gpus for _, gpus in state.running[job])
+        for _, gpus in state.running[job]:
+            free += gpus
     if free != state.allocator.free_gpus:
         raise _mistake(
             policy,

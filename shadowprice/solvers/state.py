@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from typing import TypeVar
@@ -434,7 +435,7 @@ class State:
         self.running[job] = pieces
         jobs.progress_from_s[job] = progress_from_s
         jobs.relative_speed[job] = relative_speed
-        if jobs.first_start_s[job] == np.inf:
+        if jobs.first_start_s[job] == math.inf:
             jobs.first_start_s[job] = self.now_s
         if fields:
             self._note_amounts(job, fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,13 +15,18 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
 
+from shadowprice.analysis.availability import FailureMetrics
 from shadowprice.analysis.compare import compare
+from shadowprice.analysis.metric_lines import METRICS, REPEATS
+from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.cli import show
 from shadowprice.cli.app import DEMO_POLICIES, DEMO_TRACE
 from shadowprice.cli.captions import assumptions, duration, screenful
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload import Workload
+
+ROOT = Path(__file__).resolve().parents[2]
 
 _SECONDS = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
 
@@ -93,6 +99,38 @@ def test_tables_have_units_and_say_what_they_assume(monkeypatch: pytest.MonkeyPa
     summary = printed(monkeypatch, show.print_summary, outcome, False)
     assert duration(outcome.summary()["makespan_s"]) in summary
     assert "placement count" in summary
+
+
+def test_a_metric_that_repeats_another_is_printed_where_it_differs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs = Workload.from_columns(arrival_s=[0.0, 10.0], gpus=[1, 1], work=[30.0, 30.0])
+    for length_s, differs in ((0.0, False), (60.0, True)):
+        # With rounds the first start is after the first arrival, unless that is at a boundary.
+        late = Workload.from_columns(arrival_s=[5.0, 10.0], gpus=[1, 1], work=[30.0, 30.0])
+        outcome = simulate(
+            late if differs else jobs, "1x2", "fifo", RunOptions(round_s=length_s or None)
+        )
+        table = printed(monkeypatch, show.print_summary, outcome, False)
+        for name in ("cru", "ttd_s"):
+            assert (f" {name} " in table) is differs
+            assert name in outcome.summary()
+
+
+def test_every_printed_metric_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = simulate(generate("lognormal", jobs=5, seed=1, gpus_total=8), "2x4", "fifo")
+    names = {*outcome.summary(), *outcome._partial_summary(1.0)}
+    names |= {each.name for each in fields(FailureMetrics)}
+    names |= {"window", "core_utilization", "mean_copies"}
+    assert names == set(METRICS)
+    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    for name, line in METRICS.items():
+        assert f"\n`{name}`\n  {line}\n" in glossary
+    text = printed(monkeypatch, show.print_summary, outcome, False, True)
+    told = [line.split(": ")[0] for line in text.splitlines() if ": " in line]
+    assert told[: len(outcome.summary()) - 2] == [
+        name for name in outcome.summary() if name not in REPEATS
+    ]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -29,6 +29,7 @@ from shadowprice.solvers.gavel.rounds import (
     select,
 )
 from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, Knowledge, State
 from shadowprice.solvers.registry import allocation as find_allocation
 
@@ -111,7 +112,8 @@ class _GavelNotes:
         self.stale = False
         self.draw = np.random.default_rng(policy.seed)
         self.fastest_first = list(range(len(state.pools_of_gpus.names)))
-        self.running: tuple[NDArray[np.int64], NDArray[np.int64]] = _running(state)
+        self.pool_of_node = [state.allocator.pool_of(node) for node in range(state.nodes)]
+        self.running = self._running(state, state.running)
 
     def update(self, state: State) -> None:
         """Book the time since the last decision, and allocate anew where jobs came or went."""
@@ -155,7 +157,11 @@ class _GavelNotes:
 
         As a side effect, remembers what runs from now on.
         """
-        self.running = _running(state, decision)
+        held = dict(state.running)
+        for job in decision.stops:
+            del held[job]
+        held.update(decision.starts)
+        self.running = self._running(state, held, decision)
         keys, types = self.running
         ledger = self.ledger
         if len(keys) < len(ledger.jobs):
@@ -165,23 +171,20 @@ class _GavelNotes:
             return False
         return bool((ledger.fraction[where, types] >= 1.0 - 1e-6).all())
 
-
-def _running(
-    state: State, decision: Decision | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keys of the combinations that run after a decision, and the type each is on."""
-    held = dict(state.running)
-    if decision is not None:
-        for job in decision.stops:
-            held.pop(job, None)
-        held.update(decision.starts)
-    keys, types = [], []
-    for job, pieces in held.items():
-        partner = state.partner_of.get(job) if decision is None else decision.partner_of(job)
-        if partner is None or job < partner:
-            keys.append(job * (1 << 31) + (job if partner is None else partner))
-            types.append(state.allocator.pool_of(pieces[0][0]))
-    return np.array(keys, dtype=np.int64), np.array(types, dtype=np.int64)
+    def _running(
+        self, state: State, held: dict[int, Pieces], decision: Decision | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Keys of the combinations that hold these GPUs, after a decision if there was one, and the type each is on."""
+        pools = self.pool_of_node
+        first = np.array(list(held), dtype=np.int64)
+        types = np.array([pools[pieces[0][0]] for pieces in held.values()], dtype=np.int64)
+        second = first
+        if state.partner_of or (decision is not None and decision.fields):
+            of = state.partner_of.get if decision is None else decision.partner_of
+            partners = ((job, of(job)) for job in held)
+            second = np.array([job if one is None else one for job, one in partners], np.int64)
+            first, second, types = (column[first <= second] for column in (first, second, types))
+        return first * (1 << 31) + second, types
 
 
 def _choose(state: State, decision: Decision, notes: _GavelNotes) -> None:
@@ -194,17 +197,31 @@ def _choose(state: State, decision: Decision, notes: _GavelNotes) -> None:
         notes.type_order(),
     )
     wanted = _wanted(ledger, chosen)
-    for job in list(state.running):
-        if not _stays(state, job, wanted):
+    pools, shares = notes.pool_of_node, state.partner_of
+    for job, pieces in list(state.running.items()):
+        gpu_type, partner = wanted.get(job, _NOWHERE)
+        stays = gpu_type == pools[pieces[0][0]]
+        if stays and (partner is not None or job in shares):
+            stays = _stays(state, job, wanted)
+        if not stays:
             decision.stop(job)
     stopped = set(decision.stops)
     starts = [job for job in wanted if job in state.waiting or job in stopped]
-    for job in sorted(starts, key=lambda job: -state.gang[job]):
-        _start(state, decision, job, *wanted[job])
+    # Ties as they were selected.
+    for job in sorted(starts, key=state.gang.__getitem__, reverse=True):
+        gpu_type, partner = wanted[job]
+        if partner is None:
+            decision.start_on(job, gpu_type)
+        else:
+            _start(state, decision, job, gpu_type, partner)
     if decision.free_gpus and (len(decision.starts) < len(starts) or state.waiting):
         for job in [*decision.stops, *state.waiting]:
             if job not in decision.starts:
                 decision.start(job)
+
+
+_NOWHERE = (-1, None)
+"""Type and partner of a job that is not selected."""
 
 
 def _stays(state: State, job: int, wanted: dict[int, tuple[int, int | None]]) -> bool:
@@ -214,11 +231,11 @@ def _stays(state: State, job: int, wanted: dict[int, tuple[int, int | None]]) ->
     ran apart and are to share.
     """
     held = state.allocator.pool_of(state.running[job][0][0])
-    gpu_type, partner = wanted.get(job, (-1, None))
+    gpu_type, partner = wanted.get(job, _NOWHERE)
     before = state.partner_of.get(job)
     if gpu_type != held:
         return False
-    if before is not None and before != partner and wanted.get(before, (-1, None))[0] == held:
+    if before is not None and before != partner and wanted.get(before, _NOWHERE)[0] == held:
         return job < before
     if partner is None or before == partner or partner not in state.running:
         return True
@@ -233,9 +250,11 @@ def _wanted(
     first = ledger.jobs[ledger.combinations.first[chosen.row]].tolist()
     second = ledger.jobs[ledger.combinations.second[chosen.row]].tolist()
     wanted: dict[int, tuple[int, int | None]] = {}
+    alone: list[tuple[int, int | None]] = [(k, None) for k in range(ledger.fraction.shape[1])]
     for one, other, gpu_type in zip(first, second, chosen.gpu_type.tolist(), strict=True):
-        wanted[one] = (gpu_type, None if one == other else other)
-        wanted[other] = (gpu_type, None if one == other else one)
+        wanted[one] = alone[gpu_type] if one == other else (gpu_type, other)
+        if one != other:
+            wanted[other] = (gpu_type, one)
     return wanted
 
 

@@ -210,14 +210,26 @@ def select(
     left = np.array(capacity, dtype=np.int64)
     taken = np.zeros(int(rows.second.max()) + 1 if len(rows) else 0, dtype=bool)
     able = rows.runnable & (rows.gpus[:, None] <= left)
-    if only_positive:
-        able &= keys[0] > 0.0
-    served: list[tuple[int, int]] = []
+    wanted = keys[0] > 0.0
+    alone = np.array_equal(rows.first, rows.second)
+    served: list[NDArray[np.int64]] = []
     for types in [order] if one_queue else [[gpu_type] for gpu_type in order]:
-        row, gpu_type = _queue(able, keys, types)
-        _serve(rows, row, gpu_type, left, taken, served)
-    chosen = np.array(served, dtype=np.int64).reshape(-1, 2)
-    return SelectedCombinations(chosen[:, 0], chosen[:, 1])
+        # Who is wanted comes before who is not, of whom there are more, and mostly too late.
+        for part in (wanted,) if only_positive else (wanted, ~wanted):
+            if not left[types].any():
+                break
+            there = able & part
+            there[taken[rows.first] | taken[rows.second]] = False
+            row, gpu_type = _queue(there, keys, types)
+            if alone and len(types) == 1:
+                chosen = row[_prefixes(rows.gpus[row], int(left[types[0]]))]
+                left[types[0]] -= rows.gpus[chosen].sum()
+                taken[rows.first[chosen]] = True
+                served.append(np.stack((chosen, np.full_like(chosen, types[0]))))
+            else:
+                served.append(_serve(rows, row, gpu_type, left, taken))
+    chosen_row, chosen_type = np.concatenate((np.zeros((2, 0), dtype=np.int64), *served), axis=1)
+    return SelectedCombinations(chosen_row, chosen_type)
 
 
 def _queue(
@@ -227,7 +239,18 @@ def _queue(
     found = [np.flatnonzero(able[:, gpu_type]) for gpu_type in types]
     row = np.concatenate(found)
     gpu_type = np.repeat(np.array(types, dtype=np.int64), [len(each) for each in found])
-    best_first = np.lexsort([-key[row, gpu_type] for key in reversed(keys)])
+    first = -keys[0][row, gpu_type]
+    best_first = np.argsort(first)
+    ordered = first[best_first]
+    same = ordered[1:] == ordered[:-1]
+    if same.any():
+        # Few are equal in the first key: only they are compared by the others.
+        tied = np.zeros(len(row) + 1, dtype=bool)
+        tied[1:-1] = same
+        tied = tied[1:] | tied[:-1]
+        among = np.sort(best_first[tied])
+        of = (row[among], gpu_type[among])
+        best_first[tied] = among[np.lexsort([-key[of] for key in reversed(keys)])]
     return row[best_first], gpu_type[best_first]
 
 
@@ -237,16 +260,16 @@ def _serve(
     gpu_type: NDArray[np.int64],
     left: NDArray[np.int64],
     taken: NDArray[np.bool_],
-    served: list[tuple[int, int]],
-) -> None:
-    """Go down a queue; ``left``, ``taken`` and ``served`` are brought up to date.
+) -> NDArray[np.int64]:
+    """Rows and types served down a queue, shape (2, served); ``left`` and ``taken`` are brought up to date.
 
     A whole chunk is tested at once, so that a queue of gangs too large for what is left is passed
     over without a look at each.
     """
+    served: list[tuple[int, int]] = []
     for begin in range(0, len(row), _CHUNK):
         if not left.any():
-            return
+            break
         part, on = row[begin : begin + _CHUNK], gpu_type[begin : begin + _CHUNK]
         first, second, gpus = rows.first[part], rows.second[part], rows.gpus[part]
         fits = (gpus <= left[on]) & ~taken[first] & ~taken[second]
@@ -256,6 +279,19 @@ def _serve(
                 left[where] -= need
                 taken[one] = taken[other] = True
                 served.append((entry, where))
+    return np.array(served, dtype=np.int64).reshape(-1, 2).T
+
+
+def _prefixes(gpus: NDArray[np.int64], room: int) -> NDArray[np.int64]:
+    """Positions served down a queue of jobs alone on one type: at most one pass for each size of gang."""
+    at, served = np.arange(len(gpus)), [np.zeros(0, dtype=np.int64)]
+    while len(at := at[gpus[at] <= room]):
+        total = np.cumsum(gpus[at])
+        many = int(np.searchsorted(total, room, side="right"))
+        served.append(at[:many])
+        room -= int(total[many - 1])
+        at = at[many:]
+    return np.concatenate(served)
 
 
 # Time due and time received, over changing sets of jobs.
@@ -326,11 +362,13 @@ class ServiceLedger:
     def find(self, keys: Rows) -> Rows:
         """Position of the combination of each key, -1 where there is none."""
         mine = self.keys
-        order = np.argsort(mine)
-        at = np.searchsorted(mine[order], keys)
-        at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros_like(keys)
-        if not len(order):
-            return at - 1
+        if not len(mine):
+            return np.full_like(keys, -1)
+        if (mine[1:] > mine[:-1]).all():
+            at = np.minimum(np.searchsorted(mine, keys), len(mine) - 1)
+        else:
+            order = np.argsort(mine)
+            at = order[np.minimum(np.searchsorted(mine[order], keys), len(order) - 1)]
         return np.where(mine[at] == keys, at, -1)
 
     def moved_to(

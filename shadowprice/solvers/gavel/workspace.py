@@ -7,6 +7,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, ShadowpriceError, SolverError
-from shadowprice.models.gavel import Shape
+from shadowprice.models.gavel import OF_ANY_SIZE, Shape
 from shadowprice.solvers.gavel.rates import FloatArray
 from shadowprice.solvers.programs.compile import (
     CompiledModel,
@@ -77,7 +78,9 @@ class Workspace:
 
     A model is compiled for exactly the jobs it is solved for, and used again for as many: new
     numbers are filled into its arrays. It is found again by the function that built it, its shape, and
-    the constants that the function reads; one that reads what may change is built for every solve.
+    the constants that the function reads; one that reads what may change is built for every solve. One of
+    :data:`~shadowprice.models.gavel.OF_ANY_SIZE` is built once, and compiled with as many members of M as
+    there are jobs.
 
     Parameters
     ----------
@@ -100,6 +103,7 @@ class Workspace:
     uncertified: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     _models: OrderedDict[Hashable, _Compiled] = field(default_factory=OrderedDict)
+    _resizable: dict[Hashable, Any] = field(default_factory=dict)
     _doubted: bool = False
 
     def solve(
@@ -168,9 +172,9 @@ class Workspace:
         key = (build, shape, read, frozenset(data))
         kept = None if read is None else self._models.get(key)
         if kept is None or kept.users not in (None, shape.users.numbers):
-            model = _built(build, shape)
+            model, anew = self._model(build, shape, read)
             given = asked(model, data)
-            compiled = compile_model(model, given)
+            compiled = compile_model(model, given, anew)
             users = shape.users.numbers if shape.users.read else None
             if read is not None:
                 self._keep(key, _Compiled(model, compiled, users, tuple(given)))
@@ -178,6 +182,20 @@ class Workspace:
         self._models.move_to_end(key)
         kept.compiled.set(**{name: data[name] for name in kept.parameters})
         return kept.model, kept.compiled
+
+    def _model(
+        self, build: Build, shape: Shape, read: Hashable
+    ) -> tuple[Any, Callable[[], pyo.ConcreteModel] | None]:
+        """The model for a shape; one that is there, resized, if it is of any size, with what builds its own."""
+        anew = partial(_built, build, shape)
+        if read is None or shape.pairs or build not in OF_ANY_SIZE:
+            return anew(), None
+        key = (build, shape.types, shape.accelerators, read)
+        if key not in self._resizable:
+            self._resizable[key] = anew()
+        model = self._resizable[key]
+        model.M.resize(shape.jobs)
+        return model, anew
 
     def _keep(self, key: Hashable, kept: _Compiled) -> None:
         self._models[key] = kept

@@ -16,7 +16,7 @@ from shadowprice.solvers.placement.protocol import Allocator, Pieces
 class CountAllocator(Allocator):
     """Stacks of nodes with free GPUs, one a pool; every operation is O(nodes of the gang)."""
 
-    __slots__ = ("_free", "_free_in", "_pool", "_stacks", "anywhere", "free_gpus")
+    __slots__ = ("_free", "_free_in", "_on_one", "_pool", "_stacks", "anywhere", "free_gpus")
 
     anywhere: bool
     free_gpus: int
@@ -30,6 +30,7 @@ class CountAllocator(Allocator):
         for node in reversed(range(len(self._free))):
             self._stacks[self._pool[node]].append(node)
             self._free_in[self._pool[node]] += self._free[node]
+        self._on_one: list[dict[int, Pieces]] = [{} for _ in self._free]
         self.free_gpus = sum(self._free)
         self.anywhere = pools == 1
 
@@ -47,28 +48,41 @@ class CountAllocator(Allocator):
 
     def take(self, job: int, gpus: int, pools: Sequence[int]) -> Pieces | None:
         """Take GPUs from the nodes on top of the first stack that has enough."""
+        free_in, free = self._free_in, self._free
         for pool in pools:
-            if self._free_in[pool] >= gpus:
-                self._free_in[pool] -= gpus
+            if free_in[pool] >= gpus:
+                free_in[pool] -= gpus
                 self.free_gpus -= gpus
-                return self._pop(self._stacks[pool], gpus)
+                stack = self._stacks[pool]
+                node = stack[-1]
+                if free[node] > gpus:
+                    free[node] -= gpus
+                elif free[node] == gpus:
+                    free[node] = 0
+                    stack.pop()
+                else:
+                    return self._pop(stack, gpus)
+                # One object for all gangs of this size on the node: there are many, time and again.
+                known = self._on_one[node]
+                if gpus not in known:
+                    known[gpus] = ((node, gpus),)
+                return known[gpus]
         return None
 
     def _pop(self, stack: list[int], gpus: int) -> Pieces:
-        free = self._free
-        node = stack[-1]
-        if free[node] > gpus:
-            free[node] -= gpus
-            return ((node, gpus),)
-        pieces = []
+        """Take all GPUs of the nodes on top, and of the last of them as many as are missing."""
+        free, pieces = self._free, []
         while gpus:
             node = stack[-1]
-            part = min(free[node], gpus)
+            part = free[node]
+            if part > gpus:
+                free[node] = part - gpus
+                part = gpus
+            else:
+                free[node] = 0
+                stack.pop()
             pieces.append((node, part))
             gpus -= part
-            free[node] -= part
-            if not free[node]:
-                stack.pop()
         return tuple(pieces)
 
     def take_exact(self, pieces: Pieces) -> bool:
@@ -86,12 +100,13 @@ class CountAllocator(Allocator):
 
     def give_back(self, pieces: Pieces) -> None:
         """Free a gang's GPUs."""
+        pools, free, free_in = self._pool, self._free, self._free_in
         for node, gpus in pieces:
-            pool = self._pool[node]
-            if not self._free[node]:
+            pool = pools[node]
+            if not free[node]:
                 self._stacks[pool].append(node)
-            self._free[node] += gpus
-            self._free_in[pool] += gpus
+            free[node] += gpus
+            free_in[pool] += gpus
             self.free_gpus += gpus
 
 

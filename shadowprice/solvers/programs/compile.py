@@ -9,7 +9,7 @@ rule it was; a model that cannot be read in this way goes through Pyomo's standa
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -210,7 +210,9 @@ class CompiledModel:
 
 
 def compile_model(
-    model: pyo.ConcreteModel, data: Mapping[str, ArrayLike] | None = None
+    model: pyo.ConcreteModel,
+    data: Mapping[str, ArrayLike] | None = None,
+    anew: Callable[[], pyo.ConcreteModel] | None = None,
 ) -> CompiledModel:
     """Translate a linear or mixed-integer linear Pyomo model with one objective.
 
@@ -219,6 +221,9 @@ def compile_model(
     data : mapping of str to array_like, optional
         Values of its mutable Params, by name, in the order and shape of their index sets; Params
         that are not named keep the values they were built with.
+    anew : callable, optional
+        Builds the model once more, where its sets change from one compilation to the next: rows and columns are
+        then named by a model of their own.
 
     Raises
     ------
@@ -229,7 +234,7 @@ def compile_model(
     """
     translation: TracedModel | StandardFormModel
     try:
-        translation = TracedModel(model, data or {})
+        translation = TracedModel(model, data or {}, anew)
         causes = translation.untraced
     except NotTraceable as error:
         translation = StandardFormModel(model, data or {})

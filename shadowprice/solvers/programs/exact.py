@@ -241,8 +241,10 @@ def safe_bound(
     parts = np.concatenate((y * side, least_each))
     if np.isneginf(parts).any():
         return -math.inf
-    slack = 2 * _UNIT * math.fsum(np.abs(parts)) + _TINY
-    return float(np.nextafter(math.fsum(parts) - slack, -math.inf))
+    parts = parts[parts != 0.0]
+    # Beyond what the sum itself is rounded by.
+    slack = 2 * _UNIT * (1.0 + 1e-9) * float(np.abs(parts).sum()) + _TINY
+    return float(np.nextafter(math.fsum(parts.tolist()) - slack, -math.inf))
 
 
 def bound_of_duals(least: MinimisationForm, duals: FloatArray, value: float) -> float:
@@ -293,7 +295,7 @@ def implied(least: MinimisationForm, cutoff: float) -> tuple[FloatArray, FloatAr
     lower, upper = p.lower.copy(), p.upper.copy()
     if np.isfinite(lower).all() and np.isfinite(upper).all():
         return lower, upper
-    row, column, value = least.row, p.index, p.value
+    row, column, value = least.row, p.index.astype(np.int64), p.value
     low, high = p.row_lower, p.row_upper
     if math.isfinite(cutoff):
         paid = np.flatnonzero(least.cost)
@@ -304,11 +306,15 @@ def implied(least: MinimisationForm, cutoff: float) -> tuple[FloatArray, FloatAr
     used = value != 0
     if not used.all():
         row, column, value = row[used], column[used], value[used]
-    sides = [(sign, side) for sign, side in ((1.0, high), (-1.0, -low)) if np.isfinite(side).any()]
+    sides = [
+        _Side(sign * value, row, column, side)
+        for sign, side in ((1.0, high), (-1.0, -low))
+        if np.isfinite(side).any()
+    ]
     for _ in range(_ROUNDS):
         before = np.isfinite(lower).sum() + np.isfinite(upper).sum()
-        for sign, side in sides:
-            _derive(sign * value, row, column, side, lower, upper)
+        for each in sides:
+            each.derive(lower, upper)
         after = np.isfinite(lower).sum() + np.isfinite(upper).sum()
         if after in (before, 2 * p.columns):
             break
@@ -318,31 +324,56 @@ def implied(least: MinimisationForm, cutoff: float) -> tuple[FloatArray, FloatAr
     return lower, upper
 
 
-def _derive(
-    value: FloatArray,
-    row: NDArray[np.int64],
-    column: NDArray[np.int32],
-    side: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> None:
-    """Tighten infinite bounds by rows sum(value x) <= side, in place."""
-    rows = len(side)
-    with np.errstate(invalid="ignore"):
-        term = np.where(value > 0, lower[column], upper[column])
-        term *= value
-    open_ = ~np.isfinite(term)
-    term[open_] = 0.0
-    missing = np.bincount(row, open_, rows)
-    total = np.bincount(row, term, rows)
-    size = np.bincount(row, np.abs(term), rows)
-    # Of use are entries whose column has no bound yet, in rows where all other columns have one.
-    wanted = np.where(value > 0, np.isposinf(upper[column]), np.isneginf(lower[column]))
-    wanted &= np.isfinite(side)[row]
-    wanted &= missing[row] == open_
-    row, column, value, term = row[wanted], column[wanted], value[wanted], term[wanted]
-    room = side[row] - (total[row] - term)
-    room += 1e-9 * (1.0 + size[row] + np.abs(side[row]))
-    limit, up = room / value, value > 0
-    np.minimum.at(upper, column[up], limit[up])
-    np.maximum.at(lower, column[~up], limit[~up])
+class _Side:
+    """Rows sum(value x) <= side, as far as that is finite.
+
+    Parameters
+    ----------
+    value, row, column : ndarray, shape (entries,)
+        None of the values is 0.
+    side : ndarray, shape (rows,)
+    """
+
+    def __init__(
+        self,
+        value: FloatArray,
+        row: NDArray[np.int64],
+        column: NDArray[np.int64],
+        side: FloatArray,
+    ) -> None:
+        self.side = side
+        there = np.isfinite(side)[row]
+        if not there.all():
+            value, row, column = value[there], row[there], column[there]
+        self.value, self.row, self.column, self.up = value, row, column, value > 0
+
+    def derive(self, lower: FloatArray, upper: FloatArray) -> None:
+        """Tighten infinite bounds of columns, in place."""
+        value, row, column, up = self.value, self.row, self.column, self.up
+        # Of use are entries whose column has no bound yet, in rows where all other columns have one.
+        no_upper, no_lower = np.isposinf(upper), np.isneginf(lower)
+        wanted = np.where(up, no_upper[column], no_lower[column])
+        rows = len(self.side)
+        asked = np.zeros(rows, dtype=bool)
+        asked[row[wanted]] = True
+        if not asked.all():
+            used = asked[row]
+            value, row, column = value[used], row[used], column[used]
+            up, wanted = up[used], wanted[used]
+        with np.errstate(invalid="ignore"):
+            term = np.where(up, lower[column], upper[column])
+            term *= value
+        open_ = ~np.isfinite(term)
+        term[open_] = 0.0
+        missing = np.bincount(row[open_], minlength=rows)
+        # Most bounds are 0, and add nothing.
+        at = np.flatnonzero(term)
+        total = np.bincount(row[at], term[at], rows)
+        size = np.bincount(row[at], np.abs(term[at]), rows)
+        wanted &= missing[row] == open_
+        row, column, value, term = row[wanted], column[wanted], value[wanted], term[wanted]
+        room = self.side[row] - (total[row] - term)
+        room += 1e-9 * (1.0 + size[row] + np.abs(self.side[row]))
+        limit, up = room / value, value > 0
+        np.minimum.at(upper, column[up], limit[up])
+        np.maximum.at(lower, column[~up], limit[~up])

@@ -82,16 +82,17 @@ class FinishTimeFairness:
         isolated = (rates.alone * shares).sum(axis=1)
         due = problem.isolated_s + problem.steps / isolated
         work = problem.steps * problem.weight if self.weighted else problem.steps
-        ratio = max(float(((problem.elapsed_s + work / rates.best) / due).max()), 0.0)
+        least_s = work / rates.best
+        ratio = max(float(((problem.elapsed_s + least_s) / due).max()), 0.0)
         programme = Programme.of(self.model, problem, rates, workspace, steps=self.needs_steps)
         for step in range(MAX_STEPS):
-            need = _needs(work, ratio * due - problem.elapsed_s, rates.best)
+            need = _needs(work, ratio * due - problem.elapsed_s, least_s)
             level = highest_level(programme, need)
             if not step:
                 require_levels(level.solved, self.name)
             if level.value >= 1.0 - REACHED or level.bound >= 1.0:
                 break
-            before, ratio = ratio, _cut(work, due, problem.elapsed_s, level, ratio, rates.best)
+            before, ratio = ratio, _cut(work, due, problem.elapsed_s, level, ratio, least_s)
             if ratio <= before * (1.0 + 1e-15):
                 break
         else:
@@ -105,7 +106,7 @@ class FinishTimeFairness:
         if self.model is gavel.max_min and off(worst(level), ratio) > CLOSE:
             # Little work after a long time: needs that fall by decades within a rounding error of the ratio.
             above = ratio * (1.0 + ABOVE)
-            need = _needs(work, above * due - problem.elapsed_s, rates.best)
+            need = _needs(work, above * due - problem.elapsed_s, least_s)
             level = min(level, highest_level(programme, need), key=worst)
         return Allocation(
             self.name,
@@ -125,9 +126,9 @@ class FinishTimeFairness:
         )
 
 
-def _needs(work: FloatArray, left_s: FloatArray, best: FloatArray) -> FloatArray:
-    """Throughputs that do the work in the time left; a job's best where rounding leaves it no time."""
-    return np.asarray(work / np.maximum(left_s, work / best))
+def _needs(work: FloatArray, left_s: FloatArray, least_s: FloatArray) -> FloatArray:
+    """Throughputs that do the work in the time left; a job's best where rounding leaves it less than that takes."""
+    return np.asarray(work / np.maximum(left_s, least_s))
 
 
 @one_blas_thread
@@ -137,15 +138,15 @@ def _cut(
     elapsed_s: FloatArray,
     level: PricedLevel,
     ratio: float,
-    best: FloatArray,
+    least_s: FloatArray,
 ) -> float:
     """The ratio below which the prices of a level rule out every allocation."""
     held = level.job_price > 0
     price, work, due, elapsed_s = level.job_price[held], work[held], due[held], elapsed_s[held]
-    best = best[held]
+    least_s = least_s[held]
 
     def excess(candidate: float) -> float:
-        return float(price @ _needs(work, candidate * due - elapsed_s, best)) - level.bound
+        return float(price @ _needs(work, candidate * due - elapsed_s, least_s)) - level.bound
 
     high = ratio
     while excess(high) > 0:

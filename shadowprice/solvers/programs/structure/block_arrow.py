@@ -44,58 +44,68 @@ _REGULAR = 1e-13
 
 
 class Iterate:
-    """Strictly feasible primal and dual points; arrays are (types, jobs)."""
+    """Strictly feasible primal and dual points.
+
+    Attributes
+    ----------
+    primal, dual : ndarray, shape (types + 2, jobs)
+        x of each type, then the slacks f and u; and what each of them is multiplied with: zx, y and v.
+    w, p : ndarray, shape (types,)
+    t, zt : float
+    """
 
     def __init__(self, a: FloatArray, load: FloatArray, workers: FloatArray) -> None:
         self.a, self.load, self.workers = a, load, workers
         types, self.jobs = a.shape
+        self.types = types
+        self.pairs = [(j, k) for j in range(types) for k in range(j)]
         self.apart = a[:, None] - a[None, :]
-        self.apart2 = self.apart**2
+        self.apart2 = {pair: self.apart[pair] ** 2 for pair in self.pairs}
         share = 0.9 * np.minimum(1.0 / (types + 1), workers / load.sum())
-        self.x = np.repeat(share[:, None], self.jobs, axis=1)
-        self.t = 0.5 * float((a * self.x).sum(axis=0).min())
+        x = np.repeat(share[:, None], self.jobs, axis=1)
+        t = 0.5 * float(_summed(a * x).min())
         best = a.max(axis=0)
-        self.y = 1.1 / best / (1.0 / best).sum()
-        self.v = 1.1 * best * self.y
-        self.p = np.full(types, 0.1 * float((best * self.y).mean()))
+        y = 1.1 / best / (1.0 / best).sum()
+        p = np.full(types, 0.1 * float((best * y).mean()))
+        self.primal, self.dual = (np.empty((types + 2, self.jobs)) for _ in range(2))
+        self._place(x, t, np.stack((y, 1.1 * best * y)), p)
         self.best_x, self.best_y, self.best_prices = self.x, self.y, self.p
         self.last, self.short = 1.0, 0
         self.count = types * self.jobs + 2 * self.jobs + types + 1
-        self._slacks()
 
-    def _slacks(self) -> None:
-        a, x, load = self.a, self.x, self.load
-        self.f = (a * x).sum(axis=0) - self.t
-        self.u = 1.0 - x.sum(axis=0)
+    @property
+    def x(self) -> FloatArray:
+        """Time of each job on each type, shape (types, jobs)."""
+        return self.primal[: self.types]
+
+    @property
+    def y(self) -> FloatArray:
+        """Prices of throughput, shape (jobs,)."""
+        row: FloatArray = self.dual[-2]
+        return row
+
+    def _place(self, x: FloatArray, t: float, yv: FloatArray, p: FloatArray) -> None:
+        """Move to a point, and compute its slacks from their definitions."""
+        a, load, types = self.a, self.load, self.types
+        primal, dual = np.empty_like(self.primal), np.empty_like(self.dual)
+        primal[:types], dual[types:] = x, yv
+        self.t, self.p = t, p
+        np.subtract(_summed(a * x), t, out=primal[types])
+        np.subtract(1.0, _summed(x), out=primal[types + 1])
         self.w = self.workers - x @ load
-        self.zx = self.v + np.outer(self.p, load) - a * self.y
-        self.zt = float(self.y.sum()) - 1.0
-
-    def gap(self) -> float:
-        """Complementarity, which for feasible points is dual minus primal value."""
-        return float(
-            np.vdot(self.x, self.zx)
-            + self.f @ self.y
-            + self.u @ self.v
-            + self.w @ self.p
-            + self.t * self.zt
-        )
+        np.subtract(yv[1] + p[:, None] * load, a * yv[0], out=dual[:types])
+        self.zt = float(yv[0].sum()) - 1.0
+        self.primal, self.dual = primal, dual
+        # Complementarity, which for feasible points is dual minus primal value.
+        self.gap = float(np.vdot(primal, dual) + self.w @ p + t * self.zt)
 
     def step(self, tolerance: float) -> bool:
         """One predictor and corrector step; False when no progress can be made."""
-        gap = self.gap()
-        mu = gap / self.count
+        mu = self.gap / self.count
         system = _System(self)
-        zero = _Products(
-            -self.x * self.zx,
-            -self.f * self.y,
-            -self.u * self.v,
-            -self.w * self.p,
-            -self.t * self.zt,
-        )
+        zero = _Products(-self.primal * self.dual, -self.w * self.p, -self.t * self.zt)
         guess = system.solve(zero)
-        primal, dual = guess.lengths()
-        after = guess.gap_after(primal, dual) / self.count
+        after = guess.gap_after(*guess.lengths()) / self.count
         if self.last < 0.01:
             # After a short step the point is too near a wall: to the centre first, without the
             # second-order term, which supposes a full step.
@@ -107,7 +117,7 @@ class Iterate:
             step = system.solve(zero.corrected(guess, centre))
         reach = 0.9995
         primal, dual = (min(1.0, reach * length) for length in step.lengths())
-        before = (self.x, self.t, self.y, self.v, self.p)
+        before = (self.x, self.t, self.dual[self.types :], self.p)
         for _ in range(_BACKTRACKS):
             self.last = min(primal, dual)
             self._move(before, step, primal, dual)
@@ -120,34 +130,29 @@ class Iterate:
         return False
 
     def _move(self, at: tuple[Any, ...], step: _Step, primal: float, dual: float) -> None:
-        x, t, y, v, p = at
-        self.x, self.t = x + primal * step.x, t + primal * step.t
-        self.y, self.v, self.p = y + dual * step.y, v + dual * step.v, p + dual * step.p
-        self._slacks()
+        (x, t, yv, p), types = at, self.types
+        self._place(
+            x + primal * step.primal[:types],
+            t + primal * step.t,
+            yv + dual * step.dual[types:],
+            p + dual * step.p,
+        )
 
     def _central(self) -> bool:
         """Inside, and no product of a variable and its slack far below the average."""
-        pairs = (
-            (self.x, self.zx),
-            (self.f, self.y),
-            (self.u, self.v),
-            (self.w, self.p),
-        )
-        if not (
-            self.t > 0 and self.zt > 0 and all((a > 0).all() and (b > 0).all() for a, b in pairs)
-        ):
+        ends = (self.primal.min(), self.dual.min(), self.w.min(), self.p.min())
+        if not (self.t > 0 and self.zt > 0 and float(np.min(ends)) > 0):
             return False
-        least = min(self.t * self.zt, *(float((a * b).min()) for a, b in pairs))
-        return bool(least >= _NEIGHBOURHOOD * self.gap() / self.count)
+        products = (self.primal * self.dual).min(), (self.w * self.p).min()
+        least = min(self.t * self.zt, *map(float, products))
+        return bool(least >= _NEIGHBOURHOOD * self.gap / self.count)
 
 
 @dataclass(frozen=True)
 class _Products:
-    """Wanted changes of the products x zx, f y, u v, w p, t zt."""
+    """Wanted changes of the products of primal and dual, w p, and t zt."""
 
-    x: FloatArray
-    f: FloatArray
-    u: FloatArray
+    each: FloatArray
     w: FloatArray
     t: float
 
@@ -155,23 +160,19 @@ class _Products:
         """The same with Mehrotra's second-order term and centring."""
         g = guess
         return _Products(
-            self.x + (centre - g.x * g.zx),
-            self.f + (centre - g.f * g.y),
-            self.u + (centre - g.u * g.v),
+            self.each + (centre - g.primal * g.dual),
             self.w + (centre - g.w * g.p),
             self.t + (centre - g.t * g.zt),
         )
 
     def centred(self, centre: float) -> _Products:
         """The same with centring alone."""
-        return _Products(
-            self.x + centre, self.f + centre, self.u + centre, self.w + centre, self.t + centre
-        )
+        return _Products(self.each + centre, self.w + centre, self.t + centre)
 
     def largest(self) -> float:
         """Largest absolute entry."""
-        parts = (self.x, self.f, self.u, self.w, np.float64(self.t))
-        return max(float(np.abs(part).max()) for part in parts)
+        of_w = float(np.abs(self.w).max())
+        return max(float(self.each.max()), -float(self.each.min()), of_w, abs(self.t))
 
 
 class _System:
@@ -179,45 +180,51 @@ class _System:
 
     def __init__(self, point: Iterate) -> None:
         self.at = point
-        a, x, load = point.a, point.x, point.load
-        self.d = d = x / point.zx
-        self.ad = ad = a * d
-        square = (a * ad).sum(axis=0)
-        total = d.sum(axis=0)
-        own, other = point.f / point.y, point.u / point.v
-        own = own + _REGULAR * square
-        other = other + _REGULAR * total
-        self.b11, self.b12, self.b22 = own + square, ad.sum(axis=0), other + total
+        a, load, types = point.a, point.load, point.types
+        ratio = point.primal / point.dual
+        self.d = d = ratio[:types]
+        ad = a * d
+        square_each = a * ad
+        square, total = _summed(square_each), _summed(d)
+        own, other = ratio[types] + _REGULAR * square, ratio[types + 1] + _REGULAR * total
+        self.b12, self.b22 = _summed(ad), other + total
+        b11 = own + square
         apart = point.apart
         # Products of differences, so that nothing cancels where a job has one type to itself.
-        spread = d[:, None] * d[None, :] * point.apart2
-        det = own * self.b22 + other * square + 0.5 * spread.sum(axis=(0, 1))
-        self.b11, self.b12, self.b22 = self.b11 / det, self.b12 / det, self.b22 / det
-        self.g = (other * a + (d[None, :] * apart).sum(axis=1)) / det
-        self.k = ((ad[None, :] * apart).sum(axis=1) - own) / det
+        spread = {(j, k): d[j] * d[k] * apart2 for (j, k), apart2 in point.apart2.items()}
+        det = own * self.b22 + other * square
+        for part in spread.values():
+            det += part
+        self.b11, self.b12, self.b22 = b11 / det, self.b12 / det, self.b22 / det
+        self.g = (other * a + (d * apart).sum(axis=1)) / det
+        self.k = ((ad * apart).sum(axis=1) - own) / det
         held = d * load
         self.into_y, self.into_v = held * self.g, held * self.k
-        types = len(a)
         matrix = np.empty((types + 1, types + 1))
+        held_det, mine = held / det, other * a
+        of_type = list(zip(d, square_each, strict=True))
         for j in range(types):
-            others = [k for k in range(types) if k != j]
-            rest = own * (other + d[others].sum(axis=0)) + other * (a[others] * ad[others]).sum(
-                axis=0
-            )
-            rest += 0.5 * spread[np.ix_(others, others)].sum(axis=(0, 1))
-            matrix[j, j] = point.w[j] / point.p[j] + (held[j] * load * rest / det).sum()
+            time, squares = other, np.zeros_like(other)
+            for k in (*range(j), *range(j + 1, types)):
+                time, squares = time + of_type[k][0], squares + of_type[k][1]
+            rest = own * time + other * squares
+            for (i, k), part in spread.items():
+                if j not in (i, k):
+                    rest += part
+            matrix[j, j] = point.w[j] / point.p[j] + (held_det[j] * load) @ rest
+            mixed = d * apart[j]
             for k in range(j):
-                both = other * a[j] * a[k] + own + (d * apart[j] * apart[k]).sum(axis=0)
-                matrix[j, k] = matrix[k, j] = -(held[j] * held[k] * both / det).sum()
+                both = mine[j] * a[k] + own + _summed(mixed * apart[k])
+                matrix[j, k] = matrix[k, j] = -((held_det[j] * held[k]) @ both)
         matrix[:types, types] = -self.into_y.sum(axis=1)
-        matrix[types, :types] = self.into_y.sum(axis=1)
+        matrix[types, :types] = -matrix[:types, types]
         matrix[types, types] = point.zt / point.t + self.b22.sum()
         self.matrix = matrix
 
     def solve(self, want: _Products) -> _Step:
         """A step, refined: near the optimum the elimination loses up to 1e4 mean products."""
         at = self.at
-        enough = _ACCURATE * at.gap() / at.count
+        enough = _ACCURATE * at.gap / at.count
         step = self._solve(want)
         missing = step.missing(want)
         for _ in range(_REFINEMENTS):
@@ -231,11 +238,11 @@ class _System:
         return step
 
     def _solve(self, want: _Products) -> _Step:
-        at, types = self.at, len(self.d)
-        cx = want.x / at.zx
-        cf, cu = want.f / at.y, want.u / at.v
-        ky = self.b22 * cf + self.b12 * cu - (self.g * cx).sum(axis=0)
-        kv = self.b12 * cf + self.b11 * cu - (self.k * cx).sum(axis=0)
+        at, types = self.at, self.at.types
+        change = want.each / at.dual
+        cx, cf, cu = change[:types], change[types], change[types + 1]
+        ky = self.b22 * cf + self.b12 * cu - _summed(self.g * cx)
+        kv = self.b12 * cf + self.b11 * cu - _summed(self.k * cx)
         # Change of each x alone, were prices and t to stay: what is left of cx after its job's rows.
         alone = cx - self.d * (kv - at.a * ky)
         right = np.empty(types + 1)
@@ -244,51 +251,46 @@ class _System:
         found = np.linalg.solve(self.matrix, right)
         dt = float(found[types])
         dp = np.asarray(found[:types], dtype=np.float64)
-        dy = ky + self.b22 * dt + dp @ self.into_y
-        dv = kv + self.b12 * dt + dp @ self.into_v
-        dzx: FloatArray = dv + np.outer(dp, at.load) - at.a * dy
-        dx: FloatArray = cx - self.d * dzx
-        return _Step(at, dx, dt, dy, dv, dp, dzx)
+        dual = np.empty_like(at.dual)
+        dual[types] = dy = ky + self.b22 * dt + dp @ self.into_y
+        dual[types + 1] = dv = kv + self.b12 * dt + dp @ self.into_v
+        np.subtract(dv + dp[:, None] * at.load, at.a * dy, out=dual[:types])
+        primal = np.empty_like(at.primal)
+        dx = np.subtract(cx, self.d * dual[:types], out=primal[:types])
+        np.subtract(_summed(at.a * dx), dt, out=primal[types])
+        np.negative(_summed(dx), out=primal[types + 1])
+        return _Step(at, primal, dual, dt, float(dy.sum()), -(dx @ at.load), dp)
 
 
+@dataclass(frozen=True, eq=False)
 class _Step:
-    """A direction of primal (x, t) and dual (y, v, p) with the slacks that follow."""
+    """A direction of primal and dual, of t with its slack zt, and of w and the prices p."""
 
-    def __init__(
-        self,
-        at: Iterate,
-        x: FloatArray,
-        t: float,
-        y: FloatArray,
-        v: FloatArray,
-        p: FloatArray,
-        zx: FloatArray,
-    ) -> None:
-        self.at, self.x, self.t, self.y, self.v, self.p, self.zx = at, x, t, y, v, p, zx
-        self.f = (at.a * x).sum(axis=0) - t
-        self.u = -x.sum(axis=0)
-        self.w = -(x @ at.load)
-        self.zt = float(y.sum())
+    at: Iterate
+    primal: FloatArray
+    dual: FloatArray
+    t: float
+    zt: float
+    w: FloatArray
+    p: FloatArray
 
     def plus(self, other: _Step) -> _Step:
         """The sum of two steps."""
         return _Step(
             self.at,
-            self.x + other.x,
+            self.primal + other.primal,
+            self.dual + other.dual,
             self.t + other.t,
-            self.y + other.y,
-            self.v + other.v,
+            self.zt + other.zt,
+            self.w + other.w,
             self.p + other.p,
-            self.zx + other.zx,
         )
 
     def missing(self, want: _Products) -> _Products:
         """Wanted changes of products less those of this step, to first order."""
         at = self.at
         return _Products(
-            want.x - (at.zx * self.x + at.x * self.zx),
-            want.f - (at.y * self.f + at.f * self.y),
-            want.u - (at.v * self.u + at.u * self.v),
+            want.each - (at.dual * self.primal + at.primal * self.dual),
             want.w - (at.p * self.w + at.w * self.p),
             want.t - (at.t * self.zt + at.zt * self.t),
         )
@@ -296,28 +298,25 @@ class _Step:
     def lengths(self) -> tuple[float, float]:
         """Longest primal and dual steps that stay feasible, at most 1."""
         at = self.at
-        primal = [(at.x, self.x), (at.f, self.f), (at.u, self.u), (at.w, self.w)]
-        dual = [(at.zx, self.zx), (at.y, self.y), (at.v, self.v), (at.p, self.p)]
-        longest = [
-            1.0 / max(1.0, max(float((-change / value).max()) for value, change in sides))
-            for sides in (primal, dual)
-        ]
-        if self.t < 0:
-            longest[0] = min(longest[0], -at.t / self.t)
-        if self.zt < 0:
-            longest[1] = min(longest[1], -at.zt / self.zt)
-        return longest[0], longest[1]
+        primal = (self.primal / at.primal).min(), (self.w / at.w).min(), self.t / at.t
+        dual = (self.dual / at.dual).min(), (self.p / at.p).min(), self.zt / at.zt
+        falls = (-min(map(float, primal)), -min(map(float, dual)))
+        return 1.0 / max(1.0, falls[0]), 1.0 / max(1.0, falls[1])
 
     def gap_after(self, primal: float, dual: float) -> float:
         """Complementarity after a step of these lengths; bilinear, as both sides stay feasible."""
         at = self.at
         return float(
-            np.vdot(at.x + primal * self.x, at.zx + dual * self.zx)
-            + (at.f + primal * self.f) @ (at.y + dual * self.y)
-            + (at.u + primal * self.u) @ (at.v + dual * self.v)
+            np.vdot(at.primal + primal * self.primal, at.dual + dual * self.dual)
             + (at.w + primal * self.w) @ (at.p + dual * self.p)
             + (at.t + primal * self.t) * (at.zt + dual * self.zt)
         )
+
+
+def _summed(table: FloatArray) -> FloatArray:
+    """Sum over the types."""
+    total: FloatArray = np.add.reduce(table, axis=0)
+    return total
 
 
 MAX_ITERATIONS = 60
@@ -371,7 +370,7 @@ def solve(a: FloatArray, load: FloatArray, workers: FloatArray, tolerance: float
     state = Iterate(np.ascontiguousarray(a.T) / scale, load / size, workers / size)
     iterations = 0
     with np.errstate(all="ignore"):
-        while iterations < MAX_ITERATIONS and state.gap() > tolerance * state.t:
+        while iterations < MAX_ITERATIONS and state.gap > tolerance * state.t:
             if not state.step(tolerance):
                 break
             iterations += 1

@@ -85,8 +85,9 @@ def fold(
     if p.columns < 2 or p.mixed:
         return None
     there = p.value != 0.0
-    by_row, by_column = entry_row[there], p.index[there]
-    entry = _mixed(_bits(p.value[there]))
+    by_row, by_column, entry = entry_row, p.index.astype(np.int64), _mixed(_bits(p.value))
+    if not there.all():
+        by_row, by_column, entry = by_row[there], by_column[there], entry[there]
     sides = _mixed(_bits(p.row_lower) ^ _mixed(_bits(p.row_upper)))
     kept = _mixed(_bits(p.cost) ^ _mixed(_bits(p.lower) ^ _mixed(_bits(p.upper))))
     if apart is not None:
@@ -108,8 +109,8 @@ def fold(
 def _quotient(
     p: LinearProgram, entry_row: NDArray[np.int64], rows: Colours, columns: Colours
 ) -> Folded:
-    _, row_sample, row = np.unique(rows, return_index=True, return_inverse=True)
-    _, column_sample, column = np.unique(columns, return_index=True, return_inverse=True)
+    row_sample, row = _numbered(rows)
+    column_sample, column = _numbered(columns)
     sampled = np.zeros(p.rows, dtype=bool)
     sampled[row_sample] = True
     of_sample = sampled[entry_row] & (p.value != 0.0)
@@ -139,6 +140,17 @@ def _distinct(colours: Colours) -> int:
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if len(ordered) else 0
 
 
+def _numbered(colours: Colours) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First member of each colour, and the number of each member's colour, in order of the colours."""
+    # An order of equal ones is not needed: twice as fast as np.unique, which keeps theirs.
+    order = np.argsort(colours)
+    ordered = colours[order]
+    begins = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(begins) - 1
+    return np.minimum.reduceat(order, np.flatnonzero(begins)), number
+
+
 def _bits(values: FloatArray) -> Colours:
     """The bits of numbers; 0 and -0 are one number."""
     return cast(Colours, (values + 0.0).view(np.uint64))
@@ -146,11 +158,13 @@ def _bits(values: FloatArray) -> Colours:
 
 def _mixed(values: Colours) -> Colours:
     """Each number's bits spread over all 64 (the finaliser of SplitMix64), odd."""
-    with np.errstate(over="ignore"):
-        z = values + np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return cast(Colours, (z ^ (z >> np.uint64(31))) | np.uint64(1))
+    z = values + np.uint64(0x9E3779B97F4A7C15)
+    for bits, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z ^= z >> np.uint64(bits)
+        z *= np.uint64(factor)
+    z ^= z >> np.uint64(31)
+    z |= np.uint64(1)
+    return z
 
 
 def _summed(terms: Colours, where: NDArray[np.int64], count: int) -> Colours:

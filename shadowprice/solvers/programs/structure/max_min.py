@@ -133,13 +133,14 @@ def recognise(program: LinearProgram, entry_row: IntArray) -> MaxMin:
     fair, need = _fair_rows(row[of_level], value[of_level], upper)
     job_of_row = np.full(p.rows, -1)
     job_of_row[fair] = np.arange(len(fair))
-    in_fair = (job_of_row[row] >= 0) & ~of_level
+    of_fair = job_of_row[row] >= 0
+    in_fair = of_fair & ~of_level
     _must(~(in_fair & (value > 0)), row, "{row} has another sign")
     job, gain = np.full(p.columns, -1), np.zeros(p.columns)
     job[column[in_fair]], gain[column[in_fair]] = job_of_row[row[in_fair]], -value[in_fair]
     if np.count_nonzero(in_fair) != np.count_nonzero(job >= 0):
         raise NotMaxMin("a column raises the levels of two jobs")
-    others = (job_of_row[row] < 0) & (job[column] >= 0)
+    others = ~of_fair & (job[column] >= 0)
     entries = _Entries(row[others], column[others], value[others], job[column[others]])
     _must(entries.value > 0, entries.row, "{row} has entries of two signs")
     places = np.bincount(entries.column, minlength=p.columns)[entries.column]

@@ -58,11 +58,16 @@ class PowerScales:
         """
         size = np.abs(program.value)
         row, column = np.ones(program.rows), np.ones(program.columns)
-        if _near(program, size, entry_row):
+        largest = _largest(size, entry_row, program.rows)
+        if _near(program, size, largest):
             return cls(row, column, 1.0)
-        for _ in range(_PASSES):
-            row = _inverse(_largest(size * column[program.index], entry_row, program.rows))
-            column = _inverse(_largest(size * row[entry_row], program.index, program.columns))
+        # NumPy takes twice as long for indices that are not its own.
+        index = program.index.astype(np.intp)
+        for again in range(_PASSES):
+            if again:
+                largest = _largest(size * column[index], entry_row, program.rows)
+            row = _inverse(largest)
+            column = _inverse(_largest(size * row[entry_row], index, program.columns))
             column[program.integer] = 1.0
         cost = float(_inverse(np.array([np.abs(program.cost * column).max(initial=0.0)]))[0])
         return cls(row, column, cost)
@@ -96,7 +101,8 @@ class PowerScales:
     def fits(self, program: LinearProgram, entry_row: NDArray[np.int64]) -> bool:
         """True if the programme, with other numbers than it was made for, is still well scaled by it."""
         if self.cost == 1.0 and (self.row == 1.0).all() and (self.column == 1.0).all():
-            return _near(program, np.abs(program.value), entry_row)
+            size = np.abs(program.value)
+            return _near(program, size, _largest(size, entry_row, program.rows))
         size = np.abs(program.value) * self.row[entry_row] * self.column[program.index]
         rows = _largest(size, entry_row, program.rows)
         rows = rows[rows > 0]
@@ -129,15 +135,18 @@ class PowerScales:
         return duals * self.row / self.cost if len(duals) else duals
 
 
-def _near(program: LinearProgram, size: FloatArray, entry_row: NDArray[np.int64]) -> bool:
-    """True if largest entries of rows, columns and the objective are all near 1."""
+def _near(program: LinearProgram, size: FloatArray, of_rows: FloatArray) -> bool:
+    """True if largest entries of rows, which are known, of columns and of the objective are all near 1."""
+    if not _about_one(of_rows) or not _about_one(_largest(size, program.index, program.columns)):
+        return False
     cost = np.abs(program.cost).max(initial=0.0)
-    for where, count in ((entry_row, program.rows), (program.index, program.columns)):
-        found = _largest(size, where, count)
-        found = found[found > 0]
-        if found.max(initial=1.0) > NEAR or found.min(initial=1.0) < 1.0 / NEAR:
-            return False
     return bool(cost == 0.0 or 1.0 / NEAR <= cost <= NEAR)
+
+
+def _about_one(largest: FloatArray) -> bool:
+    """True if all largest entries are near 1, where there are any."""
+    found = largest[largest > 0]
+    return bool(found.max(initial=1.0) <= NEAR and found.min(initial=1.0) >= 1.0 / NEAR)
 
 
 def _largest(size: FloatArray, where: NDArray[np.integer[Any]], count: int) -> FloatArray:

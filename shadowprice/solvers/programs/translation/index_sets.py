@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyomo.core.base.set import RangeSet, SetProduct
 
-from shadowprice.models.arrays import TuplePositions, TupleSet
+from shadowprice.models.arrays import NumberSet, TuplePositions, TupleSet
 
 Column = NDArray[Any]
 
@@ -26,8 +26,6 @@ class Members:
     ----------
     size : int
         Number of members.
-    columns : list of ndarray, each of shape (size,)
-        Members, one array for each dimension.
     shape : tuple of int
         Sizes of the factors of a product, otherwise (size,).
     """
@@ -47,7 +45,6 @@ class Members:
             ]
             self.shape = tuple(factor.size for factor in self.factors)
             self.size = int(np.prod(self.shape))
-            self.columns = self._product()
         else:
             self.columns, self.low = _simple(index_set)
             self.size = len(self.columns[0])
@@ -58,12 +55,16 @@ class Members:
         """Members as Pyomo has them: tuples, or what is in them if that is one thing alone."""
         return _keys(self.columns)
 
-    @property
+    @cached_property
     def dimensions(self) -> int:
         """Length of a member as a tuple."""
+        if self.factors:
+            return sum(factor.dimensions for factor in self.factors)
         return len(self.columns)
 
-    def _product(self) -> list[Column]:
+    @cached_property
+    def columns(self) -> list[Column]:
+        """Members, one array of shape (size,) for each dimension; those of a product are made where they are read."""
         columns: list[Column] = []
         inner, outer = self.size, 1
         for factor in self.factors:
@@ -125,7 +126,7 @@ def _keys(columns: Sequence[Column]) -> list[Any]:
 def _simple(index_set: Any) -> tuple[list[Column], int | None]:
     """Members of a set that is no product, and its first one if it is a range of integers."""
     if isinstance(index_set, TupleSet):
-        return list(index_set.columns), None
+        return list(index_set.columns), 0 if isinstance(index_set, NumberSet) else None
     dimensions = index_set.dimen
     if isinstance(index_set, RangeSet):
         ranges = list(index_set.ranges())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 from pyomo.core.expr import relational_expr
-from scipy.sparse import csr_array
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.models.tracing import (
@@ -75,6 +75,9 @@ class TracedModel:
     model : ConcreteModel
     data : mapping of str to array_like
         Values of its Params, in the order and shape of their index sets.
+    anew : callable, optional
+        Builds the model once more, for the names of rows and columns, where its sets change from one translation
+        to the next; what is read by name then does not change the model that is shared.
 
     Attributes
     ----------
@@ -90,8 +93,13 @@ class TracedModel:
         If a Param has no values, or an array has the wrong shape.
     """
 
-    def __init__(self, model: pyo.ConcreteModel, data: Mapping[str, ArrayLike]) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: pyo.ConcreteModel,
+        data: Mapping[str, ArrayLike],
+        anew: Callable[[], pyo.ConcreteModel] | None = None,
+    ) -> None:
+        self.model, self._anew = model, anew
         self.untraced: dict[str, tuple[str, int]] = {}
         self._parameters: dict[int, NDArray[np.float64]] = {}
         self._names: dict[str, tuple[Any, Any]] = {}
@@ -302,17 +310,16 @@ class TracedModel:
             np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
             for parts in (row, column)
         )
-        number = np.arange(len(rows_), dtype=np.float64)
-        matrix = csr_array((number, (rows_, columns_)), shape=(rows, columns))
+        key = rows_ * columns + columns_
+        # Terms are in order of their rows: what is merged is a few runs.
+        self._from = np.argsort(key, kind="stable")
+        ordered, index = key[self._from], columns_[self._from]
         self._summed: NDArray[np.int64] | None = None
-        if matrix.nnz == len(number):
-            self._from = matrix.data.astype(np.int64)
-        else:  # One row names a column twice: entries add up.
-            key = rows_ * columns + columns_
+        if (ordered[1:] == ordered[:-1]).any():  # One row names a column twice: entries add up.
             distinct, self._summed = np.unique(key, return_inverse=True)
-            starts = np.searchsorted(distinct // columns, np.arange(rows + 1))
-            return starts.astype(np.int32), (distinct % columns).astype(np.int32)
-        return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+            rows_, index = np.divmod(distinct, columns)
+        start = np.concatenate(([0], np.cumsum(np.bincount(rows_, minlength=rows))))
+        return start.astype(np.int32), index.astype(np.int32)
 
     # Numbers, once and whenever data change.
 
@@ -424,7 +431,7 @@ class TracedModel:
         if not variable.is_indexed():
             return variable
         keys = self._walker.members(variable.index_set()).keys
-        return variable[keys[number - self._first[id(variable)]]]
+        return self._own(variable)[keys[number - self._first[id(variable)]]]
 
     @property
     def columns(self) -> list[Any]:
@@ -433,7 +440,10 @@ class TracedModel:
             each
             for variable in self.variables
             for each in (
-                [variable[key] for key in self._walker.members(variable.index_set()).keys]
+                [
+                    self._own(variable)[key]
+                    for key in self._walker.members(variable.index_set()).keys
+                ]
                 if variable.is_indexed()
                 else [variable]
             )
@@ -445,10 +455,19 @@ class TracedModel:
         return [row for each in self.rows_of.values() for row in self._rows_in_order(each)]
 
     def _rows_in_order(self, rows: _Rows) -> list[Any]:
-        component = rows.component
+        component = self._own(rows.component)
         if not component.is_indexed():
             return [component] * rows.size
         return [row for row in component.values() if row.active]
+
+    def _own(self, component: Any) -> Any:
+        """The component itself, or that of a model of exactly these sets."""
+        return component if self._anew is None else self._named.find_component(component)
+
+    @cached_property
+    def _named(self) -> pyo.ConcreteModel:
+        assert self._anew is not None
+        return self._anew()
 
 
 def _refuse_constant(parameter: Any) -> None:

@@ -1,0 +1,132 @@
+"""Gavel's rounds: who runs is the plain greedy choice, and one model serves any number of jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shadowprice.models import gavel
+from shadowprice.models.gavel import Shape
+from shadowprice.solvers.gavel.rounds import Combinations, select
+from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs.compile import CompiledModel, compile_model
+
+few = st.integers(0, 3).map(float)
+"""Keys of which many are equal."""
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> tuple[Combinations, list[Any], Any]:
+    """Jobs alone, sometimes pairs of them, keys with ties, and capacities."""
+    jobs, types = draw(st.integers(1, 9)), draw(st.integers(1, 3))
+    gang = np.array(draw(st.lists(st.sampled_from([1, 2, 4, 8]), min_size=jobs, max_size=jobs)))
+    pairs = [(i, j) for i in range(jobs) for j in range(i) if gang[i] == gang[j]]
+    some = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=4)) if pairs else []
+    first = np.array([*range(jobs), *(j for _, j in some)])
+    second = np.array([*range(jobs), *(i for i, _ in some)])
+    size = len(first) * types
+
+    def table(numbers: st.SearchStrategy[Any]) -> Any:
+        return np.array(draw(st.lists(numbers, min_size=size, max_size=size))).reshape(-1, types)
+
+    rows = Combinations(first, second, gang[first], table(st.booleans()))
+    capacity = np.array(draw(st.lists(st.integers(0, 12), min_size=types, max_size=types)))
+    return rows, [table(few) for _ in range(3)], capacity
+
+
+@given(queue=queues(), one_queue=st.booleans(), only_positive=st.booleans())
+def test_who_runs_is_the_greedy_choice(
+    queue: tuple[Combinations, list[Any], Any], one_queue: bool, only_positive: bool
+) -> None:
+    rows, keys, capacity = queue
+    types = range(len(capacity))
+    left, taken, expected = capacity.tolist(), set[int](), []
+    for served in [types] if one_queue else [[j] for j in types]:
+        entries = [(m, j) for j in served for m in range(len(rows)) if rows.runnable[m, j]]
+        entries.sort(key=lambda at: tuple(-key[at] for key in keys))
+        for m, j in entries:
+            both = {int(rows.first[m]), int(rows.second[m])}
+            fits = rows.gpus[m] <= left[j] and not both & taken
+            if fits and (not only_positive or keys[0][m, j] > 0):
+                left[j] -= rows.gpus[m]
+                taken |= both
+                expected.append((m, j))
+    chosen = select(rows, keys, capacity, one_queue=one_queue, only_positive=only_positive)
+    assert list(zip(chosen.row.tolist(), chosen.gpu_type.tolist(), strict=True)) == expected
+
+
+def test_of_equals_the_earlier_run() -> None:
+    jobs = np.arange(500)
+    rows = Combinations(jobs, jobs, np.ones_like(jobs), np.ones((500, 1), dtype=bool))
+    best, alike = np.zeros((500, 1)), np.zeros((500, 1))
+    best[::7] = 2.0
+    best[3::7] = 1.0
+    alike[14], alike[10] = 1.0, 1.0
+    expected = [14, *(j for j in range(0, 500, 7) if j != 14), 10, 3, 17]
+    chosen = select(rows, [best, alike], np.array([75]))
+    assert chosen.row.tolist() == expected
+
+
+def data(shape: Shape, seed: int) -> dict[str, Any]:
+    """Values of all Params that the models have."""
+    rng = np.random.default_rng(seed)
+    table = {name: rng.uniform(1.0, 2.0, (shape.jobs, shape.types)) for name in "Tvc"}
+    column = {name: rng.uniform(0.1, 0.2, shape.jobs) for name in "srf"}
+    return {**table, **column, "W": np.full(max(shape.accelerators) + 1, 3.0)}
+
+
+@pytest.mark.parametrize("build", gavel.OF_ANY_SIZE)
+def test_one_model_serves_any_number_of_jobs(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[int] = []
+
+    def counted(shape: Shape) -> Any:
+        built.append(shape.jobs)
+        return build(shape)
+
+    monkeypatch.setattr(gavel, "OF_ANY_SIZE", (counted,))
+    monkeypatch.setattr("shadowprice.solvers.gavel.workspace.OF_ANY_SIZE", (counted,))
+    workspace, solved = Workspace(), {}
+    for jobs in (4, 7, 3, 7, 4):
+        shape = Shape(jobs, 2, (0, 1))
+        numbers = data(shape, seed=len(solved))
+        # A function that reads a list is built for every solve: the shared model is for others.
+        monkeypatch.setattr("shadowprice.solvers.gavel.workspace.values_read", lambda _: ())
+        found = workspace.solve(counted, shape, numbers)
+        fresh = compile_model(build(shape), {name: numbers[name] for name in asked(found.compiled)})
+        same(found.compiled, fresh)
+        assert found.value("x").shape == (jobs, 2)
+        solved[len(solved)] = found
+    assert built == [4]
+    # Names are those of a model of exactly these jobs, whatever the shared one was for last.
+    again = solved[1].compiled
+    same_names(
+        again, compile_model(build(Shape(7, 2, (0, 1))), first(again, data(Shape(7, 2, (0, 1)), 1)))
+    )
+
+
+def asked(compiled: CompiledModel) -> list[str]:
+    """Names of the Params of a compiled model."""
+    return list(compiled._translation._names)
+
+
+def first(compiled: CompiledModel, numbers: dict[str, Any]) -> dict[str, Any]:
+    """Those of the numbers that a model asks for."""
+    return {name: numbers[name] for name in asked(compiled)}
+
+
+def same(one: CompiledModel, other: CompiledModel) -> None:
+    """Assert that two compiled models are one programme."""
+    for name in ("cost", "lower", "upper", "row_lower", "row_upper", "start", "index", "value"):
+        np.testing.assert_array_equal(
+            getattr(one.program, name), getattr(other.program, name), err_msg=name
+        )
+
+
+def same_names(one: CompiledModel, other: CompiledModel) -> None:
+    """Assert that rows and columns have the same names."""
+    for mine, theirs in ((one.rows, other.rows), (one.columns, other.columns)):
+        assert [each.name for each in mine] == [each.name for each in theirs]
