@@ -54,7 +54,11 @@ def table(simulator: Path, policies: list[str], columns: int) -> Iterator[str]:
     term = Goodput(load_applications(simulator / "traces"))
     switches = sp.RunOptions(preset="pollux", declared=(term,))
     head = [f"{name}: mean JCT [h], over kept batch, over any" for name in policies]
-    yield "| load, workload | least mean JCT [h] and its proof, kept batch | any batch | " + " | ".join(head) + " |"
+    yield (
+        "| load, workload | least mean JCT [h] and its proof, kept batch | any batch | "
+        + " | ".join(head)
+        + " |"
+    )
     yield "|---|" + "---|" * (2 + len(policies))
     for load, folder in LOADS.items():
         for path in sorted((simulator / folder).glob("workload-*.csv")):

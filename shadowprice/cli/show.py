@@ -11,9 +11,9 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.analysis.metric_lines import METRICS, REPEATS
 from shadowprice.analysis.wording import cost_cells, utility_cells
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
+from shadowprice.cli.metric_lines import METRICS, REPEATS
 from shadowprice.cli.outputs import print_record
 
 if TYPE_CHECKING:

@@ -153,7 +153,7 @@ class StepTables:
         return sqr, var, scale
 
 
-def _said(text: str) -> Callable[[int], str]:
+def _message(text: str) -> Callable[[int], str]:
     return lambda _: text
 
 
@@ -233,7 +233,7 @@ class GoodputRuns:
             if column is not None:
                 apart = column[self._runs.order] != column[row[self._runs.piece]]
                 bad = np.bincount(self._runs.piece[apart], minlength=len(row)) > 0
-                yield "batch", bad, _said(f"has another {name} than the rest of its gang")
+                yield "batch", bad, _message(f"has another {name} than the rest of its gang")
         kept, idle = np.zeros(len(row), dtype=bool), np.zeros(len(row), dtype=bool)
         for k, ring in enumerate(self._rings):
             job = int(s.job[row[k]])
@@ -244,17 +244,17 @@ class GoodputRuns:
                 tables.goodput(ring, *pair, epoch) > 0 or not work
                 for epoch, work in enumerate(tables.work)
             )
-        yield "batch", kept, _said("makes up another batch than that of its job")
+        yield "batch", kept, _message("makes up another batch than that of its job")
         yield (
             "batch",
             idle,
-            _said("makes no progress on GPUs, or at a batch, that were not measured"),
+            _message("makes no progress on GPUs, or at a batch, that were not measured"),
         )
         if s.slowed is not None:
             odd = ~np.isin(s.slowed[row], (0, 1))
-            yield "slowed", odd, _said("slowed is neither 0 nor 1")
+            yield "slowed", odd, _message("slowed is neither 0 nor 1")
             say = "shares a node with another gang across nodes, by which it is slowed"
-            yield "slowed", self._unslowed(s.slowed[row]), _said(say)
+            yield "slowed", self._unslowed(s.slowed[row]), _message(say)
 
     def _unslowed(self, slowed: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Runs across nodes that are not said to be slowed while another such run is on one of their nodes."""
