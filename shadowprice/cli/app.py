@@ -22,7 +22,6 @@ from shadowprice.cli.audit.command import audit_command
 from shadowprice.cli.certificates import certify_command, check_command
 from shadowprice.cli.commands import offered_commands
 from shadowprice.cli.doctor import doctor_command
-from shadowprice.cli.joint import joint_command
 from shadowprice.cli.laws import laws_command
 from shadowprice.cli.listed import (
     GENERATORS,
@@ -35,10 +34,11 @@ from shadowprice.cli.models import models_command
 from shadowprice.cli.options import JsonOption, SeedOption
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_picture, write_table
 from shadowprice.cli.panels import PanelGroup, register, shown
-from shadowprice.cli.place import place_command
+from shadowprice.cli.placement.joint import joint_command
+from shadowprice.cli.placement.place import place_command
+from shadowprice.cli.placement.servers import servers_command
 from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.runs import compare_command, simulate_command
-from shadowprice.cli.servers import servers_command
 from shadowprice.cli.show import (
     console,
     print_comparison,

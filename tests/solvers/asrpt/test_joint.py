@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from shadowprice.cli.joint import joint_command, sentence
 from shadowprice.cli.panels import shown
+from shadowprice.cli.placement.joint import joint_command, sentence
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.graphs.iteration_time import Network, iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage

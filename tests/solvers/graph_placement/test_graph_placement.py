@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from shadowprice.analysis.plots.placement import MAX_REPLICAS, plot_placement
 from shadowprice.cli.panels import shown
-from shadowprice.cli.place import place_command
+from shadowprice.cli.placement.place import place_command
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.graphs.iteration_time import (
     Network,

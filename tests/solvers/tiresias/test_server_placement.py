@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from shadowprice.cli.panels import shown
-from shadowprice.cli.servers import sentence, servers_command
+from shadowprice.cli.placement.servers import sentence, servers_command
 from shadowprice.errors import InputError, SolverError
 from shadowprice.models.tiresias import ServerJob, build
 from shadowprice.solvers.tiresias.server_placement import best_placement, placement_by_rule

@@ -1,0 +1,1 @@
+"""Commands about where replicas of one job, or of a few, are placed."""
