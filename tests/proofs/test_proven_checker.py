@@ -86,7 +86,7 @@ def answers_of(folder, paths):
 
 
 def test_it_agrees_with_the_other_checker_on_every_certificate_of_its_tests(built, tmp_path):
-    """And covers more than two in three of those that are proven; of the others it prints how many lack what."""
+    """And covers more than four in five of those that are proven; of the others it prints how many lack what."""
     folder, _ = built
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     # The plugin comes before the registration of what pytest rewrites.
@@ -129,7 +129,7 @@ def test_it_agrees_with_the_other_checker_on_every_certificate_of_its_tests(buil
     proven, outside = answers["proven", "proven"], answers["proven", OUTSIDE]
     print(f"{proven} of {proven + outside} certificates are covered")
     assert answers["rejected", "rejected"] > 14_000
-    assert 3 * proven > 2 * (proven + outside)
+    assert 5 * proven > 4 * (proven + outside)
 
 
 def judged(text):
