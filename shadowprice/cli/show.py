@@ -11,7 +11,6 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.analysis.metric_lines import METRICS, REPEATS
 from shadowprice.analysis.wording import cost_cells, utility_cells
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
 from shadowprice.cli.outputs import print_record
@@ -81,6 +80,8 @@ def print_summary(outcome: VerifiedRun, as_json: bool, explain: bool = False) ->
     if as_json:
         print_record(summary)
         return
+    from shadowprice.analysis.run_metrics import METRICS, REPEATS
+
     partial = "" if missing is None else ", a partial run"
     table = Table("metric", "value", "about", title=f"{summary['policy']}, verified{partial}")
     rows = {key: value for key, value in summary.items() if value is not None or missing is None}

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from shadowprice.analysis.availability import FailureMetrics
 from shadowprice.analysis.compare import compare
-from shadowprice.analysis.metric_lines import METRICS, REPEATS
+from shadowprice.analysis.run_metrics import METRICS, REPEATS
 from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.cli import show
