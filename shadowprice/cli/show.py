@@ -13,7 +13,6 @@ from rich.table import Table
 
 from shadowprice.analysis.wording import cost_cells, utility_cells
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
-from shadowprice.cli.metric_lines import METRICS, REPEATS
 from shadowprice.cli.outputs import print_record
 
 if TYPE_CHECKING:
@@ -81,6 +80,8 @@ def print_summary(outcome: VerifiedRun, as_json: bool, explain: bool = False) ->
     if as_json:
         print_record(summary)
         return
+    from shadowprice.analysis.run_metrics import METRICS, REPEATS
+
     partial = "" if missing is None else ", a partial run"
     table = Table("metric", "value", "about", title=f"{summary['policy']}, verified{partial}")
     rows = {key: value for key, value in summary.items() if value is not None or missing is None}

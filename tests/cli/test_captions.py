@@ -17,12 +17,12 @@ from rich.table import Table
 
 from shadowprice.analysis.availability import FailureMetrics
 from shadowprice.analysis.compare import compare
+from shadowprice.analysis.run_metrics import METRICS, REPEATS
 from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import simulate
 from shadowprice.cli import show
 from shadowprice.cli.app import DEMO_POLICIES, DEMO_TRACE
 from shadowprice.cli.captions import assumptions, duration, screenful
-from shadowprice.cli.metric_lines import METRICS, REPEATS
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload import Workload
 
