@@ -23,9 +23,8 @@ Made by `make hunt-page` from [`instances/hunted/`](../../shadowprice/instances/
 after step, each with one small family of instances, a seed of its own and a fixed number of evaluations
 ([`analysis/adversary/hunt.py`](../../shadowprice/analysis/adversary/hunt.py)). Of each the worst instance is kept,
 with a schedule that one could have made. [The adversary](../../docs/adversary.md) says what a ratio means: it is exact,
-and the policy is off by no less. Minutes are those that a hunt really had; short ones say little, and no hunt says what
-there is beyond its families of up to seven jobs on up to eight GPUs. Tests run all of them again.
-"""
+and the policy is off by no less. Minutes are those that a hunt really had; short ones say little, and no hunt says
+what there is beyond its families of up to seven jobs on up to eight GPUs. Tests run all of them again. """
 
 OUTRO = """\
 *By a theorem*: what a proven bound allows on that very instance. *Beside it* stands the optimum of schedules without
