@@ -39,13 +39,13 @@ def main() -> int:
     parser.add_argument("--policies", default="tiresias,optimus")
     parser.add_argument("--columns", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
+    asked = parser.parse_args()
     lines = []
-    for line in table(given.simulator, given.policies.split(","), given.columns):
+    for line in table(asked.simulator, asked.policies.split(","), asked.columns):
         print(line, flush=True)
         lines.append(line)
-    if given.output is not None:
-        given.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if asked.output is not None:
+        asked.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0
 
 
@@ -65,9 +65,9 @@ def table(simulator: Path, policies: list[str], columns: int) -> Iterator[str]:
             jobs = load_trace(path).workload
             runs = {name: prepare_run(jobs, "16x4", name, switches) for name in policies}
             first = next(iter(runs.values())).instance
-            kept = replace(first, workload=jobs)
+            fixed = replace(first, workload=jobs)
             free = replace(jobs, batch_size=np.zeros_like(jobs.batch_size))
-            bounds = [bound_of(one, columns) for one in (kept, replace(first, workload=free))]
+            bounds = [bound_of(one, columns) for one in (fixed, replace(first, workload=free))]
             cells = [f"{load}, {path.stem.rpartition('-')[2]}"]
             cells += [f"{least_s / 3600:.3f}, {kind}" for least_s, kind in bounds]
             (kept_s, _), (any_s, _) = bounds
@@ -77,8 +77,8 @@ def table(simulator: Path, policies: list[str], columns: int) -> Iterator[str]:
 
 def bound_of(instance: sp.Instance, columns: int) -> tuple[float, str]:
     """Least mean JCT of all schedules [s], certified, and the kind of bound that says so."""
-    found = certified_bounds(instance, [Objective.FLOW], BoundEffort.of_size(columns))
-    best = found[Objective.FLOW]
+    result = certified_bounds(instance, [Objective.FLOW], BoundEffort.of_size(columns))
+    best = result[Objective.FLOW]
     return best.value_s / len(instance.workload), best.kind
 
 

@@ -69,13 +69,13 @@ class CourseHosts(SimulatedHosts):
     def marked(self, running: Mapping[int, Pieces]) -> dict[int, Any]:
         """Fields of jobs which others slow, or no longer do, while all of these run; O(jobs that run)."""
         slowed, feature = self._term.slowed_by_others(running), self._term.feature
-        found = {}
+        result = {}
         for job in running:
             before = self._fields[job][feature]
             after = self._term.when_slowed(before, job in slowed)
             if after is not before:
-                found[job] = after
-        return found
+                result[job] = after
+        return result
 
     def _begin(
         self, job: int, pieces: Pieces, now_s: float, debt: float, fields: Fields

@@ -38,8 +38,10 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.strategies import instances
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.terms.copies import CopyRules
+from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.terms.widths import Elasticity
+from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 from shadowprice.models.slotted import Slotted
 from shadowprice.proofs.asrpt import conversion as asrpt_conversion
@@ -74,6 +76,7 @@ from shadowprice.proofs.lower_bounds import amounts as lb_amount
 from shadowprice.proofs.lower_bounds import completion_windows as lb_windows
 from shadowprice.proofs.lower_bounds import configurations as lb_conf
 from shadowprice.proofs.lower_bounds import fluid as lb_fluid
+from shadowprice.proofs.lower_bounds import goodput as lb_goodput
 from shadowprice.proofs.lower_bounds import job as lb_job
 from shadowprice.proofs.lower_bounds import list_schedules as lb_list
 from shadowprice.proofs.lower_bounds import lp as lb_lp
@@ -109,6 +112,7 @@ from shadowprice.solvers.synergy.servers import (
     ServerGrant,
     Servers,
 )
+from support.goodput_tables import small
 
 TICK = Fraction(1, TICKS_PER_S)
 LEAST = Fraction(1, 10**40)
@@ -634,6 +638,29 @@ def of_lb_wide() -> Iterator[Case]:
     weights = on("1x3", [0, 0], [2, 2], [1, 1], [3, 1])
     yield from at_least(lb_wide.check, "weights", weights, 5)
     yield refused(ValueError, lb_wide.check, "sharing", sharing_pair(), 100)
+
+
+def of_lb_goodput() -> Iterator[Case]:
+    """20 steps of 2 s on one GPU, of 1 s on two; half on each; a job with no goodput."""
+    check = lb_goodput.check
+    jobs = Workload.from_columns(arrival_s=[0.0], gpus=[1], work=1.0, model="m", batch_size=8)
+    instance = Instance(Cluster.parse("1x2"), jobs, declared=(Goodput((small("m"),)),))
+    # A least time is at most two ticks less than what it takes, for what rounding may be.
+    for what, runs in (
+        ("one GPU", [(0, 1, 0.0, 40.0)]),
+        ("two GPUs", [(0, 2, 0.0, 20.0)]),
+        ("one, then two", [(0, 1, 0.0, 20.0), (0, 2, 20.0, 30.0)]),
+    ):
+        yield yes(check, what, instance, rows(*runs))
+        *before, (job, gpus, start_s, end_s) = runs
+        short = (job, gpus, start_s, end_s - 4 / TICKS_PER_S)
+        yield no(check, f"{what}, cut short", instance, rows(*before, short))
+    half = replace(rows((0, 1, 0.0, 40.0)), overhead_s=np.array([20.0]))
+    yield no(check, "half of it is overhead", instance, half)
+    plain = on("1x2", [0], [1], [2])
+    yield refused(ValueError, check, "no goodput", plain, rows((0, 1, 0.0, 40.0)))
+    charged = replace(instance, until_complete=JobWindow(0, 1))
+    yield refused(InputError, check, "a window", charged, rows((0, 1, 0.0, 40.0)))
 
 
 def of_lb_mode() -> Iterator[Case]:
@@ -1391,6 +1418,7 @@ TABLE: dict[ModuleType, Callable[[], Iterator[Case]]] = {
     lb_plan: of_lb_plan,
     lb_conf: of_lb_conf,
     lb_wide: of_lb_wide,
+    lb_goodput: of_lb_goodput,
     lb_mode: of_lb_mode,
     lb_pair: of_lb_pair,
     lb_node: of_lb_node,

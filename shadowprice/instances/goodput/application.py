@@ -260,8 +260,8 @@ class Application:
             return 0.0
         step_s, sync_s = step
         whole_s = step_s + (step_s - sync_s) * batching.accumulated
-        found = self.gain(batching.total(sum(placement)), epoch) / whole_s if whole_s > 0 else 0.0
-        return found if 0.0 < found < math.inf else 0.0
+        result = self.gain(batching.total(sum(placement)), epoch) / whole_s if whole_s > 0 else 0.0
+        return result if 0.0 < result < math.inf else 0.0
 
     @cached_property
     def _steps(self) -> dict[tuple[Gpus, int], tuple[float, float] | None]:
@@ -307,15 +307,15 @@ class Application:
             return np.full(len(local), np.inf), np.zeros(len(local))
         points = np.empty((len(local), 3))
         points[:, 0], points[:, 1], points[:, 2] = min(nodes, _MOST_NODES), replicas, local
-        found = self._interpolator(points)
-        able = ~np.isnan(found).any(axis=1)
-        return np.where(able, found[:, 0], np.inf), np.where(able, found[:, 1], 0.0)
+        result = self._interpolator(points)
+        able = ~np.isnan(result).any(axis=1)
+        return np.where(able, result[:, 0], np.inf), np.where(able, result[:, 1], 0.0)
 
     def _between(self, nodes: int, replicas: int, local: int) -> tuple[float, float] | None:
         if self._interpolator is None:
             return None
-        found = self._interpolator([min(nodes, _MOST_NODES), replicas, local])[0]
-        return None if np.isnan(found).any() else (float(found[0]), float(found[1]))
+        result = self._interpolator([min(nodes, _MOST_NODES), replicas, local])[0]
+        return None if np.isnan(result).any() else (float(result[0]), float(result[1]))
 
 
 def lowest_rotation(placement: Gpus) -> Gpus:

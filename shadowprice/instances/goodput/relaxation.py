@@ -140,7 +140,7 @@ def best_rates(
     rates = np.zeros((epochs, widest))
     for width in range(1, widest + 1):
         rings = list(_rings(application, width, nodes, node_gpus))
-        of_width = _at_its_batch if batch else _at_the_best_batch
+        of_width = _fixed_batch if batch else _any_batch
         rates[:, width - 1] = of_width(application, batch, width, rings)
     return np.maximum.accumulate(rates, axis=1)
 
@@ -167,7 +167,7 @@ def _rings(application: Application, width: int, nodes: int, node_gpus: int) -> 
             yield count
 
 
-def _at_its_batch(
+def _fixed_batch(
     application: Application, batch: int, width: int, rings: Sequence[Shape]
 ) -> Floats:
     """Largest goodput in each epoch of a job that keeps its batch."""
@@ -180,9 +180,7 @@ def _at_its_batch(
     return np.asarray(gains / least) if least > 0 else np.zeros(len(gains))
 
 
-def _at_the_best_batch(
-    application: Application, _: int, width: int, rings: Sequence[Shape]
-) -> Floats:
+def _any_batch(application: Application, _: int, width: int, rings: Sequence[Shape]) -> Floats:
     """Largest goodput in each epoch at any batch; where it is accumulated, at least that."""
     most = application.most_batch // width
     each = np.arange(1, most + 1)  # Samples of a replica, accumulated or not.

@@ -77,8 +77,8 @@ def load_applications(path: str | Path) -> tuple[Application, ...]:
         raise InputError(
             f"{place}: is no JSON ({error}), expected applications with their tables, or a folder of them"
         ) from None
-    found: _File = decode(_File, document, str(place))
-    return tuple(sorted(found.applications, key=lambda each: each.name))
+    result: _File = decode(_File, document, str(place))
+    return tuple(sorted(result.applications, key=lambda each: each.name))
 
 
 def applications_text(applications: tuple[Application, ...]) -> str:
@@ -134,8 +134,8 @@ def _table(path: Path, *names: str) -> tuple[ColumnChecks, dict[str, NDArray[Any
 
 
 def _numbers(check: ColumnChecks, columns: Mapping[str, NDArray[Any]], name: str) -> list[float]:
-    found = check.numbers(name, columns[name], 0.0, 1e300, "a number >= 0")
-    return [float(each) for each in found.tolist()]
+    result = check.numbers(name, columns[name], 0.0, 1e300, "a number >= 0")
+    return [float(each) for each in result.tolist()]
 
 
 def _wholes(check: ColumnChecks, columns: Mapping[str, NDArray[Any]], name: str) -> list[int]:

@@ -225,5 +225,13 @@ def expect_declared(terms: Sequence[DeclaredTerm], cluster: Cluster, jobs: Workl
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"{jobs.source}: has the term {name} twice, expected once")
+    own = [
+        each.name for each in terms if isinstance(each, CourseTerm) and each.feature is Feature.OWN
+    ]
+    if own:
+        raise InputError(
+            f"{jobs.source}: has the term {own[0]} in a class of one's own, which says how jobs go through their work; "
+            "expected one that says what runs hold or how much slower they are"
+        )
     for each in terms:
         answer(each, each.check, cluster, jobs)

@@ -49,13 +49,13 @@ def _run_s(log: JobLog) -> Seconds:
     for row, application, batch, gang in zip(
         log.rows.tolist(), *combinations, log.gangs[log.rows].tolist(), strict=True
     ):
-        found_s = duration_s(application, gang, batch)
-        if found_s is None:
+        result_s = duration_s(application, gang, batch)
+        if result_s is None:
             raise InputError(
                 f"{log.path}: row {row + 1}: {where} has no duration of {application!r} on "
                 f"{gang:g} replicas with batch size {batch or 'any'}"
             )
-        run_s.append(found_s)
+        run_s.append(result_s)
     return np.array(run_s)
 
 

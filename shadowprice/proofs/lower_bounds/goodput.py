@@ -65,8 +65,8 @@ def bound(instance: Instance, objective: Objective = Objective.FLOW) -> Fraction
         If its jobs have no goodput.
     """
     relaxed = _relaxed(instance)
-    found = (each for one in relaxed for each in simple_bounds(one, objective))
-    return max(each.ticks for each in found) / TICKS_PER_S
+    result = (each for one in relaxed for each in simple_bounds(one, objective))
+    return max(each.ticks for each in result) / TICKS_PER_S
 
 
 def least_ticks(relaxed: Instance, job: int) -> list[int]:

@@ -153,7 +153,7 @@ class StepTables:
         return sqr, var, scale
 
 
-def _message(text: str) -> Callable[[int], str]:
+def _words(text: str) -> Callable[[int], str]:
     return lambda _: text
 
 
@@ -174,8 +174,8 @@ def _rate(step: tuple[float, float], noise: tuple[float, float, float], accumula
     below, length_s = var / scale + sqr, step_s + (step_s - sync_s) * accumulated
     if below <= 0 or length_s <= 0:
         return 0.0
-    found = (var + sqr) / below / length_s
-    return found if isfinite(found) and found > 0 else 0.0
+    result = (var + sqr) / below / length_s
+    return result if isfinite(result) and result > 0 else 0.0
 
 
 def has_goodput(instance: Instance) -> bool:
@@ -233,28 +233,28 @@ class GoodputRuns:
             if column is not None:
                 apart = column[self._runs.order] != column[row[self._runs.piece]]
                 bad = np.bincount(self._runs.piece[apart], minlength=len(row)) > 0
-                yield "batch", bad, _message(f"has another {name} than the rest of its gang")
-        kept, idle = np.zeros(len(row), dtype=bool), np.zeros(len(row), dtype=bool)
+                yield "batch", bad, _words(f"has another {name} than the rest of its gang")
+        changed, idle = np.zeros(len(row), dtype=bool), np.zeros(len(row), dtype=bool)
         for k, ring in enumerate(self._rings):
             job = int(s.job[row[k]])
             tables, batch = self._tables[self._jobs.model[job]], int(self._jobs.batch_size[job])
             pair = int(s.local_batch[row[k]]), int(s.accumulated[row[k]])
-            kept[k] = bool(batch) and pair != tables.made_up(batch, sum(ring))
+            changed[k] = bool(batch) and pair != tables.made_up(batch, sum(ring))
             idle[k] = not all(
                 tables.goodput(ring, *pair, epoch) > 0 or not work
                 for epoch, work in enumerate(tables.work)
             )
-        yield "batch", kept, _message("makes up another batch than that of its job")
+        yield "batch", changed, _words("makes up another batch than that of its job")
         yield (
             "batch",
             idle,
-            _message("makes no progress on GPUs, or at a batch, that were not measured"),
+            _words("makes no progress on GPUs, or at a batch, that were not measured"),
         )
         if s.slowed is not None:
             odd = ~np.isin(s.slowed[row], (0, 1))
-            yield "slowed", odd, _message("slowed is neither 0 nor 1")
+            yield "slowed", odd, _words("slowed is neither 0 nor 1")
             say = "shares a node with another gang across nodes, by which it is slowed"
-            yield "slowed", self._unslowed(s.slowed[row]), _message(say)
+            yield "slowed", self._unslowed(s.slowed[row]), _words(say)
 
     def _unslowed(self, slowed: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Runs across nodes that are not said to be slowed while another such run is on one of their nodes."""

@@ -1,7 +1,7 @@
 """Optimus: GPUs one by one to the job whose remaining time they shorten most.
 
 Source: Peng et al., "Optimus", EuroSys'18, as Pollux' simulator has it (github.com/petuum/adaptdl, branch
-osdi21-artifact, read): jobs keep their batch, every job has one GPU as long as there are some, and each further one
+osdi21-artifact, read). Jobs keep their batch, every job has one GPU as long as there are some, and each further one
 goes where the steps that are left become shorter by most, by step times on as few nodes of equal size as hold them.
 Who keeps its width keeps its GPUs; others get the emptiest nodes, fewest GPUs first.
 

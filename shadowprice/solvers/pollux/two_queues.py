@@ -64,7 +64,7 @@ class TwoQueues:
         return decision
 
     def _served(self, state: State, order: list[int]) -> Decision:
-        """Jobs that fit by count in this order run; those with run times where the placement has room for them."""
+        """Decision by count in this order; jobs with run times run where the placement has room for them."""
         if state.goodput is None:
             return run_exactly(state, state.columns(order), np.arange(len(order)))
         free, wanted = state.up_gpus, {}

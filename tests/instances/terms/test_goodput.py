@@ -22,6 +22,7 @@ from shadowprice.instances.documents.written_instance import (
     InstanceWithJobs,
     written_with_jobs,
 )
+from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.application import Application, Batching, BatchRecord
 from shadowprice.instances.goodput.course import UNIT, Course, Position, lengths_of, per_tick
 from shadowprice.instances.goodput.relaxation import Aim, weighed
@@ -193,6 +194,16 @@ def test_a_start_that_was_not_measured_is_refused() -> None:
             Instance(NODES, jobs(1, batch=8), declared=(TERM,)),
             Scripted({0.0: {0: ((0, 2), (1, 1))}}),
         )
+
+
+def test_a_course_in_a_class_of_ones_own_is_refused() -> None:
+    """No rule of the verifier is about it."""
+
+    class Mine(Goodput):
+        feature = Feature.OWN
+
+    with pytest.raises(InputError, match="in a class of one's own, which says how jobs go through"):
+        Instance(NODES, jobs(1), declared=(Mine((small("m"),)),))
 
 
 def test_the_written_form_has_all_of_it() -> None:
