@@ -182,20 +182,24 @@ Proof.
   - unfold Qle. cbn. lia.
 Qed.
 
-(** Jobs of equal weight on one machine of speed [m], of which whoever runs holds a share. *)
-Definition fluid_of (I : instance) (share_of : job -> Z) (m : Z) (those : list numbered_job) : option Q :=
+(** Jobs of equal weight on one machine that does [m] in a tick, of whose work each has an amount. *)
+Definition machine_of (I : instance) (amount : numbered_job -> Z) (m : Z) (those : list numbered_job) : option Q :=
   let l := rev (SortJobs.sort those) in
   let w := match those with kj :: _ => weight (snd kj) | [] => 0%Q end in
   if numbered_in_order l && (1 <=? m) && forallb (fun kj => Qeq_bool (weight (snd kj)) w) those
      && match until I with Some limit => 0 <=? limit | None => true end
   then
-    let ends := fluid_ends share_of m l in
+    let ends := machine_ends amount m l in
     let total := match until I with
                  | Some limit => sum (fun e => Z.min e (limit * m)) ends
                  | None => sum same ends
                  end in
     Some (w * (total # Z.to_pos m))%Q
   else None.
+
+(** On one of speed [m], of which whoever runs holds a share. *)
+Definition fluid_of (I : instance) (share_of : job -> Z) (m : Z) (those : list numbered_job) : option Q :=
+  machine_of I (fun kj => share_of (snd kj) * shortest (snd kj)) m those.
 
 Lemma at_most_largest (l : list Z) : exists most, 0 <= most /\ forall x, In x l -> x <= most.
 Proof.
@@ -207,12 +211,13 @@ Qed.
 Definition cost_of (I : instance) (s : schedule) (those : list numbered_job) : Q :=
   sumQ (fun kj => (weight (snd kj) * inject_Z (end_of I s kj))%Q) those.
 
-Lemma fluid_of_sound I s share_of m those value :
-  sound I -> feasible I s -> incl those (counted I) -> NoDup (map fst those) ->
-  (forall kj, In kj those -> 1 <= share_of (snd kj)) -> rentable s share_of m those ->
-  fluid_of I share_of m those = Some value -> (value <= cost_of I s those)%Q.
+Lemma machine_of_sound I s amount m those value :
+  sound I -> feasible I s -> incl those (counted I) ->
+  (forall l limit, 1 <= m -> Permutation l those -> numbered_in_order l = true -> 0 <= limit ->
+     sum (fun e => Z.min e (limit * m)) (machine_ends amount m l) <= m * sum (waits I s limit) those) ->
+  machine_of I amount m those = Some value -> (value <= cost_of I s those)%Q.
 Proof.
-  intros Hsound Hs Hincl Hdistinct Hshare Hrent. unfold fluid_of. set (l := rev (SortJobs.sort those)).
+  intros Hsound Hs Hincl Hmachine. unfold machine_of. set (l := rev (SortJobs.sort those)).
   set (w := match those with kj :: _ => weight (snd kj) | [] => 0%Q end).
   destruct (_ && _ && _ && _) eqn:Hcheck; [|discriminate]. intros [= <-].
   rewrite !andb_true_iff in Hcheck. destruct Hcheck as (((Horder & Hm) & Hequal) & Hlimit).
@@ -221,27 +226,25 @@ Proof.
   { unfold l. etransitivity; [symmetry; apply Permutation_rev|]. symmetry. apply SortJobs.Permuted_sort. }
   assert (Hknown : forall kj, In kj those -> nth_error (jobs I) (fst kj) = Some (snd kj) /\ counts I (snd kj) = true).
   { intros [k j] Hin. now apply in_counted, Hincl. }
-  assert (Hthose : forall kj, In kj those -> nth_error (jobs I) (fst kj) = Some (snd kj) /\ 1 <= share_of (snd kj)).
-  { intros kj Hin. split; [now apply Hknown|now apply Hshare]. }
   assert (Hw : forall kj, In kj those -> (weight (snd kj) == w)%Q) by (intros kj Hin; now apply Qeq_bool_iff, Hequal).
   assert (Hw0 : (0 <= w)%Q).
   { unfold w. destruct those as [|kj rest] eqn:E; [apply Qle_refl|].
     destruct (sound_in _ _ _ Hsound (proj1 (Hknown kj (or_introl eq_refl)))) as (_ & _ & H & _).
     unfold Qle. cbn in *. lia. }
   set (total := match until I with
-                | Some limit => sum (fun e => Z.min e (limit * m)) (fluid_ends share_of m l)
-                | None => sum same (fluid_ends share_of m l)
+                | Some limit => sum (fun e => Z.min e (limit * m)) (machine_ends amount m l)
+                | None => sum same (machine_ends amount m l)
                 end).
   assert (Htotal : total <= m * sum (end_of I s) those).
   { unfold total. destruct (until I) as [limit|] eqn:Huntil.
     - apply Z.leb_le in Hlimit.
-      eapply Z.le_trans; [exact (fluid_at_most I s Hsound Hs share_of m those Hm Hthose Hdistinct Hrent l Hperm Horder limit Hlimit)|].
+      eapply Z.le_trans; [exact (Hmachine l limit Hm Hperm Horder Hlimit)|].
       apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le. intros kj _. unfold waits, end_of, ending. rewrite Huntil.
       unfold completion. lia.
-    - destruct (at_most_largest (fluid_ends share_of m l)) as (m1 & H1 & Hends).
+    - destruct (at_most_largest (machine_ends amount m l)) as (m1 & H1 & Hends).
       destruct (at_most_largest (map (fun kj => completion s (fst kj)) those)) as (m2 & H2 & Hcompletions).
       set (limit := Z.max m1 m2).
-      pose proof (fluid_at_most I s Hsound Hs share_of m those Hm Hthose Hdistinct Hrent l Hperm Horder limit ltac:(unfold limit; lia)) as H.
+      pose proof (Hmachine l limit Hm Hperm Horder ltac:(unfold limit; lia)) as H.
       rewrite (sum_ext _ same) in H.
       2: { intros e He. specialize (Hends e He). unfold same. assert (e <= limit * m) by (unfold limit; nia). lia. }
       eapply Z.le_trans; [exact H|]. apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le. intros kj Hin.
@@ -256,6 +259,16 @@ Proof.
   clearbody total w. rewrite (Qmult_comm w (total # _)), (Qmult_comm w (inject_Z _)).
   apply Qmult_le_compat_r; [|exact Hw0].
   unfold Qle. cbn [Qnum Qden inject_Z]. rewrite Z2Pos.id by lia. lia.
+Qed.
+
+Lemma fluid_of_sound I s share_of m those value :
+  sound I -> feasible I s -> incl those (counted I) -> NoDup (map fst those) ->
+  (forall kj, In kj those -> 1 <= share_of (snd kj)) -> rentable s share_of m those ->
+  fluid_of I share_of m those = Some value -> (value <= cost_of I s those)%Q.
+Proof.
+  intros Hsound Hs Hincl Hdistinct Hshare Hrent. apply (machine_of_sound I s _ m those value Hsound Hs Hincl).
+  intros l limit Hm Hperm Horder. apply (fluid_at_most I s Hsound Hs share_of m those Hm); try assumption.
+  intros [k j] Hin. split; [now apply in_counted, Hincl|now apply Hshare].
 Qed.
 
 (** Mean busy times on such a machine. *)

@@ -399,7 +399,7 @@ Section Plans.
     let p := shortest j in
     let delay := Qnum (weight j) * Zpos under in
     let rent := Zpos (Qden (weight j)) * Zpos over * gang j in
-    match cheapest p delay rent (cells_from (arrival j) p grid prices) (arrival j) [] None None with
+    match cheapest p delay rent true (cells_from (arrival j) p grid prices) (arrival j) [] None None with
     | Some value => value # (Qden (weight j) * under)
     | None => 0%Q
     end.
@@ -432,14 +432,14 @@ Section Plans.
     destruct (cells_of_grid (arrival j) p ltac:(lia) grid prices (hd 0 grid)
                 ltac:(intros b later ->; reflexivity) Hne Hinc Hprices) as [Hcells Hprice].
     rewrite Z.max_r in Hprice by (eapply Hbegin; eassumption).
-    assert (Hbound := cheapest_bound p delay rent Hdelay Hrent c
+    assert (Hbound := cheapest_bound p delay rent true Hdelay Hrent c
               (cells_from (arrival j) p grid prices) (arrival j) [] None None (firstn n held) 0 0
               (fun cell H => proj1 (Hcells cell H)) ltac:(intros offer [])
               (fun cell H => proj2 (Hcells cell H))
-              ltac:(cbn; split; [intros; lia|lia]) ltac:(lia) Hnd'
-              (fun t Ht => Hbounds t (Hin t Ht)) Hc ltac:(lia) Ha).
+              ltac:(cbn; split; [intros; lia|lia]) ltac:(lia) (or_introl eq_refl) Hnd'
+              (fun t Ht => Hbounds t (Hin t Ht)) (Z.lt_le_incl _ _ Hc) ltac:(lia) Ha).
     unfold least_plan. fold p delay wd. fold rent.
-    destruct (cheapest p delay rent _ _ _ _ _) as [value|]; [|destruct Hbound].
+    destruct (cheapest p delay rent true _ _ _ _ _) as [value|]; [|destruct Hbound].
     unfold at_most in Hbound.
     assert (Hsame : sum (cell_price (cells_from (arrival j) p grid prices) (arrival j)) (firstn n held)
                     = sum (price_of grid prices) (firstn n held)).

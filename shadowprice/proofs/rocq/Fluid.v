@@ -415,89 +415,24 @@ Proof.
     + intros kj _. destruct (in_dec Z.eq_dec t (held_ticks s (fst kj))); lia.
 Qed.
 
-Section OfSchedule.
+(** Schedules against the machine, of whose work jobs have [left] so much at a tick, and [amount] in all. *)
+Section Ends.
   Variables (I : instance) (s : schedule).
-  Hypothesis Hsound : sound I.
-  Hypothesis Hs : feasible I s.
-  Variables (share_of : job -> Z) (m : Z) (those : list (nat * job)).
+  Variables (amount : nat * job -> Z) (left : nat -> Z -> Z) (m : Z) (those : list (nat * job)).
+  Let known (k : nat) : Prop := exists j, In (k, j) those.
   Hypothesis Hm : 1 <= m.
-  Hypothesis Hthose : forall kj, In kj those -> nth_error (jobs I) (fst kj) = Some (snd kj) /\ 1 <= share_of (snd kj).
+  Hypothesis Hthose : forall kj, In kj those -> nth_error (jobs I) (fst kj) = Some (snd kj) /\ 1 <= amount kj.
   Hypothesis Hdistinct : NoDup (map fst those).
-  Hypothesis Hrent : rentable s share_of m those.
+  Hypothesis Hleft : forall k t, known k -> 0 <= left k t.
+  Hypothesis Hall : forall k j t, In (k, j) those -> t <= arrival j -> left k t = amount (k, j).
+  Hypothesis Hnone : forall k j t, In (k, j) those -> finished I j (runs_of k s) = true -> completion s k <= t -> left k t = 0.
+  Hypothesis Hserved : forall some t later, NoDup some -> (forall k, In k some -> known k) -> t <= later ->
+    sum (fun k => left k t) some <= sum (fun k => left k later) some + m * (later - t).
 
   Let of_number {A} (f : job -> A) (default : A) (k : nat) : A :=
     match nth_error (jobs I) k with Some j => f j | None => default end.
-  Let before (t : Z) (k : nat) : Z := sum (fun x => if x <? t then 1 else 0) (held_ticks s k).
-  Let left_of (k : nat) (t : Z) : Z := of_number (fun j => Z.max 0 (share_of j * (shortest j - before t k))) 0 k.
   Let release_of := of_number arrival 0.
-  Let work_of := of_number (fun j => share_of j * shortest j) 0.
-  Let known (k : nat) : Prop := exists j, In (k, j) those.
-
-  Lemma before_is_more t later k : t <= later ->
-    before later k = before t k + sum (fun x => if (t <=? x) && (x <? later) then 1 else 0) (held_ticks s k).
-  Proof.
-    intros Ht. unfold before. rewrite <- sum_add. apply sum_ext. intros x _.
-    destruct (Z.ltb_spec x later), (Z.ltb_spec x t), (Z.leb_spec t x); cbn; lia.
-  Qed.
-
-  Lemma known_pairs some : NoDup some -> (forall k, In k some -> known k) ->
-    exists pairs, map fst pairs = some /\ NoDup pairs /\ incl pairs those.
-  Proof.
-    intros Hnd Hknown. assert (H : exists pairs, map fst pairs = some /\ incl pairs those).
-    { clear Hnd. induction some as [|k some IH]; [exists []; split; [reflexivity|intros x []]|].
-      destruct IH as (pairs & <- & Hincl); [intros; apply Hknown; now right|].
-      destruct (Hknown k (or_introl eq_refl)) as (j & Hj). exists ((k, j) :: pairs). split; [reflexivity|].
-      intros x [<-|Hx]; [exact Hj|now apply Hincl]. }
-    destruct H as (pairs & Hpairs & Hincl). exists pairs. split; [exact Hpairs|]. split; [|exact Hincl].
-    apply nodup_of_fst. now rewrite Hpairs.
-  Qed.
-
-  Lemma served some t later : NoDup some -> (forall k, In k some -> known k) -> t <= later ->
-    sum (fun k => left_of k t) some <= sum (fun k => left_of k later) some + m * (later - t).
-  Proof.
-    intros Hnd Hknown Ht. destruct (known_pairs some Hnd Hknown) as (pairs & <- & Hpairs & Hincl).
-    set (f := fun x => if (t <=? x) && (x <? later) then 1 else 0).
-    assert (Hf : forall x, 0 <= f x) by (intros x; unfold f; destruct (_ && _); lia).
-    rewrite !sum_map.
-    assert (H1 : sum (fun kj => left_of (fst kj) t) pairs
-                 <= sum (fun kj => left_of (fst kj) later + share_of (snd kj) * sum f (held_ticks s (fst kj))) pairs).
-    { apply sum_le. intros [k j] Hk. destruct (Hthose _ (Hincl _ Hk)) as [Hj Hg]. cbn [fst snd] in *.
-      unfold left_of, of_number. rewrite Hj.
-      rewrite (before_is_more t later k Ht). fold f.
-      assert (0 <= sum f (held_ticks s k)) by (apply sum_nonneg; auto). nia. }
-    rewrite sum_add in H1.
-    assert (H2 := Hrent pairs f (ticks t later) Hpairs Hincl (nodup_ticks _ _) Hf).
-    assert (H2' := H2 ltac:(intros x Hx; apply in_ticks; unfold f in Hx;
-                             destruct (Z.leb_spec t x), (Z.ltb_spec x later); cbn in Hx; lia)).
-    assert (H3 : sum f (ticks t later) = later - t).
-    { transitivity (sum (fun _ : Z => 1) (ticks t later)).
-      - apply sum_ext. intros x Hx. apply in_ticks in Hx. unfold f.
-        destruct (Z.leb_spec t x), (Z.ltb_spec x later); cbn; lia.
-      - rewrite sum_const, length_ticks. lia. }
-    rewrite H3 in H2'. lia.
-  Qed.
-
-  Lemma all_left k t : known k -> t <= release_of k -> left_of k t = work_of k.
-  Proof.
-    intros (j & Hin) Ht. destruct (Hthose _ Hin) as [Hj Hg]. cbn [fst snd] in *.
-    unfold release_of, left_of, work_of, of_number in *. rewrite Hj in *.
-    assert (Hbefore : before t k = 0).
-    { unfold before. transitivity (sum (fun _ : Z => 0) (held_ticks s k)); [|rewrite sum_const; lia].
-      apply sum_ext. intros x Hx. pose proof (held_ticks_bounds I s k j Hs Hj x Hx).
-      destruct (Z.ltb_spec x t); lia. }
-    rewrite Hbefore, Z.sub_0_r. pose proof (shortest_positive j (sound_in _ _ _ Hsound Hj)). nia.
-  Qed.
-
-  Lemma complete_none_left k j t : In (k, j) those -> finished I j (runs_of k s) = true ->
-    completion s k <= t -> left_of k t = 0.
-  Proof.
-    intros Hin Hdone Ht. destruct (Hthose _ Hin) as [Hj Hg]. cbn [fst snd] in *. unfold left_of, of_number. rewrite Hj.
-    pose proof (held_ticks_enough I s k j Hsound Hs Hj Hdone) as Henough.
-    assert (Hbefore : before t k = Z.of_nat (length (held_ticks s k))).
-    { unfold before. rewrite <- (Z.mul_1_l (Z.of_nat _)), <- sum_const. apply sum_ext. intros x Hx.
-      pose proof (held_ticks_bounds I s k j Hs Hj x Hx). destruct (Z.ltb_spec x t); lia. }
-    rewrite Hbefore. nia.
-  Qed.
+  Let work_of (k : nat) : Z := of_number (fun j => amount (k, j)) 0 k.
 
   Definition complete_by (t : Z) (kj : nat * job) : bool :=
     finished I (snd kj) (runs_of (fst kj) s) && (completion s (fst kj) <=? t).
@@ -506,11 +441,11 @@ Section OfSchedule.
   Hypothesis Hperm : Permutation l those.
   Hypothesis Horder : numbered_in_order l = true.
 
-  Definition fluid_ends : list Z :=
-    least_work_first m 0 [] (map (fun kj => (arrival (snd kj), share_of (snd kj) * shortest (snd kj))) l).
+  Definition machine_ends : list Z :=
+    least_work_first m 0 [] (map (fun kj => (arrival (snd kj), amount kj)) l).
 
   Lemma complete_at_most t : 0 <= t ->
-    sum (fun kj => if complete_by t kj then 1 else 0) those <= up_to (t * m) fluid_ends.
+    sum (fun kj => if complete_by t kj then 1 else 0) those <= up_to (t * m) machine_ends.
   Proof.
     intros Ht. set (some := map fst (filter (complete_by t) those)).
     assert (Hcount : sum (fun kj => if complete_by t kj then 1 else 0) those = Z.of_nat (length some)).
@@ -518,10 +453,10 @@ Section OfSchedule.
     rewrite Hcount.
     assert (Hin : forall kj, In kj l -> nth_error (jobs I) (fst kj) = Some (snd kj)).
     { intros kj H. apply Hthose. eapply Permutation_in; [exact Hperm|exact H]. }
-    assert (Hends : fluid_ends = least_work_first m 0 []
+    assert (Hends : machine_ends = least_work_first m 0 []
                       (map (fun k => (release_of k, work_of k)) (map fst l))).
-    { unfold fluid_ends. rewrite map_map. f_equal. apply map_ext_in. intros kj H.
-      unfold release_of, work_of, of_number. now rewrite (Hin kj H). }
+    { unfold machine_ends. rewrite map_map. f_equal. apply map_ext_in. intros kj H.
+      unfold release_of, work_of, of_number. rewrite (Hin kj H). now destruct kj. }
     rewrite Hends.
     assert (Hnd : NoDup (map fst l)).
     { eapply Permutation_NoDup; [symmetry; apply Permutation_map; exact Hperm|].
@@ -530,13 +465,11 @@ Section OfSchedule.
     { intros k H. apply in_map_iff in H. destruct H as (kj & <- & H). exists (snd kj).
       rewrite <- surjective_pairing. eapply Permutation_in; [exact Hperm|exact H]. }
     rewrite <- (Z.add_0_l (up_to _ _)). change 0 with (Z.of_nat 0) at 1.
-    apply (completed_at_most left_of release_of work_of m known) with (arrived := []); try assumption.
-    - intros k x _. unfold left_of, of_number. destruct (nth_error _ _); lia.
+    apply (completed_at_most left release_of work_of m known) with (arrived := []); try assumption.
     - intros k (j & Hj). destruct (Hthose _ Hj) as [Hj' Hg]. cbn [fst snd] in *.
-      unfold work_of, of_number. rewrite Hj'.
-      pose proof (shortest_positive j (sound_in _ _ _ Hsound Hj')). nia.
-    - apply all_left.
-    - apply served.
+      unfold work_of, of_number. rewrite Hj'. exact Hg.
+    - intros k x (j & Hj) Hx. destruct (Hthose _ Hj) as [Hj' _]. cbn [fst snd] in *.
+      unfold release_of, work_of, of_number in *. rewrite Hj' in *. now apply Hall.
     - clear - Horder Hin. unfold numbered_in_order in Horder. revert Horder. generalize 0.
       induction l as [|kj rest IH]; intros now H; cbn [map in_order]; [exact Logic.I|].
       apply andb_prop in H. destruct H as [H1 H2]. apply Z.leb_le in H1.
@@ -552,7 +485,7 @@ Section OfSchedule.
       apply in_map. eapply Permutation_in; [symmetry; exact Hperm|]. apply H.
     - intros k H. apply in_map_iff in H. destruct H as ([k' j] & <- & H). apply filter_In in H.
       destruct H as [H Hc]. unfold complete_by in Hc. cbn [fst snd] in *. apply andb_prop in Hc. destruct Hc as [Hf Hc].
-      apply (complete_none_left k' j t); [exact H|exact Hf|now apply Z.leb_le].
+      apply (Hnone k' j t); [exact H|exact Hf|now apply Z.leb_le].
   Qed.
 
   (** Ticks at which a job is not complete, before [limit]. *)
@@ -601,13 +534,13 @@ Section OfSchedule.
       specialize (Hlen _ _ _ _ _ E). lia.
   Qed.
 
-  Theorem fluid_at_most limit : 0 <= limit ->
-    sum (fun e => Z.min e (limit * m)) fluid_ends <= m * sum (waits limit) those.
+  Theorem machine_at_most limit : 0 <= limit ->
+    sum (fun e => Z.min e (limit * m)) machine_ends <= m * sum (waits limit) those.
   Proof.
     intros Hlimit. set (n := Z.to_nat limit).
     replace limit with (Z.of_nat n) by lia. set (all := ticks 0 (Z.of_nat n)).
-    assert (H1 : sum (fun e => Z.min e (Z.of_nat n * m)) fluid_ends
-                 <= sum (fun e => m * sum (fun t => if e <=? t * m then 0 else 1) all) fluid_ends).
+    assert (H1 : sum (fun e => Z.min e (Z.of_nat n * m)) machine_ends
+                 <= sum (fun e => m * sum (fun t => if e <=? t * m then 0 else 1) all) machine_ends).
     { apply sum_le. intros e _. now apply late_is. }
     rewrite sum_scale, sum_swap in H1.
     assert (H2 : sum (waits (Z.of_nat n)) those
@@ -622,9 +555,106 @@ Section OfSchedule.
               = Z.of_nat (length ends) - up_to (t * m) ends).
     { unfold up_to. induction ends as [|e ends IH]; cbn [sum length]; [lia|]. rewrite IH. destruct (e <=? t * m); lia. }
     rewrite H3, H4.
-    assert (Hlength : (length fluid_ends <= length those)%nat).
-    { rewrite <- (Permutation_length Hperm). unfold fluid_ends. eapply Nat.le_trans; [apply least_work_first_length|].
+    assert (Hlength : (length machine_ends <= length those)%nat).
+    { rewrite <- (Permutation_length Hperm). unfold machine_ends. eapply Nat.le_trans; [apply least_work_first_length|].
       rewrite map_length. cbn. lia. }
     lia.
+  Qed.
+End Ends.
+
+Section OfSchedule.
+  Variables (I : instance) (s : schedule).
+  Hypothesis Hsound : sound I.
+  Hypothesis Hs : feasible I s.
+  Variables (share_of : job -> Z) (m : Z) (those : list (nat * job)).
+  Hypothesis Hm : 1 <= m.
+  Hypothesis Hthose : forall kj, In kj those -> nth_error (jobs I) (fst kj) = Some (snd kj) /\ 1 <= share_of (snd kj).
+  Hypothesis Hdistinct : NoDup (map fst those).
+  Hypothesis Hrent : rentable s share_of m those.
+
+  Let of_number {A} (f : job -> A) (default : A) (k : nat) : A :=
+    match nth_error (jobs I) k with Some j => f j | None => default end.
+  Let before (t : Z) (k : nat) : Z := sum (fun x => if x <? t then 1 else 0) (held_ticks s k).
+  Let left_of (k : nat) (t : Z) : Z := of_number (fun j => Z.max 0 (share_of j * (shortest j - before t k))) 0 k.
+  Let known (k : nat) : Prop := exists j, In (k, j) those.
+
+  Lemma before_is_more t later k : t <= later ->
+    before later k = before t k + sum (fun x => if (t <=? x) && (x <? later) then 1 else 0) (held_ticks s k).
+  Proof.
+    intros Ht. unfold before. rewrite <- sum_add. apply sum_ext. intros x _.
+    destruct (Z.ltb_spec x later), (Z.ltb_spec x t), (Z.leb_spec t x); cbn; lia.
+  Qed.
+
+  Lemma known_pairs some : NoDup some -> (forall k, In k some -> known k) ->
+    exists pairs, map fst pairs = some /\ NoDup pairs /\ incl pairs those.
+  Proof.
+    intros Hnd Hknown. assert (H : exists pairs, map fst pairs = some /\ incl pairs those).
+    { clear Hnd. induction some as [|k some IH]; [exists []; split; [reflexivity|intros x []]|].
+      destruct IH as (pairs & <- & Hincl); [intros; apply Hknown; now right|].
+      destruct (Hknown k (or_introl eq_refl)) as (j & Hj). exists ((k, j) :: pairs). split; [reflexivity|].
+      intros x [<-|Hx]; [exact Hj|now apply Hincl]. }
+    destruct H as (pairs & Hpairs & Hincl). exists pairs. split; [exact Hpairs|]. split; [|exact Hincl].
+    apply nodup_of_fst. now rewrite Hpairs.
+  Qed.
+
+  Lemma served some t later : NoDup some -> (forall k, In k some -> known k) -> t <= later ->
+    sum (fun k => left_of k t) some <= sum (fun k => left_of k later) some + m * (later - t).
+  Proof.
+    intros Hnd Hknown Ht. destruct (known_pairs some Hnd Hknown) as (pairs & <- & Hpairs & Hincl).
+    set (f := fun x => if (t <=? x) && (x <? later) then 1 else 0).
+    assert (Hf : forall x, 0 <= f x) by (intros x; unfold f; destruct (_ && _); lia).
+    rewrite !sum_map.
+    assert (H1 : sum (fun kj => left_of (fst kj) t) pairs
+                 <= sum (fun kj => left_of (fst kj) later + share_of (snd kj) * sum f (held_ticks s (fst kj))) pairs).
+    { apply sum_le. intros [k j] Hk. destruct (Hthose _ (Hincl _ Hk)) as [Hj Hg]. cbn [fst snd] in *.
+      unfold left_of, of_number. rewrite Hj.
+      rewrite (before_is_more t later k Ht). fold f.
+      assert (0 <= sum f (held_ticks s k)) by (apply sum_nonneg; auto). nia. }
+    rewrite sum_add in H1.
+    assert (H2 := Hrent pairs f (ticks t later) Hpairs Hincl (nodup_ticks _ _) Hf).
+    assert (H2' := H2 ltac:(intros x Hx; apply in_ticks; unfold f in Hx;
+                             destruct (Z.leb_spec t x), (Z.ltb_spec x later); cbn in Hx; lia)).
+    assert (H3 : sum f (ticks t later) = later - t).
+    { transitivity (sum (fun _ : Z => 1) (ticks t later)).
+      - apply sum_ext. intros x Hx. apply in_ticks in Hx. unfold f.
+        destruct (Z.leb_spec t x), (Z.ltb_spec x later); cbn; lia.
+      - rewrite sum_const, length_ticks. lia. }
+    rewrite H3 in H2'. lia.
+  Qed.
+
+  Lemma all_left k j t : In (k, j) those -> t <= arrival j -> left_of k t = share_of j * shortest j.
+  Proof.
+    intros Hin Ht. destruct (Hthose _ Hin) as [Hj Hg]. cbn [fst snd] in *.
+    unfold left_of, of_number in *. rewrite Hj in *.
+    assert (Hbefore : before t k = 0).
+    { unfold before. transitivity (sum (fun _ : Z => 0) (held_ticks s k)); [|rewrite sum_const; lia].
+      apply sum_ext. intros x Hx. pose proof (held_ticks_bounds I s k j Hs Hj x Hx).
+      destruct (Z.ltb_spec x t); lia. }
+    rewrite Hbefore, Z.sub_0_r. pose proof (shortest_positive j (sound_in _ _ _ Hsound Hj)). nia.
+  Qed.
+
+  Lemma complete_none_left k j t : In (k, j) those -> finished I j (runs_of k s) = true ->
+    completion s k <= t -> left_of k t = 0.
+  Proof.
+    intros Hin Hdone Ht. destruct (Hthose _ Hin) as [Hj Hg]. cbn [fst snd] in *. unfold left_of, of_number. rewrite Hj.
+    pose proof (held_ticks_enough I s k j Hsound Hs Hj Hdone) as Henough.
+    assert (Hbefore : before t k = Z.of_nat (length (held_ticks s k))).
+    { unfold before. rewrite <- (Z.mul_1_l (Z.of_nat _)), <- sum_const. apply sum_ext. intros x Hx.
+      pose proof (held_ticks_bounds I s k j Hs Hj x Hx). destruct (Z.ltb_spec x t); lia. }
+    rewrite Hbefore. nia.
+  Qed.
+
+  Definition fluid_ends (l : list (nat * job)) : list Z := machine_ends (fun kj => share_of (snd kj) * shortest (snd kj)) m l.
+
+  Theorem fluid_at_most l : Permutation l those -> numbered_in_order l = true -> forall limit, 0 <= limit ->
+    sum (fun e => Z.min e (limit * m)) (fluid_ends l) <= m * sum (waits I s limit) those.
+  Proof.
+    intros Hperm Horder. apply (machine_at_most I s (fun kj => share_of (snd kj) * shortest (snd kj)) left_of m those); try assumption.
+    - intros kj Hin. destruct (Hthose kj Hin) as [Hj Hg]. split; [exact Hj|].
+      pose proof (shortest_positive (snd kj) (sound_in _ _ _ Hsound Hj)). nia.
+    - intros k t _. unfold left_of, of_number. destruct (nth_error _ _); lia.
+    - apply all_left.
+    - apply complete_none_left.
+    - apply served.
   Qed.
 End OfSchedule.

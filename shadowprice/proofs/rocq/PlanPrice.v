@@ -13,8 +13,9 @@ Import ListNotations.
 Open Scope Z_scope.
 
 Section Plan.
-  (** Ticks [p] of the job, what a tick of completion costs, and what a tick at price 1 costs. *)
-  Variables (p delay rent : Z).
+  (** Ticks [p] of the job, what a tick of completion costs, and what a tick at price 1 costs; and whether the job may
+      complete after all cells. *)
+  Variables (p delay rent : Z) (later_too : bool).
 
   (** An offer: cost of a tick, and how many ticks there are. *)
   Fixpoint insert (offer : Z * Z) (l : list (Z * Z)) : list (Z * Z) :=
@@ -47,7 +48,7 @@ Section Plan.
   Fixpoint cheapest (cells : list (Z * Z)) (now : Z) (before : list (Z * Z)) (limit best : option Z)
     : option Z :=
     match cells with
-    | [] => least_of best (delay * now)
+    | [] => if later_too then least_of best (delay * now) else best
     | (length, price) :: rest =>
         if match best with Some b => b <=? delay * now | None => false end then best
         else
@@ -101,7 +102,7 @@ Section Plan.
     at_most (cheapest cells now before limit (Some b)) b.
   Proof.
     induction cells as [|[length price] rest IH]; intros now before limit b; cbn [cheapest].
-    - cbn. lia.
+    - destruct later_too; cbn; lia.
     - destruct (b <=? delay * now); [cbn; lia|].
       destruct (lower limit _) as [theta|].
       + cbn [least_of].
@@ -120,15 +121,15 @@ Section Plan.
      | None => (forall theta, theta * had - sum (given theta) before <= paid)
                /\ had <= sum snd before
      end) ->
-    0 <= paid ->
-    NoDup l -> (forall t, In t l -> now <= t < c) -> now < c ->
+    0 <= paid -> later_too = true \/ (cells <> [] /\ c <= now + sum fst cells) ->
+    NoDup l -> (forall t, In t l -> now <= t < c) -> now <= c ->
     had + Z.of_nat (length l) = p -> 0 <= now ->
     at_most (cheapest cells now before limit best)
             (delay * c + paid + rent * sum (cell_price cells now) l).
   Proof.
     induction cells as [|[len price] rest IH];
-      intros now before limit best l had paid Hlen Hbefore Hprice Hlimit Hpaid Hnd Hin Hc Hp Hstart.
-    - cbn [cheapest]. apply least_of_at_most. left.
+      intros now before limit best l had paid Hlen Hbefore Hprice Hlimit Hpaid Hlate Hnd Hin Hc Hp Hstart.
+    - cbn [cheapest]. destruct Hlate as [->|[Hnone _]]; [|congruence]. apply least_of_at_most. left.
       assert (sum (cell_price [] now) l = 0) by (cbn; rewrite sum_const; lia). nia.
     - cbn [cheapest].
       assert (Hrented : 0 <= sum (cell_price ((len, price) :: rest) now) l).
@@ -138,6 +139,9 @@ Section Plan.
           destruct (t <? n + a); [apply (H (a, b)); now left|apply IH; intros; apply H; now right]. }
         now apply H. }
       assert (Hnow : delay * now <= delay * c) by nia.
+      assert (Hlater : now + len < c -> later_too = true \/ (rest <> [] /\ c <= now + len + sum fst rest)).
+      { intros Hcout. destruct Hlate as [H|[_ H]]; [now left|right]. cbn [sum fst] in H. split; [|lia].
+        intros ->. cbn [sum] in H. lia. }
       destruct (match best with Some b => b <=? delay * now | None => false end) eqn:Hstop.
       { destruct best as [b|]; [|discriminate]. apply Z.leb_le in Hstop. unfold at_most.
         assert (0 <= rent * sum (cell_price ((len, price) :: rest) now) l)
@@ -218,6 +222,7 @@ Section Plan.
                cbn in Hlower. destruct (dearest p within); injection Hlower as <-; lia. }
              nia.
           -- nia.
+          -- apply Hlater. lia.
           -- lia.
           -- lia.
           -- lia.
@@ -240,6 +245,7 @@ Section Plan.
                 specialize (Hcell theta (rent * price)). specialize (Hall theta). nia.
              ++ unfold after. rewrite insert_sum. cbn [snd]. lia.
           -- nia.
+          -- apply Hlater. lia.
           -- lia.
           -- lia.
           -- lia.

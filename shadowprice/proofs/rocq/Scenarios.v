@@ -327,7 +327,7 @@ Section Scenarios.
       assert (Hcount : sum (fun kj => if complete_at t kj then 1 else 0) (counted I) = Z.of_nat (length some)).
       { unfold some. rewrite map_length, <- (Z.mul_1_l (Z.of_nat _)), <- sum_const, sum_filter. reflexivity. }
       rewrite Hcount. set (c := Z.of_nat n). assert (Hc : 0 < c) by (unfold c; lia).
-      rewrite <- (up_to_times c _ _ Hc). unfold these_ends, fluid_ends.
+      rewrite <- (up_to_times c _ _ Hc). unfold these_ends, fluid_ends, machine_ends.
       rewrite <- (machine_times c (capacity I) Hc). cbn [map]. rewrite map_map. cbn [fst snd].
       assert (Hends : map (fun kj => (arrival (snd kj), c * (gang (snd kj) * shortest (snd kj)))) l
                       = map (fun k => (release_of k, work_of k)) (map fst l)).
@@ -406,7 +406,7 @@ Section Scenarios.
       { unfold up_to. induction ends as [|e ends IH]; cbn [sum length]; [lia|]. rewrite IH. destruct (e <=? t * m); lia. }
       rewrite H3, H4.
       assert (Hlength : (length these_ends <= length (counted I))%nat).
-      { rewrite <- (Permutation_length Hperm). unfold these_ends, fluid_ends. eapply Nat.le_trans; [apply least_work_first_length|].
+      { rewrite <- (Permutation_length Hperm). unfold these_ends, fluid_ends, machine_ends. eapply Nat.le_trans; [apply least_work_first_length|].
         rewrite map_length. cbn. lia. }
       lia.
     Qed.
@@ -414,7 +414,7 @@ Section Scenarios.
 
   Lemma fluid_on_average value : fluid_value I = Some value -> (value <= sumQ cost_now (counted I))%Q.
   Proof.
-    unfold fluid_value, fluid_of. set (l := rev (SortJobs.sort (counted I))).
+    unfold fluid_value, fluid_of, machine_of. set (l := rev (SortJobs.sort (counted I))).
     set (w := match counted I with kj :: _ => weight (snd kj) | [] => 0%Q end).
     destruct (_ && _ && _ && _) eqn:Hcheck; [|discriminate]. intros [= <-].
     rewrite !andb_true_iff in Hcheck. destruct Hcheck as (((Horder & Hm) & Hequal) & Hlimit).
@@ -427,17 +427,17 @@ Section Scenarios.
       assert (Hin : In kj (counted I)) by (rewrite E; now left).
       destruct (job_of kj Hin) as (_ & _ & (_ & _ & H & _)). unfold Qle. cbn in *. lia. }
     set (total := match until I with
-                  | Some limit => sum (fun e => Z.min e (limit * capacity I)) (fluid_ends gang (capacity I) l)
-                  | None => sum same (fluid_ends gang (capacity I) l)
+                  | Some limit => sum (fun e => Z.min e (limit * capacity I)) (machine_ends (fun kj => gang (snd kj) * shortest (snd kj)) (capacity I) l)
+                  | None => sum same (machine_ends (fun kj => gang (snd kj) * shortest (snd kj)) (capacity I) l)
                   end).
     set (end_now := fun kj : nat * job => ends_at I (done (fst kj)) (complete (fst kj))).
     assert (Htotal : total <= capacity I * sum end_now (counted I)).
     { unfold total, end_now, ends_at. destruct (until I) as [limit|] eqn:Huntil.
       - apply Z.leb_le in Hlimit. exact (fluid_limit l Hperm Horder Hm limit Hlimit).
-      - destruct (at_most_largest (fluid_ends gang (capacity I) l)) as (m1 & H1 & Hends).
+      - destruct (at_most_largest (machine_ends (fun kj => gang (snd kj) * shortest (snd kj)) (capacity I) l)) as (m1 & H1 & Hends).
         destruct (at_most_largest (map (fun kj => complete (fst kj)) (counted I))) as (m2 & H2 & Hcompletions).
         set (limit := Z.max m1 m2).
-        pose proof (fluid_limit l Hperm Horder Hm limit ltac:(unfold limit; lia)) as H. unfold these_ends in H.
+        pose proof (fluid_limit l Hperm Horder Hm limit ltac:(unfold limit; lia)) as H. unfold these_ends, fluid_ends in H.
         rewrite (sum_ext _ same) in H.
         2: { intros e He. specialize (Hends e He). unfold same. assert (e <= limit * capacity I) by (unfold limit; nia). lia. }
         eapply Z.le_trans; [exact H|]. apply Z.mul_le_mono_nonneg_l; [lia|]. apply sum_le. intros kj Hin.

@@ -169,7 +169,7 @@ let rational what = function
 (* Kinds in their order, with the fields of all records and of some. *)
 let fields_of = [
   "header", (["format"; "migration"; "objective"; "policy"; "restart"; "start"],
-             ["preemption"; "round"; "rounds"; "starts"; "stopped"; "types"; "utility"; "window"]);
+             ["placement"; "preemption"; "round"; "rounds"; "starts"; "stopped"; "types"; "utility"; "window"]);
   "copies", (["aggregation"; "most"; "restart"; "round"], []);
   "checkpoints", (["cost"; "interval"; "until"], []);
   "network", (["gpus"; "intra"; "nic"; "sharing"], []);
@@ -182,25 +182,27 @@ let fields_of = [
   "job", (["arrival"; "gpus"; "id"; "job"; "run"; "weight"],
           ["beside"; "deadline"; "graph"; "part"; "profile"; "quota"; "rate"; "sort"; "spread"; "steps"; "widths"; "work"; "worth"]);
   "run", (["end"; "job"; "overhead"; "pieces"; "start"], ["copy"; "goes_on"; "partner"; "steps"]);
-  "bound", (["bound"; "grid"; "prices"], ["unit"]);
+  "bound", (["bound"; "grid"; "prices"], ["jobs"; "least"; "rows"; "unit"]);
+  "part", ([], ["at"; "cut"; "first"; "grid"; "prices"]);
   "claim", (["bound"; "class"; "file"; "instance"; "ratio"], ["cost"; "earned"]);
 ]
 
 let kinds = List.map fst fields_of
 
 (* Bounds that are not proven. *)
-let bounds_beyond = ["configurations"; "completion-windows"; "typed-interval-lp";
-  "speed-up-power"; "list-schedules"; "whole-round-prices"]
+let bounds_beyond = ["typed-interval-lp"; "speed-up-power"]
 
 (* Those at prices of resources, or of what these are of. *)
 let prefixes_beyond = ["priced-fluid"; "priced-mean-busy-time"; "priced-span"; "interval-lp-of-"]
 
+(* Of these the ones that are proven. *)
+let of_modes = ["priced-fluid"; "priced-span"; "priced-fluid-of-amounts"; "priced-span-of-amounts"]
+let of_nodes = ["priced-fluid-of-nodes"; "priced-span-of-nodes"]
+
 let is_beyond bound =
   List.mem bound bounds_beyond
-  || List.exists (fun prefix -> String.starts_with ~prefix bound) prefixes_beyond
+  || (not (List.mem bound (of_modes @ of_nodes)) && List.exists (fun prefix -> String.starts_with ~prefix bound) prefixes_beyond)
 
-(* Fields of instances, of which the proof does not speak. *)
-let fields_beyond = ["header", ["placement"]]
 
 let position kind = 
   let rec find k = function
@@ -246,7 +248,8 @@ type fields = (string * value) list
 
 type certificate_file = {
   header : fields; all_copies : fields list; checkpoints : fields list; nodes : fields list; faults : fields list; quotas : fields list;
-  widths : fields list; profiles : fields list; networks : fields list; all_graphs : fields list; jobs : fields list; runs : fields list; bound : fields; claim : fields;
+  widths : fields list; profiles : fields list; networks : fields list; all_graphs : fields list; jobs : fields list; runs : fields list; bound : fields;
+  parts : fields list; claim : fields;
 }
 
 let read text =
@@ -271,12 +274,9 @@ let read text =
           | _ -> ());
          let fields = List.filter (fun (key, _) -> key <> "kind") record in
          let names = List.map fst fields in
-         let beyond = Option.value ~default:[] (List.assoc_opt kind fields_beyond) in
-         let plain, more = List.partition (fun name -> not (List.mem name beyond)) names in
          let always, sometimes = List.assoc kind fields_of in
-         let plain = List.filter (fun name -> not (List.mem name sometimes)) plain in
+         let plain = List.filter (fun name -> not (List.mem name sometimes)) names in
          need (plain = always) "line %d: fields of %s" number kind;
-         if more <> [] then raise (Not_covered ("the field " ^ List.hd more));
          (kind, fields, line))
       lines in
   let of_kind kind = List.filter (fun (k, _, _) -> k = kind) records in
@@ -287,7 +287,7 @@ let read text =
   let header, _ = one "header" and bound, _ = one "bound" and claim, claim_line = one "claim" in
   need (field header "format" = Whole (Big.of_int 3)) "format is not 3";
   let given =
-    List.filter_map (fun (k, _, line) -> if List.mem k ["header"; "run"; "bound"; "claim"] then None else Some line)
+    List.filter_map (fun (k, _, line) -> if List.mem k ["header"; "run"; "bound"; "part"; "claim"] then None else Some line)
       records in
   need (field claim "instance" = Text (digest given)) "the digest of the instance is another";
   (match field claim "file" with
@@ -297,7 +297,8 @@ let read text =
        "the digest of the file is another"
    | _ -> reject "the digest of the file is no text");
   { header; all_copies = all "copies"; checkpoints = all "checkpoints"; nodes = all "node"; faults = all "fault"; quotas = all "quota";
-    widths = all "widths"; profiles = all "profile"; networks = all "network"; all_graphs = all "graph"; jobs = all "job"; runs = all "run"; bound; claim }
+    widths = all "widths"; profiles = all "profile"; networks = all "network"; all_graphs = all "graph"; jobs = all "job"; runs = all "run"; bound;
+    parts = all "part"; claim }
 
 (* ---- instance ------------------------------------------------------------------------------------ *)
 
@@ -457,6 +458,60 @@ let fewest sizes width =
     | size :: rest when Big.lt held width -> more (count + 1) (Big.add held size) rest
     | _ -> if Big.lt held width then count + 1 else count in
   more 0 Big.zero sizes
+
+(* Trees of windows: a cut is followed by one of its parts with all below, and then the other. Moments are whole in
+   parts of ticks, of which each has as many as the second number says. Empty prices are those of the part before. *)
+let tree_of those parts =
+  let fine = ref Big.one in
+  let moment what value =
+    let { qnum; qden } as found = rational what value in
+    ignore qnum;
+    fine := Big.lcm !fine qden;
+    need (Big.lt !fine most) "moments have no common denominator";
+    found in
+  let left = ref parts and prices = ref None in
+  let place j = let rec find k = function
+      | [] -> reject "job %d is cut, which has no windows" j
+      | first :: rest -> if first = j then k else find (k + 1) rest in
+    find 0 those in
+  let rec next () = match !left with
+    | [] -> reject "some windows have no prices"
+    | fields :: rest ->
+      left := rest;
+      (match List.map fst fields with
+       | ["at"; "cut"; "first"] ->
+         let job = place (small "job of a cut" (field fields "cut")) and at = moment "moment of a cut" (field fields "at") in
+         let early = match field fields "first" with
+           | Text "early" -> true
+           | Text "late" -> false
+           | _ -> reject "the first part of a cut is neither early nor late" in
+         let one = next () in
+         let other = next () in
+         let up_to, from_then = if early then (one, other) else (other, one) in
+         `Cut (job, at, up_to, from_then)
+       | ["grid"; "prices"] ->
+         let grid = rows "grid" (field fields "grid") and priced = rows "prices" (field fields "prices") in
+         if grid <> [] || priced <> [] then begin
+           let grid = List.map (moment "grid of windows") grid in
+           let found = List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced in
+           let before a b = Big.lt (Big.mul a.qnum b.qden) (Big.mul b.qnum a.qden) in
+           need (List.length grid > 1 && increasing before grid) "the grid of windows does not increase";
+           need (List.length found = List.length those && List.for_all (fun row -> List.length row = List.length grid - 1) found)
+             "there is not a price of each job in each cell";
+           prices := Some (grid, found)
+         end;
+         (match !prices with
+          | Some (grid, found) -> `Leaf (grid, found)
+          | None -> reject "there are no prices before these windows")
+       | _ -> reject "a part is neither a cut nor has prices") in
+  let tree = next () in
+  need (!left = []) "a part comes after all windows have prices";
+  let fine = !fine in
+  let whole { qnum; qden } = Big.mul qnum (Big.divexact fine qden) in
+  let rec scaled = function
+    | `Cut (job, at, up_to, from_then) -> Cut (job, whole at, scaled up_to, scaled from_then)
+    | `Leaf (grid, found) -> Leaf (List.map whole grid, found) in
+  (fine, scaled tree)
 
 (* GPUs of which parts are held: no more than all of each, and one that is held in part counts as one of its node. *)
 let check_parts nodes held =
@@ -846,7 +901,7 @@ let proven_of file =
   need (file.jobs <> [] && file.nodes <> []) "there are no jobs or no nodes";
   let policy = name "policy" (field header "policy") in
   let restarting = word header "preemption" "restart" and once = word header "starts" "once" in
-  let ample = word header "types" "ample" in
+  let ample = word header "types" "ample" and consolidated = word header "placement" "consolidated" in
   (* nodes *)
   let types = Hashtbl.create 8 in
   let type_number written =
@@ -925,10 +980,17 @@ let proven_of file =
   let whole_rounds = word header "rounds" "whole" in
   need (by_utility || not whole_rounds) "rounds are of no utility";
   need (List.mem_assoc "earned" claim = by_utility && List.mem_assoc "cost" claim <> by_utility
-        && List.mem_assoc "unit" bound = by_utility)
+        && List.mem_assoc "unit" bound = (by_utility || field bound "bound" = Text "completion-windows"))
     "the claim or the bound is of what the objective is not";
+  let is_bound kinds = List.exists (fun kind -> field bound "bound" = Text kind) kinds in
+  let fine name kinds = need (List.mem_assoc name bound = is_bound kinds) "the field %s of the bound lacks, or is of other bounds" name in
+  fine "least" ["list-schedules"];
+  fine "jobs" ["completion-windows"];
+  fine "rows" of_nodes;
+  need (file.parts = [] || is_bound ["completion-windows"]) "parts are of windows of completions, and there are none";
   match file.all_copies with
   | [rules] ->
+    need (not consolidated) "copies are on whole nodes, and never consolidated";
     proven_of_copies file rules
       { of_header = header; its_nodes = nodes; its_types = types; its_thousandths = thousandths; known_until = known;
         its_faults = faults; its_quotas = quotas; its_profiles = profiles; stopped = until; its_window = window; of_utility;
@@ -1054,6 +1116,8 @@ let proven_of file =
   if quotas <> [] && may_share then raise (Not_covered "quotas of jobs that share GPUs");
   let is_counted job = job.watched && match until with Some limit -> Big.lt job.arrival limit | None -> true in
   let counted = List.filter is_counted jobs in
+  let numbers_counted =
+    Array.of_list (List.concat (List.mapi (fun k job -> if is_counted job then [k] else []) jobs)) in
   need (counted <> []) "it was stopped before a job that counts arrived";
   let whole_gangs = List.for_all (fun job -> Big.divisible job.gang per_gpu) counted in
   (* runs *)
@@ -1157,9 +1221,9 @@ let proven_of file =
       if shares && not has_parts && not second then List.map (fun (on, gpus) -> (node_use + on, gpus)) pieces @ uses
       else uses in
     let width = List.fold_left (fun sum (_, gpus, _, _) -> Big.add sum gpus) Big.zero found in
-    let apart =
-      spread <> None
-      && List.length found > fewest (if on_cores then sizes_of_cores else sizes_of_gpus) width in
+    let more_than_need_be = List.length found > fewest (if on_cores then sizes_of_cores else sizes_of_gpus) width in
+    need (not (consolidated && more_than_need_be)) "a run of job %d is on more nodes than need be" k;
+    let apart = spread <> None && more_than_need_be in
     let wider = Big.to_int width - rules.gpus_of_gang in
     need (0 <= wider && wider < (match rules.speeds with Some speeds -> Array.length speeds | None -> 1))
       "a run of job %d holds %s GPUs, not its gang" k (Big.to_string width);
@@ -1259,12 +1323,161 @@ let proven_of file =
     let of_last = match found with Area _ -> true | _ -> false in
     need (of_last = (objective = Makespan)) "the bound is none of the objective";
     found in
+  (* Bounds of what MoreClaims.v speaks of; none if it is another. *)
+  let more_multipliers objective =
+    let kind = match field bound "bound" with Text kind -> kind | _ -> reject "the bound is unknown" in
+    let capacity = Array.fold_left (fun all node -> Big.add all (units node.gpus)) Big.zero nodes in
+    let of_gangs () =
+      unstopped kind;
+      if shares then raise (Not_covered (kind ^ " of jobs that share GPUs"));
+      need whole_gangs "%s: jobs hold parts of GPUs" kind in
+    let all_fit () =
+      need (List.for_all (fun job -> Big.leq job.gang capacity) counted) "%s: a gang is of more GPUs than there are" kind in
+    let few cells jobs =
+      let steps = Big.mul (Big.of_int (cells * jobs)) (Big.succ capacity) in
+      if Big.gt steps (Big.of_int 200_000_000) || Big.gt capacity (Big.of_int 20_000) then raise (Not_covered (kind ^ " of so many jobs, cells and GPUs")) in
+    let prices_and_own () =
+      let of_last = String.starts_with ~prefix:"priced-span" kind in
+      need (of_last = (objective = Makespan)) "the bound is none of the objective";
+      of_gangs ();
+      need (grid = []) "%s takes no prices over time" kind;
+      if of_last then
+        match List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced with
+        | [found; own] ->
+          need (List.length own = List.length counted) "there are no prices of each job's own time";
+          (found, Some own)
+        | _ -> reject "there are no prices of resources and of jobs' time"
+      else (List.map (whole ~least:Big.one "price") priced, None) in
+    (* Prices of the own time of jobs that count, among all. *)
+    let own_times times own =
+      let left = ref own in
+      List.map
+        (fun job ->
+           match is_counted job, !left with
+           | true, first :: rest -> left := rest; Big.mul times first
+           | _ -> Big.zero)
+        jobs in
+    let of_completions () = need (objective <> Makespan) "the bound is none of the objective" in
+    match kind with
+    | "list-schedules" ->
+      need (once || restarting) "list-schedules: jobs of the class go on where they were stopped";
+      of_gangs ();
+      all_fit ();
+      let prices = prices () in
+      need (objective <> Makespan || (grid = [] && prices = [])) "list-schedules: takes no prices for the last end";
+      need ((grid = [] && prices = []) || (List.length grid = List.length prices + 1 && increasing Big.lt grid)) "the grid does not increase";
+      Some (ByLists (grid, prices, rational "least cost of lists" (field bound "least")))
+    | "configurations" ->
+      of_completions ();
+      of_gangs ();
+      let widths = List.sort_uniq Big.compare (List.map (fun job -> job.gang) counted) in
+      let found = List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced in
+      need (List.length found = List.length widths) "there are no prices for all gangs";
+      need (increasing Big.lt grid && List.for_all (fun row -> List.length grid = List.length row + 1) found) "the grid does not increase";
+      few (List.length grid) (List.length counted);
+      Some (ByConfigurations (grid, List.combine widths found))
+    | "completion-windows" ->
+      of_completions ();
+      of_gangs ();
+      all_fit ();
+      need (grid = [] && priced = []) "completion-windows takes no prices";
+      let those = List.map (small "job of the windows") (rows "jobs" (field bound "jobs")) in
+      need (those <> [] && increasing (<) those && List.for_all (fun j -> j < List.length counted) those)
+        "windows are of jobs that there are not";
+      need (List.length those <= 12) "completion-windows: of more jobs than 12";
+      let unit0 = rational "unit of prices" (field bound "unit") in
+      need (Big.gt unit0.qnum Big.zero) "prices have no unit";
+      let fine, parts = tree_of those file.parts in
+      let rec cells = function Cut (_, _, a, b) -> cells a + cells b | Leaf (grid, _) -> List.length grid in
+      few (cells parts) (List.length those);
+      Some (ByWindows (fine, unit0, List.map (Array.get numbers_counted) those, parts))
+    | _ when List.mem kind of_nodes ->
+      let found, own = prices_and_own () in
+      need (all_widths = [||]) "nodes: jobs may grow";
+      if has_parts then raise (Not_covered "nodes of which parts of GPUs are held");
+      let gangs = List.sort_uniq Big.compare (List.map (fun job -> job.gang) counted) in
+      let node_type value =
+        let number = small "type of a row" value in
+        need (number < Hashtbl.length types) "a row is of no nodes";
+        number in
+      let row = function
+        | Row [on; size; used; of_one] ->
+          let row_type = node_type on and row_size = whole "nodes of a row" size in
+          let mine = List.filter (fun node -> node.gpu_type = row_type) (Array.to_list nodes) in
+          need (List.exists (fun node -> Big.equal node.gpus row_size) mine) "a row is of no nodes";
+          let fit = List.filter (fun gang -> Big.leq gang row_size) gangs in
+          let used = List.map (whole "use of a node") (rows "use of a node" used) in
+          need (List.length used = List.length fit) "a row is not of the gangs that fit";
+          let row_gpu = whole "use of a node" of_one in
+          need (Big.equal row_gpu Big.zero || List.for_all (fun node -> Big.equal node.gpus row_size) mine)
+            "nodes of a type are of several sizes, and a gang across them uses one";
+          if Big.gt row_size (Big.of_int 4096) then raise (Not_covered "nodes of so many GPUs");
+          { row_type; row_size; row_gangs = List.combine fit used; row_gpu; row_price = Big.zero }
+        | _ -> reject "a row has not its entries" in
+      let node_rows = List.map row (rows "rows" (field bound "rows")) in
+      let number = Hashtbl.length types in
+      need (List.length found = number + List.length node_rows) "there are no prices for all resources";
+      let million = Big.of_int 1048576 in
+      let of_types = List.filteri (fun k _ -> k < number) found |> List.map (Big.mul million) in
+      let node_rows = List.mapi (fun k row -> { row with row_price = List.nth found (number + k) }) node_rows in
+      let table =
+        List.map
+          (fun (({ on_cores; gpus_of_gang; spread; _ } as rules), numbers) ->
+             let fits = fewest (if on_cores then sizes_of_cores else sizes_of_gpus) (Big.of_int gpus_of_gang) = 1 in
+             let apart = List.filter (fun condition -> condition.apart) (conditions_of rules) in
+             (fits, if spread = None then [] else List.map (Hashtbl.find numbers) apart))
+          (Array.to_list rules_of) in
+      Some (ByNodes (table, consolidated, of_types, node_rows, Option.map (own_times million) own))
+    | _ when List.mem kind of_modes ->
+      let of_amounts = String.ends_with ~suffix:"amounts" kind in
+      need (not of_amounts || all_widths <> [||] || profiles <> [||]) "amounts: no job may grow or has a profile";
+      let found, own = prices_and_own () in
+      (* What modes ask for, but those that others are as good as. *)
+      let points (rules, _) =
+        let each condition =
+          let cell = match rules.cells with Some cells -> cells.(condition.row) | None -> { cpus = Big.zero; memory = Big.zero; speed = 1.0 } in
+          let width = rules.gpus_of_gang + condition.wider in
+          let times amount = Big.mul (Big.of_int width) amount in
+          (-. speed_in rules condition, width, times cell.cpus, times cell.memory) in
+        let all = List.map each (List.filter (fun condition -> not condition.apart) (conditions_of rules)) in
+        let as_good (_, w, c, m) (_, w', c', m') = w <= w' && Big.leq c c' && Big.leq m m' in
+        List.fold_left (fun best point -> if List.exists (fun other -> as_good other point) best then best else point :: best) []
+          (List.sort compare all) in
+      let of_counted = List.map (Array.get rules_of) (Array.to_list numbers_counted) in
+      let asked amount =
+        of_amounts && List.exists (fun rules -> List.exists (fun point -> Big.gt (amount point) Big.zero) (points rules)) of_counted in
+      let number = Hashtbl.length types in
+      let asks_cpus = asked (fun (_, _, c, _) -> c) and asks_memory = asked (fun (_, _, _, m) -> m) in
+      let count = number + Bool.to_int asks_cpus + Bool.to_int asks_memory in
+      need (List.length found = count) "there are no prices for %d resources" count;
+      (* CPUs and memory are in thousandths of thousandths. *)
+      let million = Big.mul whole_gpu whole_gpu in
+      let of_types = List.filteri (fun k _ -> k < number) found |> List.map (fun x -> Big.divexact (Big.mul x million) per_gpu) in
+      let of_cpus = if asks_cpus then List.nth found number else Big.zero in
+      let of_memory = if asks_memory then List.nth found (count - 1) else Big.zero in
+      let a_unit = Big.divexact whole_gpu per_gpu in
+      let row (rules, numbers) job =
+        List.filter_map
+          (fun condition ->
+             if condition.partner_sort <> None then None
+             else
+               let cpus, memory = match rules.cells with
+                 | Some cells -> (Big.mul a_unit cells.(condition.row).cpus, Big.mul a_unit cells.(condition.row).memory)
+                 | None -> (Big.zero, Big.zero) in
+               let wider = units (Big.of_int condition.wider) in
+               Some (Hashtbl.find numbers condition, (Big.add job.gang wider, (cpus, memory))))
+          (conditions_of rules) in
+      let table = List.map2 row (Array.to_list rules_of) jobs in
+      Some (ByModes (table, { of_types; of_cpus; of_memory }, Option.map (own_times million) own))
+    | _ -> None in
   let prices_of_rounds () =
     need (grid = []) "prices by round take no grid";
     let found = List.map (fun row -> List.map (whole "price") (rows "prices" row)) priced in
     let by_type = match field bound "bound" with
       | Text "round-prices" -> false
-      | Text "typed-round-prices" -> need (not mapped && whole_gangs && not shares && file.widths = []) "prices by type: jobs share GPUs, may grow or hold parts"; true
+      | Text ("typed-round-prices" | "whole-round-prices") ->
+        need (not mapped && whole_gangs && not shares && file.widths = []) "prices by type: jobs share GPUs, may grow or hold parts";
+        true
       | _ -> reject "the bound is unknown" in
     need (List.length found = if by_type then Hashtbl.length types else 1) "there are no prices for all types";
     let length = List.length (List.hd found) in
@@ -1290,6 +1503,7 @@ let proven_of file =
     @ (match until with
        | Some limit -> [Words ", counting time until "; Seconds limit; Words " s alone"]
        | None -> [])
+    @ [Words (if consolidated then ", on as few nodes as gangs fit on" else "")]
     @ (match round with
        | Some length when whole_rounds -> [Words ", in whole rounds of "; Seconds length; Words " s"]
        | _ -> []) in
@@ -1317,22 +1531,38 @@ let proven_of file =
   let proven = match round with
     | Some round_length ->
       let by_type, rows = prices_of_rounds () in
+      let in_whole_rounds = field bound "bound" = Text "whole-round-prices" in
+      need (whole_rounds || not in_whole_rounds) "whole-round-prices: the schedule is not in whole rounds";
       let certificate =
         { utility_instance = instance; utility_schedule = runs; round_length; by_type; rows;
           unit0 = rational "unit of prices" (field bound "unit");
           claimed_earned = rational "utility earned" (field claim "earned");
           claimed_most = claimed_bound; claimed_multiple = ratio } in
       (match placing with
-       | None -> check_utility certificate
+       | None -> (if in_whole_rounds then check_whole_rounds else check_utility) certificate
+       | Some _ when in_whole_rounds -> raise (Not_covered "this bound of job graphs")
        | Some utility_placing -> check_graph_utility { utility_placing; utility_ways = ways_used; utility_claim = certificate })
     | None ->
       let objective = objective () in
-      let certificate =
-        { of_instance = instance; of_schedule = runs; of_objective = objective; by_multipliers = multipliers objective;
-          claimed_cost = rational "cost" (field claim "cost"); claimed_bound; claimed_ratio = ratio } in
-      (match placing with
-       | None -> check certificate
-       | Some placing -> check_graphs { placing; ways_used; claim_of = certificate }) in
+      let claimed_cost = rational "cost" (field claim "cost") in
+      match more_multipliers objective with
+      | Some more_by ->
+        (* The instance lists mappings of runs alone, and the class has all. *)
+        if placing <> None then raise (Not_covered "this bound of job graphs");
+        let more =
+          { more_instance = instance; more_schedule = runs; more_objective = objective; more_by;
+            more_cost = claimed_cost; more_bound = claimed_bound; more_ratio = ratio } in
+        check_more more
+        || (if beyond_proof more then
+              raise (Not_covered (match more_by with ByLists _ -> "so many lists" | _ -> "windows that end when all is over"))
+            else false)
+      | None ->
+        let certificate =
+          { of_instance = instance; of_schedule = runs; of_objective = objective; by_multipliers = multipliers objective;
+            claimed_cost; claimed_bound; claimed_ratio = ratio } in
+        (match placing with
+         | None -> check certificate
+         | Some placing -> check_graphs { placing; ways_used; claim_of = certificate }) in
   (* What is proven of jobs that share GPUs or may grow is less than there may be to say. *)
   if not proven && (shares || may_grow) then raise (Not_covered "this bound of jobs that share GPUs or may grow");
   need proven "the claim is not proven";
