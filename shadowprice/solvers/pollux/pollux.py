@@ -218,7 +218,7 @@ def placed(state: State, goodput: GoodputJobs, notes: Agents, rows: dict[int, Pi
     return decision
 
 
-POLICIES: list[Policy] = [
+POLICIES = (
     Pollux(),
     Pollux("pollux-exact", Exact()),
-]
+)

@@ -79,12 +79,12 @@ def costs(
         speed[j, :, :end] = _speed_ups(job, end, fair) * scale
     row = np.arange(len(jobs))
     unchanged = speed[row, (np.count_nonzero(held, axis=1) > 1).astype(int), width]
-    factor = np.array([_restart_factor(job, restart_s) for job in jobs])
+    factor = np.array([restart_factor(job, restart_s) for job in jobs])
     by_width = 1.0 / (speed * factor[:, None, None] + WITHOUT)
     return AllocationCosts(by_width, 1.0 / (unchanged + WITHOUT), held, most, capacity, avoid)
 
 
-def _restart_factor(job: ElasticJob, restart_s: float) -> float:
+def restart_factor(job: ElasticJob, restart_s: float) -> float:
     """Part of a job's time that it would have made progress if it were started again as often as until now."""
     return max(job.age_s - job.restarts * restart_s, 0.0) / (job.age_s + restart_s)
 
