@@ -63,7 +63,13 @@ def _applications(simulator: Path | None) -> tuple[Application, ...]:
 
 def _own_application(name: str, speed: float) -> Application:
     """Steps that take longer across nodes, and gradients of more noise as training goes on."""
-    placements = [(1,), (2,), (3,), (4,), *((4,) * whole + (rest,) for whole in (1, 2, 3) for rest in (1, 2, 3))]
+    placements = [
+        (1,),
+        (2,),
+        (3,),
+        (4,),
+        *((4,) * whole + (rest,) for whole in (1, 2, 3) for rest in (1, 2, 3)),
+    ]
     placements += [(4,) * whole for whole in (2, 3, 4)]
     placements += [(1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (3, 3)]
     placed = []
@@ -72,7 +78,14 @@ def _own_application(name: str, speed: float) -> Application:
         sync_s = 0.0 if gpus == 1 else (0.02 if nodes == 1 else 0.05) + 0.002 * (gpus - 2)
         for local in (32, 64, 128, 256):
             gradient_s = (0.01 + 0.001 * local) / speed
-            placed.append(PlacedStep(min(placement[k:] + placement[:k] for k in range(nodes)), local, gradient_s + sync_s, sync_s))
+            placed.append(
+                PlacedStep(
+                    min(placement[k:] + placement[:k] for k in range(nodes)),
+                    local,
+                    gradient_s + sync_s,
+                    sync_s,
+                )
+            )
     records = []
     for batch in (128, 512, 2048, 8192):
         epochs = np.arange(1, 11)

@@ -57,7 +57,9 @@ class Settings:
 
     simulator: Path | None = setting(None, "folder simulator/ of the paper's artifact")
     loads: tuple[float, ...] = setting((0.5, 1.0), "loads, relative to the paper's")
-    rounds_s: tuple[float, ...] = setting((30.0, 60.0, 120.0, 240.0, 480.0), "lengths of rounds [s]")
+    rounds_s: tuple[float, ...] = setting(
+        (30.0, 60.0, 120.0, 240.0, 480.0), "lengths of rounds [s]"
+    )
     interference: tuple[float, ...] = setting(
         (0.0, 0.25, 0.5), "parts by which jobs are slower that share a node across nodes"
     )
@@ -136,7 +138,14 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     by_load.set(xlabel="load", ylabel="mean JCT [h]", xticks=settings.loads, title="load")
     by_load.legend(loc="upper left")
     rounds = table[table.part == "round"]
-    page.lines(by_round, rows_named(rows=rounds, name="Pollux"), x="round_s", y="jct_h", by="what", order=["Pollux"])
+    page.lines(
+        by_round,
+        rows_named(rows=rounds, name="Pollux"),
+        x="round_s",
+        y="jct_h",
+        by="what",
+        order=["Pollux"],
+    )
     by_round.set(xlabel="length of rounds [s]", xscale="log", title="rounds, load 1")
     by_round.set_xticks(settings.rounds_s, [f"{each:g}" for each in settings.rounds_s])
     by_round.minorticks_off()
@@ -150,7 +159,9 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         order=[APART, TOGETHER],
         colours={APART: colour_of(0), TOGETHER: colour_of(3)},
     )
-    by_interference.set(xlabel="slower by", xticks=settings.interference, title="interference, load 1")
+    by_interference.set(
+        xlabel="slower by", xticks=settings.interference, title="interference, load 1"
+    )
     by_interference.legend(loc="upper left")
     for axes in (by_load, by_round, by_interference):
         axes.set_ylim(0.0, 1.15 * axes.get_ylim()[1])
@@ -164,14 +175,20 @@ def rows_named(rows: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def caption(table: pd.DataFrame, settings: Settings) -> str:
     """Means by load, and what rounds and interference change."""
-    where = "two applications of ours" if settings.simulator is None and table.workload.max() < 8 else "the paper's"
+    where = (
+        "two applications of ours"
+        if settings.simulator is None and table.workload.max() < 8
+        else "the paper's"
+    )
     means = [
         f"{system} {found.mean:.2f} h"
         for system in POLICIES
         if (found := of_load(table, system, max(settings.loads))) is not None
     ]
     rounds = table[table.part == "round"].groupby("round_s")["jct_h"].mean()
-    ways = table[table.part.isin([APART, TOGETHER])].groupby(["part", "interference"])["jct_h"].mean()
+    ways = (
+        table[table.part.isin([APART, TOGETHER])].groupby(["part", "interference"])["jct_h"].mean()
+    )
     most = max(settings.interference)
     gain = ways[TOGETHER, most] / ways[APART, most]
     return (
@@ -187,7 +204,9 @@ def recorded(system: str, load: float) -> Published:
     """A recorded mean beside ours."""
     draws = system == "Pollux"
     why = (
-        "The search draws; its authors allow 5 % between runs." if draws else "The authors' jobs and rules, run again."
+        "The search draws; its authors allow 5 % between runs."
+        if draws
+        else "The authors' jobs and rules, run again."
     )
     return Published(
         system="Pollux",
@@ -211,7 +230,12 @@ FIGURE = Figure(
     sizes={
         Size.QUICK: Sized(
             Settings(
-                loads=(1.0,), rounds_s=(60.0, 240.0), interference=(0.0, 0.5), workloads=1, few=1, nodes=4
+                loads=(1.0,),
+                rounds_s=(60.0, 240.0),
+                interference=(0.0, 0.5),
+                workloads=1,
+                few=1,
+                nodes=4,
             ),
             minutes=0.1,
         ),

@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 
+MOST_GPUS = 127
+"""The most GPUs of a node."""
+
 Matrix = NDArray[np.int8]
 """GPUs, shape (jobs, nodes)."""
 
 
 @dataclass(frozen=True, eq=False)
 class AllocationCosts:
-    """Costs of what jobs may hold, to be added up: 1 / (speed-up + 1e-3), so that the least sum is the largest
-    power mean of exponent -1.
+    """Costs of what jobs may hold: 1 / (speed-up + 1e-3), whose least sum is the largest power mean of exponent -1.
 
     Parameters
     ----------
@@ -49,6 +51,11 @@ class AllocationCosts:
                 f"costs of allocations: arrays are for {shapes} jobs and nodes, expected {jobs} jobs and {nodes} nodes"
             )
 
+        if self.capacity.max(initial=0) > MOST_GPUS:
+            raise InputError(
+                f"costs of allocations: a node has {self.capacity.max()} GPUs, expected at most {MOST_GPUS}"
+            )
+
     def of(self, matrix: Matrix) -> float:
         """Cost of a matrix."""
         row, width = np.arange(len(matrix)), matrix.sum(axis=1, dtype=np.int64)
@@ -57,9 +64,11 @@ class AllocationCosts:
         return float(np.where(same, self.unchanged, self.by_width[row, across, width]).sum())
 
     def allows(self, matrix: Matrix) -> bool:
-        """True if nodes have the GPUs, no job has too many, and jobs across nodes avoid each other where they have to."""
+        """True if nodes have the GPUs, no job has too many, and jobs on several nodes keep apart if they have to."""
         across = (matrix > 0) & (np.count_nonzero(matrix, axis=1) > 1)[:, None]
-        fits = bool((matrix >= 0).all() and (matrix.sum(axis=0, dtype=np.int64) <= self.capacity).all())
+        fits = bool(
+            (matrix >= 0).all() and (matrix.sum(axis=0, dtype=np.int64) <= self.capacity).all()
+        )
         changed = (matrix != self.held).any(axis=1)
         within = bool((matrix.sum(axis=1, dtype=np.int64) <= self.most)[changed].all())
         return fits and within and not (self.avoid and bool((across.sum(axis=0) > 1).any()))

@@ -60,25 +60,28 @@ RUNS_IN = "shadowprice.solvers.pollux.optimum"
 REFERENCE = "tests/solvers/pollux/test_pollux_optimum.py"
 
 
-def choices(costs: AllocationCosts) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def choices(
+    costs: AllocationCosts,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Points of all jobs: job, 0 on one node or 1 on several, GPUs; without those that no GPU less makes dearer.
 
     Wherever a job runs on several nodes with a GPU more than it needs for its speed, it can leave that one free.
     """
-    job, kind, width = [], [], []
+    rows: list[tuple[int, int, int]] = []
     largest = int(costs.capacity.max(initial=0))
     for j, most in enumerate(costs.most.tolist()):
         waits = float(costs.by_width[j, 0, 0])
         for across, least, limit in ((0, 1, min(most, largest)), (1, 2, most)):
-            best = np.inf
+            best = waits
             for gpus in range(least, limit + 1):
                 cost = float(costs.by_width[j, across, gpus])
-                if cost < min(best, waits):
+                if cost < best:
                     best = cost
-                    job.append(j), kind.append(across), width.append(gpus)
+                    rows.append((j, across, gpus))
         if costs.held[j].any():
-            job.append(j), kind.append(0), width.append(0)
-    return np.array(job, np.int64), np.array(kind, np.int64), np.array(width, np.int64)
+            rows.append((j, 0, 0))
+    job, kind, width = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return job, kind, width
 
 
 def build(costs: AllocationCosts) -> pyo.ConcreteModel:

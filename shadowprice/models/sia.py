@@ -23,8 +23,8 @@ x_ij       m.x[c]           C                  1 if the job has the configuratio
     \text{s.t.} \sum_j x_{ij} \le 1                                         \qquad \forall i \qquad && (once) \\
                 \sum_{ij : t_j = t} r_j x_{ij} \le R_t                      \qquad \forall t        && (capacity)
 
-with x binary. A configuration is 1, 2, 4, ... GPUs of a node or whole nodes, so that what these rows allow can be placed
-where the nodes of a type are alike and have a power of two of GPUs.
+with x binary. A configuration is 1, 2, 4, ... GPUs of a node or whole nodes, so that what these rows allow can be
+placed where the nodes of a type are alike and have a power of two of GPUs.
 
 Kind: exact, for one round.
 """

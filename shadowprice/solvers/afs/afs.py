@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from shadowprice.solvers.goodput_jobs import GoodputJobs
 from shadowprice.solvers.knowledge import Knowledge
-from shadowprice.solvers.policy import Decision, Policy, State
+from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.emptiest import allotted, gangs_in_order
 
 

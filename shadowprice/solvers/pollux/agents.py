@@ -75,7 +75,7 @@ class Agents:
     at_s: float = 0.0
 
     def update(self, state: State, goodput: GoodputJobs) -> None:
-        """Take in what happened since the last decision; O(jobs that run, and a fit for each that saw something new)."""
+        """Take in what happened since the last decision; O(jobs that are there)."""
         for job in state.completed:
             self.of.pop(job, None)
         since_s, self.at_s = state.now_s - self.at_s, state.now_s
@@ -107,9 +107,7 @@ class Agents:
         limits = limits_of(goodput, job)
         return ElasticJob(agent.theta(), agent.noise, limits, limit, age_s, restarts)
 
-    def batching(
-        self, goodput: GoodputJobs, job: int, placement: tuple[int, ...]
-    ) -> Batching:
+    def batching(self, goodput: GoodputJobs, job: int, placement: tuple[int, ...]) -> Batching:
         """Batch that a job trains with on a placement: the one of the largest goodput that it expects."""
         width, theta = sum(placement), self.of[job].theta()
         if goodput.batch_size(job) or theta is None:

@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.models.allocation_costs import AllocationCosts, Matrix
 from shadowprice.solvers.goodput_jobs import GoodputJobs
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.policy import Decision, Policy, State
+from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.agents import Agents
 from shadowprice.solvers.pollux.emptiest import allotted, gangs_in_order
 from shadowprice.solvers.pollux.speed_ups import costs
@@ -58,7 +59,8 @@ class Population(Agents):
         row_of = {job: row for row, job in enumerate(self.jobs)}
         rows = [row_of.get(job, -1) for job in jobs]
         padded = np.pad(self.matrices, ((0, 0), (0, 1), (0, 0)))
-        return padded[:, rows, :]
+        rows_of_all: Matrix = padded[:, rows, :]
+        return rows_of_all
 
 
 class RoundMethod(Protocol):
@@ -178,7 +180,7 @@ class Pollux:
         return 1 if goodput.application(job).name in self.single else state.total_gpus
 
 
-def matrix_of(state: State, jobs: list[int]) -> tuple[Matrix, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def matrix_of(state: State, jobs: list[int]) -> tuple[Matrix, NDArray[np.int64]]:
     """GPUs that jobs hold by node, and those that they may hold together."""
     held = np.zeros((len(jobs), state.nodes), dtype=np.int8)
     for row, job in enumerate(jobs):

@@ -2,11 +2,12 @@
 
 Source: Qiao et al., Pollux, OSDI 2021, sec. 4.2.1 (recalled); operators and sizes as its artifact has them
 (petuum/adaptdl, branch osdi21-artifact, ``simulator/pollux.py``; read). A population of matrices, each generation as
-many again: parents by tournament, one-point crossover over the jobs, mutation, repair; the best of all that differ stay.
+many again: parents by tournament, one-point crossover over the jobs, mutation, repair; the best that differ stay.
 
 The artifact hands its operators to pymoo, which sorts by two values, the second of which counts only where nodes are
-added to the cluster. All operators are the paper's own; what a library would do is the sorting, at some hundred times
-the time, so that the search is written here. Costs are added over jobs (:class:`AllocationCosts`), so that less is better.
+added to the cluster. All operators are the paper's own, and all that a library would do is the sorting, while calling
+them as functions of Python; so the search is written here. Costs are added over jobs (:class:`AllocationCosts`): less
+is better.
 """
 
 from __future__ import annotations
@@ -21,13 +22,20 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Matrices = NDArray[np.int8]
 """GPUs, shape (matrices, jobs, nodes)."""
+Programme = tuple[Matrices, Floats, Floats, Ints, Ints, bool]
+"""Fields of :class:`AllocationCosts`: held, by width, unchanged, most, capacity, avoid; for numba no class of ours."""
 
 RESET, EMPTY_ROW, EMPTY = 0.1, 0.1, 0.1
 """Probabilities that a job is set back to what it holds, that it loses GPUs, and with which it does on a node."""
 
 
 def searched(
-    costs: AllocationCosts, population: Matrices, draw: np.random.Generator, *, size: int = 100, generations: int = 100
+    costs: AllocationCosts,
+    population: Matrices,
+    draw: np.random.Generator,
+    *,
+    size: int = 100,
+    generations: int = 100,
 ) -> Matrices:
     """The population after some generations, the best matrix first.
 
@@ -44,10 +52,17 @@ def searched(
     room = np.zeros((2 * size, jobs, nodes), dtype=np.int8)
     room[: len(population)] = population
     cost = np.full(2 * size, np.inf)
-    rest = costs.held, costs.by_width, costs.unchanged, costs.most, costs.capacity, costs.avoid
-    # One number a bit of which is never used twice: the compiled loop has a generator of its own.
+    programme = (
+        costs.held,
+        costs.by_width,
+        costs.unchanged,
+        costs.most,
+        costs.capacity,
+        costs.avoid,
+    )
+    # The compiled loop has a generator of its own.
     seed = np.uint64(draw.integers(1, 2**63))
-    alive = _evolve(room, cost, len(population), generations, seed, *rest)
+    alive = _evolve(room, cost, len(population), generations, seed, programme)
     return room[:alive].copy()
 
 
@@ -74,7 +89,8 @@ def _below(state: NDArray[np.uint64], end: int) -> int:
 
 
 @njit(cache=True)
-def _cost(matrix: Matrices, held: Matrices, by_width: Floats, unchanged: Floats) -> float:
+def _cost(matrix: Matrices, programme: Programme) -> float:
+    held, by_width, unchanged, _, _, _ = programme
     jobs, nodes = held.shape
     total = 0.0
     for j in range(jobs):
@@ -89,8 +105,9 @@ def _cost(matrix: Matrices, held: Matrices, by_width: Floats, unchanged: Floats)
 
 
 @njit(cache=True)
-def _mutate(matrix: Matrices, held: Matrices, capacity: Ints, free: Ints, state: NDArray[np.uint64]) -> None:
+def _mutate(matrix: Matrices, programme: Programme, free: Ints, state: NDArray[np.uint64]) -> None:
     """Set jobs back, take GPUs away, and give more where a node has some free, in place."""
+    held, capacity = programme[0], programme[4]
     jobs, nodes = held.shape
     for n in range(nodes):
         free[n] = capacity[n]
@@ -118,31 +135,37 @@ def _mutate(matrix: Matrices, held: Matrices, capacity: Ints, free: Ints, state:
 
 
 @njit(cache=True)
-def _repair(
-    matrix: Matrices,
-    most: Ints,
-    capacity: Ints,
-    avoid: bool,
-    free: Ints,
-    order: Ints,
-    state: NDArray[np.uint64],
-) -> None:
-    """Make a matrix one that the constraints allow, in place; earlier jobs keep what they have."""
+def _keep_apart(matrix: Matrices, taken: Ints) -> None:
+    """Leave of the jobs on several nodes the first on each node, in place."""
     jobs, nodes = matrix.shape
-    for n in range(nodes):
-        order[n] = n
-        free[n] = 0
-    for j in range(jobs if avoid else 0):
+    taken[:] = 0
+    for j in range(jobs):
         used = 0
         for n in range(nodes):
             used += matrix[j, n] > 0
         if used > 1:
             for n in range(nodes):
                 if matrix[j, n] > 0:
-                    if free[n]:
+                    if taken[n]:
                         matrix[j, n] = 0
-                    free[n] = 1
+                    taken[n] = 1
+
+
+@njit(cache=True)
+def _repair(
+    matrix: Matrices,
+    programme: Programme,
+    free: Ints,
+    order: Ints,
+    state: NDArray[np.uint64],
+) -> None:
+    """Make a matrix one that the constraints allow, in place; earlier jobs keep what they have."""
+    jobs, nodes = matrix.shape
+    _, _, _, most, capacity, avoid = programme
+    if avoid:
+        _keep_apart(matrix, free)
     for n in range(nodes):
+        order[n] = n
         free[n] = capacity[n]
     for j in range(jobs):
         width = 0
@@ -212,20 +235,15 @@ def _evolve(
     count: int,
     generations: int,
     seed: np.uint64,
-    held: Matrices,
-    by_width: Floats,
-    unchanged: Floats,
-    most: Ints,
-    capacity: Ints,
-    avoid: bool,
+    programme: Programme,
 ) -> int:
     """Generations in place, in the first half of the room; the second is for those that come."""
-    size, (jobs, nodes) = len(room) // 2, held.shape
+    size, (jobs, nodes) = len(room) // 2, programme[0].shape
     state = np.full(1, seed)
     free, order = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
     for k in range(count):
-        _repair(room[k], most, capacity, avoid, free, order, state)
-        cost[k] = _cost(room[k], held, by_width, unchanged)
+        _repair(room[k], programme, free, order, state)
+        cost[k] = _cost(room[k], programme)
     alive = _survivors(room, cost, count, size)
     for _ in range(generations):
         end = alive
@@ -238,9 +256,9 @@ def _evolve(
                 child = room[end]
                 child[:point] = room[first, :point]
                 child[point:] = room[second, point:]
-                _mutate(child, held, capacity, free, state)
-                _repair(child, most, capacity, avoid, free, order, state)
-                cost[end] = _cost(child, held, by_width, unchanged)
+                _mutate(child, programme, free, state)
+                _repair(child, programme, free, order, state)
+                cost[end] = _cost(child, programme)
                 end += 1
         alive = _survivors(room, cost, end, size)
     return alive

@@ -152,7 +152,9 @@ def fitted(observed: Sequence[Observed]) -> StepTime:
     observed : sequence of Observed
         At least one.
     """
-    nodes, replicas, local, step_s, sync_s = (np.array(each, float) for each in zip(*observed, strict=True))
+    nodes, replicas, local, step_s, sync_s = (
+        np.array(each, float) for each in zip(*observed, strict=True)
+    )
     start = np.array([0.1, 0.01] * 3 + [1.001])
     lower, upper = np.array([_ALMOST_0] * 6 + [1.0]), np.array([np.inf] * 6 + [10.0])
     if len(np.unique(local)) == 1:
@@ -166,7 +168,9 @@ def fitted(observed: Sequence[Observed]) -> StepTime:
         unseen += [3, 5]
     start[unseen] = upper[unseen] = lower[unseen]
     data = (nodes > 1, replicas, local, np.log(step_s - sync_s), np.log(step_s))
-    answer = minimize(_error, start, args=data, jac=True, bounds=Bounds(lower, upper, keep_feasible=True))
+    answer = minimize(
+        _error, start, args=data, jac=True, bounds=Bounds(lower, upper, keep_feasible=True)
+    )
     theta = answer.x
     if not np.any(nodes > 1):
         theta[2:4] = np.maximum(theta[2:4], theta[4:6] * 1.1)

@@ -100,5 +100,7 @@ def _speed_ups(job: ElasticJob, end: int, fair: int) -> Floats:
     across = np.repeat([False, True, False], [end - 1, max(end - 2, 0), 1])
     goodput = best_batch(theta, job.noise, job.limits, across, asked).goodput
     if goodput[-1] > 0:
-        table[0, 1:], table[1, 2:] = (part / goodput[-1] for part in (goodput[: end - 1], goodput[end - 1 : -1]))
+        table[0, 1:], table[1, 2:] = (
+            part / goodput[-1] for part in (goodput[: end - 1], goodput[end - 1 : -1])
+        )
     return table

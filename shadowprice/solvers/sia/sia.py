@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.solvers.goodput_jobs import GoodputJobs
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
-from shadowprice.solvers.policy import Decision, Policy, State
+from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.agents import Agents
 from shadowprice.solvers.pollux.emptiest import allotted, gangs_in_order
 from shadowprice.solvers.pollux.pollux import placed
@@ -67,7 +68,7 @@ class Sia:
     preemptive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not (-10 <= self.power < 0 and 1 <= self.waits and self.round_s > 0 <= self.restart_s):
+        if not (-10 <= self.power < 0 and self.waits >= 1 and self.round_s > 0 <= self.restart_s):
             raise InputError(
                 f"{self.name}: power {self.power!r}, waits {self.waits!r}, round_s {self.round_s!r}, restart_s "
                 f"{self.restart_s!r}; expected a power of -10 to below 0, waits >= 1, and seconds, the first > 0"
@@ -99,9 +100,7 @@ class Sia:
         data = self._configurations(state, goodput, agents, jobs)
         model = sia.build(data)
         compiled = compile_model(model)
-        options = SolverOptions(
-            time_limit_s=self.time_limit_s, relative_gap=1e-4, confirm=False
-        )
+        options = SolverOptions(time_limit_s=self.time_limit_s, relative_gap=1e-4, confirm=False)
         found = compiled.solve(options)
         if not len(found.primal):
             raise SolverError("Sia: no configurations of the round were found in time")
@@ -143,11 +142,13 @@ class Sia:
 def configurations(node_gpus: int, gpus: int) -> list[int]:
     """Widths that jobs may have on some GPUs: powers of two within a node, and whole nodes."""
     powers = [1 << k for k in range(node_gpus.bit_length()) if 1 << k < node_gpus]
-    return [width for width in powers if width <= gpus] + list(range(node_gpus, gpus + 1, node_gpus))
+    return [width for width in powers if width <= gpus] + list(
+        range(node_gpus, gpus + 1, node_gpus)
+    )
 
 
-def _goodput(job: ElasticJob, widths: np.ndarray[tuple[int], np.dtype[np.int64]], node_gpus: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Goodput that a job expects at some widths; 1 each before its first run, and the least positive one where it is 0."""
+def _goodput(job: ElasticJob, widths: NDArray[np.int64], node_gpus: int) -> NDArray[np.float64]:
+    """Goodput that a job expects at some widths; 1 each before its first run, the least positive one where it is 0."""
     if job.theta is None:
         return np.ones(len(widths))
     found = best_batch(job.theta, job.noise, job.limits, widths > node_gpus, widths).goodput
@@ -161,7 +162,9 @@ def places(state: State, width: dict[int, int]) -> dict[int, Pieces]:
     O(jobs x nodes). A job that does not fit is left out.
     """
     held = state.running
-    same = {job: held[job] for job in width if sum(n for _, n in held.get(job, ())) == width[job] > 0}
+    same = {
+        job: held[job] for job in width if sum(n for _, n in held.get(job, ())) == width[job] > 0
+    }
     free = state.free_gpus_by_node()
     for pieces in held.values():
         for node, gpus in pieces:
