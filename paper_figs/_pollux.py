@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
-import pandas as pd
 
 from shadowprice.errors import InputError
-from shadowprice.instances.goodput.application import Application, BatchRecord, PlacedStep
+from shadowprice.instances.goodput.application import (
+    Application,
+    BatchRecord,
+    PlacedStep,
+    ScaledStep,
+)
 from shadowprice.instances.goodput.tables import load_applications
 from shadowprice.instances.terms.goodput import Goodput
+from shadowprice.instances.traces import load_trace
 from shadowprice.instances.workload import Workload
 
-WHERE = "a folder simulator/ of github.com/petuum/adaptdl, branch osdi21-artifact"
+NODE_GPUS = 4
+WHERE = "what git archive --format=zip origin/osdi21-artifact:simulator writes in github.com/petuum/adaptdl"
 
 
 def workload_of(simulator: Path | None, load: float, number: int) -> Workload:
@@ -28,19 +37,10 @@ def workload_of(simulator: Path | None, load: float, number: int) -> Workload:
     if simulator is None:
         return _own_jobs(number)
     folder = "workloads" if load == 1.0 else f"workloads-{load:.1f}"
-    path = simulator / folder / f"workload-{number}.csv"
+    path = _unpacked(simulator) / folder / f"workload-{number}.csv"
     if not path.exists():
-        raise InputError(f"--simulator: there is no {path}, expected {WHERE}")
-    rows = pd.read_csv(path)
-    return Workload.from_columns(
-        id=rows["name"].tolist(),
-        arrival_s=rows["time"].astype(float).tolist(),
-        model=rows["application"].tolist(),
-        gpus=rows["num_replicas"].tolist(),
-        batch_size=rows["batch_size"].tolist(),
-        work=[1.0] * len(rows),
-        source=path.name,
-    )
+        raise InputError(f"--simulator: {simulator} has no {folder}/{path.name}, expected {WHERE}")
+    return load_trace(path, format="pollux").workload
 
 
 def term_of(simulator: Path | None, interference: float) -> Goodput:
@@ -55,44 +55,53 @@ def term_of(simulator: Path | None, interference: float) -> Goodput:
 
 
 @lru_cache(maxsize=4)
+def _unpacked(simulator: Path) -> Path:
+    """Folder, for the time of this process, of what is in a file.
+
+    Raises
+    ------
+    InputError
+        If it is no zip file with tables.
+    """
+    folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    try:
+        with ZipFile(simulator) as packed:
+            packed.extractall(folder.name)
+    except (OSError, BadZipFile) as error:
+        raise InputError(f"--simulator: {simulator}: {error}, expected {WHERE}") from None
+    if not (Path(folder.name) / "traces").is_dir():
+        raise InputError(f"--simulator: {simulator} has no folder traces, expected {WHERE}")
+    return Path(folder.name)
+
+
+@lru_cache(maxsize=4)
 def _applications(simulator: Path | None) -> tuple[Application, ...]:
     if simulator is not None:
-        return load_applications(simulator / "traces")
+        return load_applications(_unpacked(simulator) / "traces")
     return tuple(_own_application(name, speed) for name, speed in (("small", 1.0), ("large", 0.3)))
 
 
 def _own_application(name: str, speed: float) -> Application:
     """Steps that take longer across nodes, and gradients of more noise as training goes on."""
-    placements = [
-        (1,),
-        (2,),
-        (3,),
-        (4,),
-        *((4,) * whole + (rest,) for whole in (1, 2, 3) for rest in (1, 2, 3)),
+    placed, scaled = [], []
+    for local in (32, 64, 128, 256):
+        gradient_s = (0.01 + 0.001 * local) / speed
+        for gpus in range(1, 17):
+            wait_s = 0.002 * (gpus - 2)
+            if gpus <= NODE_GPUS:
+                sync_s = 0.02 + wait_s if gpus > 1 else 0.0
+                placed.append(PlacedStep((gpus,), local, gradient_s + sync_s, sync_s))
+            for nodes in range(2, min(gpus, 4) + 1):
+                sync_s = 0.05 + wait_s
+                scaled.append(ScaledStep(nodes, gpus, local, gradient_s + sync_s, sync_s))
+    epochs = np.arange(1.0, 11.0)
+    progress, noise = tuple((600 * epochs).tolist()), tuple((4 * epochs).tolist())
+    records = [
+        BatchRecord(batch, progress, progress, (1.0,) * 10, noise)
+        for batch in (128, 512, 2048, 4096)
     ]
-    placements += [(4,) * whole for whole in (2, 3, 4)]
-    placements += [(1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (3, 3)]
-    placed = []
-    for placement in placements:
-        gpus, nodes = sum(placement), len(placement)
-        sync_s = 0.0 if gpus == 1 else (0.02 if nodes == 1 else 0.05) + 0.002 * (gpus - 2)
-        for local in (32, 64, 128, 256):
-            gradient_s = (0.01 + 0.001 * local) / speed
-            placed.append(
-                PlacedStep(
-                    min(placement[k:] + placement[:k] for k in range(nodes)),
-                    local,
-                    gradient_s + sync_s,
-                    sync_s,
-                )
-            )
-    records = []
-    for batch in (128, 512, 2048, 8192):
-        epochs = np.arange(1, 11)
-        progress = tuple((600.0 * epochs).tolist())
-        noise = tuple((4.0 * epochs).tolist())
-        records.append(BatchRecord(batch, progress, progress, (1.0,) * 10, noise))
-    return Application(name, tuple(placed), (), tuple(records))
+    return Application(name, tuple(placed), tuple(scaled), tuple(records))
 
 
 def _own_jobs(number: int) -> Workload:

@@ -11,7 +11,7 @@ The rule weighs what l gains now against what h loses until l is complete, after
 
 Guarantee: none for more than two jobs. ``models/afs.py`` bounds from below what any shares can reach with a few jobs.
 Complexity: O(GPUs x jobs) a decision. Knows: durations and speeds. Preempts: a width changes by a stop and a start.
-Jobs with run times instead of goodput keep their gangs, in order of arrival.
+Jobs with run times instead of goodput keep their gangs; whoever fits starts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import ClassVar
 from shadowprice.solvers.goodput_jobs import GoodputJobs
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, State
-from shadowprice.solvers.pollux.emptiest import allotted, gangs_in_order
+from shadowprice.solvers.pollux.emptiest import allotted
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Afs:
         """Hand out all GPUs anew; who keeps its width keeps its nodes."""
         goodput = state.goodput
         if goodput is None:
-            return allotted(state, gangs_in_order(state))
+            return Decision(state).start_all()
         live = sorted((*state.running, *state.waiting))
         speeds = {job: _speeds(goodput, job, state.up_gpus) for job in live}
         width = shares(speeds, state.up_gpus)

@@ -13,7 +13,7 @@ Guarantee: none on completion times is known. The search is no approximation wit
 optimum of a round is measured (docs/systems/pollux.md).
 Complexity: O(generations x size x jobs x nodes) a round, and a fit for each job that saw something new.
 Knows: nothing of durations, and of speeds what was measured. Preempts. Jobs with run times instead of goodput keep
-their gangs, in order of arrival.
+their gangs; whoever fits starts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.agents import Agents
-from shadowprice.solvers.pollux.emptiest import allotted, gangs_in_order
 from shadowprice.solvers.pollux.speed_ups import costs
 
 
@@ -161,7 +160,7 @@ class Pollux:
         """Give every job its row of a good matrix, and its batch."""
         goodput = state.goodput
         if goodput is None:
-            return allotted(state, gangs_in_order(state))
+            return Decision(state).start_all()
         notes = state.notes(Population)
         notes.update(state, goodput)
         jobs = notes.in_order()

@@ -11,11 +11,12 @@ Guarantee: what the programme chooses can be placed where all nodes have the sam
 powers of two fill nodes without gaps. Elsewhere who finds no place waits. None on completion times is known.
 Complexity: a programme of jobs x configurations columns a round.
 Knows: nothing of durations, and of speeds what was measured. Preempts. The term ``goodput`` has one GPU type, which is
-then the only one of the programme. Jobs with run times instead of goodput keep their gangs, in order of arrival.
+then the only one of the programme. Jobs with run times instead of goodput keep their gangs; whoever fits starts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,7 +29,6 @@ from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.agents import Agents
-from shadowprice.solvers.pollux.emptiest import allotted, gangs_in_order
 from shadowprice.solvers.pollux.pollux import placed
 from shadowprice.solvers.pollux.speed_model import best_batch
 from shadowprice.solvers.pollux.speed_ups import ElasticJob, restart_factor
@@ -78,7 +78,7 @@ class Sia:
         """Choose a configuration for every job, and place all."""
         goodput = state.goodput
         if goodput is None:
-            return allotted(state, gangs_in_order(state))
+            return Decision(state).start_all()
         agents = state.notes(Agents)
         agents.update(state, goodput)
         jobs = agents.in_order()
@@ -157,18 +157,31 @@ def _goodput(job: ElasticJob, widths: NDArray[np.int64], node_gpus: int) -> NDAr
 
 
 def places(state: State, width: dict[int, int]) -> dict[int, Pieces]:
-    """Nodes of jobs with these widths: as before where the width is, the rest largest first; all anew if that fails.
+    """Nodes of jobs with these widths on the nodes that are up; see :func:`spread_out`."""
+    free = state.free_gpus_by_node()
+    for pieces in state.running.values():
+        for node, gpus in pieces:
+            free[node] += gpus
+    return spread_out(width, free, state.running)
+
+
+def spread_out(
+    width: dict[int, int], free: list[int], held: Mapping[int, Pieces]
+) -> dict[int, Pieces]:
+    """Nodes of jobs: as before where the width is, the others largest first; all anew if one finds no place so.
 
     O(jobs x nodes). A job that does not fit is left out.
+
+    Parameters
+    ----------
+    free : list of int
+        GPUs of each node.
+    held : mapping of int to pieces
+        Nodes that jobs hold now.
     """
-    held = state.running
     same = {
         job: held[job] for job in width if sum(n for _, n in held.get(job, ())) == width[job] > 0
     }
-    free = state.free_gpus_by_node()
-    for pieces in held.values():
-        for node, gpus in pieces:
-            free[node] += gpus
     order = sorted((job for job in width if width[job]), key=lambda job: (-width[job], job))
     for keeps in (same, {}):
         room, rows = list(free), dict(keeps)
