@@ -65,7 +65,7 @@ class Settings:
         (0.0, 0.25, 0.5), "parts by which jobs are slower that share a node across nodes"
     )
     workloads: int = setting(8, "workloads by load, 1..n")
-    few: int = setting(2, "workloads by round and interference, 1..n")
+    few: int = setting(1, "workloads by round and interference, 1..n")
     nodes: int = setting(16, "nodes of 4 GPUs")
 
 
