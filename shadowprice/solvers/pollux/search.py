@@ -85,7 +85,7 @@ def _uniform(state: NDArray[np.uint64]) -> float:
 @njit(cache=True)
 def _below(state: NDArray[np.uint64], end: int) -> int:
     """A whole number from 0 to below an end."""
-    return np.int64(_uniform(state) * end)
+    return int(_uniform(state) * end)
 
 
 @njit(cache=True)
