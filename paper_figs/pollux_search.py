@@ -18,7 +18,7 @@ from _pollux import NODE_GPUS, term_of, workload_of
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
-from shadowprice.models.allocation_costs import AllocationCosts, Matrix
+from shadowprice.instances.goodput.allocation_costs import AllocationCosts, Matrix
 from shadowprice.solvers.pollux.optimum import best_matrix
 from shadowprice.solvers.pollux.pollux import Genetic, Pollux, Population
 from shadowprice.solvers.programs.solution import SolverOptions

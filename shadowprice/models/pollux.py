@@ -51,7 +51,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from shadowprice.models.allocation_costs import AllocationCosts
+from shadowprice.instances.goodput.allocation_costs import AllocationCosts
 from shadowprice.models.arrays import param, subsets
 from shadowprice.models.tracing import traced
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from shadowprice.models.allocation_costs import AllocationCosts, Matrix
+from shadowprice.instances.goodput.allocation_costs import AllocationCosts, Matrix
 
 
 def drawn_round(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from shadowprice.errors import SolverError
+from shadowprice.instances.goodput.allocation_costs import AllocationCosts, Matrix
 from shadowprice.models import pollux
-from shadowprice.models.allocation_costs import AllocationCosts, Matrix
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.programs.solution import SolverOptions
 

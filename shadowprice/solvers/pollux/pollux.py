@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
-from shadowprice.models.allocation_costs import AllocationCosts, Matrix
+from shadowprice.instances.goodput.allocation_costs import AllocationCosts, Matrix
 from shadowprice.solvers.goodput_jobs import GoodputJobs
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces

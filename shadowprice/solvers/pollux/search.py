@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shadowprice.models.allocation_costs import AllocationCosts
+from shadowprice.instances.goodput.allocation_costs import AllocationCosts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.models.allocation_costs import AllocationCosts, Matrix
+from shadowprice.instances.goodput.allocation_costs import AllocationCosts, Matrix
 from shadowprice.solvers.pollux.speed_model import BatchLimits, StepTime, best_batch
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.models.allocation_costs import AllocationCosts
+from shadowprice.instances.goodput.allocation_costs import AllocationCosts
 from shadowprice.solvers.pollux.optimum import best_matrix
 from shadowprice.solvers.pollux.search import searched
 from support.elastic_rounds import drawn_round, least_cost
