@@ -198,9 +198,10 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
     gain = ways[TOGETHER, most] / ways[APART, most]
     return (
         f"Jobs and tables: {where}. {4 * settings.nodes} GPUs. Mean JCT at load {max(settings.loads):g}: "
-        f"{', '.join(means)} (mean over {settings.workloads} of the workloads). With rounds of {rounds.index.max():g} s it is "
-        f"{rounds.iloc[-1] / rounds.iloc[0]:.2f} times that with {rounds.index.min():g} s, and where jobs that "
-        f"are not kept apart slow each other by {most:.0%} it is {gain:.2f} times that where they are kept apart "
+        f"{', '.join(means)} (mean over {settings.workloads} of the workloads). With rounds of "
+        f"{rounds.index.max():g} s it is {rounds.iloc[-1] / rounds.iloc[0]:.2f} times that with "
+        f"{rounds.index.min():g} s, and where jobs that are not kept apart slow each other by {most:.0%} it is "
+        f"{gain:.2f} times that where they are kept apart "
         f"({settings.few} of the workloads)."
     )
 

@@ -47,7 +47,7 @@ REFERENCE = "tests/solvers/test_sia.py"
 
 
 @dataclass(frozen=True, eq=False)
-class Configurations:
+class JobConfigurations:
     """Configurations that jobs may have, of all jobs one after another.
 
     Parameters
@@ -72,7 +72,7 @@ class Configurations:
     waits: float = 1.1
 
 
-def build(data: Configurations) -> pyo.ConcreteModel:
+def build(data: JobConfigurations) -> pyo.ConcreteModel:
     """The programme of a round."""
     number = np.arange(len(data.job))
     with traced():
@@ -105,4 +105,4 @@ def example() -> pyo.ConcreteModel:
     """Two jobs on two GPUs of one type."""
     job, gpus = np.array([0, 0, 1, 1]), np.array([1, 2, 1, 2])
     loss = np.array([1.0, 0.75, 1.0, 0.8])
-    return build(Configurations(job, np.zeros(4, np.int64), gpus, loss, np.array([2]), 2))
+    return build(JobConfigurations(job, np.zeros(4, np.int64), gpus, loss, np.array([2]), 2))

@@ -24,7 +24,7 @@ def test_the_programme_finds_the_least_loss_of_all_choices(jobs: int, seed: int)
     job = np.repeat(np.arange(jobs), 3)
     pool, gpus = draw.integers(0, 2, 3 * jobs), draw.integers(1, 4, 3 * jobs)
     capacity = np.array([3, 2])
-    data = sia.Configurations(job, pool, gpus, draw.uniform(0.3, 1.2, 3 * jobs), capacity, jobs)
+    data = sia.JobConfigurations(job, pool, gpus, draw.uniform(0.3, 1.2, 3 * jobs), capacity, jobs)
     least = np.inf
     for choice in product(range(4), repeat=jobs):
         taken = [3 * row + k for row, k in enumerate(choice) if k < 3]

@@ -256,7 +256,7 @@ def of_sia(jobs: int, draw: Random) -> Any:
     job = np.repeat(np.arange(jobs), 3)
     pool, gpus = draw.integers(0, 2, 3 * jobs), draw.integers(1, 4, 3 * jobs)
     return sia.build(
-        sia.Configurations(
+        sia.JobConfigurations(
             job, pool, gpus, draw.uniform(0.3, 1.2, 3 * jobs), np.array([3, 2]), jobs
         )
     )

@@ -76,7 +76,7 @@ def _preferred(
     one: int,
     other: int,
 ) -> int:
-    """Which of two jobs gets the next GPU."""
+    """Winner of two jobs, who gets the next GPU."""
     longer, shorter = one, other
     if speeds[other][width[other]] <= speeds[one][width[one]]:
         longer, shorter = other, one

@@ -25,8 +25,8 @@ from shadowprice.solvers.pollux.speed_ups import ElasticJob
 
 
 @dataclass
-class Agent:
-    """What one job has seen.
+class JobAgent:
+    """Memory of what one job has seen.
 
     Attributes
     ----------
@@ -66,12 +66,12 @@ class Agents:
 
     Attributes
     ----------
-    of : dict of int to Agent
+    of : dict of int to JobAgent
     at_s : float
         Time of the last decision [s].
     """
 
-    of: dict[int, Agent] = field(default_factory=dict)
+    of: dict[int, JobAgent] = field(default_factory=dict)
     at_s: float = 0.0
 
     def update(self, state: State, goodput: GoodputJobs) -> None:
@@ -88,7 +88,7 @@ class Agents:
                 seen = Observed(nodes, replicas, local, report.step_s, report.sync_s)
                 agent.see(seen, (report.grad_sqr, report.grad_var))
         for job in state.waiting:
-            self.of.setdefault(job, Agent())
+            self.of.setdefault(job, JobAgent())
 
     def in_order(self) -> list[int]:
         """Jobs, those with the least GPU time first, then by arrival."""

@@ -94,11 +94,12 @@ class Genetic:
         size, generations = self.size, self.generations
         after = searched(costs, before, notes.draw, size=size, generations=generations)
         notes.jobs, notes.matrices = jobs, after
-        return after[0]
+        best: Matrix = after[0]
+        return best
 
 
 @dataclass(frozen=True)
-class Exact:
+class RoundProgramme:
     """The programme of the round, solved.
 
     Parameters
@@ -221,5 +222,5 @@ def placed(state: State, goodput: GoodputJobs, notes: Agents, rows: dict[int, Pi
 
 POLICIES = (
     Pollux(),
-    Pollux("pollux-exact", Exact()),
+    Pollux("pollux-exact", RoundProgramme()),
 )

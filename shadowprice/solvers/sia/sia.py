@@ -34,7 +34,7 @@ from shadowprice.solvers.pollux.speed_model import best_batch
 from shadowprice.solvers.pollux.speed_ups import ElasticJob, restart_factor
 
 if TYPE_CHECKING:
-    from shadowprice.models.sia import Configurations
+    from shadowprice.models.sia import JobConfigurations
 
 LARGEST_LOSS = 3000.0
 """No configuration counts as worse."""
@@ -112,8 +112,8 @@ class Sia:
 
     def _configurations(
         self, state: State, goodput: GoodputJobs, agents: Agents, jobs: list[int]
-    ) -> Configurations:
-        from shadowprice.models.sia import Configurations
+    ) -> JobConfigurations:
+        from shadowprice.models.sia import JobConfigurations
 
         job: list[int] = []
         gpus: list[int] = []
@@ -134,7 +134,7 @@ class Sia:
             loss += lost.tolist()
         pool = np.zeros(len(job), dtype=np.int64)
         capacity = np.array([state.up_gpus])
-        return Configurations(
+        return JobConfigurations(
             np.array(job), pool, np.array(gpus), np.array(loss), capacity, len(jobs), self.waits
         )
 

@@ -22,7 +22,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers.pollux.pollux import Exact, Genetic, Pollux
+from shadowprice.solvers.pollux.pollux import RoundProgramme, Genetic, Pollux
 from shadowprice.solvers.pollux.search import searched
 from shadowprice.solvers.registry import policy
 from support.elastic_jobs import elastic_instance
@@ -74,7 +74,7 @@ def test_a_job_doubles_at_most_what_it_ran_on() -> None:
 def test_numbers_of_the_policy_are_checked() -> None:
     with pytest.raises(InputError, match="expected seconds, the first > 0"):
         Pollux(round_s=0.0)
-    assert Pollux(method=Exact(1.0)) != Pollux(method=Genetic(1))
+    assert Pollux(method=RoundProgramme(1.0)) != Pollux(method=Genetic(1))
 
 
 @pytest.mark.slow
