@@ -22,7 +22,7 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
-from shadowprice.solvers.pollux.pollux import RoundProgramme, Genetic, Pollux
+from shadowprice.solvers.pollux.pollux import Genetic, Pollux, RoundProgramme
 from shadowprice.solvers.pollux.search import searched
 from shadowprice.solvers.registry import policy
 from support.elastic_jobs import elastic_instance
