@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 from _pollux import term_of, workload_of
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
@@ -93,7 +94,8 @@ def points(settings: Settings) -> Iterator[Point]:
     for number in range(1, settings.few + 1):
         for round_s in settings.rounds_s:
             yield Point("round", "Pollux", 1.0, round_s, 0.0, number, *size)
-        yield Point(APART, "Pollux", 1.0, 60.0, 0.0, number, *size)
+        if settings.interference:
+            yield Point(APART, "Pollux", 1.0, 60.0, 0.0, number, *size)
         for less in settings.interference:
             yield Point(TOGETHER, "Pollux", 1.0, 60.0, less, number, *size)
 
@@ -127,7 +129,8 @@ def of_load(table: pd.DataFrame, system: str, load: float) -> Estimate | None:
 
 def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     """A panel for each of load, rounds and interference."""
-    picture, (by_load, by_round, by_interference) = page.grid(1, 3, 2.5)
+    panels = 3 if settings.interference else 2
+    picture, (by_load, by_round, *others) = page.grid(1, panels, 2.5)
     rows = table[table.part == "load"]
     page.lines(by_load, rows, x="load", y="jct_h", by="system", order=list(POLICIES))
     for place, system in enumerate(POLICIES):
@@ -139,19 +142,21 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
     by_load.set(xlabel="load", ylabel="mean JCT [h]", xticks=settings.loads, title="load")
     by_load.legend(loc="upper left")
     rounds = table[table.part == "round"]
-    page.lines(
-        by_round,
-        rows_named(rows=rounds, name="Pollux"),
-        x="round_s",
-        y="jct_h",
-        by="what",
-        order=["Pollux"],
-    )
+    page.lines(by_round, rounds, x="round_s", y="jct_h", by="system", order=["Pollux"])
     by_round.set(xlabel="length of rounds [s]", xscale="log", title="rounds, load 1")
     by_round.set_xticks(settings.rounds_s, [f"{each:g}" for each in settings.rounds_s])
     by_round.minorticks_off()
+    for axes in others:
+        draw_interference(table, settings, page, axes)
+    for axes in (by_load, by_round, *others):
+        axes.set_ylim(0.0, 1.15 * axes.get_ylim()[1])
+    return picture
+
+
+def draw_interference(table: pd.DataFrame, settings: Settings, page: Page, axes: Axes) -> None:
+    """Both ways, by how much jobs slow each other."""
     page.lines(
-        by_interference,
+        axes,
         of_interference(table, settings),
         x="interference",
         y="jct_h",
@@ -159,18 +164,8 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
         order=[APART, TOGETHER],
         colours={APART: colour_of(0), TOGETHER: colour_of(3)},
     )
-    by_interference.set(
-        xlabel="slower by", xticks=settings.interference, title="interference, load 1"
-    )
-    by_interference.legend(loc="upper left")
-    for axes in (by_load, by_round, by_interference):
-        axes.set_ylim(0.0, 1.15 * axes.get_ylim()[1])
-    return picture
-
-
-def rows_named(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Rows of one line."""
-    return rows.assign(what=name)
+    axes.set(xlabel="slower by", xticks=settings.interference, title="interference, load 1")
+    axes.legend(loc="upper left")
 
 
 def of_interference(table: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -193,17 +188,21 @@ def caption(table: pd.DataFrame, settings: Settings) -> str:
         if (found := of_load(table, system, max(settings.loads))) is not None
     ]
     rounds = table[table.part == "round"].groupby("round_s")["jct_h"].mean()
-    ways = of_interference(table, settings).groupby(["part", "interference"])["jct_h"].mean()
-    most = max(settings.interference)
-    gain = ways[TOGETHER, most] / ways[APART, most]
-    return (
+    said = (
         f"Jobs and tables: {where}. {4 * settings.nodes} GPUs. Mean JCT at load {max(settings.loads):g}: "
         f"{', '.join(means)} (mean over {settings.workloads} of the workloads). With rounds of "
         f"{rounds.index.max():g} s it is {rounds.iloc[-1] / rounds.iloc[0]:.2f} times that with "
-        f"{rounds.index.min():g} s, and where jobs that are not kept apart slow each other by {most:.0%} it is "
-        f"{gain:.2f} times that where they are kept apart "
-        f"({settings.few} of the workloads)."
+        f"{rounds.index.min():g} s ({settings.few} of the workloads)."
     )
+    if settings.interference:
+        most = max(settings.interference)
+        ways = of_interference(table, settings).groupby(["part", "interference"])["jct_h"].mean()
+        gain = ways[TOGETHER, most] / ways[APART, most]
+        said += (
+            f" Where jobs that are not kept apart slow each other by {most:.0%} it is {gain:.2f} times that where "
+            f"they are kept apart ({settings.few} of the workloads)."
+        )
+    return said
 
 
 def recorded(system: str, load: float) -> Published:
