@@ -92,14 +92,14 @@ def run(point: Point) -> list[Row]:
     examined = Examined(point.every, point.limit_s)
     policy = Pollux(method=examined, single=SINGLE)
     term = replace(term_of(point.simulator, 0.0), whole_seconds=True)
-    semantics = sp.Semantics(
+    run_options = sp.RunOptions(
         round_s=60.0,
         first_round_s=60.0,
         overheads=sp.Overheads(start_s=30.0),
         declared=(term,),
     )
     jobs = any_batch(workload_of(point.simulator, point.load, point.workload))
-    sp.simulate(jobs, f"{point.nodes}x{NODE_GPUS}", policy, semantics)
+    sp.simulate(jobs, f"{point.nodes}x{NODE_GPUS}", policy, run_options)
     return [{"load": point.load, "seed": point.workload, **row} for row in examined.rows]
 
 
@@ -118,7 +118,7 @@ def draw(table: pd.DataFrame, settings: Settings, page: Page) -> Picture:
             label=label,
         )
     by_jobs.set(xlabel="live jobs", ylabel="missed, at most [%]", title="by live jobs")
-    by_jobs.legend(loc="upper left")
+    by_jobs.legend(loc="upper right")
     share = (np.arange(len(table)) + 1) / len(table)
     sorted_.step(100 * np.sort(table.missed), 100 * share, where="post")
     sorted_.set(
@@ -145,7 +145,7 @@ FIGURE = Figure(
     paper="Pollux (OSDI'21), section 4.2.1: not in the paper",
     sizes={
         Size.QUICK: Sized(Settings(loads=(1.0,), workloads=1, every=3, nodes=4), minutes=0.1),
-        Size.DEFAULT: Sized(Settings(), minutes=15.0),
+        Size.DEFAULT: Sized(Settings(), minutes=4.0),
     },
     points=points,
     run=run,

@@ -126,8 +126,8 @@ def mean_jct_s(name: str, applications: tuple[Application, ...]) -> tuple[float,
         system: data["runs"][f"results-jobload/{system}-{load}"]["avgs"][number]
         for system in ("pollux", "optimus", "tiresias")
     }
-    semantics = sp.Semantics(preset="pollux", declared=(Goodput(applications),))
-    return sp.simulate(jobs, "16x4", "pollux", semantics).summary()["avg_jct_s"], theirs
+    options = sp.RunOptions(preset="pollux", declared=(Goodput(applications),))
+    return sp.simulate(jobs, "16x4", "pollux", options).summary()["avg_jct_s"], theirs
 
 
 @pytest.mark.slow
