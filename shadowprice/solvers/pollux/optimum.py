@@ -55,4 +55,4 @@ def best_matrix(costs: AllocationCosts, options: SolverOptions | None = None) ->
     matrix = np.rint(compiled.value(found, model.x)).astype(np.int8)
     if not costs.allows(matrix):
         raise SolverError("Pollux: the allocation found is not one that the round allows")
-    return RoundOptimum(matrix, costs.of(matrix), found.bound, found.standing.optimal)
+    return RoundOptimum(matrix, costs.of(matrix), found.bound, found.evidence.optimal)

@@ -1,7 +1,7 @@
 """Pollux (``pollux``): GPUs by what the goodput of jobs would be, anew in every round, at batches that suit them.
 
-Source: Qiao et al., Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning, OSDI 2021 (recalled),
-and its artifact (petuum/adaptdl, branch osdi21-artifact, ``simulator/``; read). In each round
+Source: Qiao et al., Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning, OSDI 2021
+(recalled); its artifact (petuum/adaptdl, branch osdi21-artifact, ``simulator/``; read). In each round
 
 1. the agent of each job fits its step time to all that the job has seen (:mod:`.speed_model`);
 2. a matrix of GPUs by job and node is looked for whose power mean of speed-ups, each over the goodput of a fair share,

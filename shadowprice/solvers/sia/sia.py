@@ -1,7 +1,7 @@
 """Sia (``sia``): a configuration for every job by an integer programme, GPUs in powers of two or whole nodes.
 
-Source: Jayaram Subramanya, Arfeen, Lin, Qiao, Jia and Ganger, Sia: Heterogeneity-aware, Goodput-optimized ML-cluster
-Scheduling, SOSP 2023 (recalled), and its artifact (github.com/siasosp23/artifacts, ``sia-simulator/sia.py``; read).
+Source: Jayaram Subramanya et al., Sia: Heterogeneity-aware, Goodput-optimized ML-cluster Scheduling, SOSP 2023
+(recalled); its artifact (github.com/siasosp23/artifacts, ``sia-simulator/sia.py``; read).
 In each round the goodput of each job in each configuration that it may have, by Pollux' model fitted to what it has
 seen, is divided by its least, multiplied by the factor of a restart unless the job runs on as many GPUs now, and raised
 to p; ``models/sia.py`` chooses. A job begins on one GPU and may double what it has run on. Whoever keeps its number of
