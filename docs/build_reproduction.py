@@ -30,7 +30,7 @@ from shadowprice.studies.figures.verdicts import (
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "paper_figs"
-SYSTEMS = ("Hadar", "HadarE", "A-SRPT", "Synergy", "Tiresias", "Gandiva", "Gavel")
+SYSTEMS = ("Hadar", "HadarE", "A-SRPT", "Synergy", "Tiresias", "Gandiva", "Gavel", "Pollux")
 NOT_RUN = "not run"
 
 INTRODUCTION = f"""\

@@ -16,6 +16,7 @@ SYSTEMS = {
     "tiresias": ("Tiresias",),
     "gandiva": ("Gandiva",),
     "gavel": ("Gavel",),
+    "pollux": ("Pollux",),
 }
 """Pages of systems, and the systems that each is about."""
 

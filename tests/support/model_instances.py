@@ -11,6 +11,7 @@ from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.utility import UtilityTable
 from shadowprice.models import (
+    afs,
     asrpt,
     asrpt_joint,
     bilevel,
@@ -18,7 +19,9 @@ from shadowprice.models import (
     gavel,
     hadar,
     interval_lp,
+    pollux,
     preemptive,
+    sia,
     synergy,
     time_indexed,
     tiresias,
@@ -27,6 +30,7 @@ from shadowprice.models import (
 )
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.models.slotted import Slotted
+from support.elastic_rounds import drawn_round
 
 Random = np.random.Generator
 
@@ -244,7 +248,28 @@ def of_hadar(jobs: int, draw: Random) -> Any:
     return hadar.dual(schedules, capacity, jobs, rounds)
 
 
+def of_pollux(jobs: int, draw: Random) -> Any:
+    return pollux.build(drawn_round(jobs, 2, draw, avoid=bool(draw.integers(0, 2))))
+
+
+def of_sia(jobs: int, draw: Random) -> Any:
+    job = np.repeat(np.arange(jobs), 3)
+    pool, gpus = draw.integers(0, 2, 3 * jobs), draw.integers(1, 4, 3 * jobs)
+    return sia.build(
+        sia.JobConfigurations(
+            job, pool, gpus, draw.uniform(0.3, 1.2, 3 * jobs), np.array([3, 2]), jobs
+        )
+    )
+
+
+def of_afs(jobs: int, draw: Random) -> Any:
+    speed = np.cumsum(draw.uniform(0.1, 1.0, (jobs, 4)), axis=1)
+    speed[:, 0] = 0.0
+    return afs.build(speed, 3)
+
+
 INSTANCES: dict[str, Callable[[int, Random], Any]] = {
+    "afs": of_afs,
     "asrpt": of_asrpt,
     "asrpt_joint": of_asrpt_joint,
     "bilevel": of_bilevel,
@@ -252,7 +277,9 @@ INSTANCES: dict[str, Callable[[int, Random], Any]] = {
     "gavel": of_gavel,
     "hadar": of_hadar,
     "interval_lp": of_interval_lp,
+    "pollux": of_pollux,
     "preemptive": of_preemptive,
+    "sia": of_sia,
     "synergy": of_synergy,
     "time_indexed": of_time_indexed,
     "tiresias": of_tiresias,

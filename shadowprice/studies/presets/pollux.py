@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.preset import Preset, Recipe, RecipeInputs, RunSetup
@@ -25,6 +27,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.pollux.optimus import Optimus
+from shadowprice.solvers.pollux.pollux import Pollux
 from shadowprice.solvers.pollux.two_queues import TwoQueues
 
 STEP_S = 60.0
@@ -33,6 +36,8 @@ EACH_STEP_S = 1.0
 """Time after which policies ask to decide again, which they do with the next step."""
 SINGLE = ("ncf",)
 """Applications whose jobs the simulator keeps on one GPU."""
+KEPT_BATCH = {"ncf": 32768}
+"""Batches that jobs of an application keep under Pollux; those of the others are Pollux' to choose."""
 
 
 def in_simulator(policy: Policy, jobs: Callable[[Workload], Workload] = lambda all: all) -> Recipe:
@@ -70,12 +75,22 @@ def _on_whole_seconds(term: DeclaredTerm) -> DeclaredTerm:
     return replace(term, whole_seconds=True) if isinstance(term, Goodput) else term
 
 
+def any_batch(workload: Workload) -> Workload:
+    """The jobs as they are under Pollux: without batches, but for those of :data:`KEPT_BATCH`."""
+    batches = [KEPT_BATCH.get(model, 0) for model in workload.model.tolist()]
+    return replace(workload, batch_size=np.array(batches, dtype=np.int64))
+
+
 PRESET = Preset(
     name="pollux",
     source="github.com/petuum/adaptdl, branch osdi21-artifact, at c793c70",
     placements={"count": Count()},
     recipes={
         "tiresias": in_simulator(TwoQueues()),
+        "pollux": in_simulator(Pollux(round_s=EACH_STEP_S, single=SINGLE), any_batch),
+        "pollux-interfering": in_simulator(
+            Pollux(round_s=EACH_STEP_S, avoid=False, single=SINGLE), any_batch
+        ),
         "optimus": in_simulator(Optimus(EACH_STEP_S, SINGLE, accumulates_alone=True)),
     },
 )

@@ -1,0 +1,104 @@
+r"""Elastic shares of a few jobs: the least total completion time, for a given order of completions.
+
+Source: derived; the problem is that of Hwang et al., AFS, NSDI 2021, sec. 3 (recalled), for jobs that are all there.
+
+========  ===============  ===========  ======  ==========================================================
+Symbol    Here             Index set    Unit    Meaning
+========  ===============  ===========  ======  ==========================================================
+i, j      m.J                                   jobs in order of completion; phase i ends with job i
+k         m.K                           GPUs    widths 0 .. G
+p_jk      m.p[j, k]        J, K         1/s     share of j that is done in a second on k GPUs
+G         m.G                           GPUs    GPUs
+n_i       m.n[i]           J                    jobs that are not complete before the end of phase i
+D_i       m.D[i]           J            s       length of phase i
+d_ijk     m.d[i, j, k]     A            s       time in phase i in which j holds k GPUs
+A         m.A                                   (i, j, k) with i <= j, and k that j can use
+========  ===============  ===========  ======  ==========================================================
+
+.. math::
+
+    \min        \sum_i n_i D_i                                              && (total) \\
+    \text{s.t.} \sum_k d_{ijk} = D_i                     \forall i \le j    && (always) \\
+                \sum_{j,k} k \, d_{ijk} \le G D_i        \forall i          && (capacity) \\
+                \sum_{i,k} p_{jk} d_{ijk} = 1            \forall j          && (work)
+
+No shares that complete the jobs in this order have a smaller sum of completion times: what they hold, added up over
+each phase, keeps all rows. GPUs are counted on average over a phase, and may be anywhere.
+
+Kind: relaxation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.tracing import traced
+
+KIND = "relaxation"
+RUNS_IN = "shadowprice.solvers.afs.least_total"
+REFERENCE = "tests/solvers/test_afs.py"
+
+
+def build(speed: NDArray[np.float64], gpus: int) -> pyo.ConcreteModel:
+    """The programme.
+
+    Parameters
+    ----------
+    speed : ndarray, shape (jobs, gpus + 1)
+        p_jk, jobs in order of completion; 0 on 0 GPUs, and where a job cannot run.
+    """
+    jobs = len(speed)
+    usable = speed > 0
+    usable[:, 0] = True
+    phase, job, width = (
+        np.array(each, dtype=np.int64)
+        for each in zip(
+            *(
+                (i, j, k)
+                for j in range(jobs)
+                for i in range(j + 1)
+                for k in np.flatnonzero(usable[j]).tolist()
+            ),
+            strict=True,
+        )
+    )
+    number = np.arange(len(job))
+    with traced():
+        m: Any = pyo.ConcreteModel(name="afs")
+        m.J, m.A = pyo.RangeSet(0, jobs - 1), pyo.RangeSet(0, len(number) - 1)
+        pairs = np.tril_indices(jobs)
+        m.pairs = tuples(pairs[1], pairs[0])
+        m.of_phase, m.of_job = subsets(m.J, phase, number), subsets(m.J, job, number)
+        m.of_pair = subsets(m.pairs, (phase, job), number)
+        m.k, m.p = param(width, m.A), param(speed[job, width], m.A)
+        m.n, m.G = param(np.arange(jobs, 0, -1), m.J), param(gpus)
+        m.D = pyo.Var(m.J, domain=pyo.NonNegativeReals)
+        m.d = pyo.Var(m.A, domain=pyo.NonNegativeReals, dense=False)
+
+        @m.Objective(doc="sum of completion times [s]")
+        def total(m: Any) -> Any:
+            return sum(m.n[i] * m.D[i] for i in m.J)
+
+        @m.Constraint(m.pairs, doc="some width at any time, 0 among them")
+        def always(m: Any, i: int, j: int) -> Any:
+            return sum(m.d[a] for a in m.of_pair[i, j]) == m.D[i]
+
+        @m.Constraint(m.J, doc="no more GPUs than there are, on average")
+        def capacity(m: Any, i: int) -> Any:
+            return sum(m.k[a] * m.d[a] for a in m.of_phase[i]) <= m.G * m.D[i]
+
+        @m.Constraint(m.J, doc="all of the job")
+        def work(m: Any, j: int) -> Any:
+            return sum(m.p[a] * m.d[a] for a in m.of_job[j]) == 1
+
+    return m
+
+
+def example() -> pyo.ConcreteModel:
+    """Two jobs on two GPUs, the second of which is faster on both."""
+    return build(np.array([[0.0, 0.01, 0.01], [0.0, 0.005, 0.009]]), 2)

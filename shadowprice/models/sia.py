@@ -1,0 +1,108 @@
+r"""Sia's round: a configuration for each job, a GPU type and a number of GPUs, for the best sum of powers of goodputs.
+
+Source: Jayaram Subramanya et al., Sia, SOSP 2023, sec. 3.4 (recalled); powers, the gain of a job that runs and the
+factors of restarts as in its artifact (github.com/siasosp23/artifacts, ``sia-simulator/sia.py``; read).
+
+=========  ===============  ==========  =====  ======================================================
+Symbol     Here             Index set   Unit   Meaning
+=========  ===============  ==========  =====  ======================================================
+i          m.J                                 jobs
+j          m.C                                 configurations that a job may have, of all jobs
+t          m.T                                 GPU types
+A_ij       m.A[c]           C                  (f_ij G_ij)^p, p < 0: G over the least of the job, f < 1
+                                               where the job would restart for it
+r_j        m.r[c]           C           GPUs   GPUs of the configuration
+R_t        m.R[t]           T           GPUs   GPUs of the type
+lambda     m.waits                             loss of a job that waits
+x_ij       m.x[c]           C                  1 if the job has the configuration
+=========  ===============  ==========  =====  ======================================================
+
+.. math::
+
+    \min        \sum_{ij} A_{ij} x_{ij} + \lambda \sum_i \Bigl( 1 - \sum_j x_{ij} \Bigr)                 && (goodput) \\
+    \text{s.t.} \sum_j x_{ij} \le 1                                         \qquad \forall i \qquad && (once) \\
+                \sum_{ij : t_j = t} r_j x_{ij} \le R_t                      \qquad \forall t        && (capacity)
+
+with x binary. A configuration is 1, 2, 4, ... GPUs of a node or whole nodes, so that what these rows allow can be
+placed where the nodes of a type are alike and have a power of two of GPUs.
+
+Kind: exact, for one round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+from shadowprice.models.arrays import param, subsets
+from shadowprice.models.tracing import traced
+
+KIND = "exact"
+RUNS_IN = "shadowprice.solvers.sia.sia"
+REFERENCE = "tests/solvers/test_sia.py"
+
+
+@dataclass(frozen=True, eq=False)
+class JobConfigurations:
+    """Configurations that jobs may have, of all jobs one after another.
+
+    Parameters
+    ----------
+    job, pool, gpus : ndarray of int, shape (configurations,)
+        Whose, on GPUs of which type, and how many.
+    loss : ndarray, shape (configurations,)
+        A_ij.
+    capacity : ndarray of int, shape (types,)
+        R_t [GPUs].
+    jobs : int
+    waits : float
+        lambda.
+    """
+
+    job: NDArray[np.int64]
+    pool: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+    loss: NDArray[np.float64]
+    capacity: NDArray[np.int64]
+    jobs: int
+    waits: float = 1.1
+
+
+def build(data: JobConfigurations) -> pyo.ConcreteModel:
+    """The programme of a round."""
+    number = np.arange(len(data.job))
+    with traced():
+        m: Any = pyo.ConcreteModel(name="sia")
+        m.J, m.C = pyo.RangeSet(0, data.jobs - 1), pyo.RangeSet(0, len(number) - 1)
+        m.T = pyo.RangeSet(0, len(data.capacity) - 1)
+        m.of_job, m.of_type = subsets(m.J, data.job, number), subsets(m.T, data.pool, number)
+        m.A, m.r = param(data.loss, m.C), param(data.gpus, m.C)
+        m.R = param(data.capacity, m.T)
+        m.waits, m.jobs = param(data.waits), param(data.jobs)
+        m.x = pyo.Var(m.C, domain=pyo.Binary, dense=False)
+
+        @m.Objective(doc="powers of goodputs, and what it costs to let jobs wait")
+        def goodput(m: Any) -> Any:
+            runs = sum(m.x[c] for c in m.C)
+            return sum(m.A[c] * m.x[c] for c in m.C) + m.waits * (m.jobs - runs)
+
+        @m.Constraint(m.J, doc="one configuration at most")
+        def once(m: Any, i: int) -> Any:
+            return sum(m.x[c] for c in m.of_job[i]) <= 1
+
+        @m.Constraint(m.T, doc="no more GPUs than there are of a type")
+        def capacity(m: Any, t: int) -> Any:
+            return sum(m.r[c] * m.x[c] for c in m.of_type[t]) <= m.R[t]
+
+    return m
+
+
+def example() -> pyo.ConcreteModel:
+    """Two jobs on two GPUs of one type."""
+    job, gpus = np.array([0, 0, 1, 1]), np.array([1, 2, 1, 2])
+    loss = np.array([1.0, 0.75, 1.0, 0.8])
+    return build(JobConfigurations(job, np.zeros(4, np.int64), gpus, loss, np.array([2]), 2))

@@ -1,0 +1,1 @@
+"""AFS: elastic shares by comparisons of pairs of jobs."""
