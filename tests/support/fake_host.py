@@ -18,6 +18,7 @@ from shadowprice.hosts.protocol import (
     Phase,
     RankStatus,
 )
+from shadowprice.instances.clusters.amounts import CPU_MILLI, MIB_PER_GB
 
 
 class VirtualClock:
@@ -57,6 +58,14 @@ class Job:
     iterations: int
     rate: float
     committed: int = 0
+
+
+def held_amounts(order: LaunchSpec) -> tuple[int, int]:
+    """CPUs [thousandths] and memory [MiB] that the command of an order is told that it holds."""
+    cpus, memory_gb = (
+        float(order.env.get(f"SHADOWPRICE_{name}", "0")) for name in ("CPUS", "MEMORY_GB")
+    )
+    return round(cpus * CPU_MILLI), round(memory_gb * MIB_PER_GB)
 
 
 @dataclass

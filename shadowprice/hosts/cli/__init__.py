@@ -62,7 +62,7 @@ COMMANDS = Commands(
             ),
             Example(
                 "execute jobs.yaml --policy srtf --hosts slurm --state run2",
-                "On nodes of a Slurm partition; --hosts ray for a Ray cluster.",
+                "On the nodes of a Slurm allocation; --hosts ray for a Ray cluster.",
             ),
             Example(
                 "execute --queue --state pool --policy srtf --hosts local:2 --round 5",

@@ -22,7 +22,7 @@ from shadowprice.hosts.local.host import open_host
 from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger, verify_log
 from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec
 from shadowprice.hosts.reports.unsimulated import unsimulated
-from support.fake_host import FakeHost, two_nodes
+from support.fake_host import FakeHost, held_amounts, two_nodes
 from support.fake_queue import FakeQueue
 from support.fake_run import FakeRun, events
 from support.in_memory_runs import check, job
@@ -40,9 +40,8 @@ class CountingHost(FakeHost):
         held: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         for process in self.processes.values():
             if process.exit is None and process.order.node not in self.down:
-                assert process.order.amounts is not None
-                for k in range(2):
-                    held[process.order.node][k] += process.order.amounts[k]
+                for k, amount in enumerate(held_amounts(process.order)):
+                    held[process.order.node][k] += amount
         for node in self.nodes:
             assert held[node.name][0] <= node.cpus * 1000, (node, held)
             assert held[node.name][1] <= node.memory_gb * 1e9 / 2**20, (node, held)

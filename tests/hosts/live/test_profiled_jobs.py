@@ -18,7 +18,7 @@ from shadowprice.hosts.log.execution_log import verify_ledger
 from shadowprice.hosts.protocol import LaunchSpec
 from shadowprice.hosts.reports.results import results
 from shadowprice.instances.speeds.profiles import Profiles
-from support.fake_host import FakeHost, two_nodes
+from support.fake_host import FakeHost, held_amounts, two_nodes
 from support.fake_run import FakeRun, events, log
 
 pytestmark = pytest.mark.usefixtures("no_power_cuts")
@@ -40,10 +40,9 @@ class ProfiledHost(FakeHost):
     def start(self, orders: list[LaunchSpec]) -> None:  # type: ignore[override]
         super().start(orders)
         for order in orders:
-            assert order.amounts is not None
             known = self.jobs[order.key.job]
             if order.key.job.startswith("h"):
-                cpus = order.amounts[0] / 1000 / len(order.devices)
+                cpus = held_amounts(order)[0] / 1000 / len(order.devices)
                 known.rate = 15.0 if cpus >= 6 else 10.0 if cpus >= 4 else 5.0
 
 
