@@ -4,8 +4,7 @@ The paper's workloads and profile tables, 64 GPUs in nodes of 4, in the options 
 artifact of the paper and not here: ``--simulator FILE`` names a zip of its folder ``simulator``, as in a copy of
 github.com/petuum/adaptdl ``git archive --format=zip -o FILE origin/osdi21-artifact:simulator`` writes it. Recorded are
 the means over the eight workloads of the loads 0.5 and 1 that the authors published beside them. Interference slows
-gangs on several nodes that share one; where jobs are kept apart there is none; ``--interference 0,0.25,0.5`` has its
-panel, which the default size leaves out.
+gangs on several nodes that share one; where jobs are kept apart there is none.
 
 What differs: batches are chosen at decisions, not also where an epoch ends between two; the search is ours, with the
 paper's operators. The quick size has two applications of ours and compares with nothing.
@@ -64,7 +63,7 @@ class Settings:
         (30.0, 60.0, 120.0, 240.0, 480.0), "lengths of rounds [s]"
     )
     interference: tuple[float, ...] = setting(
-        (), "parts by which jobs are slower that share a node across nodes"
+        (0.0, 0.25, 0.5), "parts by which jobs are slower that share a node across nodes"
     )
     workloads: int = setting(8, "workloads by load, 1..n")
     few: int = setting(1, "workloads by round and interference, 1..n")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleDimensions, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -23,8 +24,42 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 
+_WIDEST = 10_000
+"""Characters of a line in a file or a pipe."""
+
+
+class OutputConsole(Console):
+    """Console whose tables are plain, and as wide as they are, where its output is no terminal.
+
+    Unless COLUMNS says how wide it is; a terminal's own width counts in one.
+    """
+
+    @property
+    def unbounded(self) -> bool:
+        """True where lines are as long as they are."""
+        return not self.is_terminal and "COLUMNS" not in os.environ
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """Width and height in characters."""
+        found = super().size
+        return ConsoleDimensions(_WIDEST, found.height) if self.unbounded else found
+
+    @size.setter
+    def size(self, new_size: tuple[int, int]) -> None:
+        """Width and height from now on, of a terminal."""
+        self.width, self.height = new_size
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as any console does; tables without lines where lines are as long as they are."""
+        for each in objects:
+            if self.unbounded and isinstance(each, Table):
+                each.box, each.title_justify, each.pad_edge = None, "left", False
+        super().print(*objects, **options)
+
+
 # What looks like the code of an emoji, such as ray:x:1, is a name or an address here.
-console = Console(emoji=False)
+console = OutputConsole(emoji=False)
 stderr = Console(stderr=True, emoji=False)
 
 

@@ -174,6 +174,14 @@ _FACTS: Mapping[str, frozenset[Feature]] = MappingProxyType(
             {Feature.RATES, Feature.TYPES, Feature.CORES, Feature.GRAPHS, Feature.GOODPUT}
         ),
         "what a beginning costs": frozenset({Feature.CHARGES, Feature.COPIES}),
+        "how fast jobs are on GPUs of which they hold less than all": frozenset(
+            {Feature.SHARING, Feature.GOODPUT}
+        ),
+        "how fast a job is on a part of a GPU": frozenset({Feature.PARTS, Feature.GOODPUT}),
+        "how fast a job is at its CPUs and memory": frozenset({Feature.PROFILES, Feature.GOODPUT}),
+        "what slows a job beyond its speed by width": frozenset({Feature.OWN, Feature.GOODPUT}),
+        "what of an epoch a node that fails leaves": frozenset({Feature.FAILURES, Feature.GOODPUT}),
+        "what of its work a preempted job keeps": frozenset({Feature.RESTART, Feature.GOODPUT}),
     }
 )
 """Facts about the world, and the features that state them: what two state would count twice."""
@@ -186,16 +194,6 @@ _WORLD = (
     (Feature.SHARING, Feature.COPIES, _WHOLE_NODE),
     (Feature.COPIES, Feature.PARTS, _WHOLE_NODE),
     (Feature.COPIES, Feature.CORES, "jobs on cores train no model that could be averaged"),
-    (Feature.SHARING, Feature.GOODPUT, "goodput was measured of jobs that are alone on their GPUs"),
-    (Feature.PARTS, Feature.GOODPUT, "goodput was measured on whole GPUs"),
-    (Feature.PROFILES, Feature.GOODPUT, "goodput was measured at one share of CPUs and memory"),
-    (Feature.GOODPUT, Feature.OWN, "goodput was measured without what else slows runs"),
-    (Feature.FAILURES, Feature.GOODPUT, "which epochs a checkpoint keeps is not said"),
-    (
-        Feature.RESTART,
-        Feature.GOODPUT,
-        "jobs change their width by way of a checkpoint, and keep their work",
-    ),
 )
 """Other pairs that have no meaning, each for a reason about the world."""
 

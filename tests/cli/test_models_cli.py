@@ -137,7 +137,7 @@ def test_a_model_of_jobs_is_described_without_them() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nothing",), "model 'nothing': expected one of asrpt, asrpt_joint,"),
+        (("nothing",), "model 'nothing': expected one of afs, asrpt, asrpt_joint,"),
         (("--cluster", "1x2"), "are of one model, expected a NAME"),
         (("hadar", "--cluster", "1x2"), "--jobs and --cluster go together"),
         (("tiresias", "--jobs", "{trace}", "--cluster", "1x2"), "is not about a trace"),

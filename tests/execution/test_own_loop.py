@@ -24,6 +24,8 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.declared import DeclaredTerm
+from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.testing.future import other_future
 from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
@@ -31,6 +33,7 @@ from shadowprice.studies.presets.gavel.policies import ALL_POLICIES
 from shadowprice.studies.presets.gavel.simulator import simulate_gavel
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE
 from support.copies import in_copies
+from support.goodput_tables import small
 
 # For each of some sixty policies, presets and placements; the nightly search draws forty times as many.
 EXAMPLES = max(settings().max_examples // 5, 2)
@@ -115,16 +118,32 @@ def before(schedule: Schedule, instance: Instance, until_s: float) -> set[tuple[
 
 def preset_schedule(instance: Instance, name: str, policy: str, placement: str) -> Schedule:
     preset = presets()[name]
+    workload = instance.workload
+    declared: tuple[DeclaredTerm, ...] = ()
+    if name == "pollux":
+        count = len(workload)
+        workload = replace(
+            workload,
+            model=np.array(["m", "n"], dtype=object)[np.arange(count) % 2],
+            gpus=np.minimum(workload.gpus, 2),
+            batch_size=np.full(count, 8),
+        )
+        declared = (Goodput((small("m"), small("n"))),)
     setup = preset.recipe(
         policy,
-        instance.workload,
+        workload,
         placement,
         samples=SAMPLES,
         cluster=instance.cluster,
-        sensitivity=instance.sensitivity,
+        sensitivity=None if declared else instance.sensitivity,
+        declared=declared,
     )
     ready = Instance(
-        instance.cluster, setup.workload, setup.overheads, sensitivity=setup.sensitivity
+        instance.cluster,
+        setup.workload,
+        setup.overheads,
+        sensitivity=setup.sensitivity,
+        declared=setup.declared or (),
     )
     return run(ready, setup.policy, placement=setup.placement, rounds=setup.rounds).schedule
 

@@ -167,12 +167,13 @@ def test_what_is_not_plain_is_left_to_the_rules() -> None:
 KNOWN = {
     sp.Instance: "cluster workload overheads pair_throughputs graphs sensitivity locality elasticity copies "
     "until_complete failures stopped_s preemption declared",
-    sp.Schedule: "job node gpus start_s end_s overhead_s partner stages cpus memory_gb copy steps shared_gpu goes_on",
+    sp.Schedule: "job node gpus start_s end_s overhead_s partner stages cpus memory_gb copy steps shared_gpu "
+    "local_batch accumulated slowed goes_on",
     sp.Overheads: "start_s restart_s migration_s restart_by_gpus",
     sp.Cluster: "nodes quotas",
     Node: "gpus gpu_type cpus memory_gb intra_gb_per_s nic_gb_per_s price_per_hour rack whole_cpus",
     sp.Workload: "id arrival_s gpus work weight deadline_s tenant model group name job_class outcome limit_s nodes "
-    "allowed_types gpu_milli cpus memory_gb throughput gpu_types source",
+    "allowed_types gpu_milli cpus memory_gb batch_size throughput gpu_types source",
 }
 
 

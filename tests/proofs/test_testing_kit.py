@@ -30,7 +30,7 @@ from support.paths import ROOT
 PAGE = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
 BY_NAME = {law.name: law for law in LAWS}
 SEARCH = settings(
-    max_examples=180, deadline=None, derandomize=True, database=None, phases=[Phase.generate]
+    max_examples=300, deadline=None, derandomize=True, database=None, phases=[Phase.generate]
 )
 
 

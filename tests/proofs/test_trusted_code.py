@@ -164,18 +164,14 @@ def all_down(function):
 
 
 def early(function):
-    """One tick before the work is done."""
-    return lambda self, job, whole: max(function(self, job, whole) - 1, 1)
+    """A row counts for a tick more than it has, so that the work is done a tick early."""
+    return lambda self, job, whole, ran: function(self, job, whole, ran + 1)
 
 
 def forgetful(function):
     """A run counts for two."""
 
-    def share_left(self, job, whole):
-        left, of = function(self, job, whole)
-        return max(2 * left - of, 1), of
-
-    return share_left
+    return lambda self, job, whole, ran: function(self, job, whole, 2 * ran)
 
 
 PROFILES, SPREAD, GROW = ({name: True} for name in ("sensitivity", "locality", "elasticity"))
@@ -227,8 +223,8 @@ FAULTS = {
         typed_instance,
         patch(sharing_module, "ceil_time", down),
     ),
-    "a tick early": (typed_instance, patch(hosts.SimulatedHosts, "_missing", early)),
-    "runs count double": (typed_instance, patch(hosts.SimulatedHosts, "_share_left", forgetful)),
+    "a tick early": (typed_instance, patch(hosts.SimulatedHosts, "_work", early)),
+    "runs count double": (typed_instance, patch(hosts.SimulatedHosts, "_work", forgetful)),
 }
 
 

@@ -22,12 +22,14 @@ from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.terms.copies import CopyRules
+from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.instances.terms.racks import Racks
 from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
 from support.feature_instances import HUNGRY, TYPES, with_implied
+from support.goodput_tables import small
 from support.own_terms import Curfew
 
 
@@ -139,8 +141,9 @@ def _fields(
     count = len(jobs)
     racks = [Racks(1, 1.0, 0.5, 1)] if Feature.RACKS in has else []
     own = [Curfew(int(jobs.gpus.max()), 6.0, 0.75)] if Feature.OWN in has else []
-    if racks or own:
-        found["declared"] = (*racks, *own)
+    goodput = [Goodput((small("m"), small("n")))] if Feature.GOODPUT in has else []
+    if racks or own or goodput:
+        found["declared"] = (*racks, *goodput, *own)
     if Feature.CHARGES in has:
         found["overheads"] = Overheads(start_s=float(random.integers(1, 9)), restart_s=2.0)
     if Feature.SHARING in has:

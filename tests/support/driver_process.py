@@ -66,7 +66,8 @@ class Driver:
     def start(self) -> Driver:
         """Start it, again if it ran before."""
         assert not self.runs()
-        paths = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+        others = os.environ.get("PYTHONPATH", "")
+        paths = os.pathsep.join(filter(None, (str(ROOT), str(ROOT / "tests"), others)))
         environment = os.environ | {"PYTHONPATH": paths}
         with self.output.open("ab") as log:
             self.process = subprocess.Popen(

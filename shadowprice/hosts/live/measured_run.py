@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from shadowprice.errors import InputError
 from shadowprice.hosts.live.graphs.measured_mappings import (
@@ -55,6 +54,8 @@ from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_files import write_workload
+from shadowprice.solvers.programs import gate
+from shadowprice.solvers.programs.linear_program import LinearProgram
 
 # Overheads.
 
@@ -197,8 +198,9 @@ def _least_absolute(causes: NDArray[np.float64], extra_s: NDArray[np.float64]) -
     # Errors below and above are variables; a little is taken for costs, so that there is one answer.
     price = np.concatenate([np.full(kinds, 1e-6), np.ones(2 * rows)])
     both = np.hstack([causes, np.eye(rows), -np.eye(rows)])
-    found = linprog(price, A_eq=both, b_eq=extra_s, bounds=(0, None), method="highs")
-    return [float(cost) for cost in found.x[:kinds]]
+    none, free = np.zeros(len(price)), np.full(len(price), np.inf)
+    found = gate.solve(LinearProgram.of(price, none, free, both, extra_s, extra_s))
+    return [float(cost) for cost in found.primal[:kinds]]
 
 
 def _charge(seconds: float) -> float:

@@ -100,7 +100,8 @@ class CompiledPass:
         """Look at the rows of a segment, the last first; False if they break a rule, or are not of the kind."""
         s, in_line = segment, np.ascontiguousarray
         further = (s.stages, s.cpus, s.memory_gb, s.copy, s.steps, s.shared_gpu, s.goes_on)
-        if any(column is not None for column in further):
+        of_goodput = (s.local_batch, s.accumulated, s.slowed)
+        if any(column is not None for column in (*further, *of_goodput)):
             return False
         if (s.partner >= 0).any() or s.overhead_s.any():
             return False

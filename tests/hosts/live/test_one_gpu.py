@@ -34,10 +34,13 @@ SCRIPT = ROOT / "examples" / "jobs" / "resnet.py"
 # This process never touches CUDA: to a driver it would be somebody else on the GPU.
 ENVIRONMENT = {"PYTHONPATH": str(ROOT), "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 ITERATIONS = int(os.environ.get("GPU_TEST_ITERATIONS", "4000"))
-"""Of each of two jobs; half a minute on a GPU of 2023."""
+"""Of each of two jobs; a minute on a GPU of 2023."""
 JOBS = {"narrow": ("16", "1"), "wide": ("24", "2")}
 """Width and seed of two trainings of a ResNet-18."""
-ROUND_S = 8.0
+ROUND_S = 20.0
+"""Several times as long as a training takes until its first step: PyTorch and CUDA need some 6 s."""
+THRESHOLDS = "/".join(f"{ROUND_S * turns:g}" for turns in range(1, 9))
+"""One for each turn, so that each training gives way to the other again and again."""
 HEALTH = ("nvidia-smi", "--query-gpu=uuid,name,temperature.gpu", "--format=csv,noheader")
 
 
@@ -116,7 +119,7 @@ def run_driver(folder: Path) -> Driver:
     driver = Driver(
         folder,
         write_jobs(folder / "jobs.yaml", jobs),
-        f"las2d:thresholds_gpu_s={ROUND_S:g}",
+        f"las2d:thresholds_gpu_s={THRESHOLDS}",
         hosts="local",
         round_s=ROUND_S,
         limits={"grace_s": 30.0, "ttl_s": 30.0, "back_off_s": 0.5, "poll_s": 0.1},

@@ -183,7 +183,7 @@ def test_wrong_uses_are_refused() -> None:
         SchedulingEnvironment(jobs(1), "1x4")
     with pytest.raises(InputError, match=r"has jobs outside a window, .* not known to bounds"):
         SchedulingEnvironment(
-            jobs(1), "4x4", options=sp.RunOptions(until_complete=sp.JobWindow(1, 2))
+            jobs(1), "4x4", run_options=sp.RunOptions(until_complete=sp.JobWindow(1, 2))
         )
     with pytest.raises(InputError, match="choices"):
         JobChoices(0)

@@ -23,6 +23,7 @@ TIGHTNESS: Mapping[str, TightnessOf] = {
 NO_FACTOR: Mapping[str, str] = {
     "classic.nonclairvoyant": "a lower bound of all nonclairvoyant policies, which equal shares attain",
     "hadar.copies_work": "states no factor: a number of busy nodes, and which copies it takes",
+    "lower_bounds.goodput": "states no factor: least times by width, of which jobs that may grow have their bounds",
     "lower_bounds.list_schedules": "attained by every instance of few jobs on one node, of which it is the optimum",
     "lower_bounds.modes": "that of LB-price, LB-pair, LB-node and LB-amount, of which it is the general case",
     "synergy.floor": "states no factor: a floor, at which every job is that asks for its share",
