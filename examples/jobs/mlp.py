@@ -42,24 +42,35 @@ class Training:
 
     def step(self) -> None:
         """One batch."""
-        rows = self.random.integers(SAMPLES, size=BATCH)
+        self.move(*self.gradients(self.batch()))
+
+    def batch(self) -> np.ndarray:
+        """Rows of the next batch."""
+        return self.random.integers(SAMPLES, size=BATCH)
+
+    def gradients(self, rows: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
+        """Sum of the losses of some rows of a batch, and their part of the gradients of its mean loss."""
         inputs, labels, weights = self.inputs[rows], self.labels[rows], self.parameters
         hidden = np.tanh(inputs @ weights["first"] + weights["first_bias"])
         scores = hidden @ weights["second"] + weights["second_bias"]
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
-        self.losses.append(float(-np.log(shares[np.arange(BATCH), labels]).mean()))
-        shares[np.arange(BATCH), labels] -= 1.0
+        loss = float(-np.log(shares[np.arange(len(rows)), labels]).sum())
+        shares[np.arange(len(rows)), labels] -= 1.0
         back = (shares / BATCH) @ weights["second"].T * (1.0 - hidden**2)
-        gradients = {
+        return loss, {
             "first": inputs.T @ back,
             "first_bias": back.sum(axis=0),
             "second": hidden.T @ shares / BATCH,
-            "second_bias": shares.mean(axis=0),
+            "second_bias": shares.sum(axis=0) / BATCH,
         }
+
+    def move(self, loss: float, gradients: dict[str, np.ndarray]) -> None:
+        """Step along the gradients of a batch with this sum of losses."""
+        self.losses.append(loss / BATCH)
         for name, gradient in gradients.items():
             self.momentum[name] = MOMENTUM * self.momentum[name] - LEARNING_RATE * gradient
-            weights[name] = weights[name] + self.momentum[name]
+            self.parameters[name] = self.parameters[name] + self.momentum[name]
 
     def save(self, folder: Path) -> None:
         """Everything that the next step depends on."""

@@ -14,6 +14,7 @@ from shadowprice.hosts.lease_amounts import (
     expect_none_asked,
     expect_room,
 )
+from shadowprice.hosts.live.elastic_jobs import elastic_instance, has_widths
 from shadowprice.hosts.live.graphs.run_graphs import has_graphs, mapped_instance
 from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of, workload
 from shadowprice.hosts.live.settings import Settings
@@ -34,6 +35,8 @@ def instance_of(
     table = None if settings.throughputs is None else load_throughputs(settings.throughputs)
     cluster = cluster_of(nodes)
     jobs, notes = workload(job_file, cluster, table)
+    if has_widths(job_file):
+        return elastic_instance(settings, job_file, cluster, jobs), []
     if has_graphs(job_file.jobs):
         return mapped_instance(settings, job_file, cluster, jobs), notes
     together = None if table is None or not table.pairs else table

@@ -60,7 +60,8 @@ class LeaseAmounts:
     nodes : sequence of DiscoveredNode
         In the order of the cluster.
     by_policy : bool
-        Whether the policy gives them out, by profiles; else the placement looks at them.
+        Whether they follow from the policy's decision, by profiles, or as the share of a width; else the
+        placement looks at them.
     shared : bool
         Whether jobs may share GPUs: then who does not say what it needs holds nothing, not a share.
     demands : list of AmountsDemand

@@ -203,10 +203,17 @@ class GoodputJobs:
         self.ran(job, ran_s)
         del self._runs[job]
 
-    def continued(self, job: int, ran_s: float, from_s: float, field: BatchField) -> None:
-        """Engine: a job goes on with another field."""
+    def continued(self, job: int, ran_s: float, from_s: float, field: BatchField | None) -> None:
+        """Engine: a job goes on with another field, or the same if None."""
         self.ran(job, ran_s)
-        self.started(job, self._runs[job].pieces, from_s, field)
+        run = self._runs[job]
+        self.started(job, run.pieces, from_s, field or run.field)
+
+    def reached(self, job: int, position: Position) -> None:
+        """Engine: a job is there now, as it says itself, wherever it was expected."""
+        self._position[job] = position
+        if job in self._runs:
+            self._runs[job].from_s = self._state.now_s
 
     def forget(self, job: int) -> None:
         """Engine: a job has finished."""

@@ -476,7 +476,7 @@ class State:
         if fields:
             self._note_amounts(job, fields)
         if self.goodput is not None:
-            self.goodput.continued(job, ran_s, progress_from_s, fields[Feature.GOODPUT])
+            self.goodput.continued(job, ran_s, progress_from_s, fields.get(Feature.GOODPUT))
 
     def _note_amounts(self, job: int, fields: Fields) -> None:
         if Feature.PROFILES in fields:

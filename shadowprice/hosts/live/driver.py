@@ -20,6 +20,7 @@ from shadowprice.hosts.first_instance import instance_of, profiles_of
 from shadowprice.hosts.lease_amounts import LeaseAmounts
 from shadowprice.hosts.live.clock import Clock, WallClock
 from shadowprice.hosts.live.devices import DevicePool
+from shadowprice.hosts.live.elastic_jobs import widths_by_name
 from shadowprice.hosts.live.engine import RealEngine
 from shadowprice.hosts.live.event_log import EventWriter
 from shadowprice.hosts.live.full_disk import FullDisk
@@ -91,7 +92,7 @@ def assemble(
     together = instance.pair_throughputs
     amounts = LeaseAmounts(
         nodes,
-        by_policy=instance.sensitivity is not None,
+        by_policy=instance.sensitivity is not None or instance.course is not None,
         shared=together is not None,
     )
     for one in tracked:
@@ -138,6 +139,9 @@ def _write_down(
         graphs = record_of(instance)
         if graphs is not None:
             ledger.set("graphs", graphs)
+        widths = widths_by_name(one.job for one in tracked)
+        if widths:
+            ledger.set("widths", widths)
         for text in notes:
             ledger.event(0.0, "note", text=text)
         ledger.set("ready", True)

@@ -14,6 +14,7 @@ from itertools import chain, repeat
 from typing import ClassVar
 
 from shadowprice.execution.engine import Engine, Rounds
+from shadowprice.hosts.live.elastic_jobs import expect_measured_widths
 from shadowprice.hosts.live.real_hosts import RealHosts
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.instances.features import Feature, require
@@ -34,6 +35,7 @@ KNOWS = frozenset(
         Feature.GRAPHS,
         Feature.PROFILES,
         Feature.AMOUNTS,
+        Feature.GOODPUT,
     }
 )
 """Features of the instances that real runs have; what runs are charged there is measured."""
@@ -75,6 +77,7 @@ class RealEngine(Engine):
         state, events = self.state, self.real.events(now_s)
         for progress in events.progress:
             state.continued(progress.row, progress.ran_s, progress.left_s, now_s, progress.rate)
+            self._reach(progress.row, self.real.steps_of(progress))
         for outcome in events.ended:
             self._depart(outcome.row, outcome.end_s, state.running[outcome.row])
         for row in events.unplaced:
@@ -89,6 +92,14 @@ class RealEngine(Engine):
         self.real.admit(range(before, self.admitted))
         for row in events.returned:
             state.readmit(row, self.real.left_s(self.run.tracked[row]))
+        for row in state.waiting:
+            self._reach(row, self.run.measuring.steps_done(self.run.tracked[row]))
+
+    def _reach(self, row: int, steps: float) -> None:
+        """Let the policy know how far a job with goodput is by its own steps."""
+        position = self.run.measuring.position(row, steps)
+        if position is not None and self.state.goodput is not None:
+            self.state.goodput.reached(row, position)
 
     def _learn(self, instance: Instance) -> None:
         """Better estimates of throughputs, and further jobs, for those who have arrived and those to come."""
@@ -111,6 +122,7 @@ class RealEngine(Engine):
             del decision.starts[job]
             (decision.fields or {}).pop(job, None)
         self._complete(decision)
+        expect_measured_widths(self.instance, decision)
         self._note_stopped_others(decision)
         self.real.decided(state, decision, cpu_s)
         self.real.prepare(decision.stops)

@@ -3,6 +3,7 @@
 ::
 
     profiles: profiles.json         # optional: speeds by CPUs and memory, from the folder of this file on
+    goodput: widths.json            # optional: tables of jobs that change their width, from there on as well
     network: {intra_gb_per_s: 300, nic_gb_per_s: 12.5}    # of the nodes, where jobs have graphs
     defaults:                       # optional: keys for all jobs that do not say otherwise
       gpus: 1
@@ -52,13 +53,15 @@ from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
 from shadowprice.instances.documents.schema import SECRET, Line, Name, decode
 from shadowprice.instances.entries import LARGEST, known_keys, shown
+from shadowprice.instances.goodput.application import Application
+from shadowprice.instances.goodput.tables import applications_text, load_applications
 from shadowprice.instances.graphs.graph_file import graph_entry
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.throughput_files import JOB_PREFIX, kind_name
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.workload import MAX_GANG, Workload
+from shadowprice.instances.workload import MAX_BATCH, MAX_GANG, Workload
 
 MAX_JOBS = 10_000
 MAX_STEPS = 10**12 - 1
@@ -73,6 +76,10 @@ SET_BY_US = MEETING_VARIABLES | {"CUDA_VISIBLE_DEVICES"}
 
 def _whole(most: int) -> Meta:
     return Meta(ge=1, le=most, description=f"an integer from 1 to {most}")
+
+
+def _from_0(most: int) -> Meta:
+    return Meta(ge=0, le=most, description=f"an integer from 0 to {most}")
 
 
 def _up_to(most: float) -> Meta:
@@ -123,6 +130,12 @@ _Throughput: TypeAlias = Annotated[
 ]
 
 
+_Widths: TypeAlias = Annotated[
+    str,
+    _matching("(|[1-9][0-9]{0,4}-[1-9][0-9]{0,4})", "fewest and most devices, as 1-4"),
+]
+
+
 @dataclass(frozen=True)
 class Job:
     """Job that somebody wants to be run.
@@ -162,6 +175,11 @@ class Job:
     graph : JobGraph or None
         Stages, replicas and traffic: where its replicas are says how fast it is; None if it says
         nothing of that.
+    widths : str
+        Fewest and most devices, as ``1-4``, of a job that is stopped and started again with others through
+        its own checkpoints; empty for always ``gpus``. The tables of the file say how fast it is.
+    batch_size : int
+        Samples of a step at every width; 0 if unknown.
     """
 
     name: _JobName
@@ -185,6 +203,8 @@ class Job:
     container: Container | None = None
     throughput: _Throughput | None = None
     graph: JobGraph | None = None
+    widths: _Widths = ""
+    batch_size: Annotated[int, _from_0(MAX_BATCH)] = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gpu_types", tuple(dict.fromkeys(self.gpu_types)))
@@ -300,6 +320,7 @@ class _Tree(msgspec.Struct, frozen=True):
     ]
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
     profiles: Line = ""
+    goodput: Line = ""
     network: NodeNetwork | None = None
 
 
@@ -327,12 +348,14 @@ class JobFile:
     path : Path
         Where it was read.
     sha256 : str
-        Of the bytes of the file and of the profiles that it names, and of the graphs, in hexadecimal: a
+        Of the bytes of the file and of the profiles and tables that it names, and of the graphs, in hexadecimal: a
         run that is resumed asks for the same.
     profiles : Profiles or None
         Speeds of models by CPUs and memory, which the policy then gives out.
     network : NodeNetwork or None
         Bandwidths of the nodes, on which the speed of jobs with graphs depends.
+    goodput : tuple of Application
+        Tables of jobs that change their width; empty where none do.
     """
 
     path: Path
@@ -340,6 +363,7 @@ class JobFile:
     sha256: str
     profiles: Profiles | None = None
     network: NodeNetwork | None = None
+    goodput: tuple[Application, ...] = ()
 
 
 def load_job_file(path: str | Path) -> JobFile:
@@ -364,9 +388,12 @@ def load_job_file(path: str | Path) -> JobFile:
         tables = path.parent / tree.profiles
         profiles = Profiles.load(tables)
         read += read_small(tables)
+    goodput = load_applications(path.parent / tree.goodput) if tree.goodput else ()
+    if goodput:
+        read += applications_text(goodput).encode()
     if graphs:
         read += json.dumps(graphs).encode()
-    return JobFile(path, jobs, hashlib.sha256(read).hexdigest(), profiles, tree.network)
+    return JobFile(path, jobs, hashlib.sha256(read).hexdigest(), profiles, tree.network, goodput)
 
 
 def expect_images(jobs: Sequence[Job], source: str) -> None:
@@ -540,6 +567,7 @@ def workload(
         deadline_s=[job.deadline_s for job in jobs],
         tenant=[job.tenant for job in jobs],
         model=[job.kind for job in jobs],
+        batch_size=[job.batch_size for job in jobs],
         job_class=[job.job_class for job in jobs],
         cpus=[0.0 if profiled else job.cpus for job in jobs],
         memory_gb=[0.0 if profiled else job.memory_gb for job in jobs],

@@ -270,8 +270,12 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
     Raises
     ------
     InputError
-        If no job has done anything that could be simulated.
+        If no job has done anything that could be simulated, or jobs changed their width.
     """
+    if ledger.value("widths") is not None:
+        raise InputError(
+            f"{ledger.path}: its jobs change their width, and how fast they were at each is not simulated again"
+        )
     source = f"{ledger.path}: measured throughputs"
     nodes = ledger.nodes()
     cluster = cluster_of(nodes)

@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from shadowprice.hosts.live.elastic_jobs import ElasticSpeeds
 from shadowprice.hosts.live.graphs.measured_graphs import MeasuredGraphs
 from shadowprice.hosts.live.graphs.replicas import PlacedReplicas, replicas_of
 from shadowprice.hosts.live.lease import HeldLease, JobRecord
+from shadowprice.instances.goodput.course import Position
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.graphs.workload_graphs import one_run_s, shape_of
 from shadowprice.instances.grid import TICK_S, to_grid
@@ -20,6 +22,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.solvers.placement.protocol import Pieces
 
 _K = TypeVar("_K")
@@ -96,6 +99,10 @@ class Measuring:
         self._rows: dict[Kind, list[int]] = defaultdict(list)
         graphs = instance.graphs
         self._graphs = None if graphs is None else MeasuredGraphs(graphs)
+        course = instance.course
+        self._elastic = (
+            ElasticSpeeds(course, instance.cluster) if isinstance(course, Goodput) else None
+        )
         self._take_kinds()
 
     def grow(self, instance: Instance) -> None:
@@ -177,6 +184,25 @@ class Measuring:
             return 1.0
         return known.speed(row, pieces, given)
 
+    def width_speed(self, row: int, pieces: Pieces) -> float:
+        """Speed of a job at its width against that on its gang, by its tables; 1 where jobs have none."""
+        if self._elastic is None:
+            return 1.0
+        return self._elastic.speed(self.instance.workload, row, pieces)
+
+    def position(self, row: int, steps: float) -> Position | None:
+        """Position in its epochs of a job that has done so many steps; None where jobs have none."""
+        if self._elastic is None:
+            return None
+        return self._elastic.position(self.instance.workload, row, steps)
+
+    def steps_done(self, tracked: JobRecord) -> float:
+        """Steps that a job has committed; of one that reports none, by its time."""
+        if tracked.step:
+            return tracked.step
+        share = tracked.estimated_s / float(self.instance.shortest_s[tracked.row])
+        return min(share, 1.0) * tracked.job.iterations
+
     def conditions(self, lease: HeldLease) -> TimingConditions:
         """Under what a lease runs now."""
         gpu_type = int(self.instance.cluster.type_of_node[lease.pieces[0][0]])
@@ -202,6 +228,7 @@ class Measuring:
         else:
             whole_s = max(float(instance.plain_processing_s[row, gpu_type]) for gpu_type in types)
             whole_s /= self.speed(row, pieces, given) or 1.0
+            whole_s /= self.width_speed(row, pieces)
         return float(instance.shortest_s[row]) / whole_s if math.isfinite(whole_s) else 1.0
 
     def work_rate(
@@ -244,6 +271,8 @@ class Measuring:
         """Take rates that were measured well into the instance; whether any changed."""
         if self._graphs is not None:
             return self._learn_graphs(self._graphs)
+        if self._elastic is not None:
+            return False  # how fast such jobs are, their tables say
         workload, types = self.instance.workload, self.instance.cluster.gpu_types
         assert workload.throughput is not None
         columns = [workload.gpu_types.index(name) for name in types]
@@ -307,6 +336,8 @@ class Measuring:
 
     def _fastest(self, row: int) -> float:
         """Iterations a second on the fastest type."""
+        if self._elastic is not None:
+            return self._elastic.gang_rate(self.instance.workload, row)
         return float(self.instance.workload.work[row]) / float(self.instance.shortest_s[row])
 
 

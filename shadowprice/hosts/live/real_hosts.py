@@ -231,6 +231,12 @@ class RealHosts:
         """Work left of a job that does not run, as run time on its fastest type [s]."""
         return self.run.measuring.left_s(tracked)
 
+    def steps_of(self, progress: JobProgress) -> float:
+        """Steps that a lease has come to: those that it reports, else by its time."""
+        if progress.reported:
+            return progress.step
+        return self.run.measuring.steps_done(self.run.tracked[progress.row])
+
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Never called: no end is known before it happened."""
         raise AssertionError("ends of real runs come with the events")

@@ -12,7 +12,8 @@ The log is what the driver wrote down before it acted. Rules, each event against
 ``decision``    a lease follows a decision that starts its job; every decision accounts for every job
 ``epoch``       epochs of a job increase
 ``lease``       a job has one lease at a time; only leases that are held run, stop, or are released
-``gang``        a lease holds the job's gang: devices that exist, each once
+``gang``        a lease holds the job's gang, or as many devices as its job file lets it have: devices
+                that exist, each once
 ``amounts``     a lease holds the CPUs and memory that its job asks for; nodes have what is held of them
 ``mapping``     replicas of a job graph are where the decision put them, in the order of ranks; what the
                 graph says of the time of an iteration is right
@@ -35,7 +36,7 @@ import json
 import sqlite3
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,8 +105,8 @@ class DeviceHolders:
         self._quarantined: dict[str, set[Key]] = defaultdict(set)
         self._lost: set[str] = set()
 
-    def gang(self, told: Mapping[str, Any], size: int | None) -> None:
-        """Devices that exist, each once, on the nodes and in the number that are told."""
+    def gang(self, told: Mapping[str, Any], sizes: tuple[int, int] | None) -> None:
+        """Devices that exist, each once, on the nodes that are told, and no fewer or more than a job may have."""
         devices = told["devices"]
         strange = [device for device in devices if device not in self.node_of]
         need(devices and not strange, "gang", f"no such devices: {strange}")
@@ -115,7 +116,12 @@ class DeviceHolders:
         nodes = set(where.values())
         fine = told["ranks"] == len(nodes)
         need(fine, "gang", f"{told['ranks']!r} ranks on {len(nodes)} nodes")
-        need(size in (None, len(devices)), "gang", f"{len(devices)} devices for a gang of {size}")
+        if sizes is not None:
+            least, most = sizes
+            of = f"{least}" if least == most else f"{least} to {most}"
+            need(
+                least <= len(devices) <= most, "gang", f"{len(devices)} devices for a gang of {of}"
+            )
 
     def hold(self, lease: LoggedLease) -> None:
         """Nobody else may hold them but one partner, nor may they be lost or quarantined."""
@@ -242,6 +248,7 @@ def verify_log(
     iterations: Mapping[str, int] | None = None,
     allowed_loss: Mapping[str, int] | None = None,
     graphs: Mapping[str, Any] | None = None,
+    widths: Mapping[str, Sequence[int]] | None = None,
     ended: bool = False,
 ) -> dict[str, int]:
     """Check a log; O(events x devices of a lease) beside decisions, which name the waiting jobs.
@@ -259,6 +266,9 @@ def verify_log(
         interval. Not checked for jobs that are not named.
     graphs : mapping, optional
         Graphs of jobs, as a ledger has them; see :class:`.LoggedGraphs`.
+    widths : mapping of str to (int, int), optional
+        Fewest and most devices of the jobs whose gang may change from lease to lease; of all others that is
+        fixed.
     ended : bool
         Whether the run says that it is over.
 
@@ -276,8 +286,11 @@ def verify_log(
         listed = list(nodes)
         log = _Log(DeviceHolders(listed), gpus, iterations, allowed_loss or {})
         log.graphs = LoggedGraphs(graphs, [node["name"] for node in listed])
+        log.widths = {
+            name: (whole(least), whole(most)) for name, (least, most) in (widths or {}).items()
+        }
     except MALFORMED as error:
-        raise LogRejected(0, "form", f"nodes or graphs are malformed: {error!r}") from None
+        raise LogRejected(0, "form", f"nodes, graphs or widths are malformed: {error!r}") from None
     try:
         for event in events:
             log.take(event)
@@ -301,6 +314,7 @@ class _Log:
         self.devices, self.allowed_loss = devices, allowed_loss
         self.gpus, self.iterations = gpus, iterations
         self.graphs = LoggedGraphs(None, ())
+        self.widths: dict[str, tuple[int, int]] = {}
         self.seq, self.time_s, self.driven = 0, 0.0, False
         self.state: dict[str, str] = {}  # arrived, failed, or how it is over
         self.promised: set[str] | None = None  # started by the last decision, no lease yet
@@ -380,8 +394,8 @@ class _Log:
         step, before = whole(data["from_step"]), self.step[name]
         goes_on = step == before or (step > before and name in self.unsure)
         need(goes_on, "progress", f"{name} goes on from step {step}, committed is {before}")
-        size = None if self.gpus is None else self.gpus[name]
-        self.devices.gang(data, size)
+        sizes = None if self.gpus is None else (self.gpus[name], self.gpus[name])
+        self.devices.gang(data, self.widths.get(name, sizes))
         known = self.promised is not None
         fault = self.graphs.granted(name, data, self.devices.node_of, known=known)
         need(not fault, "mapping", fault)
@@ -538,6 +552,7 @@ def verify_ledger(path: Path, *, allowed_loss: Mapping[str, int] | None = None) 
         iterations={name: iterations for name, _, iterations in jobs},
         allowed_loss=allowed_loss,
         graphs=facts.get("graphs"),
+        widths=facts.get("widths"),
         ended=bool(facts.get("ended")),
     )
 

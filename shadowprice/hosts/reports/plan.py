@@ -129,6 +129,7 @@ def plan(settings: Settings) -> ExecutionPlan:
         network=None if instance.graphs is None else instance.graphs.network,
         graphs=_named_graphs(instance),
         overheads=charges,
+        declared=instance.declared,
     )
     outcome = simulate(instance.workload, instance.cluster, settings.policy, semantics)
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed, said), outcome)

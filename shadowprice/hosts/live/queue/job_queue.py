@@ -202,7 +202,7 @@ class JobQueue:
         InputError
             If a job is wrong, can never run here, has a name that is taken, or there are too many.
         """
-        for what in ("profiles", "network"):
+        for what in ("profiles", "network", "goodput"):
             if isinstance(document, dict) and what in document:
                 raise InputError(f"{source}: names {what}, expected none: a queue has none")
         jobs = jobs_of(document, source, folder)
@@ -216,6 +216,10 @@ class JobQueue:
             if job.graph is not None:
                 raise InputError(
                     f"{source}: job {job.name}: has a graph, expected none: a queue has no network"
+                )
+            if job.widths:
+                raise InputError(
+                    f"{source}: job {job.name}: has widths, expected none: a queue has no tables of speeds"
                 )
         while True:
             # The ledger is locked only for writing: checks of many jobs take long.
