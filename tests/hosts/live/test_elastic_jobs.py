@@ -30,6 +30,7 @@ from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.emptiest import allotted
 from support.fake_host import FakeHost, two_nodes
+from support.fake_queue import FakeQueue
 from support.fake_run import FakeRun, events, log
 from support.paths import ROOT
 
@@ -248,6 +249,18 @@ def test_widths_without_tables_are_refused(tmp_path: Path) -> None:
     (tmp_path / "run/jobs.yaml").write_text(yaml.safe_dump(document))
     with pytest.raises(InputError, match="expected goodput: FILE"):
         run.execute()
+
+
+def test_a_queue_takes_no_jobs_with_widths(tmp_path: Path) -> None:
+    run = FakeQueue(tmp_path / "r", [], policy="srtf", nodes=NODES, plan=[])
+    ledger, entry = run.execute(), {"name": "a", "command": ["x"], "iterations": 5, "widths": "1-4"}
+    queue = run.queue()
+    with pytest.raises(InputError, match="job a: has widths, expected none"):
+        queue.add({"jobs": [entry]}, "more.yaml", tmp_path)
+    with pytest.raises(InputError, match="names goodput, expected none"):
+        queue.add({"jobs": [entry], "goodput": "widths.json"}, "more.yaml", tmp_path)
+    queue.close()
+    ledger.close()
 
 
 # As processes.

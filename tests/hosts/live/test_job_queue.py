@@ -22,6 +22,7 @@ from shadowprice.hosts.live.queue.job_queue import JobQueue
 from shadowprice.hosts.log.execution_log import verify_ledger
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.speeds.throughput_files import JOB_PREFIX
+from shadowprice.instances.workload import MAX_BATCH
 from support.fake_host import Job as HostJob
 from support.fake_host import two_nodes
 from support.fake_queue import FakeQueue
@@ -149,6 +150,8 @@ LIMITS: dict[str, tuple[object, object]] = {
     "directory": ("/", "/nowhere"),
     "container": (None, {"image": "/nowhere.sif"}),
     "graph": (None, {"stages": []}),
+    "widths": ("", "1-4"),
+    "batch_size": (MAX_BATCH, MAX_BATCH + 1),
 }
 """Of each key the most that is accepted, and one beyond."""
 UNMEASURED = {
