@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from shadowprice.errors import InputError
+from shadowprice.hosts.job_workload import workload
 from shadowprice.hosts.lease_amounts import (
     capacity_of,
     demand_of,
     expect_none_asked,
     expect_room,
 )
-from shadowprice.hosts.live.elastic_jobs import elastic_instance, has_widths
+from shadowprice.hosts.live.elastic.elastic_instance import elastic_instance, has_widths
 from shadowprice.hosts.live.graphs.run_graphs import has_graphs, mapped_instance
-from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of, workload
+from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.instances.clusters.amounts import AmountsDemand

@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from typing import ClassVar
 
 from shadowprice.execution.engine import Engine, Rounds
-from shadowprice.hosts.live.elastic_jobs import expect_measured_widths
+from shadowprice.hosts.live.elastic.elastic_speeds import expect_measured_widths
 from shadowprice.hosts.live.real_hosts import RealHosts
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.instances.features import Feature, require

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from shadowprice.hosts.live.elastic_jobs import ElasticSpeeds
+from shadowprice.hosts.live.elastic.elastic_speeds import ElasticSpeeds
 from shadowprice.hosts.live.graphs.measured_graphs import MeasuredGraphs
 from shadowprice.hosts.live.graphs.replicas import PlacedReplicas, replicas_of
 from shadowprice.hosts.live.lease import HeldLease, JobRecord

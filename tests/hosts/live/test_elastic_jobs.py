@@ -87,7 +87,8 @@ class ElasticHost(FakeHost):
 def run_of(path: Path, jobs: list[dict[str, Any]], **more: Any) -> FakeRun:
     given = {"policy": "pollux:round_s=8,restart_s=1", "round_s": 8.0, **more}
     tables = given.pop("tables", TABLES)
-    run = FakeRun(path, jobs, nodes=NODES, more={"goodput": "widths.json"}, **given)
+    nodes = given.pop("nodes", NODES)
+    run = FakeRun(path, jobs, nodes=nodes, more={"goodput": "widths.json"}, **given)
     (path / "widths.json").write_text(json.dumps(tables))
     host = run.host
     run.host = ElasticHost(host.clock, host.nodes, host.jobs, host.state)
@@ -157,6 +158,30 @@ def test_progress_is_what_the_job_has_done_at_every_width(tmp_path: Path) -> Non
             assert epoch == sum(progress >= end for end in (100, 300, 400))
     assert [progress for *_, progress in chosen.seen] == sorted(p for *_, p in chosen.seen)
     assert len(begun) == 5
+    ledger.close()
+
+
+def test_a_job_grows_over_nodes_and_shrinks_again(tmp_path: Path) -> None:
+    """One, two, then four devices on two nodes, each with a command of its own; and one again."""
+    net = application("net", [100, 300, 400])
+    net["placed"] = [row for row in net["placed"] if row[0] != [4]]
+    net["placed"].append([[2, 2], 3, 0.1, 0.05])
+    nodes = tuple(replace(node, gpu_type="A100") for node in two_nodes(2))
+    tables, chosen = {"applications": [net]}, ByTime([1, 2, 4, 1])
+    run = run_of(
+        tmp_path / "run", [job("a")], nodes=nodes, policy=chosen, round_s=4.0, tables=tables
+    )
+    ledger = run.execute()
+    granted = [e["data"] for e in events(ledger, "granted")]
+    assert [(len(each["devices"]), each["ranks"]) for each in granted] == [
+        (1, 1),
+        (2, 1),
+        (4, 2),
+        (1, 1),
+    ]
+    processes = [order.env["PET_NPROC_PER_NODE"] for _, order in run.host.starts]
+    assert processes == ["1", "2", "2", "2", "1"]
+    verify_ledger(tmp_path / "run/state/run.db")
     ledger.close()
 
 

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shadowprice.errors import InfeasibleJobError, InputError
-from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of, load_job_file, workload
+from shadowprice.hosts.job_workload import workload
+from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of, load_job_file
 from shadowprice.hosts.protocol import Device, DiscoveredNode
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import MAX_BYTES, parse

@@ -16,6 +16,7 @@ from typing import Any
 
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.hosts.first_instance import instance_with, why_not_counted
+from shadowprice.hosts.job_workload import workload
 from shadowprice.hosts.lease_amounts import (
     capacity_of,
     expect_none_asked,
@@ -28,7 +29,6 @@ from shadowprice.hosts.live.job_file import (
     entry_of,
     expect_images,
     jobs_of,
-    workload,
 )
 from shadowprice.hosts.live.ledger import Row, RunLedger
 from shadowprice.hosts.live.outcomes.lease_outcome import CANCELLED, FAILED, FINISHED

@@ -1,8 +1,8 @@
-"""Jobs of a real run that change their width: what a job file has to say of them, and how far they are.
+"""Jobs of a real run that change their width: what a job file has to say of them.
 
 Such a job keeps its batch, so that a step makes as much progress at every width, and says how wide it may be. How long
 a step takes at each width was measured: the job file names the same tables as a simulation (``goodput``). Its steps are
-those of the table at its batch; where it is in its epochs follows from the steps that it reports.
+those of the table at its batch.
 """
 
 from __future__ import annotations
@@ -11,25 +11,20 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
-from shadowprice.errors import InputError, PolicyError
+from shadowprice.errors import InputError
 from shadowprice.hosts.lease_amounts import expect_none_asked
+from shadowprice.hosts.live.elastic.elastic_speeds import fewest_nodes, steps_at_ends, steps_per_s
 from shadowprice.hosts.live.job_file import Job, JobFile
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.application import Application
-from shadowprice.instances.goodput.course import Position, lengths_of
 from shadowprice.instances.grid import to_grid
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.terms.declared import DeclaredRun
-from shadowprice.instances.terms.effect import Pieces
 from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.instances.workload import Workload
-from shadowprice.solvers.policy import Decision
 
 _WIDTHS = re.compile(r"([0-9]+)-([0-9]+)")
 
@@ -40,7 +35,7 @@ def has_widths(job_file: JobFile) -> bool:
 
 
 def widths_of(job: Job) -> tuple[int, int]:
-    """Fewest and most devices that a job says it may have; its gang, if it says nothing."""
+    """Fewest and most devices of a job, by its own words; its gang where it has no widths."""
     match = _WIDTHS.fullmatch(job.widths)
     return (job.gpus, job.gpus) if match is None else (int(match[1]), int(match[2]))
 
@@ -66,7 +61,7 @@ def elastic_instance(
     for k, job in enumerate(job_file.jobs, 1):
         where = f"{job_file.path}: job {k} ({job.name})"
         _expect_as_measured(job, by_name, where)
-        placement = _fewest_nodes(job.gpus, cluster)
+        placement = fewest_nodes(job.gpus, cluster)
         speed_of[job.name] = steps_per_s(by_name[job.model], job.batch_size, placement)
         if not speed_of[job.name]:
             raise InputError(
@@ -121,7 +116,7 @@ def _expect_as_measured(job: Job, by_name: Mapping[str, Application], where: str
         )
     if job.gpus > widths_of(job)[1]:
         raise InputError(f"{where}: gpus is {job.gpus}, expected one of its widths, {job.widths}")
-    steps = _steps_at_ends(known, batch)[-1]
+    steps = steps_at_ends(known, batch)[-1]
     if job.iterations != math.ceil(steps):
         raise InputError(
             f"{where}: iterations is {job.iterations}, expected {math.ceil(steps)}, the steps of {known.name} at batch "
@@ -132,85 +127,3 @@ def _expect_as_measured(job: Job, by_name: Mapping[str, Application], where: str
 def widths_by_name(jobs: Iterable[Job]) -> dict[str, list[int]]:
     """Fewest and most devices of the jobs that may change their width, for the record of a run."""
     return {job.name: list(widths_of(job)) for job in jobs if job.widths}
-
-
-def _fewest_nodes(gpus: int, cluster: Cluster) -> tuple[int, ...]:
-    """Devices of a gang by node, on as few nodes as hold it."""
-    largest = int(cluster.gpus_per_node.max())
-    whole, rest = divmod(gpus, largest)
-    return (largest,) * whole + ((rest,) if rest else ())
-
-
-def steps_per_s(known: Application, batch: int, placement: tuple[int, ...]) -> float:
-    """Steps a second of an application at a batch, by its tables; 0 where that was not measured."""
-    batching = known.batching(batch, sum(placement))
-    step = known.step_s(placement, batching.local)
-    if step is None:
-        return 0.0
-    step_s, sync_s = step
-    whole_s = step_s + (step_s - sync_s) * batching.accumulated
-    return 1.0 / whole_s if whole_s > 0 else 0.0
-
-
-def _steps_at_ends(known: Application, batch: int) -> list[float]:
-    """Steps at a batch until the end of each epoch."""
-    return [known.iterations(batch, epoch) for epoch in range(len(known.ends))]
-
-
-class ElasticSpeeds:
-    """Speeds of the jobs of a run at each width, and what their steps are in their epochs.
-
-    Parameters
-    ----------
-    term : Goodput
-    cluster : Cluster
-    """
-
-    def __init__(self, term: Goodput, cluster: Cluster) -> None:
-        self._term, self._cluster = term, cluster
-
-    def speed(self, jobs: Workload, row: int, pieces: Pieces) -> float:
-        """Speed of a job on these devices against that on its gang; 1 where it was not measured."""
-        known, batch = self._of(jobs, row)
-        rate = steps_per_s(known, batch, tuple(gpus for _, gpus in pieces))
-        return rate / self.gang_rate(jobs, row) if rate else 1.0
-
-    def gang_rate(self, jobs: Workload, row: int) -> float:
-        """Steps a second of a job on its gang, on as few nodes as hold it."""
-        known, batch = self._of(jobs, row)
-        return steps_per_s(known, batch, _fewest_nodes(int(jobs.gpus[row]), self._cluster))
-
-    def position(self, jobs: Workload, row: int, steps: float) -> Position:
-        """Position of a job that has done so many steps: in each epoch its progress grows evenly with them."""
-        known, batch = self._of(jobs, row)
-        lengths, before = lengths_of(known.ends), 0.0
-        for epoch, end in enumerate(_steps_at_ends(known, batch)):
-            if steps < end:
-                share = Fraction(max(steps - before, 0.0)) / Fraction(end - before)
-                return Position(epoch, int(lengths[epoch] * share))
-            before = end
-        return Position(len(lengths))
-
-    def _of(self, jobs: Workload, row: int) -> tuple[Application, int]:
-        return self._term.by_name[str(jobs.model[row])], int(jobs.batch_size[row])
-
-
-def expect_measured_widths(instance: Instance, decision: Decision) -> None:
-    """Refuse starts on devices where a job's speed was not measured.
-
-    Raises
-    ------
-    PolicyError
-        Naming the job and its devices.
-    """
-    term = instance.course
-    if term is None:
-        return
-    fields = decision.fields or {}
-    for job, pieces in decision.starts.items():
-        run = DeclaredRun(job, pieces, False, instance.workload, instance.cluster)
-        if term.proceeding(run, fields[job][Feature.GOODPUT]) is None:
-            raise PolicyError(
-                f"job {job} is started on {pieces}, where it makes no progress; expected GPUs, and a batch, that were "
-                "measured"
-            )
