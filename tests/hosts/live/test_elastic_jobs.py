@@ -185,6 +185,31 @@ def test_a_job_grows_over_nodes_and_shrinks_again(tmp_path: Path) -> None:
     ledger.close()
 
 
+def test_a_job_that_stops_too_late_keeps_its_width_until_it_has(tmp_path: Path) -> None:
+    """Its lease is asked to end, and outlives the round: what should have begun then begins later."""
+
+    def deafen(run: FakeRun) -> None:
+        for key in run.host.running():
+            run.host.processes[key].deaf = True
+
+    run = run_of(
+        tmp_path / "run",
+        [job("a")],
+        policy=ByTime([1, 2]),
+        round_s=1.0,
+        faults=[(3.0, deafen)],
+    )
+    ledger = run.execute()
+    (one, two) = leases(ledger, "a")
+    assert (one[1], two[1]) == (1, 2), log(ledger)
+    asked, granted = (
+        [e["time_s"] for e in events(ledger, kind)][-1] for kind in ("stop-asked", "granted")
+    )
+    assert granted - asked > 1.0
+    verify_ledger(tmp_path / "run/state/run.db")
+    ledger.close()
+
+
 def test_a_policy_of_gangs_gives_each_job_the_number_it_asks_for(tmp_path: Path) -> None:
     jobs = [job("a", gpus=3), job("b", "short", gpus=1)]
     ledger = run_of(tmp_path / "run", jobs, policy="fifo").execute()
