@@ -51,12 +51,13 @@ class PresentState(Protocol):
 
 @dataclass
 class _Run:
-    """A run as it goes on: pieces, field, course, and when it makes progress from [s]."""
+    """A run as it goes on: pieces, field, course, when it makes progress from, and its steps as timed [s]."""
 
     pieces: Pieces
     field: BatchField
     course: GoodputRun | None
     from_s: float
+    timed_s: float | None = None
 
 
 class GoodputJobs:
@@ -129,7 +130,11 @@ class GoodputJobs:
         noise = application.noise(run.field.batching.total(sum(placement)), epoch)
         assert step is not None, "a job runs where it was not measured"
         assert noise is not None, "a job runs at a batch that was not measured"
-        return Report(placement, run.field.batching, *step, *noise)
+        step_s, sync_s = step
+        if run.timed_s is not None:
+            factor = run.timed_s / (step_s + (step_s - sync_s) * run.field.batching.accumulated)
+            step_s, sync_s = step_s * factor, sync_s * factor
+        return Report(placement, run.field.batching, step_s, sync_s, *noise)
 
     # What is for those that declare it.
 
@@ -214,6 +219,10 @@ class GoodputJobs:
         self._position[job] = position
         if job in self._runs:
             self._runs[job].from_s = self._state.now_s
+
+    def timed(self, job: int, step_s: float) -> None:
+        """Engine: a step of a running job takes so long, with its accumulations, wherever the tables have it [s]."""
+        self._runs[job].timed_s = step_s
 
     def forget(self, job: int) -> None:
         """Engine: a job has finished."""

@@ -78,6 +78,9 @@ class RealEngine(Engine):
         for progress in events.progress:
             state.continued(progress.row, progress.ran_s, progress.left_s, now_s, progress.rate)
             self._reach(progress.row, self.real.steps_of(progress))
+            step_s = progress.step_s()
+            if state.goodput is not None and step_s is not None:
+                state.goodput.timed(progress.row, step_s)
         for outcome in events.ended:
             self._depart(outcome.row, outcome.end_s, state.running[outcome.row])
         for row in events.unplaced:

@@ -67,6 +67,12 @@ class JobProgress(msgspec.Struct, frozen=True, array_like=True):
     reported: bool
     stepping_s: float
 
+    def step_s(self) -> float | None:
+        """Time of a step of this lease [s]; None while too few were timed."""
+        if self.steps < FEWEST_STEPS or self.seconds < SHORTEST_S:
+            return None
+        return self.seconds / self.steps
+
 
 @dataclass(frozen=True, order=True)
 class TimingConditions:

@@ -26,6 +26,7 @@ from shadowprice.hosts.live.measured_run import measured_run
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger, verify_log
 from shadowprice.hosts.protocol import LaunchSpec
+from shadowprice.solvers.goodput_jobs import Report
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.emptiest import allotted
@@ -125,6 +126,7 @@ class ByTime:
 
     widths: Sequence[int]
     seen: list[tuple[float, int, float]] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
     name: str = "by-time"
     knows: frozenset[Knowledge] = frozenset()
     preemptive: bool = True
@@ -134,6 +136,7 @@ class ByTime:
         assert goodput is not None
         live = sorted((*state.running, *state.waiting))
         self.seen += [(state.now_s, goodput.epoch(job), goodput.progress(job)) for job in live]
+        self.reports += [report for job in live if (report := goodput.report(job)) is not None]
         width = self.widths[min(int(state.now_s // 4), len(self.widths) - 1)]
         decision = allotted(state, dict.fromkeys(live, width))
         if live:
@@ -158,6 +161,12 @@ def test_progress_is_what_the_job_has_done_at_every_width(tmp_path: Path) -> Non
             assert epoch == sum(progress >= end for end in (100, 300, 400))
     assert [progress for *_, progress in chosen.seen] == sorted(p for *_, p in chosen.seen)
     assert len(begun) == 5
+    # Steps are as they were timed, and the part of them that exchanges gradients is that of the table.
+    assert {sum(report.placement) for report in chosen.reports} == {1, 2, 3, 4}
+    for report in chosen.reports:
+        width = sum(report.placement)
+        assert report.step_s == pytest.approx(2.0 / RATES[width], rel=0.15)
+        assert report.sync_s == pytest.approx(report.step_s / 2 if width > 1 else 0.0)
     ledger.close()
 
 
@@ -239,10 +248,12 @@ def test_nothing_is_lost_whoever_fails(tmp_path: Path, seed: int) -> None:
             run.host.crash(r.choice(running))
 
     faults = [(r.uniform(10.0, 60.0), crash) for _ in range(2)]
-    kills = [r.choice([-1, 1]) * r.randint(5, 60) for _ in range(3)]
+    kills = sorted((r.choice([-1, 1]) * r.randint(5, 50) for _ in range(3)), key=abs)
     run = run_of(tmp_path / "run", jobs, faults=faults, kill_at_write=kills)
     ledger = run.execute()
     assert {row["state"] for row in ledger.jobs()} == {"finished"}, log(ledger)
+    assert run.drivers > 1
+    assert len({len(e["data"]["devices"]) for e in events(ledger, "granted")}) > 1
     verify_ledger(tmp_path / "run/state/run.db")
     ledger.close()
 
