@@ -66,7 +66,10 @@ def job_rows(run: RunReader) -> list[JobRow]:
     waits = waiting_spans(run.timeline, now_s)
     leases: dict[str, int] = {}
     lost: dict[str, int] = {}
+    in_vain: dict[str, int] = {}
     for hold in run.timeline.holds.values():
+        if hold.step is not None:
+            in_vain[hold.job] = in_vain.get(hold.job, 0) + 1 if _in_vain(hold) else 0
         leases[hold.job] = leases.get(hold.job, 0) + 1
         lost[hold.job] = lost.get(hold.job, 0) + hold.lost_steps
     current = {hold.job: hold for hold in run.timeline.current() if hold.failed_s is None}
@@ -99,10 +102,27 @@ def job_rows(run: RunReader) -> list[JobRow]:
                 lost.get(name, 0),
                 job["measured_rate"],
                 job["predicted_rate"],
-                str(job["why"]),
+                _why(str(job["state"]), str(job["why"]), in_vain.get(name, 0)),
             )
         )
     return rows
+
+
+IN_VAIN = 2
+"""Leases in a row without a step that is kept, after which the reason says so."""
+
+
+def _in_vain(hold: Hold) -> bool:
+    """True if a lease was stopped for others and nothing of what it did was kept."""
+    assert hold.step is not None
+    return hold.reason == "stopped" and hold.step - hold.lost_steps <= hold.from_step
+
+
+def _why(state: str, why: str, in_vain: int) -> str:
+    """The reason why a job waits, with what a longer round would mend."""
+    if state != "waiting" or in_vain < IN_VAIN:
+        return why
+    return f"{why}; stopped {in_vain} times before a step was kept, expected a longer --round"
 
 
 def _sharers(hold: Hold, holders: Mapping[str, Sequence[Hold]]) -> tuple[str, ...]:

@@ -212,6 +212,22 @@ def test_shared_devices_name_each_other(tmp_path: Path) -> None:
     assert rows["lstm"].shares_with == ("resnet",)
 
 
+def test_a_job_that_is_always_stopped_before_its_first_step_says_so(tmp_path: Path) -> None:
+    """Rounds of 8 s on a GPU, where a training takes 6 s to its first step: no job of two went on."""
+    script = Script(tmp_path / "s")
+    script.arrive("resnet", 0.0)
+    words = "stopped {} times before a step was kept, expected a longer --round"
+    for epoch in (1, 2, 3):
+        script.grant("resnet", epoch, 20.0 * epoch, GPUS[:1], step=100)
+        script.release("resnet", epoch, 20.0 * epoch + 8.0, GPUS[:1], step=100 + epoch, lost=epoch)
+        why = next(row for row in job_rows(RunReader(tmp_path / "s")) if row.name == "resnet").why
+        assert (words.format(epoch) in why) == (epoch >= 2)
+    script.grant("resnet", 4, 100.0, GPUS[:1], step=100)
+    script.release("resnet", 4, 108.0, GPUS[:1], step=130)
+    row = next(row for row in job_rows(RunReader(tmp_path / "s")) if row.name == "resnet")
+    assert "longer --round" not in row.why
+
+
 def test_every_kind_of_event_has_words(run: RunReader) -> None:
     words = [event_words(run, event) for event in run.last_events]
     assert "resnet (epoch 2) gets n1:0, from step 700" in words
