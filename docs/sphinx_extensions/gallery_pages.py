@@ -30,6 +30,7 @@ TITLES = {
     "tiresias": "Tiresias",
     "gandiva": "Gandiva",
     "gavel": "Gavel",
+    "pollux": "Pollux",
 }
 """Systems by the first word of a figure's file."""
 OTHERS = "Beyond one paper"

@@ -25,7 +25,7 @@ a_jn       m.a[j, n]        J, N               1 if j is on n, and on others
 
 .. math::
 
-    \max \Bigl( \tfrac{1}{|J|} \sum_j (s_j + 0.001)^{-1} \Bigr)^{-1} \iff
+    \max        \left( \frac{1}{|J|} \sum_j (s_j + 0.001)^{-1} \right)^{-1}              && \text{, that is,} \\
     \min        \sum_p c_p y_p + \sum_j u_j k_j                                           && (mean) \\
     \text{s.t.} \sum_{p \in P_j} y_p + k_j = 1                                 \forall j   && (once) \\
                 \sum_n x_{jn} = \sum_{p \in P_j} r_p y_p + k_j \sum_n h_{jn}   \forall j   && (width) \\

@@ -125,7 +125,7 @@ def test_every_printed_metric_has_a_line(monkeypatch: pytest.MonkeyPatch) -> Non
     assert names == set(METRICS)
     glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     for name, line in METRICS.items():
-        assert f"\n`{name}`\n  {line}\n" in glossary
+        assert f"\n`{name}`\n: {line}\n" in glossary
     text = printed(monkeypatch, show.print_summary, outcome, False, True)
     told = [line.split(": ")[0] for line in text.splitlines() if ": " in line]
     assert told[: len(outcome.summary()) - 2] == [
