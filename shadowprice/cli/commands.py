@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import typer
 
-from shadowprice.entry_points import COMMANDS, offers
+from shadowprice.entry_points import COMMANDS, Offer, offers
 from shadowprice.errors import InputError
 
 
@@ -81,7 +81,7 @@ def offered_commands() -> tuple[Commands, ...]:
     return tuple(_commands_of(offer) for offer in offers(COMMANDS))
 
 
-def _commands_of(offer: Any) -> Commands:
+def _commands_of(offer: Offer) -> Commands:
     try:
         loaded = offer.load()
         if not isinstance(loaded, Commands):

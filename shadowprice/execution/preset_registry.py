@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping
+from functools import cache
 from typing import cast
 
 from shadowprice.entry_points import PRESETS, offers
@@ -21,9 +22,14 @@ def presets() -> Mapping[str, Preset]:
     InputError
         If a package of presets that a distribution offers cannot be imported.
     """
-    packages = [Offers[Preset](offer.load(), "PRESET") for offer in offers(PRESETS)]
     # A ChainMap writes to its first mapping alone, and nobody writes here.
-    return ChainMap(*cast("list[MutableMapping[str, Preset]]", packages))
+    return ChainMap(*cast("tuple[MutableMapping[str, Preset], ...]", _packages()))
+
+
+@cache
+def _packages() -> tuple[Offers[Preset], ...]:
+    """Presets by package; metadata of distributions is read once, not for every run."""
+    return tuple(Offers[Preset](offer.load(), "PRESET") for offer in offers(PRESETS))
 
 
 def preset(name: str) -> Preset:

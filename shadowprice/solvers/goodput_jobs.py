@@ -132,7 +132,7 @@ class GoodputJobs:
         assert noise is not None, "a job runs at a batch that was not measured"
         step_s, sync_s = step
         if run.timed_s is not None:
-            factor = run.timed_s / (step_s + (step_s - sync_s) * run.field.batching.accumulated)
+            factor = run.timed_s / run.field.batching.whole_step_s(step_s, sync_s)
             step_s, sync_s = step_s * factor, sync_s * factor
         return Report(placement, run.field.batching, step_s, sync_s, *noise)
 
@@ -169,7 +169,7 @@ class GoodputJobs:
         known = self.application(job).step_s(placement, batching.local)
         if known is None:
             return None
-        return known[0] + (known[0] - known[1]) * batching.accumulated
+        return batching.whole_step_s(*known)
 
     def iterations_left(self, job: int) -> float:
         """Steps at its batch from the end of the present epoch to that of the last one; needs ``duration``.

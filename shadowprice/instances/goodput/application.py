@@ -47,6 +47,10 @@ class Batching(NamedTuple):
     local: int
     accumulated: int
 
+    def whole_step_s(self, step_s: float, sync_s: float) -> float:
+        """Time of a step of which all but the exchange of gradients is done again for each accumulation [s]."""
+        return step_s + (step_s - sync_s) * self.accumulated
+
     def total(self, replicas: int) -> int:
         """Batch of the job."""
         return replicas * self.local * (self.accumulated + 1)
@@ -258,8 +262,7 @@ class Application:
         step = self.step_s(placement, batching.local) if batching.local > 0 else None
         if step is None:
             return 0.0
-        step_s, sync_s = step
-        whole_s = step_s + (step_s - sync_s) * batching.accumulated
+        whole_s = batching.whole_step_s(*step)
         result = self.gain(batching.total(sum(placement)), epoch) / whole_s if whole_s > 0 else 0.0
         return result if 0.0 < result < math.inf else 0.0
 
@@ -316,6 +319,12 @@ class Application:
             return None
         result = self._interpolator([min(nodes, _MOST_NODES), replicas, local])[0]
         return None if np.isnan(result).any() else (float(result[0]), float(result[1]))
+
+
+def packed(gpus: int, node_gpus: int) -> Gpus:
+    """Placement on as few nodes as hold so many GPUs: full nodes, then what is left."""
+    full, rest = divmod(gpus, node_gpus)
+    return (node_gpus,) * full + (rest,) * bool(rest)
 
 
 def lowest_rotation(placement: Gpus) -> Gpus:

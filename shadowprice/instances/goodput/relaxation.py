@@ -174,8 +174,8 @@ def _fixed_batch(
     batching = application.batching(batch, width)
     local = np.array([batching.local])
     steps = [_steps(application, ring, width, local) for ring in rings]
-    whole = [step + (step - sync) * batching.accumulated for step, sync in steps]
-    least = min((float(each[0]) for each in whole if np.isfinite(each[0])), default=np.inf)
+    whole = [batching.whole_step_s(float(step[0]), float(sync[0])) for step, sync in steps]
+    least = min((each for each in whole if np.isfinite(each)), default=np.inf)
     gains = _gains(application, np.array([batching.total(width)]))[:, 0]
     return np.asarray(gains / least) if least > 0 else np.zeros(len(gains))
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
+from shadowprice.instances.goodput.application import packed
 from shadowprice.instances.goodput.tables import load_applications
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S
 from shadowprice.instances.terms.goodput import BatchField, Goodput
@@ -85,9 +86,9 @@ def _measured(folder: Path) -> Durations:
         known, gpus = term.by_name.get(application), int(gang)
         if known is None or gpus != gang or not (batch == "" or batch.isdigit()):
             return None
-        full, rest = divmod(gpus, NODE_GPUS)
-        placement = (NODE_GPUS,) * full + (rest,) * bool(rest)
-        run = term.run(known, placement, BatchField(known.batching(int(batch or 0), gpus)))
+        run = term.run(
+            known, packed(gpus, NODE_GPUS), BatchField(known.batching(int(batch or 0), gpus))
+        )
         return None if run is None else run.whole_ticks() * TICK_S
 
     return duration_s

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shadowprice.instances.goodput.application import packed
 from shadowprice.solvers.goodput_jobs import GoodputJobs
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, State
@@ -97,9 +98,7 @@ def _speeds(goodput: GoodputJobs, job: int, gpus: int) -> list[float]:
     left = max(goodput.application(job).ends[-1] - goodput.progress(job), 1e-9)
     table = [0.0]
     for width in range(1, min(goodput.widest(job), gpus) + 1):
-        whole, rest = divmod(width, goodput.node_gpus)
-        placement = [goodput.node_gpus] * whole + [rest] * bool(rest)
-        table.append(goodput.rate(job, placement) / left)
+        table.append(goodput.rate(job, packed(width, goodput.node_gpus)) / left)
     return table
 
 

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shadowprice.instances.goodput.application import Batching
+from shadowprice.instances.goodput.application import Batching, packed
 from shadowprice.solvers.goodput_jobs import GoodputJobs
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.list_scheduling import serve_in_order
@@ -94,8 +94,7 @@ class Optimus:
         if self.accumulates_alone and width == 1 and not batching.accumulated:
             local = batching.local
             batching = Batching(-(-local // 2), 1)
-        whole, rest = divmod(width, goodput.node_gpus)
-        return goodput.step_s(job, [goodput.node_gpus] * whole + [rest] * bool(rest), batching)
+        return goodput.step_s(job, packed(width, goodput.node_gpus), batching)
 
 
 POLICIES = (Optimus(),)

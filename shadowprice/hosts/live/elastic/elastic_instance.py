@@ -16,7 +16,7 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.hosts.lease_amounts import expect_none_asked
-from shadowprice.hosts.live.elastic.elastic_speeds import fewest_nodes, steps_at_ends, steps_per_s
+from shadowprice.hosts.live.elastic.elastic_speeds import packed_gang, steps_at_ends, steps_per_s
 from shadowprice.hosts.live.job_file import Job, JobFile
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.instances.cluster import Cluster
@@ -61,7 +61,7 @@ def elastic_instance(
     for k, job in enumerate(job_file.jobs, 1):
         where = f"{job_file.path}: job {k} ({job.name})"
         _expect_as_measured(job, by_name, where)
-        placement = fewest_nodes(job.gpus, cluster)
+        placement = packed_gang(job.gpus, cluster)
         speed_of[job.name] = steps_per_s(by_name[job.model], job.batch_size, placement)
         if not speed_of[job.name]:
             raise InputError(

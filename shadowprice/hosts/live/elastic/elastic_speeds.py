@@ -7,7 +7,7 @@ from fractions import Fraction
 from shadowprice.errors import PolicyError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.features import Feature
-from shadowprice.instances.goodput.application import Application
+from shadowprice.instances.goodput.application import Application, packed
 from shadowprice.instances.goodput.course import Position, lengths_of
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.terms.declared import DeclaredRun
@@ -17,11 +17,9 @@ from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Decision
 
 
-def fewest_nodes(gpus: int, cluster: Cluster) -> tuple[int, ...]:
-    """Devices of a gang by node, on as few nodes as hold it."""
-    largest = int(cluster.gpus_per_node.max())
-    whole, rest = divmod(gpus, largest)
-    return (largest,) * whole + ((rest,) if rest else ())
+def packed_gang(gpus: int, cluster: Cluster) -> tuple[int, ...]:
+    """Devices of a gang by node, on as few of the largest nodes as hold it."""
+    return packed(gpus, int(cluster.gpus_per_node.max()))
 
 
 def steps_per_s(known: Application, batch: int, placement: tuple[int, ...]) -> float:
@@ -30,8 +28,7 @@ def steps_per_s(known: Application, batch: int, placement: tuple[int, ...]) -> f
     step = known.step_s(placement, batching.local)
     if step is None:
         return 0.0
-    step_s, sync_s = step
-    whole_s = step_s + (step_s - sync_s) * batching.accumulated
+    whole_s = batching.whole_step_s(*step)
     return 1.0 / whole_s if whole_s > 0 else 0.0
 
 
@@ -61,7 +58,7 @@ class ElasticSpeeds:
     def gang_rate(self, jobs: Workload, row: int) -> float:
         """Steps a second of a job on its gang, on as few nodes as hold it."""
         known, batch = self._of(jobs, row)
-        return steps_per_s(known, batch, fewest_nodes(int(jobs.gpus[row]), self._cluster))
+        return steps_per_s(known, batch, packed_gang(int(jobs.gpus[row]), self._cluster))
 
     def position(self, jobs: Workload, row: int, steps: float) -> Position:
         """Position of a job that has done so many steps: in each epoch its progress grows evenly with them."""
