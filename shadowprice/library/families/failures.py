@@ -1,0 +1,52 @@
+"""Failures: nodes are down at times that are known, and jobs lose what they have not saved by then."""
+
+from __future__ import annotations
+
+from shadowprice.instances.objective import Objective
+from shadowprice.library.families.family import Declaration, Family
+from shadowprice.library.recipes.generated import Generated
+
+_BOTH = (Objective.FLOW, Objective.MAKESPAN)
+
+
+def _lognormal(
+    jobs: int, seed: int, nodes: int, load: float, failures: dict[str, object], **more: object
+) -> Generated:
+    """Lognormal jobs on nodes of 4 GPUs that fail."""
+    parameters = {"load": load, "gpus_total": 4 * nodes, **more}
+    terms = {"failures": failures}
+    return Generated("lognormal", jobs, seed, f"{nodes}x4", parameters, terms)
+
+
+def _law(seed: int, mtbf_s: float, **more: float) -> dict[str, object]:
+    """Exponential faults with checkpoints."""
+    return {"mtbf_s": mtbf_s, "repair_s": mtbf_s / 20, "seed": seed, **more}
+
+
+_LOG = {"file": "infinitehbd-faults", "nodes": 400, "interval_s": 3600.0, "cost_s": 60.0}
+_FEW = {"sigma": 1.0, "gang_shares": {1: 4, 2: 3, 4: 2}}
+
+FAMILY = Family(
+    "failures",
+    "Nodes are down at times that are known, and jobs lose what they have not saved by then.",
+    (
+        Declaration(_lognormal(10, 1, 1, 3.0, _law(1, 20_000.0, interval_s=1800.0), **_FEW), _BOTH),
+        Declaration(_lognormal(10, 2, 2, 3.0, _law(2, 20_000.0), **_FEW)),
+        Declaration(
+            _lognormal(10, 3, 2, 3.0, _law(3, 10_000.0, interval_s=600.0, cost_s=10.0), **_FEW)
+        ),
+        Declaration(
+            _lognormal(100, 4, 4, 1.1, _law(1, 200_000.0, interval_s=1800.0, cost_s=20.0)), _BOTH
+        ),
+        Declaration(_lognormal(100, 5, 4, 1.1, _law(2, 100_000.0))),
+        Declaration(_lognormal(100, 6, 8, 1.1, {**_LOG, "seed": 1})),
+        Declaration(
+            _lognormal(1000, 3, 16, 0.9, _law(1, 400_000.0, interval_s=1800.0, cost_s=20.0)), _BOTH
+        ),
+        Declaration(_lognormal(1000, 4, 32, 0.95, {**_LOG, "seed": 2})),
+        Declaration(
+            _lognormal(10_000, 2, 64, 0.85, _law(1, 800_000.0, interval_s=1800.0, cost_s=20.0))
+        ),
+    ),
+)
+"""The family."""

@@ -1,0 +1,31 @@
+"""Sharing: two jobs may hold the same GPUs, each at a rate of its own."""
+
+from __future__ import annotations
+
+from shadowprice.instances.objective import Objective
+from shadowprice.library.families.family import Declaration, Family
+from shadowprice.library.recipes.generated import Generated
+
+_BOTH = (Objective.FLOW, Objective.MAKESPAN)
+
+
+def _gandiva(jobs: int, seed: int, cluster: str, hours: float) -> Generated:
+    """Jobs of Gandiva's models, at the rates of its Table 1."""
+    return Generated("gandiva", jobs, seed, cluster, {"hours": hours}, {"sharing": {}})
+
+
+FAMILY = Family(
+    "sharing",
+    "Two jobs may hold the same GPUs, each at a rate of its own while the other is there.",
+    (
+        Declaration(_gandiva(10, 1, "1x2", 0.5), _BOTH),
+        Declaration(_gandiva(10, 2, "1x4", 0.25)),
+        Declaration(_gandiva(10, 3, "2x2", 0.5), _BOTH, preemptive=False),
+        Declaration(_gandiva(100, 1, "2x4", 4.0), _BOTH),
+        Declaration(_gandiva(100, 2, "4x4", 1.0)),
+        Declaration(_gandiva(1000, 1, "8x4", 12.0), _BOTH),
+        Declaration(_gandiva(1000, 2, "25x4", 2.0)),
+        Declaration(_gandiva(10_000, 1, "64x4", 18.0)),
+    ),
+)
+"""The family."""

@@ -1,0 +1,143 @@
+"""Entries: what is stored is read again, verified, and refused where it was tampered with."""
+
+from __future__ import annotations
+
+import io
+import lzma
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.objective import Objective
+from shadowprice.library.collection import library_instance
+from shadowprice.library.entries.entry import (
+    BOUND,
+    ENTRY,
+    SCHEDULE,
+    Credit,
+    folder_of,
+    read_entry,
+    write_entry,
+)
+from shadowprice.library.entries.schedule_rows import schedule_of_text, text_of_schedule
+from shadowprice.library.entries.stored_bound import StoredBound
+from shadowprice.library.first_entries import open_first
+from shadowprice.library.submission import submit_bound, submit_schedule
+from shadowprice.library.verification import verified_outcome, verify_entry
+from shadowprice.proofs import checker
+
+DATE = "2026-11-27"
+NAME = "gangs-10-lognormal-2"
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("entries")
+    for _ in open_first(library_instance(NAME), DATE, 0.0, root):
+        pass
+    return root
+
+
+@pytest.mark.parametrize("goal", [Objective.FLOW, Objective.MAKESPAN])
+def test_a_stored_entry_verifies_at_its_values(opened: Path, goal: Objective) -> None:
+    which = library_instance(NAME)
+    entry = read_entry(NAME, goal, opened)
+    found = verify_entry(which, goal, entry)
+    assert found.cost_ticks == entry.about.schedule.exact
+    assert found.bound_ticks == entry.about.bound.exact > 0
+    assert found.gap >= 0
+
+
+def test_reading_and_writing_keep_the_bytes(opened: Path, tmp_path: Path) -> None:
+    write_entry(read_entry(NAME, Objective.FLOW, opened), tmp_path)
+    for file in (ENTRY, SCHEDULE, BOUND):
+        before = folder_of(NAME, Objective.FLOW, opened) / file
+        after = folder_of(NAME, Objective.FLOW, tmp_path) / file
+        assert before.read_bytes() == after.read_bytes()
+
+
+def test_what_an_entry_says_is_compared_with_what_it_is(opened: Path) -> None:
+    which = library_instance(NAME)
+    entry = read_entry(NAME, Objective.FLOW, opened)
+    lower = msgspec.structs.replace(entry.about.schedule, ticks=1)
+    forged = replace(entry, about=msgspec.structs.replace(entry.about, schedule=lower))
+    with pytest.raises(VerificationError, match=r"the schedule costs .* ticks, entry.json says 1"):
+        verify_entry(which, Objective.FLOW, forged)
+    larger = replace(entry.bound, ticks=entry.bound.ticks + 1)
+    with pytest.raises(VerificationError, match="the bound is"):
+        verify_entry(which, Objective.FLOW, replace(entry, bound=larger))
+
+
+def test_the_same_bound_of_a_stored_one_makes_a_certificate(opened: Path) -> None:
+    which = library_instance(NAME)
+    entry = read_entry(NAME, Objective.FLOW, opened)
+    instance = which.instance()
+    outcome = verified_outcome(which, instance, entry.schedule, "sjf")
+    file = io.StringIO(newline="\n")
+    entry.bound.write_certificate(outcome, Objective.FLOW, file)
+    claim = checker.check(file.getvalue())
+    assert Fraction(claim["bound"]) == entry.bound.ticks
+    assert claim["instance"] == which.records_digest
+    again = StoredBound.of_certificate(
+        file.getvalue(), instance, Objective.FLOW, preemptive=False, where="file"
+    )
+    assert again == entry.bound
+    other = library_instance("gangs-10-lognormal-1").instance()
+    with pytest.raises(VerificationError, match="is about another instance"):
+        StoredBound.of_certificate(
+            file.getvalue(), other, Objective.FLOW, preemptive=False, where="file"
+        )
+    with pytest.raises(VerificationError, match="is about flow of non-preemptive"):
+        StoredBound.of_certificate(
+            file.getvalue(), instance, Objective.FLOW, preemptive=True, where="file"
+        )
+
+
+def test_rows_of_schedules_are_read_as_they_were_written(opened: Path) -> None:
+    schedule = read_entry(NAME, Objective.FLOW, opened).schedule
+    text = text_of_schedule(schedule, {"instance": NAME})
+    found = schedule_of_text(text, "rows")
+    assert found.about == {"instance": NAME}
+    assert found.schedule.to_frame().equals(schedule.to_frame())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "rows: is empty, expected columns job, node"),
+        ("job,node\n0,0\n", "rows: column 'gpus' is missing"),
+        ("job,node,gpus,start_s,end_s,colour\n", "rows: column 'colour', expected each once of"),
+        ("# a: b\njob,node,gpus,start_s,end_s\n0,0,1,zero,1\n", "rows: line 3, column 'start_s'"),
+        ("job,node,gpus,start_s,end_s\n0,0,1\n", "rows: line 2: has 3 values, expected 5"),
+        ("job,node,gpus,start_s,end_s\n0,0,1,0.1,1\n", "multiple of 2"),
+    ],
+)
+def test_rows_that_are_none_are_refused_with_their_line(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        schedule_of_text(text, "rows")
+
+
+def test_a_worse_schedule_is_placed_and_not_written(opened: Path) -> None:
+    which, credit = library_instance(NAME), Credit("Ada", "again", DATE)
+    entry = read_entry(NAME, Objective.FLOW, opened)
+    before = (folder_of(NAME, Objective.FLOW, opened) / ENTRY).read_bytes()
+    places = submit_schedule(which, entry.schedule, credit, root=opened)
+    assert [place.folder for place in places] == [None, None]
+    assert (folder_of(NAME, Objective.FLOW, opened) / ENTRY).read_bytes() == before
+    place = submit_bound(which, Objective.FLOW, entry.bound, credit, root=opened)
+    assert place.folder is None
+
+
+def test_a_file_that_is_cut_short_is_refused(opened: Path, tmp_path: Path) -> None:
+    write_entry(read_entry(NAME, Objective.FLOW, opened), tmp_path)
+    path = folder_of(NAME, Objective.FLOW, tmp_path) / SCHEDULE
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(InputError, match=r"schedule\.csv\.xz: "):
+        read_entry(NAME, Objective.FLOW, tmp_path)
+    path.write_bytes(lzma.compress(b"\xff"))
+    with pytest.raises(InputError, match=r"schedule\.csv\.xz: "):
+        read_entry(NAME, Objective.FLOW, tmp_path)
