@@ -8,10 +8,14 @@ from pathlib import Path
 
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.certificates.records import text_of
-from shadowprice.errors import InputError
+from shadowprice.analysis.wording import amount_at_least, amount_at_most
+from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.files import parse_json
+from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
+from shadowprice.library.collection import instances, library_instance
 from shadowprice.library.entries.entry import (
     ENTRIES,
     Credit,
@@ -22,9 +26,10 @@ from shadowprice.library.entries.entry import (
     read_entry,
     write_entry,
 )
+from shadowprice.library.entries.schedule_rows import schedule_of_text
 from shadowprice.library.entries.stored_bound import StoredBound
 from shadowprice.library.library_instance import LibraryInstance
-from shadowprice.library.verification import VerifiedEntry, verified_outcome, verify_entry
+from shadowprice.library.verification import VerifiedEntry, gap_text, verified_outcome, verify_entry
 
 
 @dataclass(frozen=True)
@@ -33,10 +38,14 @@ class Place:
 
     Parameters
     ----------
+    name : str
+        The instance.
     objective : Objective
     ticks : Fraction
         Its cost, or its bound.
-    earlier : EntryFile or None
+    of_schedule : bool
+        Whether it is a schedule; else a bound.
+    earlier : EntryFile
         The entry that was there.
     entry : VerifiedEntry
         The entry that is there now, verified.
@@ -44,11 +53,88 @@ class Place:
         Where it was written; None if it is not better than what was there.
     """
 
+    name: str
     objective: Objective
     ticks: Fraction
-    earlier: EntryFile | None
+    of_schedule: bool
+    earlier: EntryFile
     entry: VerifiedEntry
     folder: Path | None
+
+    def sentence(self) -> str:
+        """The place of the submission, in words."""
+        before = self.earlier.schedule if self.of_schedule else self.earlier.bound
+        if self.of_schedule:
+            mine, theirs = (
+                amount_at_most(_seconds(self.ticks)),
+                amount_at_most(_seconds(before.exact)),
+            )
+            verb, best = "costs", "least known cost"
+        else:
+            mine, theirs = (
+                amount_at_least(_seconds(self.ticks)),
+                amount_at_least(_seconds(before.exact)),
+            )
+            verb, best = "no schedule costs less than", "largest known bound"
+        credit = f"{before.credit.method} of {before.credit.by}, {before.credit.date}"
+        if self.folder is not None:
+            place = f"the {best}, before it {theirs} s by {credit}"
+        elif self.ticks == before.exact:
+            place = f"equals the {best}, by {credit}"
+        else:
+            place = f"second to the {best}, {theirs} s by {credit}"
+        gap = gap_text(self.entry)
+        left = gap if self.entry.closed else f"gap at most {gap}"
+        return f"{self.name}, {self.objective}: {verb} {mine} s: {place}; {left}"
+
+
+def submit_text(text: str, where: str, credit: Credit, root: Path = ENTRIES) -> list[Place]:
+    """Submit a file: a schedule as CSV, whose first lines name the instance, or a certificate as JSON lines.
+
+    Parameters
+    ----------
+    where : str
+        File, for messages.
+
+    Raises
+    ------
+    VerificationError
+        If the schedule breaks a rule, naming the row, the checker rejects the certificate, or either is about another
+        instance than it says.
+    InputError
+        If it is neither, or its instance is none of the library.
+    """
+    if text.lstrip().startswith("{"):
+        which, goal = _of_certificate(text, where)
+        instance = which.instance()
+        bound = StoredBound.of_certificate(
+            text, instance, goal, preemptive=which.preemptive, where=where
+        )
+        return [submit_bound(which, goal, bound, credit, instance=instance, root=root)]
+    rows = schedule_of_text(text, where)
+    if "instance" not in rows.about:
+        raise InputError(f"{where}: names no instance, expected a first line '# instance: NAME'")
+    which = library_instance(rows.about["instance"])
+    digest = rows.about.get("digest", which.digest)
+    if digest != which.digest:
+        raise VerificationError(
+            f"{where}: is about {which.name} of SHA-256 {digest}, expected {which.digest}"
+        )
+    return submit_schedule(which, rows.schedule, credit, root=root)
+
+
+def _of_certificate(text: str, where: str) -> tuple[LibraryInstance, Objective]:
+    """Instance and objective that a certificate says it is about; the checker has not seen it yet."""
+    lines = text.strip().splitlines()
+    head, claim = parse_json(lines[0], where), parse_json(lines[-1], where)
+    fine = isinstance(head, dict) and isinstance(claim, dict)
+    about = claim.get("instance") if fine else None
+    for which in instances():
+        if about is not None and which.records_digest == about:
+            return which, which.objective(str(head.get("objective")))
+    raise InputError(
+        f"{where}: is about SHA-256 {about!r:.80}, expected a certificate of an instance of the library"
+    )
 
 
 def submit_schedule(
@@ -84,7 +170,7 @@ def submit_schedule(
             folder = write_entry(now, root)
         else:
             verified = VerifiedEntry(about.schedule.exact, about.bound.exact)
-        places.append(Place(goal, cost, about, verified, folder))
+        places.append(Place(which.name, goal, cost, True, about, verified, folder))
     return places
 
 
@@ -111,12 +197,12 @@ def submit_bound(
         raise InputError(f"{which.name}: has no entry in {goal}, expected one with a schedule")
     if bound.ticks <= about.bound.exact:
         verified = VerifiedEntry(about.schedule.exact, about.bound.exact)
-        return Place(goal, bound.ticks, about, verified, None)
+        return Place(which.name, goal, bound.ticks, False, about, verified, None)
     record = Record(text_of(bound.ticks), bound.kind, credit)
     schedule = read_entry(which.name, goal, root).schedule
     now = Entry(_replaced(about, bound=record), schedule, bound)
     verified = verify_entry(which, goal, now, instance)
-    return Place(goal, bound.ticks, about, verified, write_entry(now, root))
+    return Place(which.name, goal, bound.ticks, False, about, verified, write_entry(now, root))
 
 
 def open_entry(
@@ -167,3 +253,7 @@ def _replaced(
         schedule or about.schedule,
         bound or about.bound,
     )
+
+
+def _seconds(ticks: Fraction) -> Fraction:
+    return ticks / TICKS_PER_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -97,3 +98,13 @@ def verify_entry(
         if stated != value:
             raise VerificationError(f"{where}: the {what} {value} ticks, entry.json says {stated}")
     return VerifiedEntry(cost, entry.bound.ticks)
+
+
+def gap_text(values: VerifiedEntry) -> str:
+    """A gap in per cent with two decimals, rounded up; ``closed`` where there is none."""
+    if values.closed:
+        return "closed"
+    if not values.bound_ticks:
+        return "no bound"
+    gap: Fraction = values.cost_ticks / values.bound_ticks - 1
+    return f"{math.ceil(gap * 10_000) / 100:,.2f} %"

@@ -37,6 +37,16 @@ class Credit(msgspec.Struct, frozen=True):
     method: Name
     date: Annotated[str, Meta(pattern=r"\A\d{4}-\d\d-\d\d\Z", description="a date YYYY-MM-DD")]
 
+    def checked(self) -> Credit:
+        """The same credit, in the form that entries have.
+
+        Raises
+        ------
+        InputError
+            Naming the part that is not.
+        """
+        return decode(Credit, plain(self), "credit")
+
 
 class Record(msgspec.Struct, frozen=True):
     """A value [ticks of 2**-20 s], what it rests on, and whom it is from."""

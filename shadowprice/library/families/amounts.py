@@ -51,7 +51,7 @@ FAMILY = Family(
     "A job's speed depends on its CPUs and memory, or it asks for fixed amounts of these or for a part of a GPU.",
     (
         Declaration(_synergy(10, 1, 1, 3.0), _BOTH),
-        Declaration(_synergy(10, 2, 1, 4.0, single_gpu=True)),
+        Declaration(_synergy(10, 2, 1, 16.0, single_gpu=True)),
         Declaration(_fixed(10, 7, 1, 3.0, sigma=1.0, gang_shares={1: 5, 2: 3}), preemptive=False),
         Declaration(_openb(10, 160, "1x2", 2, 60.0, 20_000.0), _BOTH),
         Declaration(_synergy(100, 1, 2, 1.2), _BOTH),

@@ -18,8 +18,8 @@ def _lognormal(
     return Generated("lognormal", jobs, seed, f"{nodes}x4", parameters, terms)
 
 
-def _law(seed: int, mtbf_s: float, **more: float) -> dict[str, object]:
-    """Exponential faults with checkpoints."""
+def _law(seed: int, mtbf_s: float, **more: object) -> dict[str, object]:
+    """Faults of a law, exponential if it says no other, with repairs of a twentieth of the time between."""
     return {"mtbf_s": mtbf_s, "repair_s": mtbf_s / 20, "seed": seed, **more}
 
 
@@ -30,23 +30,29 @@ FAMILY = Family(
     "failures",
     "Nodes are down at times that are known, and jobs lose what they have not saved by then.",
     (
-        Declaration(_lognormal(10, 1, 1, 3.0, _law(1, 20_000.0, interval_s=1800.0), **_FEW), _BOTH),
-        Declaration(_lognormal(10, 2, 2, 3.0, _law(2, 20_000.0), **_FEW)),
+        Declaration(_lognormal(10, 1, 1, 3.0, _law(1, 5_000.0, interval_s=600.0), **_FEW), _BOTH),
+        Declaration(_lognormal(10, 2, 2, 3.0, _law(2, 8_000.0), **_FEW)),
         Declaration(
-            _lognormal(10, 3, 2, 3.0, _law(3, 10_000.0, interval_s=600.0, cost_s=10.0), **_FEW)
+            _lognormal(10, 3, 2, 3.0, _law(3, 5_000.0, interval_s=600.0, cost_s=10.0), **_FEW)
         ),
         Declaration(
             _lognormal(100, 4, 4, 1.1, _law(1, 200_000.0, interval_s=1800.0, cost_s=20.0)), _BOTH
         ),
-        Declaration(_lognormal(100, 5, 4, 1.1, _law(2, 100_000.0))),
-        Declaration(_lognormal(100, 6, 8, 1.1, {**_LOG, "seed": 1})),
+        Declaration(_lognormal(100, 5, 4, 1.1, _law(2, 50_000.0))),
+        Declaration(
+            _lognormal(
+                100, 6, 8, 1.1, _law(4, 300_000.0, law="weibull", shape=0.7, interval_s=3600.0)
+            )
+        ),
         Declaration(
             _lognormal(1000, 3, 16, 0.9, _law(1, 400_000.0, interval_s=1800.0, cost_s=20.0)), _BOTH
         ),
-        Declaration(_lognormal(1000, 4, 32, 0.95, {**_LOG, "seed": 2})),
         Declaration(
-            _lognormal(10_000, 2, 64, 0.85, _law(1, 800_000.0, interval_s=1800.0, cost_s=20.0))
+            _lognormal(
+                1000, 4, 32, 0.95, _law(5, 500_000.0, law="weibull", shape=0.7, interval_s=3600.0)
+            )
         ),
+        Declaration(_lognormal(10_000, 2, 64, 0.85, {**_LOG, "seed": 1})),
     ),
 )
 """The family."""
