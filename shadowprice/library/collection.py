@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import expected_name
+from shadowprice.instances.files import read_json
 from shadowprice.library.families import (
     amounts,
     failures,
@@ -42,7 +42,7 @@ FAMILIES = (
 @cache
 def instances() -> tuple[LibraryInstance, ...]:
     """All instances, by family and size."""
-    digests: dict[str, dict[str, str]] = json.loads(DIGESTS.read_text(encoding="ascii"))
+    digests: dict[str, dict[str, str]] = read_json(DIGESTS)
     unpublished = {"written": "", "records": ""}
     return tuple(
         LibraryInstance(

@@ -1,16 +1,17 @@
-"""Publication: digests of the instances that have none yet; those of published ones never change.
+"""Publication: digests and counts of instances that have none yet; those of published ones never change.
 
-``python -m shadowprice.library.publication`` adds them to the file of digests.
+``python -m shadowprice.library.publication`` adds them to the two files.
 """
 
 from __future__ import annotations
 
-import json
-
 from shadowprice.analysis.certificates.certificate_file import instance_digest
+from shadowprice.instances.documents.plain_data import plain, text_of
+from shadowprice.instances.files import read_json
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.library.collection import DIGESTS, instances
+from shadowprice.library.job_counts import JOB_COUNTS, JobCounts
 from shadowprice.library.library_instance import LibraryInstance, digest_of_text
 
 
@@ -35,12 +36,20 @@ def records_digest(instance: Instance) -> str:
 
 
 def publish() -> list[str]:
-    """Names of instances that are published now: they had no digest, and have one in the file."""
-    published = json.loads(DIGESTS.read_text(encoding="ascii"))
-    new = [each for each in instances() if each.name not in published]
-    digests = {**published, **{each.name: digests_of(each) for each in new}}
-    lines = [f" {json.dumps(name)}: {json.dumps(of)}" for name, of in sorted(digests.items())]
-    DIGESTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="ascii")
+    """Names of instances that are published now: they had no digest, and have one in the file.
+
+    Raises
+    ------
+    InputError
+        If one cannot be made.
+    """
+    digests, counts = read_json(DIGESTS), read_json(JOB_COUNTS)
+    new = [each for each in instances() if each.name not in digests]
+    for each in new:
+        digests[each.name] = digests_of(each)
+        counts[each.name] = plain(JobCounts.of(each.instance()))
+    for path, found in ((DIGESTS, digests), (JOB_COUNTS, counts)):
+        path.write_text(text_of(dict(sorted(found.items()))), encoding="ascii")
     return [each.name for each in new]
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.run_directory.directory import load
 from shadowprice.analysis.wording import amount_at_least, amount_at_most
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.files import parse_json
+from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
@@ -29,12 +30,13 @@ from shadowprice.library.entries.entry import (
 from shadowprice.library.entries.schedule_rows import schedule_of_text
 from shadowprice.library.entries.stored_bound import StoredBound
 from shadowprice.library.library_instance import LibraryInstance
+from shadowprice.library.publication import records_digest
 from shadowprice.library.verification import VerifiedEntry, gap_text, verified_outcome, verify_entry
 
 
 @dataclass(frozen=True)
 class Place:
-    """What became of a submission in an objective.
+    """Place of a submission in an objective.
 
     Parameters
     ----------
@@ -88,6 +90,21 @@ class Place:
         return f"{self.name}, {self.objective}: {verb} {mine} s: {place}; {left}"
 
 
+def submit_path(path: Path, credit: Credit, root: Path = ENTRIES) -> list[Place]:
+    """Submit a file as :func:`submit_text` does, or the schedule of a run directory that ``simulate -o`` wrote.
+
+    Raises
+    ------
+    VerificationError, InputError
+        As :func:`submit_text`.
+    """
+    if not path.is_dir():
+        return submit_text(read_text(path), str(path), credit, root)
+    run = load(path)
+    which = _by_records(records_digest(run.instance), str(path))
+    return submit_schedule(which, run.schedule, credit, root=root)
+
+
 def submit_text(text: str, where: str, credit: Credit, root: Path = ENTRIES) -> list[Place]:
     """Submit a file: a schedule as CSV, whose first lines name the instance, or a certificate as JSON lines.
 
@@ -129,11 +146,17 @@ def _of_certificate(text: str, where: str) -> tuple[LibraryInstance, Objective]:
     head, claim = parse_json(lines[0], where), parse_json(lines[-1], where)
     fine = isinstance(head, dict) and isinstance(claim, dict)
     about = claim.get("instance") if fine else None
+    which = _by_records(about, where)
+    return which, which.objective(str(head.get("objective")))
+
+
+def _by_records(digest: object, where: str) -> LibraryInstance:
+    """Instance by the digest of its records in certificates."""
     for which in instances():
-        if about is not None and which.records_digest == about:
-            return which, which.objective(str(head.get("objective")))
+        if digest and which.records_digest == digest:
+            return which
     raise InputError(
-        f"{where}: is about SHA-256 {about!r:.80}, expected a certificate of an instance of the library"
+        f"{where}: is about SHA-256 {str(digest):.80}, expected that of an instance of the library"
     )
 
 
@@ -158,11 +181,8 @@ def submit_schedule(
     outcome = verified_outcome(which, given, schedule, credit.method)
     places = []
     for goal in which.objectives:
-        cost, about = exact_cost(given, goal, outcome.end_s), read_about(which.name, goal, root)
-        if about is None:
-            raise InputError(f"{which.name}: has no entry in {goal}, expected one with a bound")
-        now = read_entry(which.name, goal, root)
-        folder = None
+        cost, now = exact_cost(given, goal, outcome.end_s), best_known(which.name, goal, root)
+        about, folder = now.about, None
         if cost < about.schedule.exact:
             record = Record(text_of(cost), "schedule", credit)
             now = Entry(_replaced(about, schedule=record), schedule, now.bound)
@@ -192,17 +212,27 @@ def submit_bound(
     InputError
         If the instance has no entry in the objective.
     """
-    about = read_about(which.name, goal, root)
-    if about is None:
-        raise InputError(f"{which.name}: has no entry in {goal}, expected one with a schedule")
+    before = best_known(which.name, goal, root)
+    about = before.about
     if bound.ticks <= about.bound.exact:
         verified = VerifiedEntry(about.schedule.exact, about.bound.exact)
         return Place(which.name, goal, bound.ticks, False, about, verified, None)
     record = Record(text_of(bound.ticks), bound.kind, credit)
-    schedule = read_entry(which.name, goal, root).schedule
-    now = Entry(_replaced(about, bound=record), schedule, bound)
+    now = Entry(_replaced(about, bound=record), before.schedule, bound)
     verified = verify_entry(which, goal, now, instance)
     return Place(which.name, goal, bound.ticks, False, about, verified, write_entry(now, root))
+
+
+def best_known(name: str, goal: Objective, root: Path = ENTRIES) -> Entry:
+    """The entry of a folder, or else that of the package.
+
+    Raises
+    ------
+    InputError
+        If neither has one, or a file is not of the form.
+    """
+    here = read_about(name, goal, root) is not None
+    return read_entry(name, goal, root if here else ENTRIES)
 
 
 def open_entry(

@@ -134,7 +134,7 @@ def _failures(which: LibraryInstance, rows: Iterable[Row], root: Path) -> list[s
 
 
 def sentences_of(row: Row) -> list[str]:
-    """What is known of an instance in an objective, and whom it is from."""
+    """Sentences on an instance in an objective: what is known, and whom it is from."""
     values, entry = row.values, row.entry
     if entry is None or values is None:
         return [f"{row.objective}: no entry"]

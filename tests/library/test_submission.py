@@ -122,7 +122,7 @@ def test_a_certificate_of_another_class_objective_or_instance_is_refused(root: P
         submit_text(weighted, "run.jsonl", ADA, root)
     foreign = certify(simulate(begun_once.instance, policy="fifo"), budget_s=0.0).text
     foreign = foreign.replace(preemptive.records_digest, "0" * 64)
-    with pytest.raises(InputError, match="expected a certificate of an instance of the library"):
+    with pytest.raises(InputError, match="expected that of an instance of the library"):
         submit_text(foreign, "run.jsonl", ADA, root)
 
 

@@ -27,6 +27,10 @@ COMMANDS = Commands(
                 "library submit schedule.csv --by Ada --method 'list schedule'",
                 "Verify a schedule, and write it as the entry if it is better.",
             ),
+            Example(
+                "library submit run.jsonl --by Ada --method 'longer search' -o entries",
+                "Check a certificate; what is better is written to a folder of your own.",
+            ),
         ),
     },
 )

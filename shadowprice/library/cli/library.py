@@ -118,7 +118,11 @@ def _class(preemptive: bool) -> str:
 @library.command("submit", **shown("library submit"))
 def submit_command(
     file: Annotated[
-        Path, typer.Argument(metavar="SCHEDULE|CERTIFICATE", help="CSV of rows, or JSON lines.")
+        Path,
+        typer.Argument(
+            metavar="SCHEDULE|CERTIFICATE",
+            help="CSV of rows or a run that `simulate -o` wrote; or JSON lines.",
+        ),
     ],
     by: Annotated[str, typer.Option("--by", help="Who found it.")],
     method: Annotated[str, typer.Option("--method", help="How it was found.")],
@@ -127,20 +131,18 @@ def submit_command(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Folder of entries; that of the package by default."),
+        typer.Option("-o", "--output", help="Folder to write to; that of the package by default."),
     ] = None,
 ) -> None:
     """Verify a schedule or a bound, say its place, and write it as the entry if it is better than the one there."""
     import datetime
 
-    from shadowprice.instances.files import read_text
     from shadowprice.library.entries.entry import ENTRIES, Credit
-    from shadowprice.library.submission import submit_text
+    from shadowprice.library.submission import submit_path
 
     day = date or datetime.date.today().isoformat()
     credit = Credit(by, method, day).checked()
-    places = submit_text(read_text(file), str(file), credit, ENTRIES if output is None else output)
-    for place in places:
+    for place in submit_path(file, credit, ENTRIES if output is None else output):
         for line in _lines(place):
             _print(line)
 

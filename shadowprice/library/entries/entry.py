@@ -31,7 +31,7 @@ _Ticks = Annotated[
 
 
 class Credit(msgspec.Struct, frozen=True):
-    """Who found something, how, and when."""
+    """Finder of a schedule or a bound, method, and day."""
 
     by: Name
     method: Name
@@ -93,7 +93,7 @@ def folder_of(name: str, objective: Objective, root: Path = ENTRIES) -> Path:
 
 
 def read_about(name: str, objective: Objective, root: Path = ENTRIES) -> EntryFile | None:
-    """What an entry says of itself, unverified; None if there is none.
+    """Record of an entry, unverified; None if there is none.
 
     Raises
     ------

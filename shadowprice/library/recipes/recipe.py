@@ -18,7 +18,7 @@ Terms = Mapping[str, Mapping[str, object]]
 
 
 class Recipe(Protocol):
-    """What makes an instance."""
+    """Maker of an instance."""
 
     @property
     def jobs(self) -> int:
@@ -26,7 +26,7 @@ class Recipe(Protocol):
 
     @property
     def source(self) -> str:
-        """Where the jobs are from, in a word."""
+        """Origin of the jobs, in a word."""
 
     def data_sets(self) -> tuple[str, ...]:
         """Public data sets that it reads, by their names."""
