@@ -156,7 +156,7 @@ def _by_records(digest: object, where: str) -> LibraryInstance:
         if digest and which.records_digest == digest:
             return which
     raise InputError(
-        f"{where}: is about SHA-256 {str(digest):.80}, expected that of an instance of the library"
+        f"{where}: is about SHA-256 {digest!s:.80}, expected that of an instance of the library"
     )
 
 

@@ -40,8 +40,8 @@ class VerifiedEntry(BoundedCost):
 
     @property
     def closed(self) -> bool:
-        """True if no schedule costs less."""
-        return self.cost_ticks == self.bound_ticks
+        """True if no schedule costs less: times are whole ticks and weights whole numbers, so that costs are, too."""
+        return self.cost_ticks <= math.ceil(self.bound_ticks)
 
 
 def verified_outcome(

@@ -109,6 +109,7 @@ def test_jobs_have_to_wait_for_each_other(which: LibraryInstance) -> None:
     """At some moment more GPUs are asked for than there are, if everybody ran on arrival."""
     instance = here(which).instance()
     jobs = instance.workload
+    assert (jobs.weight == np.floor(jobs.weight)).all(), "costs are whole ticks"
     run_s = instance.plain_processing_s.min(axis=1)
     if Feature.WIDTHS not in instance.features:
         run_s = instance.shortest_s

@@ -19,11 +19,12 @@ def _lognormal(
 
 
 def _law(seed: int, mtbf_s: float, **more: object) -> dict[str, object]:
-    """Faults of a law, exponential if it says no other, with repairs of a twentieth of the time between."""
-    return {"mtbf_s": mtbf_s, "repair_s": mtbf_s / 20, "seed": seed, **more}
+    """Faults of a law, exponential if it says no other, repaired within an hour on average."""
+    return {"mtbf_s": mtbf_s, "repair_s": min(3600.0, mtbf_s / 10), "seed": seed, **more}
 
 
 _LOG = {"file": "infinitehbd-faults", "nodes": 400, "interval_s": 3600.0, "cost_s": 60.0}
+_NARROW = {"gang_shares": {1: 5, 2: 3, 4: 2}}
 _FEW = {"sigma": 1.0, "gang_shares": {1: 4, 2: 3, 4: 2}}
 
 FAMILY = Family(
@@ -36,16 +37,19 @@ FAMILY = Family(
             _lognormal(10, 3, 2, 3.0, _law(3, 5_000.0, interval_s=600.0, cost_s=10.0), **_FEW)
         ),
         Declaration(
-            _lognormal(100, 4, 4, 1.1, _law(1, 200_000.0, interval_s=1800.0, cost_s=20.0)), _BOTH
+            _lognormal(
+                100, 4, 4, 1.1, _law(1, 300_000.0, interval_s=1800.0, cost_s=20.0), **_NARROW
+            ),
+            _BOTH,
         ),
-        Declaration(_lognormal(100, 5, 4, 1.1, _law(2, 50_000.0))),
+        Declaration(_lognormal(100, 5, 4, 1.1, _law(2, 50_000.0), **_NARROW)),
         Declaration(
             _lognormal(
                 100, 6, 8, 1.1, _law(4, 300_000.0, law="weibull", shape=0.7, interval_s=3600.0)
             )
         ),
         Declaration(
-            _lognormal(1000, 3, 16, 0.9, _law(1, 400_000.0, interval_s=1800.0, cost_s=20.0)), _BOTH
+            _lognormal(1000, 3, 16, 0.9, _law(1, 800_000.0, interval_s=1800.0, cost_s=20.0)), _BOTH
         ),
         Declaration(
             _lognormal(

@@ -25,11 +25,11 @@ FAMILY = Family(
         Declaration(_recurrent(10, 1, 1, 3.0, **_SMALL), _BOTH, preemptive=False),
         Declaration(_recurrent(10, 2, 2, 3.0, **_SMALL)),
         Declaration(_recurrent(10, 3, 2, 3.0, gang_shares={2: 3, 4: 3, 8: 2}), preemptive=False),
-        Declaration(_recurrent(100, 1, 4, 0.55, **_SMALL), _BOTH),
-        Declaration(_recurrent(100, 2, 4, 1.8), preemptive=False),
-        Declaration(_recurrent(1000, 1, 16, 0.45), _BOTH),
-        Declaration(_recurrent(1000, 2, 16, 0.55), preemptive=False),
-        Declaration(_recurrent(10_000, 1, 64, 0.36)),
+        Declaration(_recurrent(100, 1, 4, 0.35, **_SMALL), _BOTH),
+        Declaration(_recurrent(100, 2, 4, 0.9, **_SMALL), preemptive=False),
+        Declaration(_recurrent(1000, 1, 16, 0.3), _BOTH),
+        Declaration(_recurrent(1000, 2, 16, 0.5)),
+        Declaration(_recurrent(10_000, 1, 64, 0.28)),
     ),
 )
 """The family."""

@@ -29,20 +29,20 @@ FAMILY = Family(
     "widths",
     "A job may hold more GPUs than its gang, and every doubling makes it less than twice as fast.",
     (
-        Declaration(_lognormal(10, 4, 1, 4.0, 4, 0.9, **_FEW), _BOTH),
-        Declaration(_lognormal(10, 5, 1, 4.0, 4, 0.8, **_FEW)),
-        Declaration(_lognormal(10, 6, 2, 4.0, 8, 1.0, **_FEW), _BOTH),
-        Declaration(_lognormal(100, 7, 4, 1.3, 8, 0.9), _BOTH),
+        Declaration(_lognormal(10, 4, 1, 2.0, 4, 0.9, **_FEW), _BOTH),
+        Declaration(_lognormal(10, 5, 1, 2.5, 4, 0.8, **_FEW)),
+        Declaration(_lognormal(10, 6, 2, 2.0, 8, 1.0, **_FEW), _BOTH),
+        Declaration(_lognormal(100, 7, 4, 0.9, 8, 0.9), _BOTH),
         Declaration(
             TraceCut("philly-flat", 100, 62_500, "4x4", 16, 60.0, 100_000.0, terms=_widths(8, 0.85))
         ),
-        Declaration(_lognormal(1000, 5, 16, 1.0, 16, 0.9)),
+        Declaration(_lognormal(1000, 5, 16, 0.7, 16, 0.9)),
         Declaration(
             TraceCut(
                 "philly-flat", 1000, 3_500, "16x8", 32, 60.0, 200_000.0, terms=_widths(16, 0.9)
             )
         ),
-        Declaration(_lognormal(10_000, 3, 64, 0.95, 16, 0.9)),
+        Declaration(_lognormal(10_000, 3, 64, 0.7, 16, 0.9)),
     ),
 )
 """The family."""
