@@ -61,7 +61,9 @@ def _row(row: Row, counts: JobCounts) -> str:
     numbers, by = ["", "", ""], ""
     orders = ["", "", ""]
     if entry is not None and values is not None:
-        ((cost, bound, _),) = cost_cells([(values.cost_ticks / TICKS_PER_S, values.bound_ticks / TICKS_PER_S)])
+        ((cost, bound, _),) = cost_cells(
+            [(values.cost_ticks / TICKS_PER_S, values.bound_ticks / TICKS_PER_S)]
+        )
         numbers = [cost, bound, gap_text(values)]
         orders = [repr(values.cost), repr(values.bound), repr(values.gap)]
         found = (entry.schedule.credit, entry.bound.credit)

@@ -31,10 +31,10 @@ FAMILY = Family(
     "failures",
     "Nodes are down at times that are known, and jobs lose what they have not saved by then.",
     (
-        Declaration(_lognormal(10, 1, 1, 3.0, _law(1, 5_000.0, interval_s=600.0), **_FEW), _BOTH),
-        Declaration(_lognormal(10, 2, 2, 3.0, _law(2, 8_000.0), **_FEW)),
+        Declaration(_lognormal(10, 1, 1, 3.0, _law(1, 10_000.0, interval_s=600.0), **_FEW), _BOTH),
+        Declaration(_lognormal(10, 2, 2, 3.0, _law(2, 30_000.0), **_FEW)),
         Declaration(
-            _lognormal(10, 3, 2, 3.0, _law(3, 5_000.0, interval_s=600.0, cost_s=10.0), **_FEW)
+            _lognormal(10, 3, 2, 3.0, _law(3, 10_000.0, interval_s=600.0, cost_s=10.0), **_FEW)
         ),
         Declaration(
             _lognormal(
@@ -42,7 +42,7 @@ FAMILY = Family(
             ),
             _BOTH,
         ),
-        Declaration(_lognormal(100, 5, 4, 1.1, _law(2, 50_000.0), **_NARROW)),
+        Declaration(_lognormal(100, 5, 4, 1.1, _law(2, 100_000.0), **_NARROW)),
         Declaration(
             _lognormal(
                 100, 6, 8, 1.1, _law(4, 300_000.0, law="weibull", shape=0.7, interval_s=3600.0)

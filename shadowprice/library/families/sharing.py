@@ -18,14 +18,14 @@ FAMILY = Family(
     "sharing",
     "Two jobs may hold the same GPUs, each at a rate of its own while the other is there.",
     (
-        Declaration(_gandiva(10, 1, "1x2", 2.0), _BOTH),
-        Declaration(_gandiva(10, 2, "1x4", 1.0)),
-        Declaration(_gandiva(10, 3, "2x2", 1.0), _BOTH, preemptive=False),
-        Declaration(_gandiva(100, 1, "2x4", 7.0), _BOTH),
+        Declaration(_gandiva(10, 1, "1x4", 0.75), _BOTH),
+        Declaration(_gandiva(10, 2, "2x4", 0.25)),
+        Declaration(_gandiva(10, 3, "2x2", 1.5), _BOTH, preemptive=False),
+        Declaration(_gandiva(100, 1, "2x4", 10.0), _BOTH),
         Declaration(_gandiva(100, 2, "4x4", 1.0)),
-        Declaration(_gandiva(1000, 1, "8x4", 18.0), _BOTH),
+        Declaration(_gandiva(1000, 1, "8x4", 24.0), _BOTH),
         Declaration(_gandiva(1000, 2, "25x4", 5.5)),
-        Declaration(_gandiva(10_000, 1, "64x4", 24.0)),
+        Declaration(_gandiva(10_000, 1, "64x4", 30.0)),
     ),
 )
 """The family."""
