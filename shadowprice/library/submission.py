@@ -20,9 +20,9 @@ from shadowprice.library.collection import instances, library_instance
 from shadowprice.library.entries.entry import (
     ENTRIES,
     Credit,
+    CreditedValue,
     Entry,
     EntryFile,
-    Record,
     read_about,
     read_entry,
     write_entry,
@@ -184,7 +184,7 @@ def submit_schedule(
         cost, now = exact_cost(given, goal, outcome.end_s), best_known(which.name, goal, root)
         about, folder = now.about, None
         if cost < about.schedule.exact:
-            record = Record(text_of(cost), "schedule", credit)
+            record = CreditedValue(text_of(cost), "schedule", credit)
             now = Entry(_replaced(about, schedule=record), schedule, now.bound)
             verified = verify_entry(which, goal, now, given)
             folder = write_entry(now, root)
@@ -217,7 +217,7 @@ def submit_bound(
     if bound.ticks <= about.bound.exact:
         verified = VerifiedEntry(about.schedule.exact, about.bound.exact)
         return Place(which.name, goal, bound.ticks, False, about, verified, None)
-    record = Record(text_of(bound.ticks), bound.kind, credit)
+    record = CreditedValue(text_of(bound.ticks), bound.kind, credit)
     now = Entry(_replaced(about, bound=record), before.schedule, bound)
     verified = verify_entry(which, goal, now, instance)
     return Place(which.name, goal, bound.ticks, False, about, verified, write_entry(now, root))
@@ -264,8 +264,8 @@ def open_entry(
         which.name,
         str(goal),
         which.digest,
-        Record(text_of(cost), "schedule", credits[0]),
-        Record(text_of(bound.ticks), bound.kind, credits[1]),
+        CreditedValue(text_of(cost), "schedule", credits[0]),
+        CreditedValue(text_of(bound.ticks), bound.kind, credits[1]),
     )
     entry = Entry(about, schedule, bound)
     verified = verify_entry(which, goal, entry, given)
@@ -274,7 +274,7 @@ def open_entry(
 
 
 def _replaced(
-    about: EntryFile, *, schedule: Record | None = None, bound: Record | None = None
+    about: EntryFile, *, schedule: CreditedValue | None = None, bound: CreditedValue | None = None
 ) -> EntryFile:
     return EntryFile(
         about.instance,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 import lzma
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.objective import Objective
@@ -140,4 +144,62 @@ def test_a_file_that_is_cut_short_is_refused(opened: Path, tmp_path: Path) -> No
         read_entry(NAME, Objective.FLOW, tmp_path)
     path.write_bytes(lzma.compress(b"\xff"))
     with pytest.raises(InputError, match=r"schedule\.csv\.xz: "):
+        read_entry(NAME, Objective.FLOW, tmp_path)
+
+
+ROWS = (
+    "# instance: gangs-10-lognormal-2\njob,node,gpus,start_s,end_s\n0,0,4,138,864\n1,1,4,817,1163\n"
+)
+
+
+@given(
+    at=st.integers(0, len(ROWS)),
+    cut=st.integers(0, 12),
+    text=st.text(alphabet='0123456789.,-e"# \n\r:abjnaif\x00é', max_size=8),
+)
+def test_whatever_rows_are_they_are_read_or_refused(at: int, cut: int, text: str) -> None:
+    with suppress(InputError):
+        schedule_of_text(ROWS[:at] + text + ROWS[at + cut :], "rows")
+
+
+@given(st.data())
+def test_the_order_of_rows_and_columns_does_not_matter(data: st.DataObject) -> None:
+    about, head, *rows = ROWS.splitlines()
+    columns = data.draw(st.permutations(range(5)))
+    mixed = [
+        ",".join(row.split(",")[k] for k in columns)
+        for row in (head, *data.draw(st.permutations(rows)))
+    ]
+    found = schedule_of_text("\n".join((about, *mixed)), "rows").schedule
+    expected = schedule_of_text(ROWS, "rows").schedule
+    assert text_of_schedule(found, {}) == text_of_schedule(expected, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"kind":"head"}',
+        '{"kind":"head","starts":"any","class":"c","bound":"1e99"}\n{"kind":"bound","bound":"job"}',
+        '{"kind":"head","starts":"any","class":"c","bound":1}\n{"kind":"run"}',
+        '{"kind":"head","starts":"any","class":"c","bound":1}\n5',
+    ],
+)
+def test_what_is_no_bound_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"^file: "):
+        StoredBound.of_text(text, "file")
+
+
+@pytest.mark.parametrize("ticks", ["-1", "1/0", "1e9", "x", -1, 1.5])
+def test_a_value_that_is_no_number_of_ticks_is_refused(
+    opened: Path, tmp_path: Path, ticks: object
+) -> None:
+    folder = folder_of(NAME, Objective.FLOW, tmp_path)
+    write_entry(read_entry(NAME, Objective.FLOW, opened), tmp_path)
+    about = json.loads((folder / ENTRY).read_text())
+    about["bound"]["ticks"] = ticks
+    (folder / ENTRY).write_text(json.dumps(about))
+    with pytest.raises(InputError, match=r"entry\.json: .*ticks"):
         read_entry(NAME, Objective.FLOW, tmp_path)

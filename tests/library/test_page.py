@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import sys
 from fractions import Fraction
 
 import pytest
 
 from shadowprice.library.collection import instances, library_instance
-from shadowprice.library.entries.entry import Credit, EntryFile, Record
+from shadowprice.library.entries.entry import Credit, CreditedValue, EntryFile
 from shadowprice.library.job_counts import JobCounts, read_job_counts
 from shadowprice.library.table import Row, rows_of
 from support.paths import ROOT
@@ -23,7 +25,11 @@ CREDIT = Credit("A <b> & c", "search", "2026-11-27")
 
 def entry(name: str, cost: int, bound: int) -> EntryFile:
     return EntryFile(
-        name, "flow", "0", Record(cost, "schedule", CREDIT), Record(bound, "job", CREDIT)
+        name,
+        "flow",
+        "0",
+        CreditedValue(cost, "schedule", CREDIT),
+        CreditedValue(bound, "job", CREDIT),
     )
 
 
@@ -77,7 +83,44 @@ def test_the_bound_fills_its_part_of_the_bar(bound: int, part: str) -> None:
 
 
 def test_the_site_has_the_script_that_sorts() -> None:
-    script = (ROOT / "docs/_static/sortable.js").read_text()
-    assert "table.sortable" in script
-    assert "dataset.order" in script
     assert 'html_js_files = ["sortable.js"]' in (ROOT / "docs/conf.py").read_text()
+
+
+DOCUMENT = """
+const fs = require("fs");
+let ready;
+const cell = (text, order) => ({ textContent: text, dataset: order === null ? {} : { order } });
+const rows = [["b", "2"], ["a", ""], ["c", "10"], ["d", "-1"]]
+  .map(([name, order]) => ({ cells: [cell(name, null), cell(order, order)] }));
+const body = { rows: [...rows], append(...sorted) { this.rows = sorted; } };
+const head = (text) => ({
+  textContent: text, attributes: {}, on: {},
+  getAttribute(name) { return this.attributes[name] ?? null; },
+  setAttribute(name, value) { this.attributes[name] = value; },
+  removeAttribute(name) { delete this.attributes[name]; },
+  addEventListener(event, action) { this.on[event] = action; },
+});
+const heads = [head("name"), head("number"), head("")];
+global.document = {
+  addEventListener(_, action) { ready = action; },
+  querySelectorAll() { return [{ tBodies: [body], tHead: { rows: [{ cells: heads }] } }]; },
+};
+eval(fs.readFileSync(process.argv[1], "utf8"));
+ready();
+const orders = [];
+for (const [column, event] of [[1, "click"], [1, "click"], [0, "click"], [0, "keydown"]]) {
+  heads[column].on[event]({ key: "Enter" });
+  orders.push(body.rows.map((row) => row.cells[0].textContent).join(""));
+}
+console.log(orders.join(" "));
+"""
+"""A document of one table, and clicks on its heads."""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_a_click_sorts_and_rows_without_a_number_stay_last() -> None:
+    script = ROOT / "docs/_static/sortable.js"
+    done = subprocess.run(
+        ["node", "-e", DOCUMENT, script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["dbca", "cbda", "abcd", "dcba"]

@@ -25,9 +25,16 @@ ENTRIES = FOLDER / "entries"
 """Folder of the entries of this version."""
 ENTRY, SCHEDULE, BOUND = "entry.json", "schedule.csv.xz", "bound.jsonl.xz"
 
-_Ticks = Annotated[
-    str | int, Meta(description="a whole number of ticks of 2**-20 s, or a fraction as text")
-]
+_Ticks = (
+    Annotated[
+        str,
+        Meta(
+            pattern=r"\A[0-9]{1,400}(/[1-9][0-9]{0,400})?\Z",
+            description="a fraction of whole numbers",
+        ),
+    ]
+    | Annotated[int, Meta(ge=0, description="a whole number")]
+)
 
 
 class Credit(msgspec.Struct, frozen=True):
@@ -48,7 +55,7 @@ class Credit(msgspec.Struct, frozen=True):
         return decode(Credit, plain(self), "credit")
 
 
-class Record(msgspec.Struct, frozen=True):
+class CreditedValue(msgspec.Struct, frozen=True):
     """A value [ticks of 2**-20 s], what it rests on, and whom it is from."""
 
     ticks: _Ticks
@@ -67,8 +74,8 @@ class EntryFile(msgspec.Struct, frozen=True):
     instance: Name
     objective: Name
     digest: Name
-    schedule: Record
-    bound: Record
+    schedule: CreditedValue
+    bound: CreditedValue
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +100,7 @@ def folder_of(name: str, objective: Objective, root: Path = ENTRIES) -> Path:
 
 
 def read_about(name: str, objective: Objective, root: Path = ENTRIES) -> EntryFile | None:
-    """Record of an entry, unverified; None if there is none.
+    """Description of an entry, unverified; None if there is none.
 
     Raises
     ------

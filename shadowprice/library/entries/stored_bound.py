@@ -25,10 +25,12 @@ from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.certificates.records import text_of
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.instances.files import parse_json
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.proofs import checker
+from shadowprice.proofs.checker.form import rational
 from shadowprice.solvers.offline.bounds import Bound
 
 Record = dict[str, Any]
@@ -131,15 +133,16 @@ class StoredBound:
             If it is not of the form.
         """
         try:
-            head, *parts = (json.loads(line) for line in text.splitlines())
+            head, *parts = (parse_json(line, where) for line in text.splitlines())
             fine = head["kind"] == "head" and parts and parts[0]["kind"] == "bound"
             fine = fine and all(each["kind"] in _OF_A_BOUND for each in parts)
             if not fine:
                 raise InputError(f"{where}: expected a head and records of a bound")
-            return cls(
-                head["starts"] == "once", head["class"], Fraction(head["bound"]), tuple(parts)
-            )
-        except (ValueError, KeyError, TypeError) as error:
+            value = rational(head["bound"], "bound")
+            return cls(head["starts"] == "once", str(head["class"]), value, tuple(parts))
+        except InputError:
+            raise
+        except (ValueError, KeyError, TypeError, checker.Rejected) as error:
             raise InputError(f"{where}: {error!r:.200}, expected a bound of the library") from None
 
     def write_certificate(self, outcome: Outcome, goal: Objective, file: TextIO) -> None:
