@@ -178,7 +178,7 @@ def submit_schedule(
         If the instance has no entry in an objective yet, which :func:`open_entry` makes with a bound.
     """
     given = instance or which.instance()
-    outcome = verified_outcome(which, given, schedule, credit.method)
+    outcome = verified_outcome(which, given, schedule)
     places = []
     for goal in which.objectives:
         cost, now = exact_cost(given, goal, outcome.end_s), best_known(which.name, goal, root)
@@ -258,7 +258,7 @@ def open_entry(
         If one of the two is rejected.
     """
     given = instance or which.instance()
-    outcome = verified_outcome(which, given, schedule, credits[0].method)
+    outcome = verified_outcome(which, given, schedule)
     cost = exact_cost(given, goal, outcome.end_s)
     about = EntryFile(
         which.name,

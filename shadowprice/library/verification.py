@@ -45,9 +45,14 @@ class VerifiedEntry(BoundedCost):
 
 
 def verified_outcome(
-    which: LibraryInstance, instance: Instance, schedule: Schedule, policy: str
+    which: LibraryInstance, instance: Instance, schedule: Schedule, policy: str = "best known"
 ) -> Outcome:
     """Outcome of a schedule of the instance's class.
+
+    Parameters
+    ----------
+    policy : str
+        Name of what made it, a name that certificates have.
 
     Raises
     ------
@@ -88,7 +93,7 @@ def verify_entry(
         raise VerificationError(
             f"{where}: is about SHA-256 {about.digest}, expected {which.digest}"
         )
-    outcome = verified_outcome(which, given, entry.schedule, about.schedule.credit.method)
+    outcome = verified_outcome(which, given, entry.schedule)
     entry.bound.check(outcome, objective, preemptive=which.preemptive)
     cost = exact_cost(given, objective, outcome.end_s)
     for what, stated, value in (

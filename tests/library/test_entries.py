@@ -80,7 +80,7 @@ def test_the_same_bound_of_a_stored_one_makes_a_certificate(opened: Path) -> Non
     which = library_instance(NAME)
     entry = read_entry(NAME, Objective.FLOW, opened)
     instance = which.instance()
-    outcome = verified_outcome(which, instance, entry.schedule, "sjf")
+    outcome = verified_outcome(which, instance, entry.schedule)
     file = io.StringIO(newline="\n")
     entry.bound.write_certificate(outcome, Objective.FLOW, file)
     claim = checker.check(file.getvalue())
