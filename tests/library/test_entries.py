@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.library.collection import library_instance
 from shadowprice.library.entries.entry import (
     BOUND,
@@ -29,10 +31,16 @@ from shadowprice.library.entries.entry import (
 )
 from shadowprice.library.entries.schedule_rows import schedule_of_text, text_of_schedule
 from shadowprice.library.entries.stored_bound import StoredBound
-from shadowprice.library.first_entries import open_first
+from shadowprice.library.first_entries import certified_bound, open_first
 from shadowprice.library.submission import submit_bound, submit_schedule
-from shadowprice.library.verification import verified_outcome, verify_entry
+from shadowprice.library.verification import (
+    VerifiedEntry,
+    gap_text,
+    verified_outcome,
+    verify_entry,
+)
 from shadowprice.proofs import checker
+from shadowprice.solvers.offline.bounds import Bound
 
 DATE = "2026-11-27"
 NAME = "gangs-10-lognormal-2"
@@ -203,3 +211,50 @@ def test_a_value_that_is_no_number_of_ticks_is_refused(
     (folder / ENTRY).write_text(json.dumps(about))
     with pytest.raises(InputError, match=r"entry\.json: .*ticks"):
         read_entry(NAME, Objective.FLOW, tmp_path)
+
+
+def test_a_bound_of_fewer_schedules_than_the_instance_allows_is_refused() -> None:
+    which = library_instance("gangs-10-lognormal-1")
+    instance = which.instance()
+    outcome = simulate(instance, policy="sjf")
+    once = certified_bound(instance, Objective.FLOW, 0.0, preemptive=False)
+    once.check(outcome, Objective.FLOW, preemptive=False)
+    with pytest.raises(VerificationError, match="each job begins once, expected one of preemptive"):
+        once.check(outcome, Objective.FLOW, preemptive=which.preemptive)
+    wider = replace(once, starts_once=False)
+    with pytest.raises(VerificationError, match="bound of flow: "):
+        wider.check(outcome, Objective.FLOW, preemptive=True)
+    kind = replace(ScheduleClass.allowed(instance, preemptive=True), consolidated=True)
+    narrow = Bound(Fraction(1), "job", kind, certified=True, record={"kind": "bound"})
+    with pytest.raises(InputError, match="expected one of all"):
+        StoredBound.of_bound(narrow)
+    with pytest.raises(InputError, match="is not certified"):
+        StoredBound.of_bound(replace(narrow, certified=False))
+
+
+def test_an_entry_is_of_the_instance_by_name_and_digest(opened: Path) -> None:
+    which = library_instance(NAME)
+    entry = read_entry(NAME, Objective.FLOW, opened)
+    other = msgspec.structs.replace(entry.about, digest="0" * 64)
+    with pytest.raises(VerificationError, match=f"is about SHA-256 {'0' * 64}, expected"):
+        verify_entry(which, Objective.FLOW, replace(entry, about=other))
+    with pytest.raises(VerificationError, match=f"makespan: is about {NAME}, flow"):
+        verify_entry(which, Objective.MAKESPAN, entry)
+
+
+@pytest.mark.parametrize(
+    ("cost", "bound", "closed", "text"),
+    [
+        (300, Fraction(300), True, "closed"),
+        (300, Fraction(599, 2), True, "closed"),  # no schedule costs 299.5 ticks
+        (300, Fraction(299), False, "0.34 %"),
+        (300, Fraction(0), False, "no bound"),
+        (0, Fraction(0), True, "closed"),
+    ],
+)
+def test_a_gap_is_closed_where_no_whole_number_of_ticks_is_between(
+    cost: int, bound: Fraction, closed: bool, text: str
+) -> None:
+    found = VerifiedEntry(Fraction(cost), bound)
+    assert found.closed is closed
+    assert gap_text(found) == text
