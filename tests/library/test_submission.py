@@ -12,6 +12,7 @@ from shadowprice.analysis.certify import certify
 from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.objective import Objective
+from shadowprice.library import submission
 from shadowprice.library.collection import library_instance
 from shadowprice.library.entries.entry import ENTRIES, Credit, read_about, read_entry
 from shadowprice.library.entries.schedule_rows import text_of_schedule
@@ -28,7 +29,7 @@ PROGRAM = Path(__file__).parents[2] / "examples/library/first_come.awk"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Entries of an instance: a schedule by FIFO, which others are better than, and weak bounds."""
+    """Entries of an instance: a schedule by SJF, which others are better than, and weak bounds."""
     which = library_instance(NAME)
     folder = tmp_path / "entries"
     for _ in open_first(which, DATE, 0.0, folder):
@@ -79,21 +80,15 @@ def test_a_better_schedule_becomes_the_entry(root: Path) -> None:
     assert all(place.folder is None for place in worse)
     assert "second to the least known cost" in flow_place(worse).sentence()
     before = read_about(NAME, Objective.FLOW, root)
-    # By hand: the shortest jobs wait for nobody where two orders cost the same.
     best = simulate(which.instance(), policy="easy")
     rows = text_of_schedule(best.schedule, {"instance": NAME, "digest": which.digest})
     place = flow_place(submit_text(rows, "rows.csv", ADA, root))
     after = read_entry(NAME, Objective.FLOW, root)
-    if place.ticks < before.schedule.exact:
-        assert place.folder is not None
-        assert after.about.schedule.credit == ADA
-        assert "the least known cost, before it" in place.sentence()
-    else:
-        assert place.folder is None
-        assert after.about == before
-    assert verify_entry(which, Objective.FLOW, after).cost_ticks == min(
-        place.ticks, before.schedule.exact
-    )
+    assert place.folder is not None
+    assert place.ticks < before.schedule.exact
+    assert after.about.schedule.credit == ADA
+    assert "the least known cost, before it" in place.sentence()
+    assert verify_entry(which, Objective.FLOW, after).cost_ticks == place.ticks
 
 
 def test_a_certificate_becomes_the_bound_of_the_entry(root: Path) -> None:
@@ -174,3 +169,22 @@ def test_names_and_dates_of_a_credit_are_looked_at() -> None:
 
 def test_the_entries_of_the_package_are_in_the_folder_of_its_version() -> None:
     assert ENTRIES.parts[-3:] == ("library", "v1", "entries")
+
+
+def test_what_is_better_than_the_entries_of_the_package_is_written_to_a_folder_of_ones_own(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submission, "ENTRIES", root)
+    which, own = library_instance(NAME), tmp_path / "own"
+    better = simulate(which.instance(), policy="easy")
+    rows = text_of_schedule(better.schedule, {"instance": NAME})
+    place = flow_place(submit_text(rows, "rows.csv", ADA, own))
+    assert place.folder == own / NAME / "flow"
+    before = read_entry(NAME, Objective.FLOW, root)
+    assert place.earlier == before.about
+    written = read_entry(NAME, Objective.FLOW, own)
+    assert written.bound == before.bound
+    assert verify_entry(which, Objective.FLOW, written).cost_ticks < before.about.schedule.exact
+    again = flow_place(submit_text(rows, "rows.csv", ADA, own))
+    assert again.folder is None
+    assert "equals the least known cost, by first come, in awk of Ada" in again.sentence()

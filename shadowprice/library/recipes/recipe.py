@@ -58,9 +58,7 @@ def on_cluster(workload: Workload, cluster: str, terms: Terms) -> Instance:
     instance = prepare_run(workload, read.cluster, "srtf", read.options).instance
     if instance.failures is None:
         return instance
-    known = replace(
-        instance.failures, known_until_s=math.inf, draw=None, source="faults of the library"
-    )
+    known = replace(instance.failures, known_until_s=math.inf, source="faults of the library")
     return replace(instance, failures=known)
 
 
