@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-hosts test-studies test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems hunt hunt-page policy-state features notebooks proven-checker docs docs-links pages dist clean
+.PHONY: help demo test test-core test-hosts test-studies test-library test-lowest test-newest engines check format lock nightly mutants bench figures reproduction library theorems hunt hunt-page policy-state features notebooks proven-checker docs docs-links pages dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -34,8 +34,11 @@ test-hosts: $(VENV)/.installed-test  ## those that a change to real hosts can re
 test-studies: $(VENV)/.installed-test  ## those that a change to studies, figures or presets can reach
 	$(BIN)/python -m pytest $(FAST) tests/studies tests/site tests/*.py
 
+test-library: $(VENV)/.installed-test  ## those that a change to the library of instances can reach
+	$(BIN)/python -m pytest $(FAST) tests/library tests/site tests/*.py
+
 test-core: $(VENV)/.installed-test  ## those of the core alone; a change to it can reach all of `make test`
-	$(BIN)/python -m pytest $(FAST) --ignore tests/hosts --ignore tests/studies
+	$(BIN)/python -m pytest $(FAST) --ignore tests/hosts --ignore tests/studies --ignore tests/library
 
 test-lowest: .venv-lowest/.installed  ## fast tests, with every dependency at its lower bound; TESTS='tests/cli ...' for some
 	.venv-lowest/bin/python -m pytest $(FAST) $(OTHERS_WARN) $(TESTS)
@@ -92,6 +95,9 @@ proven-checker:  ## the checker of certificates that is proven in Rocq, as build
 
 theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and stored hard instances
 	$(BIN)/python docs/build_theorems.py docs/theorems.md
+
+library: $(VENV)/.installed  ## verify every schedule and bound of the library, but those of traces that are not here
+	$(BIN)/shadowprice library list --verify
 
 hunt: $(VENV)/.installed  ## hunt the worst instance of every policy, going on where the stored results stop; MINUTES=10 of CPU time each: hours
 	nice $(BIN)/python benchmarks/hunt.py shadowprice/instances/hunted --minutes $(or $(MINUTES),10)

@@ -67,6 +67,7 @@ def setup(app: Sphinx) -> None:
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["sortable.js"]
 html_title = f"shadowprice {release}"
 html_show_sphinx = False
 html_copy_source = False

@@ -82,10 +82,12 @@ def write_records(
     return about.digest.hexdigest()
 
 
-def instance_digest(instance: Instance, utilities: JobUtilities | None = None) -> str:
-    """SHA-256 of what is given, as certificates of runs in which nobody shares GPUs have it."""
+def instance_digest(
+    instance: Instance, utilities: JobUtilities | None = None, *, pairs: bool = False
+) -> str:
+    """SHA-256 of what is given, as certificates have it; with ``pairs`` of a class in which jobs may share GPUs."""
     about = _InstanceDigest()
-    for record in records.instance_records(instance, pairs=False, utilities=utilities):
+    for record in records.instance_records(instance, pairs=pairs, utilities=utilities):
         about.add(_line(record))
     return about.digest.hexdigest()
 

@@ -165,6 +165,18 @@ _DATA_SETS: dict[str, DataSet] = {
         "Jeon et al., ATC'19; github.com/msr-fiddle/philly-traces",
         "archive of 1.06 GB; unpack cluster_job_log (format philly-log)",
     ),
+    "philly-flat": DataSet(
+        "philly",
+        _github(
+            "pkusys/ElasticFlow",
+            "04a0109a6acdd7d89f4cb31b6a6a7a128bee6bb0",
+            "pollux/pollux_simulator/traces/philly.csv",
+        ),
+        "sha256:ebffb3dd1589bdf4e7bcd74496201c5ded1d557d498ee14f560463f37ec353da",
+        CC_BY,
+        "Jeon et al., ATC'19, flattened by Gu et al., ASPLOS'23; github.com/pkusys/ElasticFlow",
+        "82,248 jobs of Philly, a row a job (format philly)",
+    ),
     "helios": DataSet(
         "helios",
         _github(

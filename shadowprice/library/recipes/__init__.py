@@ -1,0 +1,1 @@
+"""Recipes of instances: from a generator by its seed, or cut from a public trace by its checksum."""
