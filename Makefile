@@ -90,8 +90,9 @@ proven-checker:  ## the checker of certificates that is proven in Rocq, as build
 	$(MAKE) -C shadowprice/proofs/rocq BUILD=$(CURDIR)/build/rocq
 	cp build/rocq/proven-checker build/proven-checker
 
-theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and stored hard instances
+theorems: $(VENV)/.installed  ## docs/theorems.md from the theorem files, and benchmarks/records/theorems.md from stored instances
 	$(BIN)/python docs/build_theorems.py docs/theorems.md
+	$(BIN)/python docs/build_values.py benchmarks/records/theorems.md
 
 hunt: $(VENV)/.installed  ## hunt the worst instance of every policy, going on where the stored results stop; MINUTES=10 of CPU time each: hours
 	nice $(BIN)/python benchmarks/hunt.py shadowprice/instances/hunted --minutes $(or $(MINUTES),10)
