@@ -83,8 +83,8 @@ bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simul
 figures: $(VENV)/.installed  ## every figure of paper_figs/, on all cores, going on where it was stopped; SIZE=quick, default or full
 	$(BIN)/python paper_figs --size $(or $(SIZE),quick)
 
-reproduction: $(VENV)/.installed  ## docs/reproduction.md and the README's verdicts, from the figures and their kept tables
-	$(BIN)/python docs/build_reproduction.py docs/reproduction.md README.md
+reproduction: $(VENV)/.installed  ## docs/reproduction.md, all rows in benchmarks/records/, and the README's verdicts, from the figures' kept tables
+	$(BIN)/python docs/build_reproduction.py docs/reproduction.md benchmarks/records/reproduction.md README.md
 
 proven-checker:  ## the checker of certificates that is proven in Rocq, as build/proven-checker; needs Debian's coq and OCaml
 	$(MAKE) -C shadowprice/proofs/rocq BUILD=$(CURDIR)/build/rocq

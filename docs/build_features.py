@@ -44,9 +44,9 @@ shadowprice.errors.InputError: workload: has jobs that hold a part of a GPU (as 
 READERS = """
 ## Who knows what
 
-Some of them leave what they do not know to another reader instead of refusing it: the compiled loop to the engine, the
-compiled pass and the segments to the verifier.
-`tests/test_closed_by_default.py` has each of them read an instance with each feature.
+The compiled loop leaves what it does not know to the engine, the compiled pass and the segments to the verifier; all
+others refuse it. `tests/test_closed_by_default.py` has each read an instance with each feature. What a theorem knows is
+in the [list of theorems](theorems.md).
 
 | reader | knows |
 |---|---|"""
@@ -67,26 +67,45 @@ def page() -> str:
 
 
 def _features() -> Iterator[str]:
-    yield "## What an instance may say\n\n| feature | an instance with it has | meaning |\n|---|---|---|"
+    yield "## What an instance may say\n\n| feature | meaning |\n|---|---|"
     for each in Feature:
-        yield f"| `{each}` | {each.phrase} | {each.sentence} |"
+        yield f"| `{each}` | {each.sentence} |"
 
 
 def _pairs() -> Iterator[str]:
-    yield "\n## What does not go together\n\n| one | other | why |\n|---|---|---|"
+    """A row a reason, with the pairs that it is of, in the order of features."""
+    yield "\n## What does not go together\n\n| pairs | why |\n|---|---|"
     order = list(Feature)
     pairs = {tuple(sorted(pair, key=order.index)): reason for pair, reason in APART.items()}
+    reasons: dict[str, list[str]] = {}
     for one, other in sorted(pairs, key=lambda pair: [order.index(each) for each in pair]):
-        yield f"| `{one}` | `{other}` | {pairs[one, other]} |"
+        reasons.setdefault(pairs[one, other], []).append(f"`{one}` and `{other}`")
+    for reason, several in reasons.items():
+        yield f"| {', '.join(several)} | {reason} |"
 
 
 def _readers() -> Iterator[str]:
+    """A row for all readers that know the same, those of theorems left out."""
+    rows: dict[str, list[str]] = {}
     for module, name in knowing():
-        knows = getattr(importlib.import_module(f"shadowprice.{module}"), name)
-        words = ", ".join(f"`{each}`" for each in Feature if each in knows) or "none"
+        imported = importlib.import_module(f"shadowprice.{module}")
+        if hasattr(imported, "STATUS"):
+            continue
         path = module.replace(".", "/")
-        which = "" if name == "KNOWS" else f", `{name}`"
-        yield f"| [`{path}`](../shadowprice/{path}.py){which} | {words} |"
+        which = "" if name == "KNOWS" else f" ({name})"
+        link = f"[`{path}`{which}](../shadowprice/{path}.py)"
+        rows.setdefault(_words(getattr(imported, name)), []).append(link)
+    for words, links in rows.items():
+        yield f"| {', '.join(links)} | {words} |"
+
+
+def _words(knows: frozenset[Feature]) -> str:
+    """What is known, or all but what is not where that is shorter."""
+    known = [f"`{each}`" for each in Feature if each in knows]
+    unknown = [f"`{each}`" for each in Feature if each not in knows]
+    if len(unknown) < len(known):
+        return "all but " + ", ".join(unknown) if unknown else "all"
+    return ", ".join(known) or "none"
 
 
 def knowing() -> Iterator[tuple[str, str]]:
