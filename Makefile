@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-hosts test-studies test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems hunt hunt-page policy-state features notebooks proven-checker docs docs-links pages dist clean
+.PHONY: help demo test test-core test-hosts test-studies test-lowest test-newest engines check format lock nightly mutants bench figures reproduction theorems hunt hunt-page features notebooks proven-checker docs docs-links pages dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -100,9 +100,6 @@ hunt: $(VENV)/.installed  ## hunt the worst instance of every policy, going on w
 
 hunt-page: $(VENV)/.installed  ## benchmarks/records/hunt.md, from the stored results of hunts
 	$(BIN)/python docs/build_hunt.py benchmarks/records/hunt.md
-
-policy-state: $(VENV)/.installed  ## docs/policy_state.md, from the docstrings of what a policy is given
-	$(BIN)/python docs/build_policy_state.py docs/policy_state.md
 
 docs: $(VENV)/.installed-docs  ## the site, in build/docs/index.html; without a network, without a warning, links looked at
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
