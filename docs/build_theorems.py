@@ -28,7 +28,7 @@ proof, a function `bound` and a function `check`; tests try to break all of them
 
 *Holds with*: [features](features.md) that an instance may have beyond nodes and jobs; `bound` and `check` refuse one
 that has more. *Status*: whose a theorem is; *recalled* and *derived* are
-[words for evidence](semantics.md#words-for-evidence). How close to each theorem stored instances come, and how large
+[words for evidence](semantics.md#words-for-evidence). Remarks are with the proofs. How close to each theorem stored instances come, and how large
 its factor is on generated ones, is in [a record](../benchmarks/records/theorems.md).
 """
 
@@ -89,7 +89,12 @@ def hypotheses(module: ModuleType) -> str:
     knows = getattr(module, "KNOWS", None)
     if knows is None:
         return ""
-    words = ", ".join(f"`{each}`" for each in Feature if each in knows) or "nothing more"
+    known = [f"`{each}`" for each in Feature if each in knows]
+    unknown = [f"`{each}`" for each in Feature if each not in knows]
+    if len(unknown) < len(known):
+        words = f"all but {', '.join(unknown)}"
+    else:
+        words = ", ".join(known) or "nothing more"
     supposed = getattr(module, "HYPOTHESES", None)
     others = [] if supposed is None else [_first_line(each) for each in supposed.predicates]
     return f"{words}" + (f". *Not with*: {'; '.join(others)}" if others else "")
@@ -151,10 +156,9 @@ def page() -> str:
     """The whole page, in Markdown."""
     all_of_them = theorems()
     rows = [
-        f"| [{each.identifier}](#{each.anchor}) | {_inline(each.title)} | {each.status} |"
-        for each in all_of_them
+        f"| [{each.identifier}](#{each.anchor}) | {_inline(each.title)} |" for each in all_of_them
     ]
-    head = [INTRODUCTION, "| theorem | subject | status |", "|---|---|---|", *rows, ""]
+    head = [INTRODUCTION, "| theorem | subject |", "|---|---|", *rows, ""]
     return "\n".join([*head, *map(_section, all_of_them)])
 
 

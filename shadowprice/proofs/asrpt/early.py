@@ -18,7 +18,8 @@ started as well, any of them.
 
 The policy measures :math:`t` from the first arrival, which is stricter.
 
-Status. Ours, both. That some waiting is needed is classic: without preemption no deterministic online
+Status. Ours, both.
+Remarks. That some waiting is needed is classic: without preemption no deterministic online
 algorithm is better than 2-competitive for total completion time on one machine (randomised ones are:
 see ASRPT-sharper), and 2 is reached by not starting a job before its own length has passed
 (Hoogeveen and Vestjens, IPCO 1996; recalled). The guard is this rule.

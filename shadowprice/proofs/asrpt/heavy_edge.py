@@ -11,7 +11,8 @@ network, as in ``instances.graphs.iteration_time``.
 3. The bytes it cuts are within no constant of the least: on :func:`clique_family` they are :math:`k - 1` times
    as many.
 
-Status. Ours; the published lemma on :math:`\alpha` could not be read. 2 holds for every placement, so
+Status. Ours; the published lemma on :math:`\alpha` could not be read.
+Remarks. 2 holds for every placement, so
 that it says nothing for Heavy-Edge over others; whether a smaller factor than :math:`\rho` holds for it is
 open. What it loses in practice is measured against the exact programme in the benchmarks.
 

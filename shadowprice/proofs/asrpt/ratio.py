@@ -14,7 +14,8 @@ without preemption. No deterministic online algorithm without preemption has one
 without preemption either (step 4).
 
 Status. Ours; derived from the lemma of the paper that could be read (OPT grows by at most a factor :math:`\rho`
-if every job runs as on its worst placement) and recalled structure. Step 4 is folklore. *Offline* the question
+if every job runs as on its worst placement) and recalled structure. Step 4 is folklore.
+Remarks. *Offline* the question
 is one of computing: exhaustive search has the ratio 1 against the optimum without preemption, and no
 polynomial-time algorithm one below the order of :math:`n^{1/2}` unless P = NP (Kellerer, Tautenhahn, Woeginger, STOC
 1996; recalled).

@@ -25,14 +25,16 @@ length :math:`\beta = \varepsilon \delta`, blind. The virtual machine :math:`V` 
    + n \delta \Bigl(1 - \varepsilon + \frac{\sum_i g_i}{m - \max_j g_j + 1}\Bigr).
 
 The first is the factor of ASRPT-pred over the share of predicted time: :math:`2 + K` over it if predictions are
-exact (consistency). The second does not know them (robustness). No rule that stops nobody and trusts
-predictions has such a factor: of :math:`n` jobs with equal predictions on one GPU it starts one, which may be
-the long one, and the ratio tends to :math:`n` with its length.
+exact (consistency). The second does not know them (robustness).
 
 Status. Ours: derived here; that shares add up in this way on one machine is the idea of preferential round
-robin (Purohit, Svitkina, Kumar, NeurIPS 2018; recalled). It is about completion times. Algorithms for total
-flow time whose factor grows with the error alone (Azar, Leonardi, Touitou, SODA 2022; Gupta et al., SODA 2026)
-are for one machine; of them abstracts were read, and nothing is claimed here.
+robin (Purohit, Svitkina, Kumar, NeurIPS 2018; recalled).
+
+Remarks. No rule that stops nobody and trusts
+predictions has such a factor: of :math:`n` jobs with equal predictions on one GPU it starts one, which may be
+the long one, and the ratio tends to :math:`n` with its length.
+The theorem is about completion times. Algorithms for total flow time whose factor grows with the error alone (Azar,
+Leonardi, Touitou, SODA 2022; Gupta et al., SODA 2026; abstracts were read) are for one machine.
 
 Proof.
 

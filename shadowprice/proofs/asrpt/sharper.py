@@ -12,16 +12,22 @@ there is none, nobody ever waits after :math:`C_j^V`. Otherwise
 With exact predictions and :math:`\rho = 1`:
 
 * gangs that all take the whole cluster, one GPU among them: :math:`B = m` and the factor is 2 instead of
-  :math:`2 + m`. A single job attains it. On one machine no *deterministic* online algorithm without preemption
-  has a smaller one, against the optimum without preemption either (Hoogeveen and Vestjens, IPCO 1996;
-  recalled, derived again in step 6). Randomised ones have: starting jobs at random :math:`\alpha`-points
-  has :math:`e / (e - 1) = 1.582` in expectation, against the preemptive optimum (Chekuri, Motwani, Natarajan,
-  Stein, below), which is best possible for them (Stougie and Vestjens, OR Letters 30, 2002; both recalled);
+  :math:`2 + m`. A single job attains it;
 * jobs of one GPU each, more than :math:`m`: :math:`B = m` and the factor is :math:`3 - 1/m` instead of 3;
 * gangs that are multiples of :math:`d`, and so is :math:`m`: :math:`B` is at least :math:`m - \max_j g_j + d`.
   Powers of two from 2 to :math:`m`: the factor is at most :math:`1 + m / 2` instead of :math:`2 + m`.
 
 It is never larger than that of ASRPT-pred, since :math:`B \ge m - \max_j g_j + 1`.
+
+Status. Ours; improves ASRPT-ratio and ASRPT-pred. For jobs of one GPU and :math:`\rho = 1` the constant
+:math:`3 - 1/m` for the conversion of a one-machine schedule is classic (Chekuri, Motwani, Natarajan, Stein,
+SIAM J. Computing 31, 2001; recalled).
+
+Remarks. A single job attains the factor 2. On one machine no *deterministic* online algorithm without preemption
+has a smaller one, against the optimum without preemption either (Hoogeveen and Vestjens, IPCO 1996; recalled,
+derived again in step 6). Randomised ones have: starting jobs at random :math:`\alpha`-points has
+:math:`e / (e - 1) = 1.582` in expectation, against the preemptive optimum (Chekuri, Motwani, Natarajan, Stein, SIAM
+J. Computing 31, 2001), which is best possible for them (Stougie and Vestjens, OR Letters 30, 2002; both recalled).
 
 For no :math:`m` is it much too large. Let :math:`g_1` be the largest of the gangs whose sum is :math:`B`. With
 exact predictions and :math:`\rho = 1` the ratio comes as close to :math:`(m + g_1) / B` as one likes, on
@@ -32,10 +38,6 @@ gangs is
 
 and if :math:`B` is a gang, and none is smaller, both are :math:`1 + m / B`: gangs of 1 and :math:`m` have
 :math:`1 + m` for every :math:`m`, where five jobs show no more than 2.4 for :math:`m = 4`.
-
-Status. Ours; improves ASRPT-ratio and ASRPT-pred. For jobs of one GPU and :math:`\rho = 1` the constant
-:math:`3 - 1/m` for the conversion of a one-machine schedule is classic (Chekuri, Motwani, Natarajan, Stein,
-SIAM J. Computing 31, 2001; recalled).
 
 Proof.
 

@@ -40,7 +40,8 @@ GPU-ticks to
 Status. (e) is the papers': Berg, Moseley, Wang and Harchol-Balter, arXiv 2404.00346, for one mean (read in a
 summary), and for jobs of one and of all GPUs Berg, Harchol-Balter, Moseley, Wang and Whitehouse, SPAA 2020,
 arXiv 2005.09745 (the abstract was read). The proofs here are derived, of (d) after the sample path argument
-that the abstract names; (a) to (c) and (f) are ours, by standard arguments. Not claimed: that it is
+that the abstract names; (a) to (c) and (f) are ours, by standard arguments.
+Remarks. Not claimed: that it is
 asymptotically optimal for other means in light load, and that in heavy load it is not, which is the first
 paper's main result.
 

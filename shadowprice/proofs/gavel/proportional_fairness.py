@@ -28,7 +28,8 @@ Then :math:`\sum_j w_j C^*_j \ge A / \lambda - B / \lambda^2` for every :math:`\
 
 Status. The factor 27 is the paper's (Jaeger, Lindermayr and Megow, SODA 2025, arXiv 2408.14310; the abstract
 was read) for polytopes in general, after 128 (Im, Kulkarni and Munagala, J. ACM 65, 2018); the proof below is
-derived, as are the bound by the run's own prices and the part of epsilon. It is about fractions of time
+derived, as are the bound by the run's own prices and the part of epsilon.
+Remarks. It is about fractions of time
 (:mod:`shadowprice.execution.shares`); rounds, in which ``gavel:proportional_fairness:aware=true`` hands them
 out on real gangs, are not covered.
 

@@ -1,9 +1,5 @@
 r"""HADAR-any: prices of rounds bound the utility of every schedule, also of those without rounds.
 
-HADAR-cert is about schedules of whole rounds: two jobs of half a round each cannot both end in one round on
-one GPU. Policies that decide at every event do just that, so that their runs may earn more than any
-schedule of whole rounds. Here is what holds for them.
-
 Statement. Rounds :math:`t < T` of length :math:`L`, types :math:`r` of :math:`c_r` GPUs, jobs :math:`j` with
 gangs :math:`W_j`, arrivals :math:`a_j`, run times :math:`p_{jr}` on a type, and utilities :math:`U_j(f) \ge 0`
 of completion in round :math:`f` (at any time of it), non-increasing in :math:`f = 0`, 1, ... without end. A
@@ -26,6 +22,10 @@ no schedule has a total utility above :math:`D`. If prices are given by node, as
 average of a type's nodes will do.
 
 Status. Ours; weak duality of the continuous-time relaxation.
+
+Remarks. HADAR-cert is about schedules of whole rounds: two jobs of half a round each cannot both end in one round on
+one GPU. Policies that decide at every event do just that, so that their runs may earn more than any
+schedule of whole rounds.
 
 Proof. Charge a schedule :math:`k_r(t) / L` for every second and GPU of type r that is held in round t < T.
 Let job j complete in round f < T, and let :math:`x_{tl}` be the part of round t in which it holds a gang whose

@@ -17,7 +17,9 @@ without overheads, in which nobody shares GPUs. Then
 (b) with :math:`s_h = c_h - g_h + 1` and :math:`U_h \ge \max_j U_j` all :math:`\delta_j` are 0;
 (c) if also :math:`D_0 \le \mathrm{OPT} / 2`, then :math:`\mathrm{OPT} \le 2 \alpha P`.
 
-For the published :math:`s_h = c_h` the factor is :math:`\alpha_\theta = ((U/L)^\theta - 1) / \theta` with
+Status. Ours; corrects the published condition (the published proof is recalled, not read).
+
+Remarks. For the published :math:`s_h = c_h` the factor is :math:`\alpha_\theta = ((U/L)^\theta - 1) / \theta` with
 :math:`\theta = g_h / c_h`, which falls to :math:`\ln(U / L)` only as :math:`\theta \to 0`. The published
 condition is of this kind: demands must vanish beside a node's capacity. A gang that fills a node has
 :math:`\theta = 1` and :math:`\alpha_1 = U / L - 1`, a bound without use. And with :math:`s_h = c_h` the prices
@@ -26,8 +28,6 @@ may admit a job that does not fit; then dual feasibility breaks, :math:`\delta_j
 not fit, at a factor that is a guarantee in name only: 60 GPUs in nodes of 4, 600 rounds and equal utilities,
 with :math:`D_0` half of one job's, make :math:`2 \alpha = 123` for single GPUs, 6,919 for gangs of up to 2 and
 576,000 for gangs of up to 4.
-
-Status. Ours; corrects the published condition (the published proof is recalled, not read).
 
 Proof.
 

@@ -5,11 +5,11 @@ Statement. :math:`m` GPUs, rigid gangs :math:`g_j`, processing times at least :m
 :math:`\sum_j C_j` is at least the SRPT value of the one-machine instance with releases :math:`r_j` and work
 :math:`v_j = g_j p_j / m`.
 
-With one GPU, and no charges or conditions, the bound is the preemptive optimum (SRPT-1); with charges no
+Status. Ours/folklore.
+
+Remarks. With one GPU, and no charges or conditions, the bound is the preemptive optimum (SRPT-1); with charges no
 schedule may attain it. Two jobs that share a GPU may both be done before it: three quarters of their
 speed each are 1.5 GPUs' worth of work.
-
-Status. Ours/folklore.
 
 Proof.
 

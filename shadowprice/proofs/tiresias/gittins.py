@@ -14,7 +14,8 @@ preemption at whole times and integer service: serving the job of largest index,
 expected total completion time among all rules that do not see the future.
 
 Status. (a) and (b) elementary. (c) classic: Gittins, J. R. Stat. Soc. B 41(2), 1979; Sevcik, J. ACM
-21(1), 1974. It is for one machine; with gangs, several GPUs, or queues of fixed quanta nothing of the
+21(1), 1974.
+Remarks. It is for one machine; with gangs, several GPUs, or queues of fixed quanta nothing of the
 kind is claimed.
 
 Proof.
