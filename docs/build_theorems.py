@@ -28,8 +28,8 @@ proof, a function `bound` and a function `check`; tests try to break all of them
 
 *Holds with*: [features](features.md) that an instance may have beyond nodes and jobs; `bound` and `check` refuse one
 that has more. *Status*: whose a theorem is; *recalled* and *derived* are
-[words for evidence](semantics.md#words-for-evidence). Remarks are with the proofs. How close to each theorem stored instances come, and how large
-its factor is on generated ones, is in [a record](../benchmarks/records/theorems.md).
+[words for evidence](semantics.md#words-for-evidence). Remarks are with the proofs. How close to each theorem stored
+instances come, and how large its factor is on generated ones, is in [a record](../benchmarks/records/theorems.md).
 """
 
 
@@ -91,13 +91,11 @@ def hypotheses(module: ModuleType) -> str:
         return ""
     known = [f"`{each}`" for each in Feature if each in knows]
     unknown = [f"`{each}`" for each in Feature if each not in knows]
-    if len(unknown) < len(known):
-        words = f"all but {', '.join(unknown)}"
-    else:
-        words = ", ".join(known) or "nothing more"
+    all_but = "all but " + ", ".join(unknown)
+    words = (", ".join(known) or "nothing more") if len(known) <= len(unknown) else all_but
     supposed = getattr(module, "HYPOTHESES", None)
     others = [] if supposed is None else [_first_line(each) for each in supposed.predicates]
-    return f"{words}" + (f". *Not with*: {'; '.join(others)}" if others else "")
+    return words + (f". *Not with*: {'; '.join(others)}" if others else "")
 
 
 def _first_line(predicate: Callable[..., object]) -> str:
