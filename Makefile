@@ -112,7 +112,7 @@ pages: $(VENV)/.installed-test  ## run every code block of README.md and docs/, 
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m '' tests/site
 
 features: $(VENV)/.installed  ## docs/features.md, from what instances may say and who knows it
-	$(BIN)/python docs/build_features.py docs/features.md
+	$(BIN)/python docs/build_features.py docs/features.md benchmarks/records/readers.md
 
 notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
 	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --nbmake docs/notebooks

@@ -1,6 +1,7 @@
 """The page of features: what an instance may say, what does not go together and why, and who knows what.
 
-``python docs/build_features.py docs/features.md`` writes it; without a file it is printed.
+``python docs/build_features.py docs/features.md benchmarks/records/readers.md`` writes the page and the record of who
+knows what; without a file the page is printed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Made by `make features` from [`instances/features.py`](../shadowprice/instances/
 A **feature** is one thing that an instance may say beyond nodes and jobs; `instance.features` is the set of those that
 it has. **Closed by default**: whoever reads an instance says in a constant `KNOWS` which features it understands, and
 refuses an instance that has another, in one sentence that names it. What nobody thought of is not bounded, approved or
-claimed.
+claimed. [Who knows what](../benchmarks/records/readers.md) is a record.
 
 ```python
 >>> import shadowprice as sp
@@ -41,29 +42,26 @@ shadowprice.errors.InputError: workload: has jobs that hold a part of a GPU (as 
 ```
 """
 
-READERS = """
-## Who knows what
+READERS = """\
+# Who knows which features
 
-The compiled loop leaves what it does not know to the engine, the compiled pass and the segments to the verifier; all
-others refuse it. `tests/test_closed_by_default.py` has each read an instance with each feature. What a theorem knows is
-in the [list of theorems](theorems.md).
+Made by `make features`. Do not edit this page. [What features are](../../docs/features.md). The compiled loop leaves
+what it does not know to the engine, the compiled pass and the segments to the verifier; all others refuse it.
+`tests/test_closed_by_default.py` has each read an instance with each feature. What a theorem knows is in the
+[list of theorems](../../docs/theorems.md).
 
 | reader | knows |
 |---|---|"""
 
 
 def page() -> str:
-    """The whole page, in Markdown."""
-    return "\n".join(
-        [
-            INTRODUCTION.replace("{reader}", "LB-fluid"),
-            *_features(),
-            *_pairs(),
-            READERS,
-            *_readers(),
-            "",
-        ]
-    )
+    """The page, in Markdown."""
+    return "\n".join([INTRODUCTION.replace("{reader}", "LB-fluid"), *_features(), *_pairs(), ""])
+
+
+def record() -> str:
+    """The record of who knows what, in Markdown."""
+    return "\n".join([READERS, *_readers(), ""])
 
 
 def _features() -> Iterator[str]:
@@ -93,7 +91,7 @@ def _readers() -> Iterator[str]:
             continue
         path = module.replace(".", "/")
         which = "" if name == "KNOWS" else f" ({name})"
-        link = f"[`{path}`{which}](../shadowprice/{path}.py)"
+        link = f"[`{path}`{which}](../../shadowprice/{path}.py)"
         rows.setdefault(_words(getattr(imported, name)), []).append(link)
     for words, links in rows.items():
         yield f"| {', '.join(links)} | {words} |"
@@ -128,5 +126,7 @@ def knowing() -> Iterator[tuple[str, str]]:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+        for name in sys.argv[2:]:
+            Path(name).write_text(record(), encoding="utf-8")
     else:
         print(page(), end="")

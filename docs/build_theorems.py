@@ -28,7 +28,7 @@ proof, a function `bound` and a function `check`; tests try to break all of them
 
 *Holds with*: [features](features.md) that an instance may have beyond nodes and jobs; `bound` and `check` refuse one
 that has more. *Status*: whose a theorem is; *recalled* and *derived* are
-[words for evidence](semantics.md#words-for-evidence). Remarks are with the proofs. How close to each theorem stored
+[words for evidence](semantics.md#words-for-evidence). How close to each theorem stored
 instances come, and how large its factor is on generated ones, is in [a record](../benchmarks/records/theorems.md).
 """
 
@@ -47,8 +47,6 @@ class Theorem:
         From there to the paragraph on its status, in reStructuredText.
     status : str
         In a few words.
-    origin : str
-        The paragraph on its status, in reStructuredText.
     hypotheses : str
         What an instance may have, and what beside it not; empty for one that reads no instances.
     """
@@ -58,7 +56,6 @@ class Theorem:
     title: str
     statement: str
     status: str
-    origin: str
     hypotheses: str = ""
 
     @property
@@ -119,9 +116,8 @@ def read_theorem(module: str, text: str, status: str) -> Theorem:
             f"{module}: docstring begins {first!r:.80}, expected 'ID: title.' there, and a paragraph "
             "'Status.' after the statement"
         )
-    origin = rest[ends[0]].removeprefix("Status.").partition(" Proof:")[0].strip()
     statement = "\n\n".join(rest[: ends[0]])
-    return Theorem(module, identifier, title.rstrip("."), statement, status, origin)
+    return Theorem(module, identifier, title.rstrip("."), statement, status)
 
 
 def markdown(text: str) -> str:
@@ -165,7 +161,7 @@ def _section(theorem: Theorem) -> str:
         f"## {theorem.identifier}",
         markdown(theorem.statement),
         *([f"*Holds with*: {theorem.hypotheses}."] if theorem.hypotheses else []),
-        f"*Status*: {markdown(theorem.origin)} [Proof]({theorem.link}).",
+        f"*Status*: {theorem.status}. [Proof, sources and remarks]({theorem.link}).",
     ]
     return "\n\n".join(lines) + "\n"
 
