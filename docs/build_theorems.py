@@ -149,17 +149,15 @@ def _one_line(text: str) -> str:
 def page() -> str:
     """The whole page, in Markdown."""
     all_of_them = theorems()
-    rows = [
-        f"| [{each.identifier}](#{each.anchor}) | {_inline(each.title)} |" for each in all_of_them
-    ]
-    head = [INTRODUCTION, "| theorem | subject |", "|---|---|", *rows, ""]
+    rows = [f"- [{each.identifier}](#{each.anchor}): {_inline(each.title)}" for each in all_of_them]
+    head = [INTRODUCTION, *rows, ""]
     return "\n".join([*head, *map(_section, all_of_them)])
 
 
 def _section(theorem: Theorem) -> str:
     lines = [
         f"## {theorem.identifier}",
-        markdown(theorem.statement),
+        markdown(theorem.statement).removeprefix("Statement. "),
         *([f"*Holds with*: {theorem.hypotheses}."] if theorem.hypotheses else []),
         f"*Status*: {theorem.status}. [Proof, sources and remarks]({theorem.link}).",
     ]

@@ -12,6 +12,7 @@ from typing import Any
 
 import command_pages
 import gallery_pages
+import notebook_pages
 import reference_pages
 import system_pages
 import theory_pages
@@ -25,6 +26,7 @@ Pages = Mapping[str, str]
 MAKERS: tuple[Callable[[], Pages], ...] = (
     command_pages.pages,
     gallery_pages.pages,
+    notebook_pages.pages,
     reference_pages.pages,
     system_pages.pages,
     theory_pages.pages,
