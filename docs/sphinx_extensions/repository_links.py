@@ -1,4 +1,4 @@
-"""Links of pages to files of the repository, and the marks of blocks that no test runs.
+"""Links of pages to files of the repository, marks of blocks that no test runs, and long lines of outputs.
 
 Pages are read in the repository too, where a link to a folder opens it, one to a notebook shows it, and one to a file
 of a theorem its proof. The site has no folders: there such a link is its text; notebooks and theorems have their pages.
@@ -20,6 +20,8 @@ from sphinx.transforms import SphinxTransform
 import shadowprice.proofs
 from build_theorems import theorems
 
+TABLE = re.compile("[│┃┏└]|  {3}")
+"""Lines of a table, or columns that spaces align."""
 NOT_RUN = re.compile(r"^\s*not run: (.*?)\s*$", re.DOTALL)
 FOLDER_LINK = re.compile(r"\[([^\]]*)\]\(((?:\.\.?/|notebooks/)[^)#\s]*)\)")
 
@@ -62,8 +64,21 @@ class MarksOfBlocks(SphinxTransform):
                 node.replace_self(nodes.paragraph("", "", nodes.emphasis(text, text)))
 
 
+class LongLines(SphinxTransform):
+    """Let outputs without a table break their lines, so that a sentence is read without scrolling."""
+
+    default_priority = 400
+
+    def apply(self, **_: Any) -> None:
+        """Give such blocks a class, of which the style sheet knows."""
+        for node in self.document.findall(nodes.literal_block):
+            if node.get("language") in ("console", "text") and not TABLE.search(node.astext()):
+                node["classes"].append("breaks-lines")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register both."""
+    """Register all."""
     app.connect("source-read", links_of_the_site)
     app.add_transform(MarksOfBlocks)
+    app.add_transform(LongLines)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
