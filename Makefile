@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-hosts test-studies test-library test-lowest test-newest engines check format lock nightly mutants bench figures reproduction library theorems hunt hunt-page policy-state features notebooks proven-checker docs docs-links pages dist clean
+.PHONY: help demo test test-core test-hosts test-studies test-library test-lowest test-newest engines check format lock nightly mutants bench figures reproduction library theorems hunt hunt-page features notebooks proven-checker docs docs-links pages dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -86,15 +86,16 @@ bench: $(VENV)/.installed  ## benchmarks; PHILLY=philly_flat.csv.xz, GAVEL=simul
 figures: $(VENV)/.installed  ## every figure of paper_figs/, on all cores, going on where it was stopped; SIZE=quick, default or full
 	$(BIN)/python paper_figs --size $(or $(SIZE),quick)
 
-reproduction: $(VENV)/.installed  ## docs/reproduction.md and the README's verdicts, from the figures and their kept tables
-	$(BIN)/python docs/build_reproduction.py docs/reproduction.md README.md
+reproduction: $(VENV)/.installed  ## docs/reproduction.md, all rows in benchmarks/records/, and the README's verdicts, from the figures' kept tables
+	$(BIN)/python docs/build_reproduction.py docs/reproduction.md benchmarks/records/reproduction.md README.md
 
 proven-checker:  ## the checker of certificates that is proven in Rocq, as build/proven-checker; needs Debian's coq and OCaml
 	$(MAKE) -C shadowprice/proofs/rocq BUILD=$(CURDIR)/build/rocq
 	cp build/rocq/proven-checker build/proven-checker
 
-theorems: $(VENV)/.installed  ## docs/theorems.md, from the theorem files and stored hard instances
+theorems: $(VENV)/.installed  ## docs/theorems.md from the theorem files, and benchmarks/records/theorems.md from stored instances
 	$(BIN)/python docs/build_theorems.py docs/theorems.md
+	$(BIN)/python docs/build_values.py benchmarks/records/theorems.md
 
 library: $(VENV)/.installed  ## verify every schedule and bound of the library, but those of traces that are not here
 	$(BIN)/shadowprice library list --verify
@@ -105,9 +106,6 @@ hunt: $(VENV)/.installed  ## hunt the worst instance of every policy, going on w
 
 hunt-page: $(VENV)/.installed  ## benchmarks/records/hunt.md, from the stored results of hunts
 	$(BIN)/python docs/build_hunt.py benchmarks/records/hunt.md
-
-policy-state: $(VENV)/.installed  ## docs/policy_state.md, from the docstrings of what a policy is given
-	$(BIN)/python docs/build_policy_state.py docs/policy_state.md
 
 docs: $(VENV)/.installed-docs  ## the site, in build/docs/index.html; without a network, without a warning, links looked at
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
@@ -120,7 +118,7 @@ pages: $(VENV)/.installed-test  ## run every code block of README.md and docs/, 
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m '' tests/site
 
 features: $(VENV)/.installed  ## docs/features.md, from what instances may say and who knows it
-	$(BIN)/python docs/build_features.py docs/features.md
+	$(BIN)/python docs/build_features.py docs/features.md benchmarks/records/readers.md
 
 notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
 	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --nbmake docs/notebooks

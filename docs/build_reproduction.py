@@ -1,8 +1,8 @@
-"""The page of published numbers and ours, from the figures and their stored tables.
+"""Published numbers beside ours: the page of verdicts and the record of all rows, from the figures' stored tables.
 
-``python docs/build_reproduction.py docs/reproduction.md README.md`` writes it, and the column of verdicts of the front
-page; without a file the page is printed. A number of the page is in a table of ``paper_figs/data``, which a figure of
-the default size has written.
+``python docs/build_reproduction.py docs/reproduction.md benchmarks/records/reproduction.md README.md`` writes both,
+and the column of verdicts of the front page; without files the page is printed. A number of the record is in a table of
+``paper_figs/data``, which a figure of the default size has written.
 """
 
 from __future__ import annotations
@@ -36,44 +36,50 @@ NOT_RUN = "not run"
 INTRODUCTION = f"""\
 # Published numbers, and ours
 
-Made by `make reproduction` from the figures of [`paper_figs/`](../paper_figs) and the tables in
-[`paper_figs/data/`](../paper_figs/data), which `make figures SIZE=default` writes. Do not edit this page.
-`python paper_figs NAME --first-seed 100` runs a figure with other seeds.
+Made by `make reproduction` from the figures of [`paper_figs/`](../paper_figs) and the tables that `make figures
+SIZE=default` writes. Do not edit this page. Every number with its cause is on the page of its
+[system](systems/index.md), and [in one file](../benchmarks/records/reproduction.md). `python paper_figs NAME
+--first-seed 100` runs a figure with other seeds.
 
-**Verdicts.** *Ours* is a mean over *n* seeds with an interval of 95 %. Two spans about the published number were fixed
-before the verdicts were computed. The narrow one is the margin: {100 * OF_THE_EFFECT:.0f} % of the distance from
-'no difference' for factors (`x`: times better, *of the base*) and changes (`%`), {100 * OF_THE_VALUE:.0f} % of the
-value for other quantities. The wide one is the shape: on the same side of no difference, within a factor of
-{SHAPE_FACTOR:g}, and for factors from {1 / SHAPE_EFFECT:g} to {SHAPE_EFFECT:g} times the distance from 1.
+**Verdicts.** *Ours* is a mean over *n* seeds with an interval of 95 %. Two spans about the published number
+were fixed before any verdict. The *margin*: {
+    100 * OF_THE_EFFECT:.0f} % of the distance from 'no difference'
+for factors (`x`) and changes (`%`), {
+    100 * OF_THE_VALUE:.0f} % of the value for other quantities. The *shape*:
+on the same side of no difference, within a factor of {SHAPE_FACTOR:g}, and for factors from {
+    1 / SHAPE_EFFECT:g} to {SHAPE_EFFECT:g} times the distance from 1.
 
-- *reproduced*: the whole interval is within the margin.
-- *in shape*: the whole interval is within the wide span.
-- *open*: neither that nor its contrary is shown, or there are fewer than {LEAST_SEEDS} seeds.
-- *not*: the whole interval is outside the wide span, or a certified limit of all schedulers, mean over the same
-  seeds, is below the number, however that was rounded.
+| verdict | the whole interval is |
+|---|---|
+| reproduced | within the margin |
+| in shape | within the shape |
+| not | outside the shape; or a certified limit of all schedulers on the same seeds is below the number |
+| open | none of these, or there are fewer than {LEAST_SEEDS} seeds |
 
-So less evidence is never better: a wider interval cannot make a number *reproduced*, and one that holds 'no difference'
-is no evidence for a published difference: it is *open*, or *not* where all of the wide span is outside. Where the paper
-itself says 'no difference', the margin is how it is rounded; a word such as *flat* has none. Of a bound (*at most*,
-*at least*) the whole interval has to keep it. Where nothing is drawn, the printed digits are compared. Three further
-words stand in place of *reproduced* and *in shape*, and are counted apart:
+Less evidence is never better: a wider interval makes no number *reproduced*, and one that holds 'no difference'
+is no evidence of a published difference. Where the paper itself says 'no difference', the margin is its
+rounding. A bound (*at most*, *at least*) has to hold for the whole interval. Where nothing is drawn at random,
+the printed digits are compared. Counted apart, in place of *reproduced* and *in shape*:
 
-- *replayed*: the authors' own generator and simulator, or their jobs, run again, and the number agrees: a test of our
-  port, not of the claim. With *the paper's seeds* the means are compared; that they are the authors' is recalled.
+- *replayed*: the authors' own generator and simulator, or their jobs, run again: a test of our port, not of the
+  claim. With *the paper's seeds* the means are compared.
 - *calibrated*: an input was fitted to the published number, or derived from it.
-- *one of many*: the setting was picked among several that were run; *other settings* has the range over all of them.
+- *one of many*: the setting was picked among several; *other settings* has the range over all.
 
-A published claim is counted once, by its weakest row, however often it is printed or measured: 1.45x beside two
-baselines on two clusters is one claim, 5.11x and 5.5x are one measurement of ours. An earlier form of this page counted
-rows, and an interval passed by being wide: 56 of 119 were called reproduced.
+A claim is counted once, by its weakest row, however often it is printed or measured.
 
-**Causes** are those of the difference, or what one could come from. *Not public*: the trace, split or measurement is
-not to be had; *not read by us*: the text is to be had, and we have the abstract alone; *recalled*: the formula or
-setting is recalled; *testbed*: an effect of the hardware; *ours on purpose*: we do something else, and say what;
-*cannot be right*: a certified limit of the paper's own jobs is below it; *not reachable on our substitute*: the same,
-of jobs that stand for the paper's; *none known*: the same jobs and rules, as far as we know; *not explained*. *Limit*
-is the certified best factor that any scheduler could have, rounded up. A published number without a mark was read in
-the paper; *recalled* is defined in [semantics](semantics.md), *digitised* is measured in a drawing of it.
+**Causes** of a difference: *not public* (trace, split or measurement); *not read by us* (we have the abstract
+alone); *recalled* (formula or setting); *testbed* (the hardware); *ours on purpose*; *cannot be right* (a
+certified limit of the paper's own jobs is below it); *not reachable on our substitute* (the same, of jobs that
+stand for the paper's); *none known*; *not explained*. *Limit* is the certified best factor that any scheduler
+could have, rounded up. Numbers without a mark were read in the paper; *recalled* is defined in
+[semantics](semantics.md#words-for-evidence), *digitised* is measured in a drawing.
+"""
+
+RECORD = """\
+# Published numbers, and ours: all rows
+
+Made by `make reproduction`. Do not edit this page. [What verdicts and causes mean](../../docs/reproduction.md).
 """
 
 
@@ -125,8 +131,12 @@ def in_words(verdicts: Counter[str]) -> str:
     return ", ".join(f"{verdicts[name]} {name}" for name in order if verdicts[name]) or "none"
 
 
+PAGES = {"HadarE": "hadar", "A-SRPT": "asrpt"}
+"""Pages of systems that are not called by the system."""
+
+
 def page(found: list[Entry]) -> str:
-    """The whole page."""
+    """The page of verdicts by system."""
     by_system = counts(found)
     total: Counter[str] = sum(by_system.values(), Counter())
     lines = [
@@ -136,14 +146,19 @@ def page(found: list[Entry]) -> str:
         "| system | claims | verdicts |",
         "|---|---:|---|",
     ]
-    lines += [
-        f"| {name} | {verdicts.total()} | {in_words(verdicts)} |"
-        for name, verdicts in by_system.items()
-    ]
+    for name, verdicts in by_system.items():
+        link = f"[{name}](systems/{PAGES.get(name, name.lower())}.md)"
+        lines.append(f"| {link} | {verdicts.total()} | {in_words(verdicts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def record(found: list[Entry]) -> str:
+    """All rows, by system."""
+    lines = [RECORD]
     for name in SYSTEMS:
         mine = [entry for entry in found if entry.published.system == name]
-        lines += ["", f"## {name}", "", *table(mine)]
-    return "\n".join(lines) + "\n"
+        lines += [f"## {name}", "", *table(mine, "../../paper_figs"), ""]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 COLUMNS = {
@@ -162,15 +177,15 @@ COLUMNS = {
 """Heads of the table, and how its columns are set."""
 
 
-def table(found: Iterable[Entry]) -> Iterator[str]:
-    """Lines of a Markdown table: a published number and ours a row."""
+def table(found: Iterable[Entry], folder: str = "../paper_figs") -> Iterator[str]:
+    """Lines of a Markdown table: a published number and ours a row, with links to the folder of figures."""
     yield "| " + " | ".join(COLUMNS) + " |"
     yield "|" + "|".join(COLUMNS.values()) + "|"
     for entry in found:
-        yield "| " + " | ".join(_cells(entry)) + " |"
+        yield "| " + " | ".join(_cells(entry, folder)) + " |"
 
 
-def _cells(entry: Entry) -> Iterator[str]:
+def _cells(entry: Entry, folder: str) -> Iterator[str]:
     """Cells of a row, in the order of COLUMNS."""
     p, compared = entry.published, entry.compared
     yield p.place
@@ -181,7 +196,7 @@ def _cells(entry: Entry) -> Iterator[str]:
     remark = "" if compared is None or not compared.remark else f" {compared.remark}"
     yield f"{cause}: {p.why}{remark}"
     yield p.settings
-    yield f"[{entry.figure.name}](../paper_figs/{entry.figure.name}.py)"
+    yield f"[{entry.figure.name}]({folder}/{entry.figure.name}.py)"
 
 
 def _measured(compared: Compared) -> Iterator[str]:
@@ -202,13 +217,15 @@ def front_page(text: str, found: Iterable[Entry]) -> str:
 
 
 def main(files: Sequence[str]) -> None:
-    """Write the page, and the column of the front page if that is named, too."""
+    """Write the page, the record, and the column of the front page, as far as they are named."""
     found = entries()
     if not files:
         print(page(found), end="")
         return
     Path(files[0]).write_text(page(found), encoding="utf-8")
-    for name in files[1:]:
+    if len(files) > 1:
+        Path(files[1]).write_text(record(found), encoding="utf-8")
+    for name in files[2:]:
         path = Path(name)
         path.write_text(front_page(path.read_text(encoding="utf-8"), found), encoding="utf-8")
 

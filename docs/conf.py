@@ -37,7 +37,7 @@ extensions = [
     "repository_links",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["executions/README.md", "**/_*.md"]
+exclude_patterns = ["**/_*.md"]
 nitpick_ignore_regex = [(".*", ".*")]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_block"]

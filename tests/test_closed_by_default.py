@@ -66,6 +66,8 @@ def _constants() -> Iterator[tuple[str, ast.expr]]:
 def test_the_page_of_features_is_up_to_date():
     page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
     assert build_features.page() == page, "run `make features`"
+    record = (ROOT / "benchmarks" / "records" / "readers.md").read_text(encoding="utf-8")
+    assert build_features.record() == record, "run `make features`"
 
 
 def test_every_reader_is_held_to_the_law():

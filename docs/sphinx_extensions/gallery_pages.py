@@ -34,7 +34,6 @@ TITLES = {
 }
 """Systems by the first word of a figure's file."""
 OTHERS = "Beyond one paper"
-_DPI = 110
 _ROWS = 8
 
 
@@ -97,7 +96,7 @@ def draw_pictures(folder: Path) -> list[Path]:
     """Draw the picture of each figure whose digest is not that of the drawn one; all files."""
     files = []
     for shown in shown_figures():
-        picture = folder / f"{shown.figure.name}.png"
+        picture = folder / f"{shown.figure.name}.svg"
         mark = folder / f"{shown.figure.name}.digest"
         files += [picture, mark]
         now = shown.digest()
@@ -115,7 +114,7 @@ def draw(shown: Shown, picture: Path) -> None:
         drawn = figure.draw(read_table(shown.table_file), figure.sizes[Size.DEFAULT].settings, page)
     page.finish(drawn, figure.name)
     picture.parent.mkdir(parents=True, exist_ok=True)
-    page.write(drawn, picture, "png", dpi=_DPI)
+    page.write(drawn, picture, "svg")
 
 
 def pages() -> dict[str, str]:
@@ -133,15 +132,15 @@ def card(shown: Shown, folder: str = "") -> str:
     """A picture with its sentence, which links to its page."""
     name = shown.figure.name
     return (
-        f"::::{{grid-item-card}} {name}\n:img-top: {folder}{name}.png\n:link: {folder}{name}\n"
-        f":link-type: doc\n\n{shown.says}\n::::\n"
+        f"::::{{grid-item-card}} {name}\n:img-top: {folder}{name}.svg\n:img-alt: {_attribute(shown.says)}\n"
+        f":link: {folder}{name}\n:link-type: doc\n\n{shown.says}\n::::\n"
     )
 
 
 def grid(found: Iterable[Shown], folder: str = "") -> str:
-    """Cards side by side."""
+    """Cards below one another, as wide as the page."""
     cards = "\n".join(card(shown, folder) for shown in found)
-    return f":::::{{grid}} 1 2 2 3\n:gutter: 3\n\n{cards}\n:::::\n"
+    return f":::::{{grid}} 1\n:gutter: 3\n\n{cards}\n:::::\n"
 
 
 def _index(found: list[Shown]) -> str:
@@ -165,7 +164,7 @@ def _page(shown: Shown, published: list[build_reproduction.Entry]) -> Iterator[s
     settings = figure.sizes[Size.DEFAULT].settings
     table = read_table(shown.table_file)
     yield f"# {name}\n\n{shown.says}\n"
-    yield f"```{{image}} {name}.png\n:alt: {_attribute(shown.says)}\n:width: 100%\n```\n"
+    yield f"```{{image}} {name}.svg\n:alt: {_attribute(shown.says)}\n:width: 100%\n```\n"
     yield f"*{figure.paper}.* {figure.caption(table, settings)}\n"
     sizes = ", ".join(
         f"{size} about {sized.minutes:g} minutes" for size, sized in figure.sizes.items()

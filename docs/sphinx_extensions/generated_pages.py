@@ -13,6 +13,7 @@ from typing import Any
 import command_pages
 import gallery_pages
 import library_pages
+import notebook_pages
 import reference_pages
 import system_pages
 import theory_pages
@@ -27,6 +28,7 @@ MAKERS: tuple[Callable[[], Pages], ...] = (
     command_pages.pages,
     gallery_pages.pages,
     library_pages.pages,
+    notebook_pages.pages,
     reference_pages.pages,
     system_pages.pages,
     theory_pages.pages,

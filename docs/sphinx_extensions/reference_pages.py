@@ -68,7 +68,6 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Writing policies",
         (
             "shadowprice.solvers.policy",
-            "shadowprice.solvers.state",
             "shadowprice.solvers.index_policy",
             "shadowprice.solvers.registry",
             "shadowprice.proofs.testing",

@@ -1,6 +1,6 @@
 """Certificates: what a run claims to be within, written so that anyone can check it.
 
-The format is in ``docs/certificates.md``. Digests, cost and ratio are computed here, multipliers by
+The format is in ``proofs/checker/README.md``. Digests, cost and ratio are computed here, multipliers by
 ``shadowprice.solvers``. What the jobs of an instance have to do, and in which class of schedules, the program says that
 checks certificates, ``shadowprice/proofs/checker``, which needs nothing but Python's standard library and knows nothing
 of this; it is asked again at the end, and what it rejects is not returned.

@@ -70,6 +70,7 @@ def test_the_sharper_factor_by_hand(
 # --- docs/corrections.md ----------------------------------------------------------------------
 
 CORRECTIONS = ROOT / "docs" / "corrections.md"
+RECORD = ROOT / "benchmarks" / "records" / "hard_instances.md"
 
 
 def runs_in_words(found: WorstInstance, *, witness: bool) -> str:
@@ -148,7 +149,7 @@ def stretched_optimum_s(rho: int, objective: str = "flow") -> float:
     return found.upper_s
 
 
-# --- docs/adversary.md ------------------------------------------------------------------------
+# --- benchmarks/records/hard_instances.md ----------------------------------------------------
 
 
 @pytest.mark.parametrize("name", STORED)
@@ -157,7 +158,7 @@ def test_the_table_of_hard_instances_is_that_of_the_files(name: str) -> None:
     bound = "-" if found.bound is None else f"{float(found.bound.factor):.3f}"
     jobs = len(hard.instance.workload)
     row = f"| `{name}` | {hard.objective} | {jobs} | {float(hard.ratio):.3f} | {bound} |"
-    assert row in (ROOT / "docs" / "adversary.md").read_text(encoding="utf-8")
+    assert row in RECORD.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("policy", ["fifo", "srtf", "las2d", "asrpt", "hadar-committed"])

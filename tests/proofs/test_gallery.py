@@ -1,4 +1,4 @@
-"""The gallery of theorems: the committed page is up to date, and made of what is there."""
+"""The list of theorems and the record of their values: up to date, and made of what is there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import build_theorems as gallery
+import build_values as values
 import theorem_values
 from shadowprice.errors import InputError
 from shadowprice.instances.hard_instances import hard_instances
@@ -16,10 +17,12 @@ from shadowprice.solvers.registry import policies
 from support.paths import ROOT
 
 PAGE = ROOT / "docs" / "theorems.md"
+RECORD = ROOT / "benchmarks" / "records" / "theorems.md"
 
 
 def test_the_committed_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == gallery.page(ROOT), "run `make theorems`"
+    assert PAGE.read_text(encoding="utf-8") == gallery.page(), "run `make theorems`"
+    assert RECORD.read_text(encoding="utf-8") == values.page(ROOT), "run `make theorems`"
 
 
 def test_every_theorem_file_is_there_once() -> None:
@@ -30,31 +33,41 @@ def test_every_theorem_file_is_there_once() -> None:
     for theorem in gallery.theorems():
         assert text.count(f"\n## {theorem.identifier}\n") == 1
         assert theorem.statement
-        assert theorem.origin
 
 
-def test_links_of_the_page_lead_somewhere() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    headings = (line[3:].lower() for line in text.splitlines() if line.startswith("## "))
-    anchors = {heading.replace(" ", "-") for heading in headings}
-    targets = re.findall(r"\]\(([^)]+)\)", text)
+def anchors_of(path: Path) -> set[str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {line[3:].lower().replace(" ", "-") for line in lines if line.startswith("## ")}
+
+
+@pytest.mark.parametrize("page", [PAGE, RECORD])
+def test_links_of_the_page_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
     assert targets
     for target in targets:
-        if target.startswith("#"):
-            assert target[1:] in anchors
-        else:
-            assert (PAGE.parent / target).exists(), target
+        file, _, anchor = target.partition("#")
+        path = page.parent / file if file else page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors_of(path) or path not in (PAGE, RECORD), target
+
+
+def test_formulas_are_set_as_formulas() -> None:
+    """No subscript, relation or Greek letter in plain text beside formulas."""
+    text = re.sub(r"```math.*?```", "", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert text.count("$`") > 500
+    plain = re.sub(r"\$`[^`]*`\$|`[^`]*`|\]\([^)]*\)", "", text)
+    assert re.findall(r"\b\w_\w+|[<>]=|\b(?:rho|kappa|lambda|alpha|eps)\b", plain) == []
 
 
 def test_what_a_theorem_knows_of_an_instance_is_on_the_page() -> None:
     """From its constant and its predicates; of theorems that read no instance nothing is said."""
     of = {theorem.identifier: theorem.hypotheses for theorem in gallery.theorems()}
     assert of["SF-fill"] == (
-        "throughputs of jobs. *But not*: gangs, or a cluster, of a number of GPUs that is no power of two"
+        "`rates`. *Not with*: gangs, or a cluster, of a number of GPUs that is no power of two"
     )
-    assert of["GAVEL-pf"] == "throughputs of jobs; GPU types that jobs tell apart"
+    assert of["GAVEL-pf"] == "`rates`, `types`"
     assert of["HE"] == of["POP"] == ""
-    assert f"*Knows of an instance*: {of['SF-fill']}." in PAGE.read_text(encoding="utf-8")
+    assert f"*Holds with*: {of['SF-fill']}." in PAGE.read_text(encoding="utf-8")
 
 
 def test_restructured_text_becomes_markdown() -> None:
@@ -96,35 +109,25 @@ def test_a_file_that_is_no_theorem_is_refused(text: str) -> None:
 
 def test_the_tightest_instance_is_the_one_closest_to_the_theorem() -> None:
     stored = hard_instances()
-    for module, tried in gallery.TRIED.items():
+    for module, tried in values.TRIED.items():
         assert tried.policy in policies()
         assert module in {theorem.module for theorem in gallery.theorems()}
     assert stored
     one = next(hard for hard in stored if hard.name == "asrpt-one-gpu")
     worse = replace(one, name="worse", ratio=one.ratio + 1)
-    assert gallery.tightest("asrpt.ratio", [one, worse, one]) is worse
-    assert gallery.tightest("asrpt.ratio", [replace(one, predictor="given:a=2")]) is None
-    assert gallery.tightest("tiresias.las", [one, worse]) is None
-    assert gallery.tightest("lower_bounds.job", stored) is None
-    for module, tried in gallery.TRIED.items():
-        hard = gallery.tightest(module, stored)
+    assert values.tightest("asrpt.ratio", [one, worse, one]) is worse
+    assert values.tightest("asrpt.ratio", [replace(one, predictor="given:a=2")]) is None
+    assert values.tightest("tiresias.las", [one, worse]) is None
+    assert values.tightest("lower_bounds.job", stored) is None
+    for module, tried in values.TRIED.items():
+        hard = values.tightest(module, stored)
         if hard is not None:
             assert hard.ratio <= tried.factor(hard)
 
 
 def test_nothing_stored_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gallery, "hard_instances", tuple)
-    text = gallery.page(ROOT)
+    monkeypatch.setattr(values, "hard_instances", tuple)
+    text = values.page(ROOT)
     assert "None stored." in text
-    assert "*Tightest instance*: none stored." in text
-    assert "none stored" not in PAGE.read_text(encoding="utf-8")
-
-
-def test_pictures_are_linked_where_there_are_some(tmp_path: Path) -> None:
-    stored = hard_instances()
-    assert stored
-    assert gallery._picture(stored[0], tmp_path) == ""
-    folder = tmp_path / "docs" / "pictures"
-    folder.mkdir(parents=True)
-    (folder / f"{stored[0].name}.png").touch()
-    assert gallery._picture(stored[0], tmp_path) == f", [picture](pictures/{stored[0].name}.png)"
+    assert "| none stored |" in text
+    assert "none stored" not in RECORD.read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs" / "sphinx_ex
 
 import command_pages
 import gallery_pages
+import notebook_pages
+import notebook_run
 import reference_pages
 import system_pages
 import theory_pages
@@ -53,7 +56,7 @@ def test_every_figure_with_a_table_is_in_the_gallery() -> None:
     assert tables
     for table in tables:
         text = pages[f"gallery/{table.stem}.md"]
-        assert f"{table.stem}.png" in text
+        assert f"{table.stem}.svg" in text
         assert "of CPU time" in text
         assert "| " in text.partition("## Numbers")[2]
         assert f":link: {table.stem}\n" in pages["gallery/index.md"]
@@ -76,6 +79,53 @@ def test_a_picture_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / f"{shown.figure.name}.digest").write_text("of an older table")
     gallery_pages.draw_pictures(tmp_path)
     assert len(drawn) == 2
+
+
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "source": ["# A\n", "\n", "[B](b.ipynb), [C](../c.md#d)"]},
+        {
+            "cell_type": "code",
+            "source": ["%matplotlib inline\n", "x = 20\n", "print(x)\n", "x + 1"],
+        },
+        {
+            "cell_type": "code",
+            "source": [
+                "import matplotlib.pyplot as plt\n",
+                "import pandas as pd\n",
+                "figure, axes = plt.subplots()\n",
+                "line = axes.plot([0, x])\n",
+                "pd.DataFrame({'y': [x]})",
+            ],
+        },
+    ]
+}
+
+
+def test_a_notebook_is_shown_with_what_it_prints_returns_and_draws(tmp_path: Path) -> None:
+    file = tmp_path / "a.ipynb"
+    file.write_text(json.dumps(NOTEBOOK))
+    outputs = notebook_run.run(file)
+    assert outputs[0] == [("text", "20\n"), ("value", "21")]
+    assert [kind for kind, _ in outputs[1]] == ["html", "svg"]
+    assert notebook_run.run(file) == outputs  # the same bytes
+    made = notebook_pages.notebook_page(file, outputs)
+    assert set(made) == {"a.md", "a-0.svg"}
+    page = made["a.md"]
+    assert page.startswith(
+        "# A\n\n[B](b.md), [C](/c.md#d)\n\n```python\nx = 20\nprint(x)\nx + 1\n```\n\n```text\n20\n```"
+    )
+    assert "%matplotlib" not in page
+    assert "<style" not in page
+    assert "<td>20</td>" in page
+    assert "```{image} a-0.svg" in page
+
+
+def test_a_notebook_that_fails_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "a.ipynb"
+    file.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["1 / 0"]}]}))
+    with pytest.raises(ZeroDivisionError):
+        notebook_run.run(file)
 
 
 @pytest.mark.slow

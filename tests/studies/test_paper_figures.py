@@ -86,6 +86,8 @@ def test_published_curves_say_where_they_are_from() -> None:
 def test_the_page_is_made_of_the_stored_tables(entries: list[builder.Entry]) -> None:
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert page == builder.page(entries), "make reproduction"
+    rows = (ROOT / "benchmarks" / "records" / "reproduction.md").read_text(encoding="utf-8")
+    assert rows == builder.record(entries), "make reproduction"
 
 
 def test_every_row_has_seeds_and_a_cause(entries: list[builder.Entry]) -> None:

@@ -1,4 +1,4 @@
-"""Records of a certificate: what was given, and what was done; ``docs/certificates.md`` has their format.
+"""Records of a certificate: what was given, and what was done; ``proofs/checker/README.md`` has their format.
 
 Nothing here is taken from the program that checks them.
 """

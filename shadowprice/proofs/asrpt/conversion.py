@@ -1,25 +1,24 @@
 r"""ASRPT-conv: from the virtual machine back to the cluster, job by job.
 
-Statement. m GPUs in one pool, any of which will do for a gang; nobody shares GPUs, a run costs nothing but
-its time, and the scheduler is asked at every event, not in rounds. Job j has release r_j, gang
-g_j <= m, shortest run p_j and longest run :math:`P_j \le \rho p_j` over all placements and
-conditions. V is one machine of speed 1 with work :math:`v_j = g_j q_j / m` for given numbers q_j > 0,
-under preemptive SRPT; C_j^V is its completion time and i < j means that V completes i before j. The cluster starts jobs
-strictly in the order of V: job j at the first moment S_j at or after C_j^V at which all i < j have
-been started and g_j GPUs are free. It runs without interruption for some :math:`a_j \le P_j`. Then,
-with :math:`\gamma_j = \max_{i \le j} g_i` and :math:`\gamma = \max_j g_j`,
+Statement. :math:`m` GPUs in one pool, any of which will do for a gang; nobody shares GPUs, a run costs nothing
+but its time, and the scheduler is asked at every event, not in rounds. Job :math:`j` has release :math:`r_j`,
+gang :math:`g_j \le m`, shortest run :math:`p_j` and longest run :math:`P_j \le \rho p_j` over all placements
+and conditions. :math:`V` is one machine of speed 1 with work :math:`v_j = g_j q_j / m` for given numbers
+:math:`q_j > 0`, under preemptive SRPT; :math:`C_j^V` is its completion time and :math:`i < j` means that
+:math:`V` completes :math:`i` before :math:`j`. The cluster starts jobs strictly in the order of :math:`V`: job
+:math:`j` at the first moment :math:`S_j` at or after :math:`C_j^V` at which all :math:`i < j` have been started
+and :math:`g_j` GPUs are free. It runs without interruption for some :math:`a_j \le P_j`. Then, with
+:math:`\gamma_j = \max_{i \le j} g_i` and :math:`\gamma = \max_j g_j`,
 
 .. math:: C_j \le C_j^V + \frac{\sum_{i<j} g_i P_i}{m - \gamma_j + 1} + P_j,
    \qquad
    C_j \le C_j^V \Bigl(1 + \frac{\kappa m}{m - \gamma + 1}\Bigr) + P_j,
 
-where :math:`\kappa = \max_i P_i / q_i`. For q_j = p_j that is :math:`\kappa \le \rho`, and the second
+where :math:`\kappa = \max_i P_i / q_i`. For :math:`q_j = p_j` that is :math:`\kappa \le \rho`, and the second
 reads :math:`C_j \le C_j^V (1 + \rho m / (m - \gamma + 1)) + \rho p_j`.
 
-If the head of the queue may be held back on purpose (the consolidation delay), but job i never
+If the head of the queue may be held back on purpose (the consolidation delay), but job :math:`i` never
 after :math:`C_i^V + \tau_i`, add :math:`\max_{i \le j} \tau_i` to either: the largest delay, not their sum.
-
-Nothing is stated of an instance that has more than ``KNOWS`` names.
 
 Status. Ours; the published lemma could not be read. Without delays it is what the conversion of a
 one-machine schedule is recalled to need.

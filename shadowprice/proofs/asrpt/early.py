@@ -1,25 +1,25 @@
 r"""ASRPT-early: starting jobs before their virtual completion, without and with a guard.
 
 Statement. Hypotheses and notation of ASRPT-conv and ASRPT-pred, no job held back on purpose, but
-when every job that V has completed has been started, other jobs that have arrived and fit may be
+when every job that :math:`V` has completed has been started, other jobs that have arrived and fit may be
 started as well, any of them.
 
-1. Without more, no constant bounds :math:`\sum_j C_j / OPT`, even with m = 1, rho = 1, exact
-   predictions: on :func:`unguarded_family` the ratio exceeds n / 2 for n > 2.
-2. *Guard*: job i may start early at t only if :math:`h_i \le \beta t` for given h_i > 0 and
-   :math:`\beta \ge 0`. With :math:`\eta = \max_i P_i / h_i`,
+1. Without more, no constant bounds :math:`\sum_j C_j / OPT`, even with :math:`m = 1`, :math:`\rho = 1`, exact
+   predictions: on :func:`unguarded_family` the ratio exceeds :math:`n / 2` for :math:`n > 2`.
+2. *Guard*: job :math:`i` may start early at :math:`t` only if :math:`h_i \le \beta t` for given :math:`h_i > 0`
+   and :math:`\beta \ge 0`. With :math:`\eta = \max_i P_i / h_i`,
 
    .. math:: C_j \le C_j^V (1 + \eta \beta + \kappa K) + P_j, \qquad
       \sum_j C_j \le \bigl(\Lambda (1 + \eta \beta + \kappa K) + \rho\bigr)\, OPT .
 
-   For h_i = n~_i alpha_i^max that is :math:`\eta \le \mu`: with exact predictions from alpha_min the
-   guard costs beta more than ASRPT-ratio. beta = 0 is ASRPT-pred again.
+   For :math:`h_i = \tilde n_i \alpha_i^{max}` that is :math:`\eta \le \mu`: with exact predictions from
+   :math:`\alpha_{min}` the guard costs :math:`\beta` more than ASRPT-ratio. :math:`\beta = 0` is ASRPT-pred
+   again.
 
-The policy measures t from the first arrival, which is stricter.
+The policy measures :math:`t` from the first arrival, which is stricter.
 
-Nothing is stated of an instance that has more than ``KNOWS`` names.
-
-Status. Ours, both. That some waiting is needed is classic: without preemption no deterministic online
+Status. Ours, both.
+Remarks. That some waiting is needed is classic: without preemption no deterministic online
 algorithm is better than 2-competitive for total completion time on one machine (randomised ones are:
 see ASRPT-sharper), and 2 is reached by not starting a job before its own length has passed
 (Hoogeveen and Vestjens, IPCO 1996; recalled). The guard is this rule.

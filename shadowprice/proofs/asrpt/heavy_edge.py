@@ -1,18 +1,19 @@
 r"""HE: what a placement by Heavy-Edge can cost, in time of an iteration and in bytes between nodes.
 
-Statement. A job graph of g replicas, nodes with f_m free GPUs, at most G each, and a network, as in
-``instances.graphs.iteration_time``.
+Statement. A job graph of :math:`g` replicas, nodes with :math:`f_m` free GPUs, at most :math:`G` each, and a
+network, as in ``instances.graphs.iteration_time``.
 
 1. Heavy-Edge places the gang if and only if :math:`\sum_m f_m \ge g`; every replica then has one GPU
    of its own, and it uses as few nodes as any placement does.
-2. For its placement P: :math:`\alpha^{min} \le \alpha(P) \le \alpha^{max}`, with the bounds
+2. For its placement :math:`P`: :math:`\alpha^{min} \le \alpha(P) \le \alpha^{max}`, with the bounds
    ``shortest_iteration_s`` and ``longest_iteration_s`` of the graph. So it is within
    :math:`\rho = \alpha^{max} / \alpha^{min}` of the fastest placement.
-3. The bytes it cuts are within no constant of the least: on :func:`clique_family` they are k - 1 times
+3. The bytes it cuts are within no constant of the least: on :func:`clique_family` they are :math:`k - 1` times
    as many.
 
-Status. Ours; the published lemma on :math:`\alpha` could not be read. 2 holds for every placement, so
-that it says nothing for Heavy-Edge over others; whether a smaller factor than rho holds for it is
+Status. Ours; the published lemma on :math:`\alpha` could not be read.
+Remarks. 2 holds for every placement, so
+that it says nothing for Heavy-Edge over others; whether a smaller factor than :math:`\rho` holds for it is
 open. What it loses in practice is measured against the exact programme in the benchmarks.
 
 Proof.

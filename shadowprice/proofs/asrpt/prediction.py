@@ -12,14 +12,12 @@ or not,
 
 With predicted iterations :math:`n_j / \mu \le \tilde n_j \le \lambda n_j`, :math:`\lambda, \mu \ge 1`:
 
-* basis alpha_min, :math:`q_j = \tilde n_j \alpha_j^{min}`:
+* basis :math:`\alpha_{min}`, :math:`q_j = \tilde n_j \alpha_j^{min}`:
   :math:`\sum_j C_j \le (\lambda + \rho + \rho \lambda \mu K)\, OPT`;
-* basis alpha_max, :math:`q_j = \tilde n_j \alpha_j^{max}`:
+* basis :math:`\alpha_{max}`, :math:`q_j = \tilde n_j \alpha_j^{max}`:
   :math:`\sum_j C_j \le \rho (1 + \lambda + \lambda \mu K)\, OPT`.
 
-lambda = mu = 1 gives ASRPT-ratio for either basis.
-
-Nothing is stated of an instance that has more than ``KNOWS`` names.
+:math:`\lambda = \mu = 1` gives ASRPT-ratio for either basis.
 
 Status. Ours. The published theorem, whose constants could not be read, is not claimed.
 

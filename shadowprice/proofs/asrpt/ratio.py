@@ -4,22 +4,21 @@ Statement. Hypotheses and notation of ASRPT-conv and ASRPT-pred, exact predictio
 back on purpose. With :math:`K = m / (m - \max_j g_j + 1)`, against every offline schedule in which
 nobody shares GPUs, preemptive or not:
 
-* virtual work from alpha_min: :math:`\sum_j C_j \le (1 + \rho + \rho K)\, OPT`, less than
-  :math:`(1 + 3 \rho)\, OPT` if no gang exceeds m / 2;
-* virtual work from alpha_max: :math:`\sum_j C_j \le \rho (2 + K)\, OPT`, which is never smaller.
+* virtual work from :math:`\alpha_{min}`: :math:`\sum_j C_j \le (1 + \rho + \rho K)\, OPT`, less than
+  :math:`(1 + 3 \rho)\, OPT` if no gang exceeds :math:`m / 2`;
+* virtual work from :math:`\alpha_{max}`: :math:`\sum_j C_j \le \rho (2 + K)\, OPT`, which is never smaller.
 
 For total *flow* time :math:`\sum_j (C_j - r_j)` A-SRPT has no constant ratio, on one GPU and with
-rho = 1: on :func:`flow_family` its flow time is :math:`(n + 3) / 2` times the optimum's, with or
+:math:`\rho = 1`: on :func:`flow_family` its flow time is :math:`(n + 3) / 2` times the optimum's, with or
 without preemption. No deterministic online algorithm without preemption has one, against the optimum
 without preemption either (step 4).
 
-Nothing is stated of an instance that has more than ``KNOWS`` names.
-
-Status. Ours; derived from the lemma of the paper that could be read (OPT grows by at most a factor
-rho if every job runs as on its worst placement) and recalled structure. Step 4 is folklore. *Offline* the
-question is one of computing: exhaustive search has the ratio 1 against the optimum without preemption,
-and no polynomial-time algorithm one below the order of n^(1/2) unless P = NP (Kellerer,
-Tautenhahn, Woeginger, STOC 1996; recalled).
+Status. Ours; derived from the lemma of the paper that could be read (OPT grows by at most a factor :math:`\rho`
+if every job runs as on its worst placement) and recalled structure. Step 4 is folklore.
+Remarks. *Offline* the question
+is one of computing: exhaustive search has the ratio 1 against the optimum without preemption, and no
+polynomial-time algorithm one below the order of :math:`n^{1/2}` unless P = NP (Kellerer, Tautenhahn, Woeginger, STOC
+1996; recalled).
 
 Proof.
 

@@ -1,10 +1,11 @@
 r"""ASRPT-robust: A-SRPT that shares its time with a rule without predictions keeps its factor and has another one.
 
-Statement. Notation of ASRPT-conv and ASRPT-pred; one pool, gangs anywhere, no graphs, no charges, decisions at events,
-nobody shares. ``asrpt-robust`` has cycles of length :math:`\delta` from 0 on, the last part of each, of length
-:math:`\beta = \varepsilon \delta`, blind. The virtual machine V runs in predicted time: j is released at the predicted
-time until :math:`r_j`, with work :math:`g_j q_j / m`, and done at :math:`C_j^V`, rounded up to a tick. Jobs are
-numbered in the order of V, :math:`\gamma_j = \max_{i \le j} g_i`. Then
+Statement. Notation of ASRPT-conv and ASRPT-pred; one pool, gangs anywhere, no graphs, no charges, decisions at
+events, nobody shares. ``asrpt-robust`` has cycles of length :math:`\delta` from 0 on, the last part of each, of
+length :math:`\beta = \varepsilon \delta`, blind. The virtual machine :math:`V` runs in predicted time:
+:math:`j` is released at the predicted time until :math:`r_j`, with work :math:`g_j q_j / m`, and done at
+:math:`C_j^V`, rounded up to a tick. Jobs are numbered in the order of :math:`V`,
+:math:`\gamma_j = \max_{i \le j} g_i`. Then
 
 (a)
 
@@ -23,17 +24,17 @@ numbered in the order of V, :math:`\gamma_j = \max_{i \le j} g_i`. Then
    \sum_j C_j \le \frac{1 + 2 K}{\varepsilon}\,OPT
    + n \delta \Bigl(1 - \varepsilon + \frac{\sum_i g_i}{m - \max_j g_j + 1}\Bigr).
 
-The first is the factor of ASRPT-pred over the share of predicted time: 2 + K over it if predictions are exact
-(consistency). The second does not know them (robustness). No rule that stops nobody and trusts predictions has such a
-factor: of n jobs with equal predictions on one GPU it starts one, which may be the long one, and the ratio tends to
-n with its length.
+The first is the factor of ASRPT-pred over the share of predicted time: :math:`2 + K` over it if predictions are
+exact (consistency). The second does not know them (robustness).
 
-Nothing is stated of an instance that has more than ``KNOWS`` names.
+Status. Ours: derived here; that shares add up in this way on one machine is the idea of preferential round
+robin (Purohit, Svitkina, Kumar, NeurIPS 2018; recalled).
 
-Status. Ours: derived here; that shares add up in this way on one machine is the idea of preferential round robin
-(Purohit, Svitkina, Kumar, NeurIPS 2018; recalled). It is about completion times. Algorithms for total flow time whose
-factor grows with the error alone (Azar, Leonardi, Touitou, SODA 2022; Gupta et al., SODA 2026) are for one machine; of
-them abstracts were read, and nothing is claimed here.
+Remarks. No rule that stops nobody and trusts
+predictions has such a factor: of :math:`n` jobs with equal predictions on one GPU it starts one, which may be
+the long one, and the ratio tends to :math:`n` with its length.
+The theorem is about completion times. Algorithms for total flow time whose factor grows with the error alone (Azar,
+Leonardi, Touitou, SODA 2022; Gupta et al., SODA 2026; abstracts were read) are for one machine.
 
 Proof.
 

@@ -1,42 +1,43 @@
 r"""ASRPT-sharper: a smaller factor for A-SRPT, which it attains on a single GPU and approaches on more.
 
-Statement. Hypotheses and notation of ASRPT-conv and ASRPT-pred, no job held back on purpose. Let B be
-the least sum of gangs of some of the jobs that is at least :math:`m - \max_j g_j + 1` and at most m. If
-there is none, nobody ever waits after C_j^V. Otherwise
+Statement. Hypotheses and notation of ASRPT-conv and ASRPT-pred, no job held back on purpose. Let :math:`B` be
+the least sum of gangs of some of the jobs that is at least :math:`m - \max_j g_j + 1` and at most :math:`m`. If
+there is none, nobody ever waits after :math:`C_j^V`. Otherwise
 
 .. math:: C_j \le C_j^V \Bigl(1 + \frac{\kappa m}{B}\Bigr) + P_j \Bigl(1 - \frac{g_j}{B}\Bigr),
    \qquad
    \sum_j C_j \le \Bigl(\Lambda \Bigl(1 + \frac{\kappa m}{B}\Bigr)
    + \rho \max\Bigl(0, 1 - \frac{\min_j g_j}{B}\Bigr)\Bigr)\, OPT .
 
-With exact predictions and rho = 1:
+With exact predictions and :math:`\rho = 1`:
 
-* gangs that all take the whole cluster, one GPU among them: B = m and the factor is 2 instead of
-  2 + m. A single job attains it. On one machine no *deterministic* online algorithm without preemption
-  has a smaller one, against the optimum without preemption either (Hoogeveen and Vestjens, IPCO 1996;
-  recalled, derived again in step 6). Randomised ones have: starting jobs at random alpha-points
-  has e / (e - 1) = 1.582 in expectation, against the preemptive optimum (Chekuri, Motwani, Natarajan,
-  Stein, below), which is best possible for them (Stougie and Vestjens, OR Letters 30, 2002; both recalled);
-* jobs of one GPU each, more than m: B = m and the factor is 3 - 1/m instead of 3;
-* gangs that are multiples of d, and so is m: B is at least :math:`m - \max_j g_j + d`. Powers of two
-  from 2 to m: the factor is at most 1 + m / 2 instead of 2 + m.
+* gangs that all take the whole cluster, one GPU among them: :math:`B = m` and the factor is 2 instead of
+  :math:`2 + m`. A single job attains it;
+* jobs of one GPU each, more than :math:`m`: :math:`B = m` and the factor is :math:`3 - 1/m` instead of 3;
+* gangs that are multiples of :math:`d`, and so is :math:`m`: :math:`B` is at least :math:`m - \max_j g_j + d`.
+  Powers of two from 2 to :math:`m`: the factor is at most :math:`1 + m / 2` instead of :math:`2 + m`.
 
 It is never larger than that of ASRPT-pred, since :math:`B \ge m - \max_j g_j + 1`.
 
-For no m is it much too large. Let :math:`g_1` be the largest of the gangs whose sum is B. With exact predictions and
-rho = 1 the ratio comes as close to :math:`(m + g_1) / B` as one likes, on :func:`tight_family`, against optima with
-preemption and without. So what is known of the least factor for such gangs is
+Status. Ours; improves ASRPT-ratio and ASRPT-pred. For jobs of one GPU and :math:`\rho = 1` the constant
+:math:`3 - 1/m` for the conversion of a one-machine schedule is classic (Chekuri, Motwani, Natarajan, Stein,
+SIAM J. Computing 31, 2001; recalled).
+
+Remarks. A single job attains the factor 2. On one machine no *deterministic* online algorithm without preemption
+has a smaller one, against the optimum without preemption either (Hoogeveen and Vestjens, IPCO 1996; recalled,
+derived again in step 6). Randomised ones have: starting jobs at random :math:`\alpha`-points has
+:math:`e / (e - 1) = 1.582` in expectation, against the preemptive optimum (Chekuri, Motwani, Natarajan, Stein, SIAM
+J. Computing 31, 2001), which is best possible for them (Stougie and Vestjens, OR Letters 30, 2002; both recalled).
+
+For no :math:`m` is it much too large. Let :math:`g_1` be the largest of the gangs whose sum is :math:`B`. With
+exact predictions and :math:`\rho = 1` the ratio comes as close to :math:`(m + g_1) / B` as one likes, on
+:func:`tight_family`, against optima with preemption and without. So what is known of the least factor for such
+gangs is
 
 .. math:: \frac{m + g_1}{B} \le \text{least factor} \le 1 + \frac{m}{B} + \max\Bigl(0, 1 - \frac{\min_j g_j}{B}\Bigr),
 
-and if B is a gang, and none is smaller, both are 1 + m / B: gangs of 1 and m have 1 + m for every m, where five jobs
-show no more than 2.4 for m = 4.
-
-Nothing is stated of an instance that has more than ``KNOWS`` names.
-
-Status. Ours; improves ASRPT-ratio and ASRPT-pred. For jobs of one GPU and rho = 1 the constant
-3 - 1/m for the conversion of a one-machine schedule is classic (Chekuri, Motwani, Natarajan, Stein,
-SIAM J. Computing 31, 2001; recalled).
+and if :math:`B` is a gang, and none is smaller, both are :math:`1 + m / B`: gangs of 1 and :math:`m` have
+:math:`1 + m` for every :math:`m`, where five jobs show no more than 2.4 for :math:`m = 4`.
 
 Proof.
 

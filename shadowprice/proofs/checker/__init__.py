@@ -1,7 +1,7 @@
 """Check a certificate: ``python FOLDER FILE [DIGEST]``. Standard library only; imports nothing else.
 
 A certificate claims that a schedule costs at most r times what any schedule of its class costs, or that none has
-more than r times its total utility; docs/certificates.md has its format, what is checked, and which bound holds for
+more than r times its total utility; README.md has its format, what is checked, and which bound holds for
 which class. The file is read once, line by line: of jobs a few numbers are kept, of runs only what is still held or
 not yet done. Checked are form and digests; the schedule (every job runs, after its arrival, on its gang, one run at
 a time, on types it can use, all of its work, overheads charged and paid first, no node over its GPUs); the cost; the

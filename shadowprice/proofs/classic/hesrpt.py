@@ -1,31 +1,30 @@
-r"""HESRPT: the least total completion time of jobs that run k^p times as fast on k GPUs.
+r"""HESRPT: the least total completion time of jobs whose speed is a power of the number of their GPUs.
 
-Statement. N GPUs, n jobs, :math:`0 \le p \le 1`. A job that holds a real number :math:`k \ge 0` of GPUs works at
-speed :math:`k^p`; job j is complete when it has done :math:`x_j > 0`, in order :math:`x_1 \ge \dots \ge x_n`. With
-:math:`a = 1 / (1 - p)`, and k for p = 1, let
+Statement. :math:`N` GPUs, :math:`n` jobs, :math:`0 \le p \le 1`. A job that holds a real number :math:`k \ge 0`
+of GPUs works at speed :math:`k^p`; job :math:`j` is complete when it has done :math:`x_j > 0`, in order
+:math:`x_1 \ge \dots \ge x_n`. With :math:`a = 1 / (1 - p)`, and :math:`k` for :math:`p = 1`, let
 
 .. math:: c_k = \left(k^a - (k - 1)^a\right)^{1 / a}, \qquad V = N^{-p} \sum_{k=1}^n c_k x_k .
 
 (a) Every schedule, whatever its release dates, has :math:`\sum_j C_j \ge V`.
 
-(b) With all jobs there at 0 it is attained, for p < 1, by giving the job with the i-th most left of the m that are not
-complete the part :math:`\theta_i = (i / m)^a - ((i - 1) / m)^a` of the GPUs.
+(b) With all jobs there at 0 it is attained, for :math:`p < 1`, by giving the job with the i-th most left of the
+:math:`m` that are not complete the part :math:`\theta_i = (i / m)^a - ((i - 1) / m)^a` of the GPUs.
 
-(c) A gang of g GPUs and run time q that may hold w, at :math:`(w / g)^{p_j}` times its speed, has in (a)
-:math:`x_j = q g^p` with p the largest :math:`p_j`; whole widths of g or more, charges, placements and nodes that fail
-only restrict schedules, so that V bounds every run from below.
+(c) A gang of :math:`g` GPUs and run time :math:`q` that may hold :math:`w`, at :math:`(w / g)^{p_j}` times its
+speed, has in (a) :math:`x_j = q g^p` with :math:`p` the largest :math:`p_j`; whole widths of :math:`g` or more,
+charges, placements and nodes that fail only restrict schedules, so that :math:`V` bounds every run from below.
 
-(d) For any p < 1, whatever the speeds: a gang that would take :math:`T_j(w)` on w GPUs of the best kind all the time
-has in (a) :math:`x_j = \min_w T_j(w) w^p`. For a set S of jobs let V(S) be V of these alone, and r(S) the earliest of
-their release dates. Whatever the groups G into which the jobs are divided,
+(d) For any :math:`p < 1`, whatever the speeds: a gang that would take :math:`T_j(w)` on :math:`w` GPUs of the
+best kind all the time has in (a) :math:`x_j = \min_w T_j(w) w^p`. For a set :math:`S` of jobs let :math:`V(S)`
+be :math:`V` of these alone, and :math:`r(S)` the earliest of their release dates. Whatever the groups :math:`G`
+into which the jobs are divided,
 
 .. math:: \sum_j w_j C_j \ge \sum_G \int_0^\infty \bigl(|S| \, r(S) + V(S)\bigr) \, dy
           \quad\text{where}\quad S = \{j \in G : w_j > y\} .
 
-Nothing is stated of an instance that has more than ``KNOWS`` names.
-
-Status. (b) is the paper's (Berg, Vesilo and Harchol-Balter, Performance Evaluation 144, 2020; recalled); the proof
-here and (a) for any release dates are derived, (c) and (d) are ours.
+Status. (b) is the paper's (Berg, Vesilo and Harchol-Balter, Performance Evaluation 144, 2020; recalled); the
+proof here and (a) for any release dates are derived, (c) and (d) are ours.
 
 Proof.
 

@@ -1,28 +1,27 @@
-r"""KR-scale: jobs of unknown length, tried anew and for longer, cost at most 1 + 2 b^(3/2) / (b - 1) times the optimum.
+r"""KR-scale: jobs of unknown length, tried anew and for longer, cost at most a constant times the optimum.
 
 Statement. Who is stopped starts from the beginning (``--with restart``).
 
-(a) For any jobs, gangs and release dates: the least cost of schedules that stop jobs in this way is that of schedules
-that stop nobody.
+(a) For any jobs, gangs and release dates: the least cost of schedules that stop jobs in this way is that of
+schedules that stop nobody.
 
-(b) m GPUs in one pool of which no two jobs fit at once (:math:`2 \min_j g_j > m`; one GPU among them), all jobs
-released at r, equal weights, decisions at every event, no charges. ``b-scaling`` with tries of
+(b) :math:`m` GPUs in one pool of which no two jobs fit at once (:math:`2 \min_j g_j > m`; one GPU among them),
+all jobs released at :math:`r`, equal weights, decisions at every event, no charges. ``b-scaling`` with tries of
 :math:`\tau, \tau b, \tau b^2, \dots` knows no run time :math:`p_j`, and with :math:`q_j = \max(p_j, \tau / b)`
 
 .. math:: \sum_j (C_j - r) \le \rho \sum_j \sum_{k \le j} q_{(k)}, \qquad \rho = 1 + \frac{2 b \sqrt b}{b - 1},
 
-:math:`q_{(1)} \le q_{(2)} \le \dots`. If no job is shorter than :math:`\tau / b`, the double sum is the least total
-flow time; :math:`\rho` is least for b = 3, where it is :math:`1 + 3 \sqrt 3 < 6.197`.
+:math:`q_{(1)} \le q_{(2)} \le \dots`. If no job is shorter than :math:`\tau / b`, the double sum is the least
+total flow time; :math:`\rho` is least for :math:`b = 3`, where it is :math:`1 + 3 \sqrt 3 < 6.197`.
 
-(c) No smaller factor holds of ``b-scaling``: for tries of :math:`b, b^2, \dots` let there be K + 1 lengths just over
-:math:`b^i`, about :math:`N b^{-i/2} \sin(\pi (i + 1) / (K + 2))` jobs of the i-th, the longest first. The ratio tends
-to :math:`\rho` for large K and N.
+(c) No smaller factor holds of ``b-scaling``: for tries of :math:`b, b^2, \dots` let there be :math:`K + 1`
+lengths just over :math:`b^i`, about :math:`N b^{-i/2} \sin(\pi (i + 1) / (K + 2))` jobs of the i-th, the
+longest first. The ratio tends to :math:`\rho` for large :math:`K` and :math:`N`.
 
-Nothing is stated of an instance that has more than ``KNOWS`` names.
-
-Status. (b) and (c) are theorems of Jäger, Sagnol, Schmidt genannt Waldschmidt and Warode (IPCO 2023, for weighted jobs;
-recalled from the abstract, which also says that no deterministic strategy of this kind has a factor below 3); the
-proofs here are derived, and are ours where :math:`\tau > 0` and gangs are concerned. (a) is immediate.
+Status. (b) and (c) are theorems of Jäger, Sagnol, Schmidt genannt Waldschmidt and Warode (IPCO 2023, for
+weighted jobs; recalled from the abstract, which also says that no deterministic strategy of this kind has a
+factor below 3); the proofs here are derived, and are ours where :math:`\tau > 0` and gangs are concerned. (a)
+is immediate.
 
 Proof.
 

@@ -1,12 +1,14 @@
 r"""LPF-work: least parallelisable first has never more than a few jobs' work beyond any schedule, level by level.
 
-Statement. N GPUs in one pool; a gang has one GPU, and job j may hold up to :math:`w_j`, at :math:`k^{p_j}` times its
-speed on k of them, :math:`0 < p_j \le 1`; nobody shares GPUs, widths change at every event and cost nothing. Let
-:math:`x_j` be its run time on one GPU, :math:`w_j^{p_j}` its level, and :math:`l_j = \min(w_j, N)` if its speed-up is
-linear (:math:`p_j = 1` or :math:`w_j = 1`), else 1. Under ``lpf`` jobs are in order of level, ties by arrival.
+Statement. :math:`N` GPUs in one pool; a gang has one GPU, and job :math:`j` may hold up to :math:`w_j`, at
+:math:`k^{p_j}` times its speed on :math:`k` of them, :math:`0 < p_j \le 1`; nobody shares GPUs, widths change
+at every event and cost nothing. Let :math:`x_j` be its run time on one GPU, :math:`w_j^{p_j}` its level, and
+:math:`l_j = \min(w_j, N)` if its speed-up is linear (:math:`p_j = 1` or :math:`w_j = 1`), else 1. Under ``lpf``
+jobs are in order of level, ties by arrival.
 
-(a) Of the jobs up to any level v, let W(t) be the sum of what is left of :math:`x_j` of those that are there at t, and
-:math:`W'(t)` the same in any other schedule, in any widths and by those who know all. Then
+(a) Of the jobs up to any level :math:`v`, let :math:`W(t)` be the sum of what is left of :math:`x_j` of those
+that are there at :math:`t`, and :math:`W'(t)` the same in any other schedule, in any widths and by those who
+know all. Then
 
 .. math:: W(t) \le W'(t) + (N - 1) \max_j \frac{x_j}{l_j} .
 
@@ -16,31 +18,32 @@ linear (:math:`p_j = 1` or :math:`w_j = 1`), else 1. Under ``lpf`` jobs are in o
 
 over the jobs before it in the order, whenever they arrive: none waits for jobs of higher levels.
 
-(c) If all speed-ups are linear, the last is complete, after the first arrival, before twice the least time after it at
-which all can be.
+(c) If all speed-ups are linear, the last is complete, after the first arrival, before twice the least time
+after it at which all can be.
 
-(d) If all speed-ups are linear and each :math:`w_j` is 1 or N or more, there is at no time more left of the jobs of one
-GPU, nor of all jobs, than in any schedule in which a job of one GPU runs only while fewer than N of those that came
-before it are there (Inelastic-First).
+(d) If all speed-ups are linear and each :math:`w_j` is 1 or :math:`N` or more, there is at no time more left of
+the jobs of one GPU, nor of all jobs, than in any schedule in which a job of one GPU runs only while fewer than
+:math:`N` of those that came before it are there (Inelastic-First).
 
-(e) Let run times be exponential, independent of arrivals, which may be any, and unknown, and speed-ups linear. If they
-have one mean, then at each time the number of jobs that are there is stochastically the least that any policy can have;
-if each :math:`w_j` is 1 or N or more, and jobs of one GPU have a mean of their own that is no larger than the others',
-then it is the least in expectation. So the mean JCT is the least as well.
+(e) Let run times be exponential, independent of arrivals, which may be any, and unknown, and speed-ups linear.
+If they have one mean, then at each time the number of jobs that are there is stochastically the least that any
+policy can have; if each :math:`w_j` is 1 or :math:`N` or more, and jobs of one GPU have a mean of their own
+that is no larger than the others', then it is the least in expectation. So the mean JCT is the least as well.
 
 (f) If arrivals are Poisson and :math:`x_j / l_j` is bounded, ``lpf`` is stable for every load
 :math:`\lambda E[x] / N` below 1; above 1 nothing is.
 
-Times are whole ticks: a job holds its GPUs to the end of the tick that completes it. That adds N GPU-ticks to
+Times are whole ticks: a job holds its GPUs to the end of the tick that completes it. That adds :math:`N`
+GPU-ticks to
 (a) and (d) and a tick to (b) for each of the jobs that are spoken of.
 
-Nothing is stated of an instance that has more than ``KNOWS`` names.
-
-Status. (e) is the papers': Berg, Moseley, Wang and Harchol-Balter, arXiv 2404.00346, for one mean (read in a summary),
-and for jobs of one and of all GPUs Berg, Harchol-Balter, Moseley, Wang and Whitehouse, SPAA 2020, arXiv 2005.09745
-(the abstract was read). The proofs here are derived, of (d) after the sample path argument that the abstract names; (a)
-to (c) and (f) are ours, by standard arguments. Not claimed: that it is asymptotically optimal for other means in light
-load, and that in heavy load it is not, which is the first paper's main result.
+Status. (e) is the papers': Berg, Moseley, Wang and Harchol-Balter, arXiv 2404.00346, for one mean (read in a
+summary), and for jobs of one and of all GPUs Berg, Harchol-Balter, Moseley, Wang and Whitehouse, SPAA 2020,
+arXiv 2005.09745 (the abstract was read). The proofs here are derived, of (d) after the sample path argument
+that the abstract names; (a) to (c) and (f) are ours, by standard arguments.
+Remarks. Not claimed: that it is
+asymptotically optimal for other means in light load, and that in heavy load it is not, which is the first
+paper's main result.
 
 Proof.
 

@@ -1,35 +1,35 @@
 r"""NC-flow: the least cost of not knowing run times, for completion times, flow times, and with random choices.
 
-Statement. One machine, preemption without cost. A policy is *nonclairvoyant* if what it does until t depends on
-arrivals and completions until t alone; OPT is the clairvoyant optimum, SRPT. n jobs.
+Statement. One machine, preemption without cost. A policy is *nonclairvoyant* if what it does until :math:`t`
+depends on arrivals and completions until :math:`t` alone; OPT is the clairvoyant optimum, SRPT. :math:`n` jobs.
 
 (a) Every deterministic nonclairvoyant policy has an instance with all jobs there at 0 on which
 
 .. math:: \sum_j C_j \ge \frac{2 n T}{(n + 1)(T + n \delta)}\,OPT
 
-for any T and :math:`\delta > 0`; as :math:`\delta / T \to 0` that is :math:`2 - 2 / (n + 1)`, which equal shares attain
-(TIR-las (a): :math:`2\,OPT - \sum_j p_j` and :math:`OPT \le (n + 1) \sum_j p_j / 2`).
+for any :math:`T` and :math:`\delta > 0`; as :math:`\delta / T \to 0` that is :math:`2 - 2 / (n + 1)`, which
+equal shares attain (TIR-las (a): :math:`2\,OPT - \sum_j p_j` and :math:`OPT \le (n + 1) \sum_j p_j / 2`).
 
-(b) For flow time no constant will do: for every k > 2 and N it has an instance of k jobs at 0 and N later ones on which
+(b) For flow time no constant will do: for every :math:`k > 2` and :math:`N` it has an instance of :math:`k`
+jobs at 0 and :math:`N` later ones on which
 
 .. math:: \sum_j (C_j - r_j) \ge \frac{(k - 1) N r}{k T + 2 N r + T + r}\,OPT
 
-where r, at least T / (k (k - 1)) less rounding if it never idles, is what it leaves of each. With
-:math:`N = k^2 (k - 1)` that is about k / 3 of :math:`n = k^3 - k^2 + k` jobs: of the order of :math:`n^{1/3}`.
+where :math:`r`, at least :math:`T / (k (k - 1))` less rounding if it never idles, is what it leaves of each.
+With :math:`N = k^2 (k - 1)` that is about :math:`k / 3` of :math:`n = k^3 - k^2 + k` jobs: of the order of
+:math:`n^{1/3}`.
 
-(c) Let run times be drawn independently from one distribution, of whole numbers if policies decide at whole times, all
-jobs there at 0. Whatever a nonclairvoyant policy does, random choices included, some instance has an expected total
-of at least
+(c) Let run times be drawn independently from one distribution, of whole numbers if policies decide at whole
+times, all jobs there at 0. Whatever a nonclairvoyant policy does, random choices included, some instance has an
+expected total of at least
 
 .. math:: \frac{E(n)}{n\,E[p] + \binom{n}{2} E[\min(p_1, p_2)]}
 
-times OPT, with E(n) the least expected total of all nonclairvoyant policies. Of the exponential distribution it is
-:math:`2 - 4 / (n + 3)`.
+times OPT, with :math:`E(n)` the least expected total of all nonclairvoyant policies. Of the exponential
+distribution it is :math:`2 - 4 / (n + 3)`.
 
-Nothing is stated of an instance that has more than ``KNOWS`` names.
-
-Status. Classic: Motwani, Phillips and Torng, Theoretical Computer Science 130, 1994 (recalled); proofs and constants
-here are derived.
+Status. Classic: Motwani, Phillips and Torng, Theoretical Computer Science 130, 1994 (recalled); proofs and
+constants here are derived.
 
 Proof.
 

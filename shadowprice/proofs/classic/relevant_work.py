@@ -1,19 +1,21 @@
 r"""SF-work: the flow time of ServerFilling-SRPT exceeds the optimum by less than a constant number of mean services.
 
-Statement. m GPUs in one pool as in SF-fill: m and all gangs g_j powers of two, nobody shares GPUs, runs cost
-nothing but their time p_j, and a decision is made at every arrival and end at least. Of the jobs that are there
-the least prefix M that asks for m GPUs or more, in order of remaining service (gang times run time left, at
-first :math:`s_j = g_j p_j`), is served by decreasing gangs. SRPT on one machine m times as fast, with
-works s_j, is marked with 1. At a moment t let :math:`W_r` be the sum of the remaining services of at most
-r and N the number of jobs that are there; let g be the least gang, k = m / g, and s_min and s_max the
-least and the largest s_j. Then at every moment
+Statement. :math:`m` GPUs in one pool as in SF-fill: :math:`m` and all gangs :math:`g_j` powers of two, nobody
+shares GPUs, runs cost nothing but their time :math:`p_j`, and a decision is made at every arrival and end at
+least. Of the jobs that are there the least prefix :math:`M` that asks for :math:`m` GPUs or more, in order of
+remaining service (gang times run time left, at first :math:`s_j = g_j p_j`), is served by decreasing gangs.
+SRPT on one machine :math:`m` times as fast, with works :math:`s_j`, is marked with 1. At a moment :math:`t` let
+:math:`W_r` be the sum of the remaining services of at most :math:`r` and :math:`N` the number of jobs that are
+there; let :math:`g` be the least gang, :math:`k = m / g`, and :math:`s_{min}` and :math:`s_{max}` the least and
+the largest :math:`s_j`. Then at every moment
 
 .. math::
 
     \text{(a)}\quad W_r \le W^1_r + k r \quad (r > 0), \qquad
     \text{(b)}\quad N \le N^1 + k \left(2 + \ln \frac{s_{max}}{s_{min}}\right),
 
-and with the flow times F_j, since no schedule of the cluster has a smaller total than SRPT on that machine (LB-fluid),
+and with the flow times :math:`F_j`, since no schedule of the cluster has a smaller total than SRPT on that
+machine (LB-fluid),
 
 .. math::
 
@@ -21,8 +23,6 @@ and with the flow times F_j, since no schedule of the cluster has a smaller tota
     \sum_j \frac{s_j}{g} + \sum_j p_j .
 
 What is added does not depend on when jobs arrive: as queues grow the ratio to the optimum tends to 1.
-
-Nothing is stated of an instance that has more than ``KNOWS`` names.
 
 Status. Ours; in the mean, for Poisson arrivals and for loads that tend to 1, it is the paper's (Grosof, Scully,
 Harchol-Balter and Scheller-Wolf, SIGMETRICS 2023; recalled), and so is the way by relevant work.

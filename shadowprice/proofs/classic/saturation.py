@@ -1,36 +1,35 @@
 r"""MSJ-cap: the load that first come first served carries with gangs of 1 and of all GPUs, and the widest first does.
 
-Statement. m GPUs in one pool; a gang has 1 GPU (narrow) or all m (wide); nobody shares GPUs, runs are not
-interrupted, cost nothing but their time p_j, and decisions are made at every event.
+Statement. :math:`m` GPUs in one pool; a gang has 1 GPU (narrow) or all :math:`m` (wide); nobody shares GPUs,
+runs are not interrupted, cost nothing but their time :math:`p_j`, and decisions are made at every event.
 
 (a) All jobs there at 0: under ``fifo`` the last is complete at exactly
 
 .. math:: \sum_{j \text{ wide}} p_j + \sum_R L(R),
 
-over the maximal runs R of narrow jobs next to one another in the order of arrival, with L(R) the last completion of R
-on m empty GPUs, each job on the first GPU that is free.
+over the maximal runs :math:`R` of narrow jobs next to one another in the order of arrival, with :math:`L(R)`
+the last completion of :math:`R` on :math:`m` empty GPUs, each job on the first GPU that is free.
 
 (b) All jobs there at 0: under ``msf`` and ``quickswap`` the last is complete by
 
 .. math:: \sum_{j \text{ wide}} p_j + \frac{1}{m} \sum_{j \text{ narrow}} p_j
     + \left(1 - \frac{1}{m}\right) \max_{j \text{ narrow}} p_j .
 
-(c) If a job is wide with probability q, and run times are exponential with means :math:`b_1` of narrow and
-:math:`b_m` of wide jobs, all independent, then ``fifo`` completes in the long run, with jobs always waiting,
+(c) If a job is wide with probability :math:`q`, and run times are exponential with means :math:`b_1` of narrow
+and :math:`b_m` of wide jobs, all independent, then ``fifo`` completes in the long run, with jobs always
+waiting,
 
 .. math:: X = \frac{1 / q}{b_m + b_1 \left(\frac{(1 - q)^{m + 1}}{q m} + \sum_{i=1}^m \frac{(1 - q)^i}{i}\right)}
 
-jobs a second, and so carries the load :math:`X (q b_m + (1 - q) b_1 / m)`, below 1 (for m > 1); with Poisson
-arrivals it is stable below that load and not above.
+jobs a second, and so carries the load :math:`X (q b_m + (1 - q) b_1 / m)`, below 1 :math:`(m > 1)`; with
+Poisson arrivals it is stable below that load and not above.
 
 (d) With such arrivals ``msf`` is stable for every load below 1.
 
-Nothing is stated of an instance that has more than ``KNOWS`` names.
-
 Status. That first come first served may carry little, and the widest first all, is the paper's (Chen et al.,
-Performance Evaluation 171, 2026, arXiv 2509.01893; recalled), for FCFS with two classes older; formulas and proofs
-here are derived. That FCFS is stable just below its rate with jobs always waiting is the saturation rule of Baccelli
-and Foss, J. Applied Probability 32, 1995 (recalled).
+Performance Evaluation 171, 2026, arXiv 2509.01893; recalled), for FCFS with two classes older; formulas and
+proofs here are derived. That FCFS is stable just below its rate with jobs always waiting is the saturation rule
+of Baccelli and Foss, J. Applied Probability 32, 1995 (recalled).
 
 Proof.
 

@@ -1,21 +1,20 @@
 r"""SF-fill: ServerFilling leaves no GPU idle while there is work for all, and nobody starves.
 
-Statement. m GPUs in one pool, any of which will do for a gang; m and all gangs g_j are powers of two, with
-:math:`g_j \le m`; nobody shares GPUs, a run costs nothing but its time p_j, and the scheduler is asked at
-every event, not in rounds. Any order of jobs, which may change from event to event, is cut after its
-least prefix M that asks for m GPUs or more, and M is served by decreasing gangs. Then
+Statement. :math:`m` GPUs in one pool, any of which will do for a gang; :math:`m` and all gangs :math:`g_j` are
+powers of two, with :math:`g_j \le m`; nobody shares GPUs, a run costs nothing but its time :math:`p_j`, and the
+scheduler is asked at every event, not in rounds. Any order of jobs, which may change from event to event, is
+cut after its least prefix :math:`M` that asks for :math:`m` GPUs or more, and :math:`M` is served by decreasing
+gangs. Then
 
-(a) while the jobs that are there ask for m GPUs or more, all m are busy;
+(a) while the jobs that are there ask for :math:`m` GPUs or more, all :math:`m` are busy;
 
-(b) every job j is complete by
+(b) every job :math:`j` is complete by
 
 .. math::
 
     C_j \le r_j + p_j + \frac{1}{m} \sum_{i \ne j} g_i p_i ;
 
 (c) the last is complete before twice the least time at which all can be.
-
-Nothing is stated of an instance that has more than ``KNOWS`` names.
 
 Status. (a) is the paper's lemma, recalled and proven here; (b) and (c) are ours.
 

@@ -5,20 +5,18 @@ Statement.
 1. Jobs, and for some pairs a gain :math:`v_{ij} > 0`. Greedy takes the pair with the largest gain
    among jobs that have no partner yet, until none is left. Its total gain is at least half of the
    largest total gain of any matching, and no better constant holds (:func:`tight_family`).
-2. Let a job j alone on GPUs P work at rate :math:`a_j > 0`, beside another at :math:`r_j`, rates that do
-   not change. *Time slicing* gives turns on P: its throughput, in units of what each job does alone,
-   averages :math:`\sum_j f_j \le 1` for shares of time :math:`f_j`, whoever they are. A pair that
-   introspection keeps after its trial on P has :math:`r_i / a_i + r_j / a_j > 1`. So at every moment,
-   pairs under trial aside, the normalised throughput of all jobs, each GPU counted once, is at least
-   the number of GPUs in use, and time slicing never gets more than this number out of them.
-3. A trial that is reverted costs less than its quantum q times the GPUs of the pair, against turns.
+2. Let a job :math:`j` alone on GPUs :math:`P` work at rate :math:`a_j > 0`, beside another at :math:`r_j`,
+   rates that do not change. *Time slicing* gives turns on :math:`P`: its throughput, in units of what each job
+   does alone, averages :math:`\sum_j f_j \le 1` for shares of time :math:`f_j`, whoever they are. A pair that
+   introspection keeps after its trial on :math:`P` has :math:`r_i / a_i + r_j / a_j > 1`. So at every moment,
+   pairs under trial aside, the normalised throughput of all jobs, each GPU counted once, is at least the number
+   of GPUs in use, and time slicing never gets more than this number out of them.
+3. A trial that is reverted costs less than its quantum :math:`q` times the GPUs of the pair, against turns.
    Two jobs are tried at most once on the same GPUs, so the loss is finite whatever the rates: at most
-   :math:`q \, g` GPU-seconds for each reverted trial of gangs of g.
+   :math:`q \, g` GPU-seconds for each reverted trial of gangs of :math:`g`.
 
 Overheads are left aside on both sides: a pair pays for one restart when it is made, turns pay one
 for every turn.
-
-Nothing is stated of an instance that has more than ``KNOWS`` names.
 
 Status. 1 classic (Avis, Networks 13, 1983); 2 and 3 ours, immediate.
 

@@ -1,17 +1,18 @@
 r"""POP: what splitting into k parts can cost, and what is only measured.
 
-Statement. Jobs are dealt into k parts, every part has :math:`W_j / k` GPUs of each type, and max-min fairness is
-solved in each; nobody shares GPUs. Let t be the level of the whole programme (the largest least normalised
-throughput) and t' the least level of a part.
+Statement. Jobs are dealt into :math:`k` parts, every part has :math:`W_j / k` GPUs of each type, and max-min
+fairness is solved in each; nobody shares GPUs. Let :math:`t` be the level of the whole programme (the largest
+least normalised throughput) and t' the least level of a part.
 
 1. :math:`t / k \le t' \le t`, however jobs are dealt.
-2. The lower bound is attained, for every k: on :func:`unlucky_family`.
-3. No better guarantee is claimed for jobs dealt at random. POP's paper (Narayanan et al., SOSP'21; recalled)
-   assumes many jobs, none of which takes much, with parts that look alike; what is then lost is
-   measured: every result of ``pop`` reports its own objective, and the benchmark of allocations
-   compares it with the whole programme's.
+2. The lower bound is attained, for every :math:`k`: on :func:`unlucky_family`.
+3. No better guarantee is claimed for jobs dealt at random.
 
 Status. 1 and 2 ours, elementary; 3 measured.
+
+Remarks. POP's paper (Narayanan et al., SOSP'21; recalled) assumes many jobs, none of which takes much, with parts
+that look alike; what is then lost is measured: every result of ``pop`` reports its own objective, and the benchmark
+of allocations compares it with the whole programme's.
 
 Proof.
 

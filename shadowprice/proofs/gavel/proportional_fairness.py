@@ -1,20 +1,23 @@
 r"""GAVEL-pf: in shares, proportional fairness costs at most 27 times the weighted completion times of any schedule.
 
-Statement. n jobs with weights w_j > 0, release dates r_j, gangs s_j and works p_j; GPU types k with W_k GPUs and
-rates T_jk; nobody shares GPUs and nothing is charged. At every moment t the jobs that are there get fractions of
-time X with rates :math:`u_j = \sum_k T_{jk} X_{jk}`, without knowledge of what is left of them, and there are prices
+Statement. :math:`n` jobs with weights :math:`w_j > 0`, release dates :math:`r_j`, gangs :math:`s_j` and works
+:math:`p_j`; GPU types :math:`k` with :math:`W_k` GPUs and rates :math:`T_{jk}`; nobody shares GPUs and nothing
+is charged. At every moment :math:`t` the jobs that are there get fractions of time :math:`X` with rates
+:math:`u_j = \sum_k T_{jk} X_{jk}`, without knowledge of what is left of them, and there are prices
 :math:`\pi_k, q_j \ge 0` with
 
 .. math:: \frac{w_j T_{jk}}{u_j} \le s_j \pi_k + q_j, \qquad \sum_k W_k \pi_k + \sum_j q_j \le (1 + \epsilon) W_t,
 
-W_t the sum of their weights. These are the prices of proportional fairness, which maximises :math:`\sum_j w_j \log
-u_j`: at the optimum epsilon is 0. A job is complete when u_j has added up to p_j. Then for every schedule of the
-gangs on the cluster, preemptive, migrating and knowing the future, with completion times :math:`C^*_j`,
+:math:`W_t` the sum of their weights. These are the prices of proportional fairness, which maximises
+:math:`\sum_j w_j \log u_j`: at the optimum epsilon is 0. A job is complete when :math:`u_j` has added up to
+:math:`p_j`. Then for every schedule of the gangs on the cluster, preemptive, migrating and knowing the future,
+with completion times :math:`C^*_j`,
 
 .. math:: \sum_j w_j C_j \le 27 (1 + \epsilon) \sum_j w_j C^*_j .
 
-Moreover, whatever the run, its prices bound the optimum: with :math:`0 < \kappa < 1` let :math:`\zeta_t` be the least
-number for which the jobs with :math:`u_j / p_j \le \zeta_t` have a part of kappa of W_t or more, and
+Moreover, whatever the run, its prices bound the optimum: with :math:`0 < \kappa < 1` let :math:`\zeta_t` be the
+least number for which the jobs with :math:`u_j / p_j \le \zeta_t` have a part of :math:`\kappa` of :math:`W_t`
+or more, and
 
 .. math::
 
@@ -23,13 +26,12 @@ number for which the jobs with :math:`u_j / p_j \le \zeta_t` have a part of kapp
 
 Then :math:`\sum_j w_j C^*_j \ge A / \lambda - B / \lambda^2` for every :math:`\lambda \ge 1`.
 
-Nothing is stated of an instance that has more than ``KNOWS`` names.
-
-Status. The factor 27 is the paper's (Jaeger, Lindermayr and Megow, SODA 2025, arXiv 2408.14310; the abstract was
-read) for polytopes in general, after 128 (Im, Kulkarni and Munagala, J. ACM 65, 2018); the proof below is derived,
-as are the bound by the run's own prices and the part of epsilon. It is about fractions of time
-(:mod:`shadowprice.execution.shares`); rounds, in which ``gavel:proportional_fairness:aware=true`` hands them out
-on real gangs, are not covered.
+Status. The factor 27 is the paper's (Jaeger, Lindermayr and Megow, SODA 2025, arXiv 2408.14310; the abstract
+was read) for polytopes in general, after 128 (Im, Kulkarni and Munagala, J. ACM 65, 2018); the proof below is
+derived, as are the bound by the run's own prices and the part of epsilon.
+Remarks. It is about fractions of time
+(:mod:`shadowprice.execution.shares`); rounds, in which ``gavel:proportional_fairness:aware=true`` hands them
+out on real gangs, are not covered.
 
 Proof.
 

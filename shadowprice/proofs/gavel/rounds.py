@@ -1,25 +1,30 @@
 r"""GAVEL-round: how far rounds are from the fractions they are to hand out.
 
-Notation. Jobs i of one worker each, types j of m_j GPUs, fractions :math:`X_{ij} \ge 0` with
-:math:`\sum_j X_{ij} \le 1` and :math:`\sum_i X_{ij} \le m_j`. In a round each job runs on at most one
-type, and type j takes at most m_j jobs; :math:`N_{ij}(R)` counts the rounds of i on j among the first R.
+Notation. Jobs :math:`i` of one worker each, types :math:`j` of :math:`m_j` GPUs, fractions :math:`X_{ij} \ge 0`
+with :math:`\sum_j X_{ij} \le 1` and :math:`\sum_i X_{ij} \le m_j`. In a round each job runs on at most one
+type, and type :math:`j` takes at most :math:`m_j` jobs; :math:`N_{ij}(R)` counts the rounds of :math:`i` on
+:math:`j` among the first :math:`R`.
 
-Statement 1, the rule X / f. One GPU, n jobs with X_i > 0 and :math:`\sum_i X_i = 1`; every round goes to a
-job with the largest :math:`X_i / f_i`, ties in any way, a job not yet served having infinity. Then
-after every number of rounds R
+Statement 1, the rule :math:`X / f`. One GPU, :math:`n` jobs with :math:`X_i > 0` and :math:`\sum_i X_i = 1`;
+every round goes to a job with the largest :math:`X_i / f_i`, ties in any way, a job not yet served having
+infinity. Then after every number of rounds :math:`R`
 
 .. math:: N_i(R) - R X_i \le 1 - X_i, \qquad R X_i - N_i(R) \le n - 2 + X_i .
 
-Neither constant can be smaller: the first is attained by the job served first, and the second is approached by
-:func:`starved_family`, where n - 1 jobs of tiny fractions are each served once before anybody is
-served twice. So the deviation of the rule grows with the number of jobs.
+Neither constant can be smaller.
 
-Statement 2, a rounding. For every R there are R rounds, on any number of types, with
+Statement 2, a rounding. For every :math:`R` there are :math:`R` rounds, on any number of types, with
 :math:`|N_{ij}(R) - R X_{ij}| < 1` for every job and type (:func:`round_robin` finds them).
 
 Status. 1 ours: the rule is the divisor method of Adams, whose upper quota is classic (Balinski and
 Young, Fair Representation, 1982; recalled). 2 classic: integral transportation polytopes and
-decomposition by Birkhoff and von Neumann. That deviations below 1 hold after *every* round is the chairman
+decomposition by Birkhoff and von Neumann.
+
+Remarks. Neither constant can be smaller: the first is attained by the job served first, and the second is approached by
+:func:`starved_family`, where :math:`n - 1` jobs of tiny fractions are each served once before anybody is
+served twice. So the deviation of the rule grows with the number of jobs.
+
+That deviations below 1 hold after *every* round is the chairman
 assignment of Tijdeman (Discrete Mathematics 32, 1980; recalled) for one GPU. Open: constants of the
 rule for several GPUs and types, and one rounding for all R with several types.
 

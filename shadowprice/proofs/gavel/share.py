@@ -1,7 +1,8 @@
 r"""GAVEL-share: when max-min fairness gives everybody at least an equal share, and when only filling does.
 
-Notation. n jobs with gangs s_m and equal weights, types j of W_j GPUs, :math:`W = \sum_j W_j`, rates T_mj,
-nobody shares GPUs, every type has GPUs of its own. :math:`T_m(X) = \sum_j T_{mj} X_{mj}`. The *level* of a job is
+Notation. :math:`n` jobs with gangs :math:`s_m` and equal weights, types :math:`j` of :math:`W_j` GPUs,
+:math:`W = \sum_j W_j`, rates :math:`T_{mj}`, nobody shares GPUs, every type has GPUs of its own.
+:math:`T_m(X) = \sum_j T_{mj} X_{mj}`. The *level* of a job is
 
 .. math:: \ell_m(X) = s_m T_m(X) / T_m(X^{equal}), \qquad X^{equal}_{mj} = W_j / W,
 
@@ -11,7 +12,7 @@ and its *isolated* share is one n-th of every type, :math:`X^{iso}_{mj} = W_j / 
 Statement.
 
 1. The optimum of max-min fairness (the largest least level) is at least :math:`\min_m i_m`.
-2. If all i_m are equal, that is if all gangs are equal or :math:`s_m \ge W / n` for all, then every job
+2. If all :math:`i_m` are equal, that is if all gangs are equal or :math:`s_m \ge W / n` for all, then every job
    has at least its isolated throughput under any optimum of max-min fairness (*sharing incentive*).
 3. Otherwise it need not: on :func:`unequal_gangs` an optimum of the programme leaves a job with half of its
    isolated throughput. So the claim needs its hypothesis.

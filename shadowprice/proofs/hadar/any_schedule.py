@@ -1,31 +1,31 @@
 r"""HADAR-any: prices of rounds bound the utility of every schedule, also of those without rounds.
 
-HADAR-cert is about schedules of whole rounds: two jobs of half a round each cannot both end in one round on
-one GPU. Policies that decide at every event do just that, so that their runs may earn more than any
-schedule of whole rounds. Here is what holds for them.
-
-Statement. Rounds t < T of length L, types r of c_r GPUs, jobs j with gangs W_j, arrivals a_j, run times
-p_{jr} on a type, and utilities :math:`U_j(f) \ge 0` of completion in round f (at any time of it),
-non-increasing in f = 0, 1, ... without end. A schedule is anything with these properties: at any
-time a job has no GPUs or a gang of W_j, of any types it can run on; no type has more GPUs held than it
-has; a gang does the share :math:`1 / p_{jr}` of the job in a second, r the slowest of its types, or less
-(overheads, waiting); nothing is held before the arrival; a job is complete no earlier than shares
-of :math:`\omega_j \le 1` are done. For prices :math:`k_r(t) \ge 0` let
+Statement. Rounds :math:`t < T` of length :math:`L`, types :math:`r` of :math:`c_r` GPUs, jobs :math:`j` with
+gangs :math:`W_j`, arrivals :math:`a_j`, run times :math:`p_{jr}` on a type, and utilities :math:`U_j(f) \ge 0`
+of completion in round :math:`f` (at any time of it), non-increasing in :math:`f = 0`, 1, ... without end. A
+schedule is anything with these properties: at any time a job has no GPUs or a gang of :math:`W_j`, of any types
+it can run on; no type has more GPUs held than it has; a gang does the share :math:`1 / p_{jr}` of the job in a
+second, :math:`r` the slowest of its types, or less (overheads, waiting); nothing is held before the arrival; a
+job is complete no earlier than shares of :math:`\omega_j \le 1` are done. For prices :math:`k_r(t) \ge 0` let
 
 .. math:: C_j(f) = \min \sum_{t \le f} \sum_l x_{tl}\, \kappa_{jl}(t)
           \quad\text{where}\quad \sum_{t \le f} \sum_l x_{tl} \frac{L}{p_{jl}} \ge \omega_j, \;
           \sum_l x_{tl} \le \phi_{jt}, \; x \ge 0,
 
-with :math:`\kappa_{jl}(t)` the price of the cheapest gang with GPUs at least as fast as type l, and
+with :math:`\kappa_{jl}(t)` the price of the cheapest gang with GPUs at least as fast as type :math:`l`, and
 :math:`\phi_{jt}` the part of the round that is left after the arrival. With
 
 .. math:: \mu_j = \max\bigl(0,\; U_j(T),\; \max_{f < T} U_j(f) - C_j(f)\bigr), \qquad
           D = \sum_j \mu_j + \sum_{t,r} c_r k_r(t)
 
-no schedule has a total utility above D. If prices are given by node, as a run leaves them, any
+no schedule has a total utility above :math:`D`. If prices are given by node, as a run leaves them, any
 average of a type's nodes will do.
 
 Status. Ours; weak duality of the continuous-time relaxation.
+
+Remarks. HADAR-cert is about schedules of whole rounds: two jobs of half a round each cannot both end in one round on
+one GPU. Policies that decide at every event do just that, so that their runs may earn more than any
+schedule of whole rounds.
 
 Proof. Charge a schedule :math:`k_r(t) / L` for every second and GPU of type r that is held in round t < T.
 Let job j complete in round f < T, and let :math:`x_{tl}` be the part of round t in which it holds a gang whose

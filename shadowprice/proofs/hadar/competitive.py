@@ -1,33 +1,33 @@
 r"""HADAR-2a: the commit-once primal-dual with exponential prices, for gangs of any size.
 
-Statement. Rounds t < T, nodes h of c_h GPUs, jobs in order of arrival with utilities as in HADAR-cert.
-Prices are :math:`k_h = L_h (U_h / L_h)^{\min(\gamma_h / s_h, 1)}` of the load :math:`\gamma_h(t)`. Each job is
-given the schedule of largest payoff among those that fit, if that is positive, and is refused
-otherwise. Let g_h = min(max_j W_j, c_h) and
+Statement. Rounds :math:`t < T`, nodes :math:`h` of :math:`c_h` GPUs, jobs in order of arrival with utilities as
+in HADAR-cert. Prices are :math:`k_h = L_h (U_h / L_h)^{\min(\gamma_h / s_h, 1)}` of the load
+:math:`\gamma_h(t)`. Each job is given the schedule of largest payoff among those that fit, if that is positive,
+and is refused otherwise. Let :math:`g_h = \min(\max_j W_j, c_h)` and
 
 .. math:: \alpha = \max\Bigl(1, \max_h \max_{\gamma + w \le c_h,\; 1 \le w \le g_h}
           \frac{c_h}{w} \Bigl(\frac{k_h(\gamma + w)}{k_h(\gamma)} - 1\Bigr)\Bigr),
 
-let P be the utility earned, :math:`D_0 = T \sum_h c_h L_h`, and let :math:`\delta_j \ge 0` be what the best
-payoff of job j at the prices it met would have been if the commitments took no GPUs, less the best of
-those that fit (each at least 0). OPT is the largest total utility of an offline schedule of whole
-rounds, without overheads, in which nobody shares GPUs. Then
+let :math:`P` be the utility earned, :math:`D_0 = T \sum_h c_h L_h`, and let :math:`\delta_j \ge 0` be what the
+best payoff of job :math:`j` at the prices it met would have been if the commitments took no GPUs, less the best
+of those that fit (each at least 0). OPT is the largest total utility of an offline schedule of whole rounds,
+without overheads, in which nobody shares GPUs. Then
 
 (a) :math:`\mathrm{OPT} \le D_0 + \alpha P + \sum_j \delta_j`, always;
 (b) with :math:`s_h = c_h - g_h + 1` and :math:`U_h \ge \max_j U_j` all :math:`\delta_j` are 0;
 (c) if also :math:`D_0 \le \mathrm{OPT} / 2`, then :math:`\mathrm{OPT} \le 2 \alpha P`.
 
-For the published s_h = c_h the factor is :math:`\alpha_\theta = ((U/L)^\theta - 1) / \theta` with
-:math:`\theta = g_h / c_h`, which falls to ln(U / L) only as :math:`\theta \to 0`. The published condition
-is of this kind: demands must vanish beside a node's capacity. A gang that fills a node has
-:math:`\theta = 1` and :math:`\alpha_1 = U / L - 1`, a bound without use. And with s_h = c_h the prices may admit
-a job that does not fit; then dual feasibility breaks, delta_j > 0, and no ratio follows but (a) and
-that of the run's own duals (HADAR-cert). (b) heals this, as prices reach the top before a gang might
-not fit, at a factor that is a guarantee in name only: 60 GPUs in nodes of 4, 600 rounds and equal
-utilities, with D_0 half of one job's, make 2 alpha 123 for single GPUs, 6,919 for gangs of up to 2 and
-576,000 for gangs of up to 4.
-
 Status. Ours; corrects the published condition (the published proof is recalled, not read).
+
+Remarks. For the published :math:`s_h = c_h` the factor is :math:`\alpha_\theta = ((U/L)^\theta - 1) / \theta` with
+:math:`\theta = g_h / c_h`, which falls to :math:`\ln(U / L)` only as :math:`\theta \to 0`. The published
+condition is of this kind: demands must vanish beside a node's capacity. A gang that fills a node has
+:math:`\theta = 1` and :math:`\alpha_1 = U / L - 1`, a bound without use. And with :math:`s_h = c_h` the prices
+may admit a job that does not fit; then dual feasibility breaks, :math:`\delta_j > 0`, and no ratio follows but
+(a) and that of the run's own duals (HADAR-cert). (b) heals this, as prices reach the top before a gang might
+not fit, at a factor that is a guarantee in name only: 60 GPUs in nodes of 4, 600 rounds and equal utilities,
+with :math:`D_0` half of one job's, make :math:`2 \alpha = 123` for single GPUs, 6,919 for gangs of up to 2 and
+576,000 for gangs of up to 4.
 
 Proof.
 

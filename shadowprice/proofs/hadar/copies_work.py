@@ -1,15 +1,13 @@
 r"""HADARE-n: how many copies keep every node busy.
 
-Statement. n nodes, at most k copies of a job at a time, a copy holds one node. In a round with u
-unfinished jobs
+Statement. :math:`n` nodes, at most :math:`k` copies of a job at a time, a copy holds one node. In a round with
+:math:`u` unfinished jobs
 
 1. at most :math:`\min(n, k u)` nodes are busy, and if every job can run on every node and has at
-   least n steps left, that many can be;
+   least :math:`n` steps left, that many can be;
 2. "no node idles in a round while a job that could do a step on it (in a round with all charges
    owed) is unfinished, except in that job's last round" can be kept for every instance if and only
    if :math:`k \ge n`. HadarE as in ``solvers.hadar.copies`` keeps it.
-
-Nothing is stated of an instance that has more than ``KNOWS`` names.
 
 Status. Ours: the published claim of maximal utilisation, made precise; the last round is an exception
 because a job with fewer steps left than nodes cannot occupy them all.

@@ -1,15 +1,15 @@
 r"""HADAR-cert: every run leaves dual prices that bound the optimum for that very run.
 
-Statement. Rounds t < T, nodes h of c_h GPUs of one type each, jobs j with gangs W_j and
-non-increasing utilities :math:`U_j(f) \ge 0` of completion by the end of round f, 0 beyond T; a job need
-not be served. For any prices :math:`k_h(t) \ge 0` and :math:`\mu_j \ge 0` with
+Statement. Rounds :math:`t < T`, nodes :math:`h` of :math:`c_h` GPUs of one type each, jobs :math:`j` with gangs
+:math:`W_j` and non-increasing utilities :math:`U_j(f) \ge 0` of completion by the end of round :math:`f`, 0
+beyond :math:`T`; a job need not be served. For any prices :math:`k_h(t) \ge 0` and :math:`\mu_j \ge 0` with
 
 .. math:: \mu_j \ge U_j(f_s) - \sum_{t,h} k_h(t) w_{jh}^s(t) \quad \text{for all schedules } s
           \text{ of } j,
    \qquad D = \sum_j \mu_j + \sum_{t,h} c_h k_h(t),
 
-no schedule of all jobs in whole rounds, in which nobody shares GPUs, has a total utility above D. Hence a
-run that earned P is within D / P of the offline optimum of such schedules.
+no schedule of all jobs in whole rounds, in which nobody shares GPUs, has a total utility above :math:`D`. Hence
+a run that earned :math:`P` is within :math:`D / P` of the offline optimum of such schedules.
 
 Status. Ours; weak duality of the published programme over schedules.
 

@@ -1,11 +1,12 @@
 r"""LB-amount: CPUs and memory are resources beside GPUs, and width has its price.
 
-Statement. Jobs that share GPUs with nobody; some may hold more GPUs than their gang, w of them at
-:math:`e_j(w) \le w / g_j` times their speed; some have a profile, the speed by CPUs and memory for each GPU, which is
-that of the largest measured amounts that are reached, of the worker that has least. G_r GPUs of type r, the cluster's
-CPUs and memory; weights w_j >= 0; any schedule, preemptive or not, any placement, any overheads. Let job j have a mode
-for each type, width w and point :math:`(c, h)` of its profile, of speed :math:`s_j(c, h) e_j(w)`, which uses w GPUs of
-the type, :math:`w c` CPUs and :math:`w h` of memory. With these LB-mode holds.
+Statement. Jobs that share GPUs with nobody; some may hold more GPUs than their gang, :math:`w` of them at
+:math:`e_j(w) \le w / g_j` times their speed; some have a profile, the speed by CPUs and memory for each GPU,
+which is that of the largest measured amounts that are reached, of the worker that has least. :math:`G_r` GPUs
+of type :math:`r`, the cluster's CPUs and memory; weights :math:`w_j \ge 0`; any schedule, preemptive or not,
+any placement, any overheads. Let job :math:`j` have a mode for each type, width :math:`w` and point
+:math:`(c, h)` of its profile, of speed :math:`s_j(c, h) e_j(w)`, which uses :math:`w` GPUs of the type,
+:math:`w c` CPUs and :math:`w h` of memory. With these LB-mode holds.
 
 Status. Ours; the rows of Synergy's programme (OSDI'22) and widths as modes.
 

@@ -1,9 +1,9 @@
 r"""LB-windows: prices of each job's time where completions are within windows, and a tree of them that covers all.
 
-Statement. m GPUs, rigid gangs g_j that hold all of their GPUs whenever they run, processing times p_j, releases r_j,
-weights w_j >= 0; any schedule in which nobody shares GPUs, preemptive at any moment or not, any placement, any
-overheads. Let :math:`\pi_j(t) \ge 0` be prices of the time of each job, and let completions be within windows,
-:math:`a_j \le C_j \le b_j`. With
+Statement. :math:`m` GPUs, rigid gangs :math:`g_j` that hold all of their GPUs whenever they run, processing
+times :math:`p_j`, releases :math:`r_j`, weights :math:`w_j \ge 0`; any schedule in which nobody shares GPUs,
+preemptive at any moment or not, any placement, any overheads. Let :math:`\pi_j(t) \ge 0` be prices of the time
+of each job, and let completions be within windows, :math:`a_j \le C_j \le b_j`. With
 
 .. math:: \mu(t) = \max \Bigl\{ \sum_{j \in S} \pi_j(t) : \sum_{j \in S} g_j \le m,\
           r_j \le t < b_j \ \forall j \in S \Bigr\}
@@ -12,11 +12,11 @@ every such schedule has
 
 (a) :math:`\sum_j w_j C_j \ge \sum_j \min_{a_j \le C \le b_j} \Bigl( w_j C + \Pi_j(C) \Bigr) - \int \mu(t)\,dt`,
 
-where :math:`\Pi_j(C)` is the least of :math:`\int_I \pi_j` over sets I of measure p_j between r_j and C, and
-infinite if there is none;
+where :math:`\Pi_j(C)` is the least of :math:`\int_I \pi_j` over sets I of measure :math:`p_j` between
+:math:`r_j` and :math:`C`, and infinite if there is none;
 
-(b) the least of these bounds over the leaves of a tree is a bound for all schedules, if its root has the windows
-:math:`[r_j + p_j, \max r + \sum p]` and each inner node cuts the window of one job in two at a moment.
+(b) the least of these bounds over the leaves of a tree is a bound for all schedules, if its root has the
+windows :math:`[r_j + p_j, \max r + \sum p]` and each inner node cuts the window of one job in two at a moment.
 
 Status. Ours; Lagrangian duality as in LB-conf, and branch and bound.
 

@@ -1,20 +1,22 @@
 r"""LB-conf: what the cheapest plan of every job costs at prices of whole gangs.
 
-Statement. m GPUs, rigid gangs g_j that hold all of their GPUs whenever they run, processing times p_j, releases r_j,
-weights w_j >= 0; any schedule in which nobody shares GPUs, preemptive or not, any placement, any overheads. For a
-price :math:`\pi_g(t) \ge 0` of a gang of each width g at every moment, let
+Statement. :math:`m` GPUs, rigid gangs :math:`g_j` that hold all of their GPUs whenever they run, processing
+times :math:`p_j`, releases :math:`r_j`, weights :math:`w_j \ge 0`; any schedule in which nobody shares GPUs,
+preemptive or not, any placement, any overheads. For a price :math:`\pi_g(t) \ge 0` of a gang of each width
+:math:`g` at every moment, let
 
 .. math:: \mu(t) = \max \Bigl\{ \sum_g n_g \pi_g(t) : \sum_g g\, n_g \le m,\ 0 \le n_g \le N_g(t) \Bigr\}
           \quad \text{over whole } n_g,
 
-where :math:`N_g(t)` is at least the number of jobs of width g released by t. Then
+where :math:`N_g(t)` is at least the number of jobs of width :math:`g` released by :math:`t`. Then
 
 .. math:: \sum_j w_j C_j \ge \sum_j \min_{C \ge r_j + p_j} \Bigl( w_j C + \Pi_j(C) \Bigr) - \int \mu(t)\,dt,
 
-where :math:`\Pi_j(C)` is the least of :math:`\int_I \pi_{g_j}` over sets I of measure p_j between r_j and C.
+where :math:`\Pi_j(C)` is the least of :math:`\int_I \pi_{g_j}` over sets I of measure :math:`p_j` between
+:math:`r_j` and :math:`C`.
 
-Status. Ours; Lagrangian duality on a configuration programme whose columns are sets of gangs that fit, priced as
-knapsacks.
+Status. Ours; Lagrangian duality on a configuration programme whose columns are sets of gangs that fit, priced
+as knapsacks.
 
 Proof.
 

@@ -1,14 +1,15 @@
 r"""LB-fluid: a cluster is no faster than one machine with all its GPUs.
 
-Statement. m GPUs, rigid gangs g_j, processing times at least p_j, release dates r_j; any schedule in which
-nobody shares GPUs, preemptive or not, any placement, any overheads. Then :math:`\sum_j C_j` is at least the SRPT value
-of the one-machine instance with releases r_j and work :math:`v_j = g_j p_j / m`.
-
-With one GPU, and no charges or conditions, the bound is the preemptive optimum (SRPT-1); with charges no
-schedule may attain it. Two jobs that share a GPU may both be done before it: three quarters of their
-speed each are 1.5 GPUs' worth of work.
+Statement. :math:`m` GPUs, rigid gangs :math:`g_j`, processing times at least :math:`p_j`, release dates
+:math:`r_j`; any schedule in which nobody shares GPUs, preemptive or not, any placement, any overheads. Then
+:math:`\sum_j C_j` is at least the SRPT value of the one-machine instance with releases :math:`r_j` and work
+:math:`v_j = g_j p_j / m`.
 
 Status. Ours/folklore.
+
+Remarks. With one GPU, and no charges or conditions, the bound is the preemptive optimum (SRPT-1); with charges no
+schedule may attain it. Two jobs that share a GPU may both be done before it: three quarters of their
+speed each are 1.5 GPUs' worth of work.
 
 Proof.
 

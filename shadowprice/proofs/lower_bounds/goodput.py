@@ -1,16 +1,18 @@
 r"""LB-goodput: jobs that go through epochs at measured goodput are jobs with a least time on each number of GPUs.
 
-Statement. Job j has epochs e, each with progress :math:`\ell_e`; while it holds w GPUs it makes progress at no more
-than :math:`g_e(w)`, which does not fall in w: the largest goodput of any placement of w GPUs or fewer and any batch
-that it may have. With :math:`t_e(w) = \ell_e / g_e(w)`, any shares :math:`\mu_e \ge 0` that add up to 1, and
+Statement. Job :math:`j` has epochs :math:`e`, each with progress :math:`\ell_e`; while it holds :math:`w` GPUs
+it makes progress at no more than :math:`g_e(w)`, which does not fall in :math:`w`: the largest goodput of any
+placement of :math:`w` GPUs or fewer and any batch that it may have. With :math:`t_e(w) = \ell_e / g_e(w)`, any
+shares :math:`\mu_e \ge 0` that add up to 1, and
 
 .. math:: T(w) = \min_{e: \mu_e > 0} \frac{t_e(w)}{\mu_e}
 
-every schedule in which j is complete at C_j has, of the times :math:`\tau_k` for which its runs make progress on
-:math:`w_k` GPUs until then, :math:`\sum_k \tau_k / T(w_k) \ge 1`. So each lower bound of the instance whose jobs take
-T(w) on w GPUs, of total flow time, weighted completion or makespan, is one of that with goodput. Where epochs may end
-at the nearest whole second, :math:`t_e(w)` is taken less its part :math:`1 / (2 t_e(m))`, m being all GPUs. And T(1)
-may be lowered to the least w T(w), so that w GPUs are at most w times as fast as one.
+every schedule in which :math:`j` is complete at :math:`C_j` has, of the times :math:`\tau_k` for which its runs
+make progress on :math:`w_k` GPUs until then, :math:`\sum_k \tau_k / T(w_k) \ge 1`. So each lower bound of the
+instance whose jobs take :math:`T(w)` on :math:`w` GPUs, of total flow time, weighted completion or makespan, is
+one of that with goodput. Where epochs may end at the nearest whole second, :math:`t_e(w)` is taken less its
+part :math:`1 / (2 t_e(m))`, :math:`m` being all GPUs. And :math:`T(1)` may be lowered to the least :math:`w\,T(w)`
+, so that :math:`w` GPUs are at most :math:`w` times as fast as one.
 
 Status. Ours; the shares are those by which a chain of operations becomes one job.
 

@@ -1,10 +1,11 @@
 r"""LB-job: no job ends before it could alone.
 
-Statement. For every schedule, of any kind, :math:`\sum_j w_j C_j \ge \sum_j w_j (r_j + p_j)`, with p_j the
-shortest possible processing time, over all placements, conditions and partners on the same GPUs, and
+Statement. For every schedule, of any kind, :math:`\sum_j w_j C_j \ge \sum_j w_j (r_j + p_j)`, with :math:`p_j`
+the shortest possible processing time, over all placements, conditions and partners on the same GPUs, and
 :math:`w_j \ge 0`.
 
-Status. Trivial. Proof: j runs for at least p_j, all of it after r_j, so :math:`C_j \ge r_j + p_j`.
+Status. Trivial. Proof: j runs for at least :math:`p_j`, all of it after :math:`r_j`, so
+:math:`C_j \ge r_j + p_j`.
 """
 
 from __future__ import annotations

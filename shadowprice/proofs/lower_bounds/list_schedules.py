@@ -1,30 +1,33 @@
 r"""LB-list: the cheapest of all lists of jobs that begin once, each as early as it fits after the one before.
 
-Statement. m GPUs, gangs :math:`g_j \le m`, releases r_j, weights w_j >= 0; job j holds at least its gang for
-:math:`\ell_j > 0` without a gap: its start charge, and its shortest run time. Any schedule in which each job begins
-once, or in which a job that is stopped loses all that it has done, and nobody shares GPUs; any placement. A *list* is
-an order of the jobs, each of which starts as early as it fits at or after the start of the one before, and is complete
-:math:`\ell_j` later. Costs are :math:`\sum_j w_j C_j` or :math:`\max_j C_j`.
+Statement. :math:`m` GPUs, gangs :math:`g_j \le m`, releases :math:`r_j`, weights :math:`w_j \ge 0`; job
+:math:`j` holds at least its gang for :math:`\ell_j > 0` without a gap: its start charge, and its shortest run
+time. Any schedule in which each job begins once, or in which a job that is stopped loses all that it has done,
+and nobody shares GPUs; any placement. A *list* is an order of the jobs, each of which starts as early as it
+fits at or after the start of the one before, and is complete :math:`\ell_j` later. Costs are
+:math:`\sum_j w_j C_j` or :math:`\max_j C_j`.
 
 (a) No such schedule costs less than the cheapest list.
 
-Let a *beginning* be a set of jobs with their starts, of cost c and last start t, who hold h(s) GPUs at
-:math:`s \ge t`, and let others be left.
+Let a *beginning* be a set of jobs with their starts, of cost :math:`c` and last start :math:`t`, who hold
+:math:`h(s)` GPUs at :math:`s \ge t`, and let others be left.
 
-(b) Some cheapest list from a beginning has next a job j such that no job left, started next, would be complete by the
-start of j, and none left is *preferred* to j: one of equal gang and :math:`\ell`, no later release and no less weight,
-of two that are equal in these the one with the smaller number.
+(b) Some cheapest list from a beginning has next a job :math:`j` such that no job left, started next, would be
+complete by the start of :math:`j`, and none left is *preferred* to :math:`j`: one of equal gang and
+:math:`\ell`, no later release and no less weight, of two that are equal in these the one with the smaller
+number.
 
-(c) If another beginning of the same jobs has :math:`c' \le c`, :math:`t' \le t` and :math:`h'(s) \le h(s)` for all
-:math:`s \ge t`, then some list from it costs no more than any list from the first.
+(c) If another beginning of the same jobs has :math:`c' \le c`, :math:`t' \le t` and :math:`h'(s) \le h(s)` for
+all :math:`s \ge t`, then some list from it costs no more than any list from the first.
 
-(d) For a price :math:`\lambda(s) \ge 0` of a GPU at every moment, a list from a beginning has a total of at least
+(d) For a price :math:`\lambda(s) \ge 0` of a GPU at every moment, a list from a beginning has a total of at
+least
 
 .. math:: c + \sum_{j\ \text{left}} \min_{s \ge \max(t, r_j)} \Bigl( w_j (s + \ell_j)
           + g_j \int_s^{s + \ell_j} \lambda \Bigr) - \int_t^\infty \lambda(s)\,(m - h(s))\,ds,
 
-and its last completion is at least c, that of each job left as if alone after t, and t and the area over m of all
-that is left or held after t.
+and its last completion is at least :math:`c`, that of each job left as if alone after :math:`t`, and :math:`t`
+and the area over :math:`m` of all that is left or held after :math:`t`.
 
 Status. Ours; (a) is the argument of active schedules (Giffler and Thompson, Operations Research 8, 1960), (d)
 Lagrangian duality on the capacity, as in LB-plan with plans of one piece.

@@ -8,7 +8,7 @@ schedule has a total weighted completion time below
           - G \sum_t \beta_t .
 
 Moreover a start (j, t) with :math:`L(\beta) + d_{jt} > U`, where :math:`d_{jt} \ge 0` is what the
-bracket exceeds its minimum by, occurs in no schedule of cost at most U.
+bracket exceeds its minimum by, occurs in no schedule of cost at most :math:`U`.
 
 Status. Classic: Lagrangian duality; exact evaluation of float duals as in Neumaier and Shcherbina,
 Mathematical Programming A 99, 2004, and Jansson, SIAM J. Optimization 14, 2004.

@@ -1,8 +1,9 @@
 r"""LB-mbt: mean busy times on one fast machine, plus half the processing times.
 
-Statement. m GPUs, rigid gangs g_j, processing times p_j, releases r_j, weights w_j >= 0; any schedule
-in which nobody shares GPUs, without overheads, preemptive or not. Let :math:`I_j`, of measure p_j, be when j runs, and
-:math:`M_j = \frac{1}{p_j}\int_{I_j} t\,dt`. Then
+Statement. :math:`m` GPUs, rigid gangs :math:`g_j`, processing times :math:`p_j`, releases :math:`r_j`, weights
+:math:`w_j \ge 0`; any schedule in which nobody shares GPUs, without overheads, preemptive or not. Let
+:math:`I_j`, of measure :math:`p_j`, be when :math:`j` runs, and :math:`M_j = \frac{1}{p_j}\int_{I_j} t\,dt`.
+Then
 
 .. math:: \sum_j w_j C_j \ge \sum_j w_j M_j^* + \tfrac12 \sum_j w_j p_j,
 

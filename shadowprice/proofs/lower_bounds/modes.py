@@ -1,16 +1,18 @@
 r"""LB-mode: jobs with several modes, and prices of what these use.
 
-Statement. In mode m job j takes :math:`p_{jm}` of time and uses :math:`v_{jmq} \ge 0` of resource q, of which there
-is :math:`U_q`; releases r_j, weights w_j >= 0, :math:`q_j = \min_m p_{jm}`. Let a schedule of a class have *shares*: at
-every moment t :math:`z_{jm}(t) \ge 0` with :math:`\sum_m z_{jm} \le 1` and :math:`\sum_{j,m} v_{jmq} z_{jm} \le U_q`,
-such that the progress :math:`\rho_j = \sum_m z_{jm} / p_{jm}` integrates to 1 between r_j and C_j. Then for prices
-:math:`\lambda_q > 0`, :math:`\Lambda = \sum_q U_q \lambda_q` and a machine on which job j needs
-:math:`v_j = \min_m p_{jm} \sum_q v_{jmq} \lambda_q / \Lambda` of time
+Statement. In mode :math:`m` job :math:`j` takes :math:`p_{jm}` of time and uses :math:`v_{jmq} \ge 0` of
+resource :math:`q`, of which there is :math:`U_q`; releases :math:`r_j`, weights :math:`w_j \ge 0`,
+:math:`q_j = \min_m p_{jm}`. Let a schedule of a class have *shares*: at every moment :math:`t`
+:math:`z_{jm}(t) \ge 0` with :math:`\sum_m z_{jm} \le 1` and :math:`\sum_{j,m} v_{jmq} z_{jm} \le U_q`, such
+that the progress :math:`\rho_j = \sum_m z_{jm} / p_{jm}` integrates to 1 between :math:`r_j` and :math:`C_j`.
+Then for prices :math:`\lambda_q > 0`, :math:`\Lambda = \sum_q U_q \lambda_q` and a machine on which job
+:math:`j` needs :math:`v_j = \min_m p_{jm} \sum_q v_{jmq} \lambda_q / \Lambda` of time
 
 (a) :math:`\sum_j C_j` is at least the machine's SRPT value, and :math:`\sum_j w_j C_j \ge \sum_j w_j M_j^* +
 \tfrac12 \sum_j w_j q_j`, with :math:`M_j^*` the mean busy times of the machine's preemptive WSPT;
 
-(b) for prices :math:`\mu_j \ge 0` of the jobs' own time and every t the last completion is no earlier than
+(b) for prices :math:`\mu_j \ge 0` of the jobs' own time and every :math:`t` the last completion is no earlier
+than
 
 .. math:: t + \frac{\sum_{j: r_j \ge t} \min_m p_{jm} \bigl( \sum_q v_{jmq} \lambda_q + \mu_j \bigr)}
                    {\Lambda + \sum_{j: r_j \ge t} \mu_j};

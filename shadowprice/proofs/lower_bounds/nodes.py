@@ -1,8 +1,8 @@
 r"""LB-node: nodes are bins for gangs that run within one of them.
 
-Statement. Gangs g_j of jobs that share GPUs with nobody and do not grow, N_s nodes of s GPUs in each pool (of a GPU
-type, or of all GPUs where types do not matter); weights w_j >= 0; any schedule, preemptive or not, any overheads, of
-one of the classes
+Statement. Gangs :math:`g_j` of jobs that share GPUs with nobody and do not grow, :math:`N_s` nodes of :math:`s`
+GPUs in each pool (of a GPU type, or of all GPUs where types do not matter); weights :math:`w_j \ge 0`; any
+schedule, preemptive or not, any overheads, of one of the classes
 
 (a) *consolidated*: every run is on as few nodes as any of the cluster's could hold it;
 
@@ -10,17 +10,18 @@ one of the classes
 
 (c) any placement of job graphs, whose speed depends on the mapping.
 
-Let a gang that fits on a node of the cluster have a mode for each kind of nodes on which it fits, at its full speed,
-and a mode *spread* for each pool: in (a) none, in (b) at speed s_j, in (c) with :math:`\bar\alpha_j`, no more than
-alpha of any mapping on several nodes (``instances.graphs.iteration_time``), in the place of alpha. Larger gangs have
-the latter alone, at full speed; gangs of one GPU the former. All use g_j of the GPUs of their pool. For any
+Let a gang that fits on a node of the cluster have a mode for each kind of nodes on which it fits, at its full
+speed, and a mode *spread* for each pool: in (a) none, in (b) at speed :math:`s_j`, in (c) with
+:math:`\bar\alpha_j`, no more than :math:`\alpha` of any mapping on several nodes
+(``instances.graphs.iteration_time``), in the place of :math:`\alpha`. Larger gangs have the latter alone, at
+full speed; gangs of one GPU the former. All use :math:`g_j` of the GPUs of their pool. For any
 :math:`f(g) \ge 0` let
 
 .. math:: W = \max \Bigl\{ \sum_g n_g f(g) : \sum_g g\,n_g \le s,\ n_g \ge 0 \text{ whole} \Bigr\}
 
-over the sizes of gangs and 1. Then nodes of s GPUs are a resource of N_s, of which a gang within one uses
-:math:`f(g) / W`, and a spread gang :math:`g f(1) / W` of the resource of its pool's nodes where all of them have s
-GPUs. With these LB-mode holds for the class.
+over the sizes of gangs and 1. Then nodes of :math:`s` GPUs are a resource of :math:`N_s`, of which a gang
+within one uses :math:`f(g) / W`, and a spread gang :math:`g f(1) / W` of the resource of its pool's nodes where
+all of them have :math:`s` GPUs. With these LB-mode holds for the class.
 
 Status. Ours; bin packing's dual feasible functions and configurations as resources of LB-mode.
 

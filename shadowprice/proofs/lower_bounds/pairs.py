@@ -1,15 +1,16 @@
 r"""LB-pair: of two jobs that share GPUs each counts by what both gain.
 
-Statement. Gangs g_j, some two of which may hold the same GPUs at once, at rates that a table has by kind of job and
-GPU type; G_r GPUs of type r, weights w_j >= 0; any schedule, preemptive or not, any placement, any overheads, gangs of
-several types at the pace of their slowest. Let :math:`R_{jr}` be the largest rate of j on r, alone or beside any
-other, :math:`p_{jr}` its run time at that, and :math:`a^r_{cd} \le 1` the rate of kind c beside d over the least
-:math:`R_{jr}` of jobs of kind c. For every set of *parts* :math:`0 \le x^r_c \le 1` with
+Statement. Gangs :math:`g_j`, some two of which may hold the same GPUs at once, at rates that a table has by
+kind of job and GPU type; :math:`G_r` GPUs of type :math:`r`, weights :math:`w_j \ge 0`; any schedule,
+preemptive or not, any placement, any overheads, gangs of several types at the pace of their slowest. Let
+:math:`R_{jr}` be the largest rate of :math:`j` on :math:`r`, alone or beside any other, :math:`p_{jr}` its run
+time at that, and :math:`a^r_{cd} \le 1` the rate of kind :math:`c` beside :math:`d` over the least
+:math:`R_{jr}` of jobs of kind :math:`c`. For every set of *parts* :math:`0 \le x^r_c \le 1` with
 
 .. math:: x^r_c a^r_{cd} + x^r_d a^r_{dc} \le 1 \quad \text{for all pairs that may share on } r
 
-let a job of kind c on r use :math:`g_j x^r_c` of a resource of :math:`G_r`. Then LB-mode holds, the modes of a job
-being the types on which it can run.
+let a job of kind :math:`c` on :math:`r` use :math:`g_j x^r_c` of a resource of :math:`G_r`. Then LB-mode holds,
+the modes of a job being the types on which it can run.
 
 Status. Ours; the dual of a configuration programme whose columns are single jobs and pairs.
 

@@ -1,10 +1,10 @@
 r"""LB-price: a cluster with prices by GPU type is no faster than one machine.
 
-Statement. G_r GPUs of type r, gangs g_j, run times at least p_jr on type r, infinite where j cannot run,
-:math:`q_j = \min_r p_{jr}`, release dates r_j; any schedule in which nobody shares GPUs, preemptive or not, any
-placement, any overheads, gangs of several types at the pace of their slowest. For prices
-:math:`\lambda_r > 0` let :math:`\Lambda = \sum_r G_r \lambda_r` and take one machine on which job j needs
-:math:`v_j = \min_r \lambda_r g_j p_{jr} / \Lambda` of time. Then
+Statement. :math:`G_r` GPUs of type :math:`r`, gangs :math:`g_j`, run times at least :math:`p_{jr}` on type
+:math:`r`, infinite where :math:`j` cannot run, :math:`q_j = \min_r p_{jr}`, release dates :math:`r_j`; any
+schedule in which nobody shares GPUs, preemptive or not, any placement, any overheads, gangs of several types at
+the pace of their slowest. For prices :math:`\lambda_r > 0` let :math:`\Lambda = \sum_r G_r \lambda_r` and take
+one machine on which job :math:`j` needs :math:`v_j = \min_r \lambda_r g_j p_{jr} / \Lambda` of time. Then
 
 (a) :math:`\sum_j C_j` is at least the machine's SRPT value;
 

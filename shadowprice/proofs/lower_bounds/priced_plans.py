@@ -1,13 +1,14 @@
 r"""LB-plan: what the cheapest plan of every job costs at prices of GPU time.
 
-Statement. m GPUs, rigid gangs g_j, processing times p_j, releases r_j, weights w_j >= 0; any schedule in which
-nobody shares GPUs, preemptive or not, any placement, any overheads. For a price :math:`\lambda(t) \ge 0` of a
-GPU at every moment
+Statement. :math:`m` GPUs, rigid gangs :math:`g_j`, processing times :math:`p_j`, releases :math:`r_j`, weights
+:math:`w_j \ge 0`; any schedule in which nobody shares GPUs, preemptive or not, any placement, any overheads.
+For a price :math:`\lambda(t) \ge 0` of a GPU at every moment
 
 .. math:: \sum_j w_j C_j \ge \sum_j \min_{C \ge r_j + p_j} \Bigl( w_j C + g_j\,\Lambda_j(C) \Bigr)
           - m \int \lambda(t)\,dt,
 
-where :math:`\Lambda_j(C)` is the least of :math:`\int_I \lambda` over sets I of measure p_j between r_j and C.
+where :math:`\Lambda_j(C)` is the least of :math:`\int_I \lambda` over sets I of measure :math:`p_j` between
+:math:`r_j` and :math:`C`.
 
 Status. Ours; Lagrangian duality on the capacity, with the preemptive plans of single jobs as the subproblems.
 

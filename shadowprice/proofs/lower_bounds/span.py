@@ -1,9 +1,10 @@
 r"""LB-span: how soon all jobs can be complete where GPUs differ in speed.
 
-Statement. G_r GPUs of type r, gangs g_j, run times at least p_jr on type r, release dates r_j; any schedule in
-which nobody shares GPUs, preemptive or not, any placement, any overheads, gangs of several types at the
-pace of their slowest. For prices :math:`\lambda_r, \mu_j \ge 0` of GPUs and of the jobs' own time, not all
-:math:`\lambda_r` zero, and every t, the last completion is no earlier than
+Statement. :math:`G_r` GPUs of type :math:`r`, gangs :math:`g_j`, run times at least :math:`p_{jr}` on type
+:math:`r`, release dates :math:`r_j`; any schedule in which nobody shares GPUs, preemptive or not, any
+placement, any overheads, gangs of several types at the pace of their slowest. For prices
+:math:`\lambda_r, \mu_j \ge 0` of GPUs and of the jobs' own time, not all :math:`\lambda_r` zero, and every
+:math:`t`, the last completion is no earlier than
 
 .. math:: t + \frac{\sum_{j: r_j \ge t} \min_r p_{jr} (g_j \lambda_r + \mu_j)}
                    {\sum_r G_r \lambda_r + \sum_{j: r_j \ge t} \mu_j},

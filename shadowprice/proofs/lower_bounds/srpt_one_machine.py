@@ -1,11 +1,9 @@
 r"""SRPT-1: on one machine SRPT minimises total completion time.
 
-Statement. One machine that works on one job at a time, jobs with release dates r_j >= 0 and processing
-times p_j > 0, preemption without cost. Among all schedules, also those that know the future, running
+Statement. One machine that works on one job at a time, jobs with release dates :math:`r_j \ge 0` and processing
+times :math:`p_j > 0`, preemption without cost. Among all schedules, also those that know the future, running
 at every moment an available job with least remaining time minimises
 :math:`\sum_j C_j`, hence also :math:`\sum_j (C_j - r_j)`.
-
-Nothing is stated of an instance that has more than ``KNOWS`` names.
 
 Status. Classic: Schrage, Operations Research 16(3), 1968.
 

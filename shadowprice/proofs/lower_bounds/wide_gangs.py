@@ -1,14 +1,15 @@
 r"""LB-wide: gangs of which few fit at once are jobs of a small machine.
 
-Statement. m GPUs, rigid gangs g_j that hold all of their GPUs whenever they run, processing times p_j, releases r_j,
-weights w_j >= 0; any schedule in which nobody shares GPUs, preemptive or not, any placement, any overheads. For a
-whole q >= 1 let W be the jobs with :math:`g_j > m / (q + 1)`, and take one machine on which each of W needs
-:math:`p_j / q` of time. Then
+Statement. :math:`m` GPUs, rigid gangs :math:`g_j` that hold all of their GPUs whenever they run, processing
+times :math:`p_j`, releases :math:`r_j`, weights :math:`w_j \ge 0`; any schedule in which nobody shares GPUs,
+preemptive or not, any placement, any overheads. For a whole :math:`q \ge 1` let :math:`W` be the jobs with
+:math:`g_j > m / (q + 1)`, and take one machine on which each of :math:`W` needs :math:`p_j / q` of time. Then
 
-(a) :math:`\sum_{j \in W} C_j` is at least the machine's SRPT value, which for q = 1 a schedule of W attains;
+(a) :math:`\sum_{j \in W} C_j` is at least the machine's SRPT value, which for :math:`q = 1` a schedule of
+:math:`W` attains;
 
-(b) :math:`\sum_{j \in W} w_j C_j \ge \sum_{j \in W} w_j (M_j^* + p_j / 2)`, with :math:`M_j^*` the mean busy times of
-    the machine's preemptive WSPT;
+(b) :math:`\sum_{j \in W} w_j C_j \ge \sum_{j \in W} w_j (M_j^* + p_j / 2)`, with :math:`M_j^*` the mean busy
+    times of the machine's preemptive WSPT;
 
 and all other jobs have :math:`C_j \ge r_j + p_j`, so that the sums add up to a bound of all jobs.
 

@@ -1,8 +1,8 @@
 r"""SYN-floor: Synergy-TUNE places every job and none below its GPU-proportional speed; vertices of OPT.
 
-Notation. s servers; server i has G_i GPUs, :math:`C_i = c G_i` CPUs and :math:`M_i = m G_i` GB, so that
-(c, m) is the share of a GPU. Job j needs g_j GPUs and asks for :math:`d_j = (c_j, m_j)` for each; W_j is
-its profile, which does not fall with more of either.
+Notation. :math:`s` servers; server :math:`i` has :math:`G_i` GPUs, :math:`C_i = c G_i` CPUs and
+:math:`M_i = m G_i` GB, so that (c, m) is the share of a GPU. Job :math:`j` needs :math:`g_j` GPUs and asks for
+:math:`d_j = (c_j, m_j)` for each; :math:`W_j` is its profile, which does not fall with more of either.
 
 Hypotheses.
 
@@ -15,7 +15,7 @@ Statement 1. Under H1 to H4 TUNE (``solvers.synergy.tune``) places every job; no
 its GPU-proportional share; GPUs, CPUs and memory of every server suffice; a job of one GPU is on
 one server.
 
-Statement 2. A basic solution of stage 2 of OPT leaves at most 3 s jobs that are not whole on servers.
+Statement 2. A basic solution of stage 2 of OPT leaves at most :math:`3 s` jobs that are not whole on servers.
 
 Status. The paper's claim, with the hypotheses its code needs made explicit (ours); 2 is ours.
 

@@ -1,20 +1,21 @@
 r"""TIR-git: the Gittins index, computed and what it is good for.
 
-Statement. For an empirical distribution of service S with samples s_1, ..., s_n and attained service a
-below the largest, let
+Statement. For an empirical distribution of service :math:`S` with samples :math:`s_1`, ..., :math:`s_n` and
+attained service a below the largest, let
 
 .. math:: G(a, D) = \frac{P(S - a \le D \mid S > a)}{E[\min(S - a, D) \mid S > a]}, \qquad
    G(a) = \sup_{D > 0} G(a, D).
 
-**(a)** The supremum is attained at D = s - a for a sample s > a, so one scan of sorted samples with
-prefix sums finds it. **(b)** For exponential service of rate mu, G(a, D) = mu for all a and D; for
-geometric service on 1, 2, ... with continuation q, and whole D, G(a, D) = 1 - q. **(c)** One machine,
-independent jobs of known distributions, all released at 0, preemption at whole times and integer
-service: serving the job of largest index, whole D, minimises the expected total completion time among
-all rules that do not see the future.
+**(a)** The supremum is attained at :math:`D = s - a` for a sample :math:`s > a`, so one scan of sorted samples
+with prefix sums finds it. **(b)** For exponential service of rate :math:`\mu`, :math:`G(a, D) = \mu` for all a
+and :math:`D`; for geometric service on 1, 2, ... with continuation :math:`q`, and whole :math:`D`,
+:math:`G(a, D) = 1 - q`. **(c)** One machine, independent jobs of known distributions, all released at 0,
+preemption at whole times and integer service: serving the job of largest index, whole :math:`D`, minimises the
+expected total completion time among all rules that do not see the future.
 
 Status. (a) and (b) elementary. (c) classic: Gittins, J. R. Stat. Soc. B 41(2), 1979; Sevcik, J. ACM
-21(1), 1974. It is for one machine; with gangs, several GPUs, or queues of fixed quanta nothing of the
+21(1), 1974.
+Remarks. It is for one machine; with gangs, several GPUs, or queues of fixed quanta nothing of the
 kind is claimed.
 
 Proof.

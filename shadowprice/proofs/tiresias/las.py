@@ -1,21 +1,21 @@
 r"""TIR-las: least attained service, continuous and in queues.
 
-Notation. m GPUs of one speed, job j has gang g_j, run time p_j, service :math:`v_j = g_j p_j`. Continuous LAS
-shares the GPUs equally among the jobs of least attained service, each at rate at most 1. Weights are
-equal, nothing is charged, decisions fall at every event; OPT is the least total completion time of
-any offline schedule, preemptive ones included, in which nobody shares GPUs (at a moment).
+Notation. :math:`m` GPUs of one speed, job :math:`j` has gang :math:`g_j`, run time :math:`p_j`, service
+:math:`v_j = g_j p_j`. Continuous LAS shares the GPUs equally among the jobs of least attained service, each at
+rate at most 1. Weights are equal, nothing is charged, decisions fall at every event; OPT is the least total
+completion time of any offline schedule, preemptive ones included, in which nobody shares GPUs (at a moment).
 
 **(a) Single GPUs, all released at 0.** Continuous LAS has
 
 .. math:: \sum C_j \le 2\,\mathrm{OPT} - \tfrac1m \sum p_j,
 
-Re-deciding every q instead of continuously,
+Re-deciding every :math:`q` instead of continuously,
 
 .. math:: C_j \le \frac1m \sum_i \min(p_i, p_j + q [i \ne j]) + \Bigl(1 - \frac1m\Bigr) p_j .
 
 **(b) Queues, gangs, release dates.** 2D-LAS or 2D-Gittins with fixed thresholds, GPUs by count, no
-charges, no promotion, any order inside a queue. Let hi(v) be the least threshold >= v, infinity if
-there is none. Then
+charges, no promotion, any order inside a queue. Let :math:`\mathrm{hi}(v)` be the least threshold :math:`\ge v`,
+infinity if there is none. Then
 
 .. math:: C_j \le r_j + p_j + \frac{1}{m - g_j + 1} \sum_{i \ne j} \min(v_i, \mathrm{hi}(v_j)) .
 
@@ -23,16 +23,14 @@ there is none. Then
 :math:`\gamma = \max_j g_j`: :math:`\sum C_j \le (1 + 2m / (m - \gamma + 1))\,\mathrm{OPT}`, at most
 5 OPT if :math:`\gamma \le m/2`.
 
-**(d) No constant with fixed thresholds.** One GPU, thresholds up to Q, first a job of length L, then
-n - 1 of length Q + e. All reach Q, at n Q; then the long one, which started first, goes first. For L to
-infinity the ratio to OPT tends to n.
+**(d) No constant with fixed thresholds.** One GPU, thresholds up to :math:`Q`, first a job of length :math:`L`,
+then :math:`n - 1` of length :math:`Q + e`. All reach :math:`Q`, at :math:`n Q`; then the long one,
+which started first, goes first. For :math:`L` to infinity the ratio to OPT tends to :math:`n`.
 
-**(e) No constant for gangs on clusters of any size.** Continuous 2D-LAS, m GPUs, one single-GPU job
-of length m before n gangs of m GPUs and length 1: the ratio is at least
+**(e) No constant for gangs on clusters of any size.** Continuous 2D-LAS, :math:`m` GPUs, one single-GPU job
+of length :math:`m` before :math:`n` gangs of :math:`m` GPUs and length 1: the ratio is at least
 :math:`n m / (n (n + 1)/2 + n + m)`, which for :math:`n = \sqrt{2m}` is about :math:`\sqrt{m/2}`.
-Between that and the 1 + 2 m of (c) for such gangs the truth is open.
-
-Nothing is stated of an instance that has more than ``KNOWS`` names.
+Between that and the :math:`1 + 2 m` of (c) for such gangs the truth is open.
 
 Status. (a) is classic for one machine (Motwani, Phillips, Torng 1994, equal shares); for m the proof
 is folklore. (b) to (e) ours.

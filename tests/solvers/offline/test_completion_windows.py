@@ -261,7 +261,7 @@ def test_an_order_has_a_best_schedule() -> None:
 
 
 def workload(n: int = 10) -> sp.Workload:
-    """Gangs of 1 to 8 of 8 GPUs; the first of those of ``docs/certificates.md``."""
+    """Gangs of 1 to 8 of 8 GPUs."""
     rng = np.random.default_rng(7)
     arrival = np.sort(rng.integers(0, 20, n))
     return sp.Workload.from_columns(
