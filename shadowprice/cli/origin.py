@@ -16,7 +16,7 @@ from shadowprice.version import __version__
 
 _DESCRIBED_BY = ("run.json", "study.json", "points.jsonl")
 """Files that say what is in a directory: of a run (with digests of its other files), of a study."""
-_NOT_TOLD = ("force", "as_json", "version")
+_NOT_TOLD = ("force", "as_json", "as_csv", "version")
 
 
 @dataclass(frozen=True)

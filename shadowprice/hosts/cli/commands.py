@@ -1,23 +1,27 @@
-"""``shadowprice status``, ``cancel`` and ``report``: real runs, looked at from another terminal."""
+"""``shadowprice status``, ``submit``, ``cancel``, ``retry`` and ``drain``: real runs, from another terminal."""
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.options import RUNS_IT, JsonOption
+from shadowprice.cli.options import RUNS_IT, with_options
 from shadowprice.cli.origin import origin
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
+from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin
+from shadowprice.cli.results import ResultForm, entries, print_result
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
+from shadowprice.hosts.reports.jobs import JobRow, job_rows
+from shadowprice.hosts.reports.status import printable
 
 if TYPE_CHECKING:
     from shadowprice.hosts.protocol import DiscoveredNode
+    from shadowprice.hosts.reports.run import RunReader
     from shadowprice.solvers.policy import Policy
 
 # Output of the results of a real run.
@@ -38,15 +42,17 @@ def print_results(state: Path, policy: str | Policy | None = None) -> None:
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
-def print_verified(state: Path, as_json: bool) -> None:
+def print_verified(state: Path, form: ResultForm) -> None:
     """Print the verifier's counts for the log of a real run."""
     from shadowprice.hosts.reports.results import verify_run
 
-    checked = verify_run(state)
-    if as_json:
-        print_record(dict(checked))
-    else:
-        console.print(checked_line(checked), markup=False, highlight=False, soft_wrap=True)
+    checked = dict(verify_run(state))
+    print_result(
+        form,
+        lambda: console.print(checked_line(checked), markup=False, highlight=False, soft_wrap=True),
+        lambda: with_origin(checked),
+        lambda: entries(checked),
+    )
 
 
 def checked_line(checked: Mapping[str, int]) -> str:
@@ -85,11 +91,15 @@ ShareOption = Annotated[
         "--share", help="Let jobs share GPUs; each is assumed to keep this part of its rate."
     ),
 ]
-GraceOption = Annotated[
-    float, typer.Option("--grace", help="Seconds a stopped job has for a last checkpoint.")
-]
-RetriesOption = Annotated[
-    int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
+LimitsOption = Annotated[
+    str,
+    typer.Option(
+        "--limits",
+        metavar="key=value,...",
+        help="When the run stops waiting: grace_s (30: a stopped job's time for a checkpoint), ttl_s (60: jobs go on "
+        "after the driver died), start_s (120: until a started job runs), hang_s (600: without a step), retries (3: "
+        "failures in a row until it is given up); all are in docs/execution.md.",
+    ),
 ]
 HealthCheckOption = Annotated[
     str | None,
@@ -115,20 +125,34 @@ def words_of(command: str | None) -> tuple[str, ...]:
         raise InputError(f"--health-check {command!r}: {error}") from error
 
 
+@with_options
 def status_command(
     state: StateArgument,
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of jobs; all of the run without.", metavar="[JOB]..."),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on until the run is over or Ctrl-C.")
     ] = False,
-    as_json: JsonOption = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--page",
+            help="Write a page (HTML, one file): devices over time, jobs, load, throughput, drift.",
+        ),
+    ] = None,
+    force: ForceOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Show where a real run stands: jobs, who holds which GPU, why each waits, last events."""
     from shadowprice.hosts.cli.view import Following, view
     from shadowprice.hosts.reports.run import RunReader
     from shadowprice.hosts.reports.status import status_record
 
-    if follow and as_json:
-        raise InputError("--follow: shows a view, expected no --json")
+    if follow and (form.option or page or jobs):
+        raise InputError("--follow: shows a view, expected no other option")
     if follow:
         # Fails here, not in a thread, where the directory is none of a run.
         RunReader(state).close()
@@ -137,11 +161,83 @@ def status_command(
         if following.error is not None:
             raise following.error
         return
+    expect_outputs(force, page)
     with RunReader(state) as run:
-        if as_json:
-            print(json.dumps(status_record(run)))
-        else:
-            console.print(view(run, console.size.width, events=_EVENTS))
+        rows = _rows_named(run, jobs or ())
+        if page is not None:
+            _write_page(run, page)
+        print_result(
+            form,
+            lambda: (
+                _show_jobs(rows)
+                if jobs
+                else console.print(view(run, console.size.width, events=_EVENTS))
+            ),
+            lambda: {"jobs": list(map(asdict, rows))} if jobs else status_record(run),
+            lambda: map(asdict, rows),
+            tuple(field.name for field in fields(JobRow)),
+        )
+
+
+def _rows_named(run: RunReader, names: Sequence[str]) -> list[JobRow]:
+    """Rows of some jobs, or of all.
+
+    Raises
+    ------
+    InputError
+        If the run has no job of a name.
+    """
+    rows = {row.name: row for row in job_rows(run)}
+    for name in names:
+        if name not in rows:
+            known = ", ".join(rows) or "none"
+            raise InputError(f"{run.directory}: has no job {name!r}, expected one of {known}")
+    return [rows[name] for name in dict.fromkeys(names or rows)]
+
+
+def _show_jobs(rows: Sequence[JobRow]) -> None:
+    """Where each runs, or why it waits, a line each."""
+    for row in rows:
+        words = f"{row.name} is {row.state}: {row.because or 'nothing more is known'}"
+        console.print(printable(words), markup=False, highlight=False, soft_wrap=True)
+
+
+def _write_page(run: RunReader, page: Path) -> None:
+    from shadowprice.hosts.reports.report import report
+    from shadowprice.hosts.supervision.files import write_text
+
+    text = report(run, made_by=origin().sentence())
+    try:
+        # In the place of whatever a job left there, a link for instance: jobs write into the state directory.
+        write_text(str(page), text)
+    except OSError as error:
+        raise InputError(f"{page}: cannot be written: {error.strerror}") from error
+
+
+@with_options
+def submit_command(
+    state: StateArgument,
+    jobs: Annotated[Path, typer.Argument(help="Jobs to run (YAML).", metavar="JOBS")],
+    *,
+    form: ResultForm,
+) -> None:
+    """Queue all jobs of a job file, or none; those whose names are printed are on the disk."""
+    from shadowprice.hosts.live.queue.job_queue import JobQueue
+    from shadowprice.instances.documents.plain_yaml import parse, read_small
+
+    document = parse(read_small(jobs), str(jobs))
+    queue = JobQueue(state)
+    try:
+        names = queue.add(document, str(jobs), jobs.parent)
+    finally:
+        queue.close()
+    print_result(
+        form,
+        lambda: console.print("\n".join(names), markup=False, highlight=False, soft_wrap=True),
+        lambda: with_origin({"jobs": names}),
+        lambda: ({"job": name} for name in names),
+        ("job",),
+    )
 
 
 def cancel_command(
@@ -271,34 +367,3 @@ def devices_named(nodes: Sequence[DiscoveredNode], names: Sequence[str]) -> list
                 f"there is no node or device {name!r}, expected one of {', '.join(known)}; nothing was changed"
             )
     return [uuid for name in names for uuid in known[name]]
-
-
-def report_command(
-    state: StateArgument,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Page to write; DIR/report.html if none.")
-    ] = None,
-    force: ForceOption = False,
-) -> None:
-    """Write one HTML page about a real run: devices over time, jobs, load, throughput, drift.
-
-    Without -o the page of the run is written anew.
-    """
-    expect_outputs(force or output is None, state / "report.html" if output is None else output)
-    from shadowprice.hosts.reports.report import report
-    from shadowprice.hosts.reports.run import RunReader
-    from shadowprice.hosts.supervision.files import write_text
-
-    target = state / "report.html" if output is None else output
-    with RunReader(state) as run:
-        page = report(run, made_by=origin().sentence())
-    if output is None:
-        try:
-            write_text(
-                str(target), page
-            )  # in place of whatever a job left there, a link for instance
-        except OSError as error:
-            raise InputError(f"{target}: cannot be written: {error.strerror}") from error
-    else:
-        write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"))
-    console.print(str(target), markup=False, highlight=False, soft_wrap=True)
