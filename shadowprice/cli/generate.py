@@ -56,7 +56,8 @@ def generate_command(
 ) -> None:
     """Write a generated trace.
 
-    Without -o a generator is described: its law, its parameters and their defaults. Without a name all are listed.
+    Without -o a generator is described: its law, its parameters and their
+    defaults. Without a name all are listed.
     """
     given = {"jobs": jobs, "load": load, "gpus_total": gpus, "samples": samples}
     chosen = {key: value for key, value in given.items() if value is not None}

@@ -38,7 +38,7 @@ FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Importer, see `traces`, with choices: helios:keep=completed; sniffed if not given.",
+        help="Importer, see `trace`, with choices: helios:keep=completed; sniffed if not given.",
     ),
 ]
 ThroughputsOption = Annotated[

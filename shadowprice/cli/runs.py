@@ -106,13 +106,13 @@ def simulate_command(
     require_policies([policy], options)
     expect_outputs(force, jobs_out, *(prices or ()))
     expect_run_directory(force, run_directory)
-    priced = bool(prices)
+    _expect_prices(prices or ())
     given: RunInputs[Workload] | RunInputs[EndlessWorkload]
     if trace is not None and endless is None:
-        given = read_inputs(trace, cluster, options, prices=priced)
+        given = read_inputs(trace, cluster, options, prices=bool(prices))
         jobs = f"{len(given.workload)} jobs"
     elif endless is not None and trace is None:
-        given = read_endless(endless, cluster, options, prices=priced)
+        given = read_endless(endless, cluster, options, prices=bool(prices))
         jobs = given.workload.source
     else:
         raise InputError("expected either a trace or --endless GENERATOR")
@@ -166,8 +166,24 @@ def _simulated(
         return outcome
 
 
-_TABLES = frozenset({".csv", ".parquet"})
-"""Endings of tables of prices; others are those of pictures."""
+_TABLES, _PICTURES = (".parquet", ".csv"), (".png", ".pdf", ".svg")
+"""Endings of what prices are written to."""
+
+
+def _expect_prices(files: Sequence[Path]) -> None:
+    """Refuse a file that prices cannot be written to, before anything is run.
+
+    Raises
+    ------
+    InputError
+        Naming it and the endings that there are.
+    """
+    for file in files:
+        if file.suffix.lower() not in (*_TABLES, *_PICTURES):
+            raise InputError(
+                f"{file}: expected a name that ends with {', '.join(_TABLES)} for a table, "
+                f"{', '.join(_PICTURES)} for a picture"
+            )
 
 
 def _write_prices(outcome: VerifiedRun, files: Sequence[Path]) -> None:

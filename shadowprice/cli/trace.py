@@ -82,9 +82,10 @@ def trace_command(
 ) -> None:
     """Tell what is in a trace: arrivals, gangs, run times, GPU time by class and tenant, load, recurrences.
 
-    With --load, --shuffle or --arrivals it is about the same jobs with other arrivals, which -o writes. A load
-    multiplies all gaps by one number, so that it is exactly offered; with Poisson arrivals it sets their mean. Without
-    a trace the formats of traces are listed.
+    With --load, --shuffle or --arrivals it is about the same jobs with other
+    arrivals, which -o writes. A load multiplies all gaps by one number, so that
+    it is exactly offered; with Poisson arrivals it sets their mean. Without a
+    trace the formats of traces are listed.
     """
     change = _Rearrangement(load, shuffle, arrivals, seed)
     if file is None:

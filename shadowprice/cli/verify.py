@@ -66,8 +66,9 @@ def verify_command(
 ) -> None:
     """Check a run, a certificate or a hard instance again, from its files.
 
-    Of a run its schedule and metrics, or the log of a real run; a certificate with nothing but exact arithmetic, and
-    that it is about a trace on a cluster; of a hard instance both schedules and their ratio.
+    Of a run its schedule and metrics, or the log of a real run; a certificate
+    with nothing but exact arithmetic, and that it is about a trace on a
+    cluster; of a hard instance both schedules and their ratio.
     """
     expect_outputs(force, plot)
     of_certificate = CertificateInputs(

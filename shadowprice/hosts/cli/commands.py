@@ -166,13 +166,18 @@ def status_command(
         rows = _rows_named(run, jobs or ())
         if page is not None:
             _write_page(run, page)
+
+        def show() -> None:
+            if jobs:
+                _show_jobs(rows)
+            else:
+                console.print(view(run, console.size.width, events=_EVENTS))
+            if page is not None:
+                console.print(str(page), markup=False, highlight=False, soft_wrap=True)
+
         print_result(
             form,
-            lambda: (
-                _show_jobs(rows)
-                if jobs
-                else console.print(view(run, console.size.width, events=_EVENTS))
-            ),
+            show,
             lambda: {"jobs": list(map(asdict, rows))} if jobs else status_record(run),
             lambda: map(asdict, rows),
             tuple(field.name for field in fields(JobRow)),

@@ -184,7 +184,7 @@ def app() -> typer.Typer:
     return found
 
 
-USUAL = ["--model", "tiny", "--dataset-gb", "4", "--disk-gb-per-s", "0.5"]
+USUAL = ["--model", "tiny", "--storage", "dataset_gb=4,disk_gb_per_s=0.5"]
 
 
 def test_a_real_command_is_profiled_and_its_file_is_read(tmp_path: Path) -> None:
