@@ -54,7 +54,7 @@ def graph_command(
     print_result(
         form,
         lambda: _show(job, mapping, report, placement),
-        lambda: with_origin({"placement": placement, **report}),
+        lambda: with_origin({"algorithm": placement, **report}),
         lambda: _rows(report),
     )
     if plot is not None:
