@@ -287,9 +287,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
     ),
     "simulate-prices": (
         RUN.format(trace="lognormal.csv --cluster 4x4", policy="hadar --prices prices.parquet"),
-        RUN.format(
-            trace="lognormal.csv --cluster 4x4", policy="hadar --prices prices.csv --force"
-        ),
+        RUN.format(trace="lognormal.csv --cluster 4x4", policy="hadar --prices prices.csv --force"),
     ),
     # Copies of jobs have rounds of their own, so the settings with rounds refuse them.
     "simulate-copies-typed": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -253,7 +254,11 @@ def test_dry_run_tells_all_and_does_nothing(jobs: Path, tmp_path: Path) -> None:
     assert SECRET not in text
     told = call(*words, "--json").stdout
     assert SECRET not in told
+    listed = call(*words, "--csv").stdout
+    assert SECRET not in listed
     record = json.loads(told)
+    rows = list(csv.DictReader(listed.splitlines()))
+    assert [row["name"] for row in rows] == [job["name"] for job in record["jobs"]]
     assert record["jobs"][1]["command"] == [sys.executable, "-c", "print('hello')"]
     assert record["predicted"]["makespan_s"] == 13.0
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.yaml"]
@@ -309,6 +314,8 @@ def test_execute_status_and_report_of_a_real_run(jobs: Path, tmp_path: Path) -> 
     # The same command again has nothing left to do.
     again = call(*words, "--json")
     assert (again.exit_code, json.loads(again.stdout)["driver"]) == (0, "ended")
+    rows = list(csv.DictReader(call(*words, "--csv").stdout.splitlines()))
+    assert [row["state"] for row in rows] == ["finished", "finished"]
 
 
 def test_a_job_that_is_given_up_is_one(jobs: Path) -> None:
