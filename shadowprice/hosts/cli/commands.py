@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ from shadowprice.hosts.reports.jobs import JobRow, job_rows
 from shadowprice.hosts.reports.status import printable
 
 if TYPE_CHECKING:
+    from shadowprice.hosts.live.ledger import RunLedger
     from shadowprice.hosts.protocol import DiscoveredNode
     from shadowprice.hosts.reports.run import RunReader
     from shadowprice.solvers.policy import Policy
@@ -245,36 +247,55 @@ def submit_command(
     )
 
 
+@contextmanager
+def _changing(state: Path) -> Iterator[RunLedger]:
+    """The ledger of a run, changed from another terminal: all that is written, or nothing."""
+    from shadowprice.hosts.live.ledger import RunLedger
+    from shadowprice.hosts.live.state_directory import LEDGER
+
+    ledger = RunLedger.open(state / LEDGER)
+    try:
+        with ledger.transaction():
+            yield ledger
+    finally:
+        ledger.close()
+
+
+def _say_when(
+    state: Path,
+    what: str,
+    names: Iterable[str],
+    later: str = "the driver will act when it is started again",
+) -> None:
+    """Say what was changed, and when the driver acts: at once if it runs."""
+    from shadowprice.hosts.reports.run import RunReader
+
+    with RunReader(state) as run:
+        when = "the driver acts at once" if run.driver == "running" else later
+    console.print(f"{what}: {', '.join(names)}; {when}", markup=False, highlight=False)
+
+
 def cancel_command(
     state: StateArgument,
     jobs: Annotated[list[str], typer.Argument(help="Names of jobs.", metavar="JOB...")],
 ) -> None:
     """Cancel jobs of a real run; those that run are asked to stop. All of them, or none."""
-    from shadowprice.hosts.live.ledger import RunLedger
-    from shadowprice.hosts.live.state_directory import LEDGER
-    from shadowprice.hosts.reports.run import OVER, RunReader
+    from shadowprice.hosts.reports.run import OVER
 
-    ledger = RunLedger.open(state / LEDGER)
-    try:
-        with ledger.transaction():
-            states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
-            for job in dict.fromkeys(jobs):
-                if job not in states:
-                    raise InputError(
-                        f"{state}: has no job {job!r}, expected one of {', '.join(states) or 'none'}; "
-                        "nothing was cancelled"
-                    )
-                if states[job] in OVER:
-                    raise InputError(
-                        f"{state}: job {job!r} is {states[job]} already; nothing was cancelled"
-                    )
-                ledger.update_job(job, cancel=1)
-    finally:
-        ledger.close()
-    with RunReader(state) as run:
-        acts = run.driver == "running"
-    when = "the driver acts at once" if acts else "the driver will act when it is started again"
-    console.print(f"to be cancelled: {', '.join(jobs)}; {when}", markup=False, highlight=False)
+    with _changing(state) as ledger:
+        states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
+        for job in dict.fromkeys(jobs):
+            if job not in states:
+                raise InputError(
+                    f"{state}: has no job {job!r}, expected one of {', '.join(states) or 'none'}; "
+                    "nothing was cancelled"
+                )
+            if states[job] in OVER:
+                raise InputError(
+                    f"{state}: job {job!r} is {states[job]} already; nothing was cancelled"
+                )
+            ledger.update_job(job, cancel=1)
+    _say_when(state, "to be cancelled", jobs)
 
 
 def retry_command(
@@ -285,35 +306,23 @@ def retry_command(
     ] = None,
 ) -> None:
     """Take up jobs of a real run again that were given up, from their last checkpoints. All of them, or none."""
-    from shadowprice.hosts.live.ledger import RunLedger
-    from shadowprice.hosts.live.state_directory import LEDGER
-    from shadowprice.hosts.reports.run import RunReader
-
-    ledger = RunLedger.open(state / LEDGER)
-    try:
-        with ledger.transaction():
-            states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
-            failed = [name for name, how in states.items() if how == "failed"]
-            for job in jobs or ():
-                if job not in failed:
-                    raise InputError(
-                        f"{state}: job {job!r} is {states.get(job, 'none of the run')}, expected one that was given "
-                        f"up: {', '.join(failed) or 'there is none'}; nothing was changed"
-                    )
-            chosen = list(dict.fromkeys(jobs or failed))
-            if not chosen:
-                raise InputError(f"{state}: no job was given up; nothing was changed")
-            for job in chosen:
-                ledger.update_job(job, retry=1)
-            ledger.set("ended", False)
-    finally:
-        ledger.close()
-    with RunReader(state) as run:
-        acts = run.driver == "running"
-    when = "the driver acts at once" if acts else "the same `shadowprice execute` goes on with them"
-    console.print(
-        f"to be taken up again: {', '.join(chosen)}; {when}", markup=False, highlight=False
-    )
+    with _changing(state) as ledger:
+        states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
+        failed = [name for name, how in states.items() if how == "failed"]
+        for job in jobs or ():
+            if job not in failed:
+                raise InputError(
+                    f"{state}: job {job!r} is {states.get(job, 'none of the run')}, expected one that was given "
+                    f"up: {', '.join(failed) or 'there is none'}; nothing was changed"
+                )
+        chosen = list(dict.fromkeys(jobs or failed))
+        if not chosen:
+            raise InputError(f"{state}: no job was given up; nothing was changed")
+        for job in chosen:
+            ledger.update_job(job, retry=1)
+        ledger.set("ended", False)
+    later = "the same `shadowprice execute` goes on with them"
+    _say_when(state, "to be taken up again", chosen, later)
 
 
 def drain_command(
@@ -331,27 +340,16 @@ def drain_command(
 ) -> None:
     """Give devices of a real run to nobody any more; jobs there go on until they end or move."""
     from shadowprice.hosts.live.devices import Drains
-    from shadowprice.hosts.live.ledger import RunLedger
-    from shadowprice.hosts.live.state_directory import LEDGER
-    from shadowprice.hosts.reports.run import RunReader
 
     if back and now:
         raise InputError("--back: gives devices out again, expected no --now")
-    ledger = RunLedger.open(state / LEDGER)
-    try:
-        with ledger.transaction():
-            uuids = devices_named(ledger.nodes(), names)
-            if back:
-                Drains(ledger).undrain(uuids)
-            else:
-                Drains(ledger).drain(uuids, reason, now=now)
-    finally:
-        ledger.close()
-    with RunReader(state) as run:
-        acts = run.driver == "running"
-    when = "the driver acts at once" if acts else "the driver will act when it is started again"
-    what = "to be given out again" if back else "drained"
-    console.print(f"{what}: {', '.join(names)}; {when}", markup=False, highlight=False)
+    with _changing(state) as ledger:
+        uuids = devices_named(ledger.nodes(), names)
+        if back:
+            Drains(ledger).undrain(uuids)
+        else:
+            Drains(ledger).drain(uuids, reason, now=now)
+    _say_when(state, "to be given out again" if back else "drained", names)
 
 
 def devices_named(nodes: Sequence[DiscoveredNode], names: Sequence[str]) -> list[str]:
