@@ -286,10 +286,8 @@ ITEMS: dict[str, tuple[str, ...]] = {
         RUN.format(trace="tiny.csv --cluster ../inputs/cluster.toml", policy="easy"),
     ),
     "simulate-prices": (
-        RUN.format(trace="lognormal.csv --cluster 4x4", policy="hadar --prices-out prices.parquet"),
-        RUN.format(
-            trace="lognormal.csv --cluster 4x4", policy="hadar --prices-out prices.csv --force"
-        ),
+        RUN.format(trace="lognormal.csv --cluster 4x4", policy="hadar --prices prices.parquet"),
+        RUN.format(trace="lognormal.csv --cluster 4x4", policy="hadar --prices prices.csv --force"),
     ),
     # Copies of jobs have rounds of their own, so the settings with rounds refuse them.
     "simulate-copies-typed": (
@@ -373,39 +371,40 @@ ITEMS: dict[str, tuple[str, ...]] = {
         f"certificate-{goal}": (
             "simulate ../inputs/more.csv --cluster 4x4 --policy srtf -o run",
             f"certify run -o run.jsonl --objective {goal} {BUDGET}",
-            "check run.jsonl --json",
-            "check run.jsonl --instance ../inputs/more.csv --cluster 4x4",
-            "check run.jsonl --instance ../inputs/lognormal.csv --cluster 4x4",
+            "verify run.jsonl --json",
+            "verify run.jsonl ../inputs/more.csv --cluster 4x4",
+            "verify run.jsonl ../inputs/lognormal.csv --cluster 4x4",
         )
         for goal in ("completion", "flow", "makespan")
     },
     "certificate-tiny": (
         "simulate ../inputs/tiny.csv --cluster 1x4 --policy fifo -o run",
         f"certify run -o run.jsonl {BUDGET}",
-        "check run.jsonl",
+        "verify run.jsonl",
     ),
     "certificate-typed": (
         "simulate ../inputs/gavel.trace --throughputs ../inputs/throughputs.json --round 360"
         " --cluster 1x4:v100,2x4:p100,1x4:k80 --policy gavel -o run",
         f"certify run -o run.jsonl {BUDGET}",
-        "check run.jsonl --json",
+        "verify run.jsonl --json",
     ),
     # Searches for bad instances: the number of evaluations ends them.
     **{
         f"adversary-{policy}": (
-            f"adversary --policy {policy} --jobs 4 --gpus 2 --max-work 4 --max-arrival 4 --evaluations 300"
+            f"adversary --policy {policy} --family jobs=4,gpus=2,max_work=4,max_arrival=4 --evaluations 300"
             " --budget 1000 --seed 1 -o hard.json --json",
-            "adversary --recheck hard.json",
+            "verify hard.json",
         )
         for policy in ("srtf", "fifo", "asrpt")
     },
     "adversary-flow": (
-        "adversary --policy las2d --jobs 4 --gpus 2 --objective flow --evaluations 200 --budget 1000 -o hard.json",
+        "adversary --policy las2d --family jobs=4,gpus=2 --objective flow --evaluations 200 --budget 1000 -o hard.json",
     ),
     # Job graphs.
     **{
         f"place-{name}": tuple(
-            f"place ../inputs/{graph}.yaml --cluster 4x4 --intra 300 --nic 12.5 --algorithm {name} {more}"
+            f"place ../inputs/{graph}.yaml --cluster 4x4 --with graphs:intra_gb_per_s=300,nic_gb_per_s=12.5"
+            f" --placement {name} {more}"
             for graph, more in (
                 ("graph", "--json"),
                 ("published", "--sharing per-job --json"),

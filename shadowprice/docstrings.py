@@ -32,3 +32,8 @@ def described_parameters(docstring: str | None) -> dict[str, tuple[str, str]]:
                 kind, says = found[name]
                 found[name] = (kind, f"{says} {line.strip()}".strip())
     return found
+
+
+def first_line(text: str | None) -> str:
+    """The first line of a docstring; empty if there is none."""
+    return (text or "").strip().partition("\n")[0]

@@ -129,7 +129,7 @@ def test_listing_has_all_that_work_and_a_line_for_each_that_does_not(site: Path)
 
 
 def test_formats_are_listed_and_recognised(site: Path, tmp_path: Path) -> None:
-    done = call("traces", "--json")
+    done = call("trace", "--json")
     listed = {row["format"]: row for row in json.loads(done.stdout)}
     assert listed["tiny-queue"] == {
         "format": "tiny-queue",
@@ -146,9 +146,7 @@ def test_formats_are_listed_and_recognised(site: Path, tmp_path: Path) -> None:
     assert len(load_trace(queue, format="tiny-queue").workload) == 2
     with pytest.raises(InputError, match="has no load"):
         load_trace(queue, format="tiny-half")
-    with pytest.raises(
-        InputError, match=r"expected one of the \d+ that `shadowprice traces` lists"
-    ):
+    with pytest.raises(InputError, match=r"expected one of the \d+ that `shadowprice trace` lists"):
         load_trace(queue, format="none")
 
 

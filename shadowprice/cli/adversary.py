@@ -10,31 +10,34 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.cli.options import POLICY_HELP, JsonOption, SeedOption
+from shadowprice.cli.options import POLICY_HELP, SeedOption, record_of_option, with_options
 from shadowprice.cli.outputs import (
     ForceOption,
     expect_outputs,
-    print_record,
+    with_origin,
     write_file,
     write_picture,
 )
 from shadowprice.cli.progress import INTERRUPTED, progress_line
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, note
 
 if TYPE_CHECKING:
     from shadowprice.analysis.adversary.search import WorstInstance
 
 
-POLICY = "srtf"
-"""Policy whose worst instance is looked for if none is named."""
-
-
+@with_options
 def adversary_command(
-    policy: Annotated[
-        str | None, typer.Option("--policy", help=f"{POLICY_HELP} By default {POLICY}.")
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Most jobs of an instance.")] = 5,
-    gpus: Annotated[int, typer.Option("--gpus", help="GPUs of the cluster.")] = 4,
+    policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)] = "srtf",
+    family: Annotated[
+        str,
+        typer.Option(
+            "--family",
+            metavar="key=value,...",
+            help="Instances to choose from: jobs (5 at most), gpus (4), max_arrival (10 units), max_work (10), "
+            "largest_gang (0: all GPUs), max_error (0: predictions off by 2 to this power), unit_s (1).",
+        ),
+    ] = "",
     objective: Annotated[
         str, typer.Option("--objective", help="completion, flow or makespan.")
     ] = "completion",
@@ -49,24 +52,6 @@ def adversary_command(
         int, typer.Option("--evaluations", help="Instances to look at, at most.")
     ] = 1_000_000,
     seed: SeedOption = 0,
-    max_work: Annotated[int, typer.Option("--max-work", help="Longest job, in units.")] = 10,
-    max_arrival: Annotated[
-        int, typer.Option("--max-arrival", help="Latest arrival, in units.")
-    ] = 10,
-    largest_gang: Annotated[
-        int, typer.Option("--largest-gang", help="Widest job; 0 for all GPUs.")
-    ] = 0,
-    max_error: Annotated[
-        int, typer.Option("--max-error", help="Predictions off by 2 to this power, either way.")
-    ] = 0,
-    unit_s: Annotated[float, typer.Option("--unit", help="Seconds in a unit.")] = 1.0,
-    recheck_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--recheck",
-            help="Check a stored instance instead of searching; with --policy where its policy is a file's.",
-        ),
-    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Write the instance and its witness (JSON)."),
@@ -75,52 +60,93 @@ def adversary_command(
         Path | None, typer.Option("--plot", help="Draw both schedules (PNG, PDF, SVG).")
     ] = None,
     force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
-    """Find the worst small instance of a policy, with a better schedule that proves how bad it is."""
+    """Find the worst small instance of a policy, with a better schedule that proves how bad it is.
+
+    `verify` checks a written one again.
+    """
     expect_outputs(force, output, plot)
     from shadowprice.analysis.adversary.family import InstanceFamily
     from shadowprice.analysis.adversary.judge import JudgeEffort
-    from shadowprice.analysis.adversary.search import adversary, recheck, renamed
-    from shadowprice.instances.hard_instances import HardInstance
-    from shadowprice.instances.objective import rounded_up
+    from shadowprice.analysis.adversary.search import adversary, renamed
 
-    stopped = False
-    if recheck_file is not None:
-        found = recheck(HardInstance.read(recheck_file), str(recheck_file), policy)
-    else:
-        family = InstanceFamily(jobs, gpus, max_arrival, max_work, largest_gang, max_error, unit_s)
-        chosen = policy or POLICY
-        with progress_line(stoppable=method != "bilevel") as say:
-            say(f"looking for the worst instance of {chosen}")
-            found = adversary(
-                chosen,
-                family,
-                objective,
-                method=method,
-                effort=JudgeEffort(evaluations, budget_s, seed),
-                progress=say.retitle,
-                watch=say,
-            )
-            stopped = say.asked_to_stop
+    chosen = record_of_option("--family", family, InstanceFamily)
+    with progress_line(stoppable=method != "bilevel") as say:
+        say(f"looking for the worst instance of {policy}")
+        found = adversary(
+            policy,
+            chosen,
+            objective,
+            method=method,
+            effort=JudgeEffort(evaluations, budget_s, seed),
+            progress=say.retitle,
+            watch=say,
+        )
+        stopped = say.asked_to_stop
     if output is not None:
         found = renamed(found, output.stem)
         write_file(
             output, lambda partial: partial.write_text(found.hard.to_json(), encoding="utf-8")
         )
-    if plot is not None:
-        write_picture(plot, found.plot())
-    if as_json:
-        bound = None if found.bound is None else rounded_up(found.bound.factor)
-        print_record({**json.loads(found.hard.to_json()), "bound": bound})
-    else:
-        _print(found)
+    _print(found, plot, form)
     if stopped:
         note("stopped by Ctrl-C: the worst instance of those that were looked at until then")
         raise typer.Exit(INTERRUPTED)
 
 
-def _print(found: WorstInstance) -> None:
+def print_rechecked(file: Path, policy: str | None, plot: Path | None, form: ResultForm) -> None:
+    """Check a hard instance again: the policy's schedule, the witness, their ratio.
+
+    Parameters
+    ----------
+    policy : str or None
+        Its policy where that is of a file, which is not run unasked.
+
+    Raises
+    ------
+    InputError
+        If it is none, or its policy is of a file that is not named.
+    VerificationError
+        If it does not show what it claims.
+    """
+    from shadowprice.analysis.adversary.search import recheck
+    from shadowprice.instances.hard_instances import HardInstance
+
+    _print(recheck(HardInstance.read(file), str(file), policy), plot, form)
+
+
+def _print(found: WorstInstance, plot: Path | None, form: ResultForm) -> None:
+    from shadowprice.instances.objective import rounded_up
+
+    if plot is not None:
+        write_picture(plot, found.plot())
+    bound = None if found.bound is None else rounded_up(found.bound.factor)
+    print_result(
+        form,
+        lambda: _show(found),
+        lambda: with_origin({**json.loads(found.hard.to_json()), "bound": bound}),
+        lambda: _rows(found),
+    )
+
+
+def _rows(found: WorstInstance) -> list[dict[str, object]]:
+    """A row a job: what it is, and when it ends under the policy and in the witness."""
+    jobs = found.hard.instance.workload
+    columns = {
+        "job": jobs.id,
+        "arrival_s": jobs.arrival_s,
+        "gpus": jobs.gpus,
+        "work_s": jobs.work,
+        "end_s": found.policy.end_s,
+        "could_end_s": found.witness.end_s,
+    }
+    cells = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in cells]
+
+
+def _show(found: WorstInstance) -> None:
     hard = found.hard
     table = Table(
         "job",
@@ -133,16 +159,8 @@ def _print(found: WorstInstance) -> None:
     )
     for column in table.columns[1:]:
         column.justify = "right"
-    jobs = hard.instance.workload
-    columns = (
-        jobs.id,
-        jobs.arrival_s,
-        jobs.gpus,
-        jobs.work,
-        found.policy.end_s,
-        found.witness.end_s,
-    )
-    for name, *numbers in zip(*(column.tolist() for column in columns), strict=True):
+    for row in _rows(found):
+        name, *numbers = row.values()
         table.add_row(str(name), *(f"{number:g}" for number in numbers))
     console.print(table)
     if hard.predictor is not None:

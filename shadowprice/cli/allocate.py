@@ -12,8 +12,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.cli.options import RUNS_IT, JsonOption
-from shadowprice.cli.outputs import print_record
+from shadowprice.cli.options import RUNS_IT, with_options
+from shadowprice.cli.outputs import with_origin
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table, stderr
 from shadowprice.errors import VerificationError
 
@@ -29,6 +30,7 @@ SHOWN = 1e-9
 """Shares of pairs up to this are left out."""
 
 
+@with_options
 def allocate_command(
     policy: Annotated[
         str, typer.Argument(help=f"Allocation policy; `policies` lists them; {RUNS_IT}.")
@@ -57,7 +59,8 @@ def allocate_command(
     reasons: Annotated[
         bool, typer.Option("--explain", help="Say what bounds each job, with its price.")
     ] = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Say which share of each GPU type every job should get.
 
@@ -78,14 +81,13 @@ def allocate_command(
         options = SolverOptions(method=solver, time_limit_s=600.0)
         found = allocate(given, policy, options, model)
     verified = _verified(found)
-    if as_json:
-        print_record(_report(found, verified, reasons))
-    else:
-        _print(found, reasons)
-        for note in found.notes:
-            stderr.print(note, style="yellow", markup=False, highlight=False)
-        if not verified:
-            stderr.print("not a feasible allocation", style="red")
+    print_result(
+        form,
+        lambda: _show(found, verified, reasons),
+        lambda: with_origin(_report(found, verified, reasons)),
+        lambda: _share_rows(found),
+        ("jobs", *(f"share.{each}" for each in found.problem.gpu_types), "throughput"),
+    )
     if not found.proven:
         raise typer.Exit(UNPROVEN)
 
@@ -148,7 +150,18 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _print(found: Allocation, reasons: bool) -> None:
+def _share_rows(found: Allocation) -> Iterator[dict[str, object]]:
+    """A row for a job's shares of the types, or for those of a pair, which has no throughput of its own."""
+    rate = dict(zip(found.problem.id.tolist(), found.effective_throughput.tolist(), strict=True))
+    for jobs, shares in found.rows(SHOWN):
+        yield {
+            "jobs": " + ".join(jobs),
+            "share": dict(zip(found.problem.gpu_types, shares.tolist(), strict=True)),
+            "throughput": rate[jobs[0]] if len(jobs) == 1 else None,
+        }
+
+
+def _show(found: Allocation, verified: bool, reasons: bool) -> None:
     from shadowprice.solvers.gavel.explain import explain
 
     worth = "" if found.objective is None else f", objective {found.objective:.9g}"
@@ -167,3 +180,7 @@ def _print(found: Allocation, reasons: bool) -> None:
     if reasons:
         for sentence in explain(found):
             console.print(sentence, markup=False, highlight=False)
+    for note in found.notes:
+        stderr.print(note, style="yellow", markup=False, highlight=False)
+    if not verified:
+        stderr.print("not a feasible allocation", style="red")

@@ -19,33 +19,23 @@ import typer
 from shadowprice.cli.adversary import adversary_command
 from shadowprice.cli.allocate import allocate_command
 from shadowprice.cli.audit.command import audit_command
-from shadowprice.cli.certificates import certify_command, check_command
+from shadowprice.cli.certificates import certify_command
 from shadowprice.cli.commands import offered_commands
 from shadowprice.cli.doctor import doctor_command
+from shadowprice.cli.generate import generate_command
 from shadowprice.cli.laws import laws_command
-from shadowprice.cli.listed import (
-    GENERATORS,
-    generators_command,
-    policies_command,
-    terms_command,
-    traces_command,
-)
+from shadowprice.cli.listed import policies_command, terms_command
 from shadowprice.cli.models import models_command
-from shadowprice.cli.options import JsonOption, SeedOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write_picture, write_table
+from shadowprice.cli.options import with_options
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_picture
 from shadowprice.cli.panels import PanelGroup, register, shown
-from shadowprice.cli.placement.joint import joint_command
-from shadowprice.cli.placement.place import place_command
-from shadowprice.cli.placement.servers import servers_command
+from shadowprice.cli.placement.group import place
 from shadowprice.cli.progress import INTERRUPTED, progress_line
+from shadowprice.cli.results import ResultForm
 from shadowprice.cli.runs import compare_command, simulate_command
-from shadowprice.cli.show import (
-    console,
-    print_comparison,
-    print_summary,
-    stderr,
-)
-from shadowprice.cli.trace import trace
+from shadowprice.cli.show import console, print_comparison, stderr
+from shadowprice.cli.trace import trace_command
+from shadowprice.cli.verify import verify_command
 from shadowprice.errors import ShadowpriceError
 from shadowprice.user_code import in_user_code
 from shadowprice.version import __version__
@@ -81,25 +71,23 @@ def everything(
     """Options of the command line itself."""
 
 
-app.command("allocate", **shown("allocate"))(allocate_command)
-
-
-app.command("simulate", **shown("simulate"))(simulate_command)
-app.command("compare", **shown("compare"))(compare_command)
-app.command("audit", **shown("audit"))(audit_command)
-app.command("place", **shown("place"))(place_command)
-app.command("joint", **shown("joint"))(joint_command)
-app.command("models", **shown("models"))(models_command)
-app.command("servers", **shown("servers"))(servers_command)
-app.command("certify", **shown("certify"))(certify_command)
-app.command("check", **shown("check"))(check_command)
-app.command("adversary", **shown("adversary"))(adversary_command)
-app.command("laws", **shown("laws"))(laws_command)
-app.command("policies", **shown("policies"))(policies_command)
-app.command("terms", **shown("terms"))(terms_command)
-app.command("doctor", **shown("doctor"))(doctor_command)
-app.command("generators", **shown("generators"))(generators_command)
-app.command("traces", **shown("traces"))(traces_command)
+for _name, _command in {
+    "simulate": simulate_command,
+    "compare": compare_command,
+    "audit": audit_command,
+    "allocate": allocate_command,
+    "models": models_command,
+    "policies": policies_command,
+    "terms": terms_command,
+    "laws": laws_command,
+    "verify": verify_command,
+    "certify": certify_command,
+    "adversary": adversary_command,
+    "generate": generate_command,
+    "trace": trace_command,
+    "doctor": doctor_command,
+}.items():
+    app.command(_name, **shown(_name))(_command)
 
 
 DEMO_POLICIES = ("fifo", "easy", "las2d", "srtf")
@@ -110,12 +98,14 @@ DEMO_TRACE: Mapping[str, Any] = MappingProxyType(
 
 
 @app.command(**shown("demo"))
+@with_options
 def demo(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Also write the picture there.")
     ] = None,
     force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Compare four policies with what was possible, on a generated trace of some hundred jobs."""
     expect_outputs(force, plot)
@@ -127,73 +117,19 @@ def demo(
         result = compare(
             workload, "8x8", DEMO_POLICIES, "flow", budget_s=30.0, progress=say, watch=say
         )
-    if not as_json:
+    if not form.option:
         console.print(
             f"{len(workload)} generated jobs on 8 nodes of 8 GPUs, load 1.3, total flow time\n"
         )
-    print_comparison(result, as_json)
-    if not as_json:
+    print_comparison(result, form)
+    if not form.option:
         best = min(result.rows, key=lambda row: row.cost_ticks)
         console.print(best.sentence(), markup=False, highlight=False, soft_wrap=True)
     if plot is not None:
         write_picture(plot, result.plot())
 
 
-@app.command(**shown("verify"))
-def verify(
-    run_directory: Annotated[
-        Path, typer.Argument(help="Written by `simulate -o`, or the --state of `execute`.")
-    ],
-    as_json: JsonOption = False,
-) -> None:
-    """Check a run directory again: its schedule and metrics, or the log of a real run."""
-    from shadowprice.analysis.run_directory.directory import check as check_run
-
-    for commands in offered_commands():
-        for verifier in commands.verifiers:
-            if verifier.recognises(run_directory):
-                verifier.print_verified(run_directory, as_json)
-                return
-    with progress_line() as say:
-        say(f"verifying {run_directory}")
-        outcome = check_run(run_directory, say)
-    print_summary(outcome, as_json)
-
-
-@app.command(**shown("generate"))
-def generate(
-    name: Annotated[str, typer.Argument(help=f"{GENERATORS}; `generators` says more of them.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
-    jobs: Annotated[int | None, typer.Option("--jobs", help="Number of jobs.")] = None,
-    load: Annotated[float | None, typer.Option("--load", help="Offered load.")] = None,
-    gpus: Annotated[int | None, typer.Option("--gpus", help="GPUs the load is offered to.")] = None,
-    samples: Annotated[
-        Path | None,
-        typer.Option("--service-samples", help="GPU times to draw services from, one a line."),
-    ] = None,
-    parameters: Annotated[
-        Path | None,
-        typer.Option("--parameters", help="Parameters that `trace fit` wrote; options go before."),
-    ] = None,
-    seed: SeedOption = 0,
-    force: ForceOption = False,
-) -> None:
-    """Write a generated trace."""
-    expect_outputs(force, output)
-    from shadowprice.instances.generators import generate as generate_workload
-
-    given = {"jobs": jobs, "load": load, "gpus_total": gpus, "samples": samples}
-    chosen = {key: value for key, value in given.items() if value is not None}
-    if parameters is not None:
-        from shadowprice.analysis.trace.fit import parameters_for
-
-        chosen = parameters_for(name, parameters, chosen)
-    workload = generate_workload(name, seed=seed, **chosen)
-    write_table(output, workload.to_frame())
-    console.print(f"{len(workload)} jobs to {output}")
-
-
-app.add_typer(trace, name="trace", rich_help_panel="Data")
+app.add_typer(place, name="place", rich_help_panel="Simulate and compare")
 for _commands in offered_commands():
     register(app, _commands)
 

@@ -92,4 +92,4 @@ def screenful(rows: Sequence[Row], console: Console) -> tuple[Sequence[Row], str
     fit = max(console.height - _BESIDE, _FEWEST)
     if not console.is_terminal or len(rows) <= fit:
         return rows, None
-    return rows[:fit], f"{len(rows) - fit:,} more of {len(rows):,} rows: --json prints all"
+    return rows[:fit], f"{len(rows) - fit:,} more of {len(rows):,} rows: --csv prints all"

@@ -1,7 +1,8 @@
-"""``shadowprice certify`` and ``check``: proofs of what runs are within, for others to check."""
+"""``shadowprice certify``, and certificates for ``verify``: proofs of what runs are within, for others to check."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -12,16 +13,12 @@ import typer
 from shadowprice.analysis.wording import amount_at_most, at_most
 from shadowprice.cli.options import (
     UTILITY,
-    DropOption,
-    FormatOption,
-    JsonOption,
+    ExplainBoundsOption,
     ObjectiveOption,
-    TermsOption,
-    ThroughputsOption,
     UtilityOption,
-    VerboseOption,
 )
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
+from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_file
+from shadowprice.cli.results import ResultForm, entries, print_result
 from shadowprice.cli.run_inputs import asked_terms
 from shadowprice.cli.show import console, note, printed_warnings, stderr, tell_bounds
 from shadowprice.errors import InputError, VerificationError
@@ -46,7 +43,7 @@ def certify_command(
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound, at most.")
     ] = 20.0,
-    verbose: VerboseOption = False,
+    explain: ExplainBoundsOption = False,
     non_preemptive: Annotated[
         bool,
         typer.Option(
@@ -88,7 +85,7 @@ def certify_command(
     for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     warned_of = [] if found.ratio == 1 else [found.history.warning()]
-    tell_bounds([found.history], warned_of, verbose=verbose)
+    tell_bounds([found.history], warned_of, explain=explain)
 
 
 def _certify_utility(
@@ -116,28 +113,54 @@ def _certify_utility(
         note(warning)
 
 
-def check_command(
-    certificate: Annotated[Path, typer.Argument(help="Certificate (JSON lines).")],
-    trace: Annotated[
-        Path | None, typer.Option("--instance", help="Trace that it must be about, with --cluster.")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", help="Cluster that it must be about.")
-    ] = None,
-    trace_format: FormatOption = None,
-    throughputs: ThroughputsOption = None,
-    terms: TermsOption = None,
-    drop_infeasible: DropOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Check a certificate with nothing but exact arithmetic, and that it is about a trace and a cluster."""
+@dataclass(frozen=True)
+class CertificateInputs:
+    """Files and options of the instance that a certificate must be about, as they were written.
+
+    Parameters
+    ----------
+    trace, cluster : Path and str, or None
+        Both or none.
+    trace_format, throughputs, terms, drop_infeasible
+        As of ``simulate``.
+    """
+
+    trace: Path | None
+    cluster: str | None
+    trace_format: str | None
+    throughputs: Path | None
+    terms: list[str] | None
+    drop_infeasible: bool
+
+    def options(self) -> dict[str, object]:
+        """All of them, by their words on the command line."""
+        return {
+            "TRACE": self.trace,
+            "--cluster": self.cluster,
+            "--format": self.trace_format,
+            "--throughputs": self.throughputs,
+            "--with": self.terms,
+            "--drop-infeasible": self.drop_infeasible,
+        }
+
+
+def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm) -> None:
+    """Check a certificate with nothing but exact arithmetic, and that it is about an instance; print its claim.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or the inputs do not go together.
+    VerificationError
+        If it does not prove what it claims, or is about another instance.
+    """
     from shadowprice.proofs.checker import Rejected, check_lines, sentences
 
-    if (trace is None) != (cluster is None):
-        raise InputError("check: --instance and --cluster go together, expected both or none")
-    of_cluster = _terms_of_cluster(terms)
-    if of_cluster and trace is None:
-        raise InputError(f"--with {of_cluster[0]}: goes with --instance and --cluster")
+    if (given.trace is None) != (given.cluster is None):
+        raise InputError("verify: TRACE and --cluster go together, expected both or none")
+    of_cluster = _terms_of_cluster(given.terms)
+    if of_cluster and given.trace is None:
+        raise InputError(f"--with {of_cluster[0]}: goes with TRACE and --cluster")
     try:
         with certificate.open(encoding="ascii", newline="\n") as lines:
             claim = check_lines(lines)
@@ -146,23 +169,28 @@ def check_command(
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{certificate}: cannot be read: {reason}") from error
-    if trace is not None and cluster is not None:
+    if given.trace is not None and given.cluster is not None:
         if claim["quotas"] and not of_cluster:
             raise InputError(
                 f"{certificate}: is about a cluster whose tenants have quotas, which --cluster does not say, "
                 "expected --with quotas"
             )
-        given = _Inputs(trace, cluster, trace_format, throughputs, of_cluster, drop_infeasible)
-        expected = _digest(given, claim)
+        expected = _digest(given.trace, given.cluster, given, of_cluster, claim)
         if claim["instance"] != expected:
             raise VerificationError(
-                f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {trace} "
-                f"on {cluster} ({expected})"
+                f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {given.trace} "
+                f"on {given.cluster} ({expected})"
             )
-    if as_json:
-        print_record({**claim, "at_most": at_most(Fraction(claim["ratio"]))})
-        return
-    for line in sentences(claim):
+    print_result(
+        form,
+        lambda: _show_lines(sentences(claim)),
+        lambda: with_origin({**claim, "at_most": at_most(Fraction(claim["ratio"]))}),
+        lambda: entries({**claim, "at_most": at_most(Fraction(claim["ratio"]))}),
+    )
+
+
+def _show_lines(lines: Iterable[str]) -> None:
+    for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -184,19 +212,13 @@ def _terms_of_cluster(texts: list[str] | None) -> tuple[TermSettings, ...]:
     return found
 
 
-@dataclass(frozen=True)
-class _Inputs:
-    """Files and options that make an instance; as of the command."""
-
-    trace: Path
-    cluster: str
-    trace_format: str | None
-    throughputs: Path | None
-    terms: tuple[TermSettings, ...]
-    drop_infeasible: bool
-
-
-def _digest(given: _Inputs, claim: dict[str, Any]) -> str:
+def _digest(
+    trace: Path,
+    cluster: str,
+    given: CertificateInputs,
+    terms: tuple[TermSettings, ...],
+    claim: dict[str, Any],
+) -> str:
     """Digest of the instance that is given, as a certificate with this claim would have it."""
     import numpy as np
 
@@ -211,9 +233,9 @@ def _digest(given: _Inputs, claim: dict[str, Any]) -> str:
 
     table = None if given.throughputs is None else load_throughputs(given.throughputs)
     with printed_warnings(BrokenImporter):
-        imported = load_trace(given.trace, format=given.trace_format, throughputs=table)
-    switches = WrittenOptions(with_={each.label: each.settings for each in given.terms})
-    run = switches.read(given.cluster, jobs=str(given.trace), origin_s=imported.origin_s)
+        imported = load_trace(trace, format=given.trace_format, throughputs=table)
+    switches = WrittenOptions(with_={each.label: each.settings for each in terms})
+    run = switches.read(cluster, jobs=str(trace), origin_s=imported.origin_s)
     where, jobs, _ = runnable_jobs(imported.workload, run.cluster, given.drop_infeasible)
     if claim["window"]:
         jobs = jobs.select(np.arange(min(claim["jobs"], len(jobs))))

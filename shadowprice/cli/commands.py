@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import typer
 
+from shadowprice.cli.results import ResultForm
 from shadowprice.entry_points import COMMANDS, Offer, offers
 from shadowprice.errors import InputError
 
@@ -39,11 +40,11 @@ class DirectoryVerifier(NamedTuple):
     recognises : callable
         Whether a path is a directory of the kind.
     print_verified : callable
-        Verify it and print the counts; as JSON if the second argument is true.
+        Verify it and print the counts in a form.
     """
 
     recognises: Callable[[Path], bool]
-    print_verified: Callable[[Path, bool], None]
+    print_verified: Callable[[Path, ResultForm], None]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class Commands:
     verifiers : tuple of DirectoryVerifier
         Directories that ``verify`` can check because of this part.
     earlier : mapping of str to str
-        Commands that are no more, by their words, and what became of each.
+        Commands and options that are no more, by their words (``study bundle``, ``execute --ttl``), and what became
+        of each.
     """
 
     panels: Mapping[str, tuple[str, ...]]

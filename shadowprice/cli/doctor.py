@@ -6,13 +6,12 @@ metadata of installed distributions, programs are asked with a time limit.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,7 +19,8 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from shadowprice.cli.options import JsonOption
+from shadowprice.cli.options import with_options
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console
 
 LIMIT_S = 3.0
@@ -67,8 +67,8 @@ DISTRIBUTIONS = (
     Distribution("numba", "speed", "the compiled loop of large simulations", _AGAIN, True),
     Distribution("pyomo", "models", "every formulation", _AGAIN, True),
     Distribution("hypothesis", "tests", "laws, adversary --method hypothesis", _extra("test")),
-    Distribution("plotly", "pages", "trace show --page, pages of real runs", _extra("pages")),
-    Distribution("requests", "data sets", "data fetch", _extra("data")),
+    Distribution("plotly", "pages", "trace --page, pages of real runs", _extra("pages")),
+    Distribution("requests", "data sets", "data", _extra("data")),
     Distribution("scikit-learn", "predictor", "the predictor forest", _extra("forest")),
     Distribution("ray", "host", "execute --hosts ray", _extra("ray")),
     Distribution("torch", "training", "callbacks for PyTorch, parameters.pt", _extra("torch")),
@@ -180,12 +180,14 @@ def _gpus() -> str:
     return ", ".join(f"{count} x {name}" for name, count in counts.items())
 
 
-def doctor_command(as_json: JsonOption = False) -> None:
+@with_options
+def doctor_command(*, form: ResultForm) -> None:
     """Say what is installed, what is missing for what, and how to get it."""
     found = list(installed_parts())
-    if as_json:
-        print(json.dumps([asdict(each) for each in found]))
-        return
+    print_result(form, lambda: _show(found), lambda: [asdict(each) for each in found])
+
+
+def _show(found: Sequence[InstalledPart]) -> None:
     table = Table("part", "version", "for", title="installed")
     for each in found:
         if each.installed:

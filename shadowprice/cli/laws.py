@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from shadowprice.cli.options import POLICY_HELP, JsonOption
+from shadowprice.cli.options import POLICY_HELP, with_options
 from shadowprice.cli.progress import progress_line
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.user_code import sentence
@@ -18,6 +18,7 @@ BROKEN = 1
 """Exit code where a law is broken."""
 
 
+@with_options
 def laws_command(
     policy: Annotated[str, typer.Argument(help=POLICY_HELP)],
     waits: Annotated[
@@ -37,7 +38,8 @@ def laws_command(
     examples: Annotated[
         int, typer.Option("--examples", min=1, help="Examples tried for each law.")
     ] = 100,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Search examples on which a policy breaks a law; the exit code is 1 if one is found."""
     from shadowprice.solvers.registry import policy as policy_by_name
@@ -60,7 +62,11 @@ def laws_command(
         for law, error in verdicts(subject, examples):
             rows.append((law.title, "" if error is None else _message(error)))
             say(f"trying laws, {len(rows)} tried")
-    _print(policy, rows, as_json)
+    print_result(
+        form,
+        lambda: _show(policy, rows),
+        lambda: [{"law": law, "holds": not broken, "broken": broken} for law, broken in rows],
+    )
     if any(broken for _, broken in rows):
         raise typer.Exit(BROKEN)
 
@@ -71,14 +77,7 @@ def _message(error: Exception) -> str:
     return str(error) if on_purpose else sentence(error)
 
 
-def _print(policy: str, rows: list[tuple[str, str]], as_json: bool) -> None:
-    if as_json:
-        print(
-            json.dumps(
-                [{"law": law, "holds": not broken, "broken": broken} for law, broken in rows]
-            )
-        )
-        return
+def _show(policy: str, rows: list[tuple[str, str]]) -> None:
     table = Table("law", "", title=policy)
     for law, broken in rows:
         table.add_row(law, "broken" if broken else "no example breaks it")

@@ -1,12 +1,10 @@
-"""``shadowprice policies``, ``terms``, ``traces`` ...: what there is by name, ours and that of installed packages."""
+"""``shadowprice policies`` and ``terms``: what there is by name, ours and that of installed packages."""
 
 from __future__ import annotations
 
 import inspect
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,14 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from shadowprice.analysis.run_options import OF_THE_ENGINE
-from shadowprice.cli.options import OPTION_OF, JsonOption, PresetOption
-from shadowprice.cli.show import console, stderr
-from shadowprice.docstrings import described_parameters
-from shadowprice.entry_points import MODELS, POLICIES, TRACES, offers
+from shadowprice.cli.options import OPTION_OF, PresetOption, with_options
+from shadowprice.cli.results import ResultForm, print_result
+from shadowprice.cli.show import console, note
+from shadowprice.docstrings import first_line
+from shadowprice.entry_points import MODELS, POLICIES, offers
 from shadowprice.errors import InputError
 from shadowprice.solvers.about import about, first_clause, parameters
 
 if TYPE_CHECKING:
+    from shadowprice.execution.preset import Preset
     from shadowprice.execution.simulator import HasSimulator
     from shadowprice.instances.features import Feature
     from shadowprice.solvers.policy import Policy
@@ -30,6 +30,7 @@ OURS = "shadowprice"
 """Origin of what comes with this package."""
 
 
+@with_options
 def policies_command(
     name: Annotated[
         str | None,
@@ -41,31 +42,43 @@ def policies_command(
     every: Annotated[
         bool, typer.Option("--all", help="All of them, not only those that one should know first.")
     ] = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """List policies, a line each: what they know, whether they preempt, and what they do.
 
     With a name all that there is to say of one: what is proven of it, its source, its parameters and switches. With
-    --all or --json policies of installed packages are among them, and are imported; one that is broken is a line on
-    stderr. A policy in a file of your own needs no list: it is FILE.py:NAME.
+    --all, --json or --csv policies of installed packages are among them, and are imported; one that is broken is a line
+    on stderr. A policy in a file of your own needs no list: it is FILE.py:NAME.
     """
     from shadowprice.execution.preset_registry import preset as find_preset
 
     if name is not None:
         if preset is not None:
             raise InputError(f"policy {name!r} and --preset {preset}: expected one of the two")
-        _describe(name, as_json)
+        _describe(name, form)
         return
     if preset is not None:
         found = find_preset(preset)
-        console.print(f"{found.name}: {found.source}")
-        console.print("policies: " + ", ".join(found.policies))
-        console.print("placements: " + ", ".join(found.placements))
+        record = {
+            "preset": found.name,
+            "source": found.source,
+            "policies": list(found.policies),
+            "placements": list(found.placements),
+        }
+        print_result(form, lambda: _show_preset(found), lambda: record)
         return
-    rows = _policies() if every or as_json else _first_policies()
-    if as_json:
-        print(json.dumps(rows))
-        return
+    rows = _policies() if every or form.option else _first_policies()
+    print_result(form, lambda: _show_policies(rows, every), lambda: rows)
+
+
+def _show_preset(found: Preset) -> None:
+    console.print(f"{found.name}: {found.source}")
+    console.print("policies: " + ", ".join(found.policies))
+    console.print("placements: " + ", ".join(found.placements))
+
+
+def _show_policies(rows: Sequence[Mapping[str, Any]], every: bool) -> None:
     table = Table("policy", "knows", "preempts", "what it does", box=None, pad_edge=False)
     for column in table.columns[:3]:
         column.no_wrap = True
@@ -97,7 +110,7 @@ FIRST_POLICIES = (
 """Those that one should know first: three classics, and one of each published system."""
 
 
-def _describe(name: str, as_json: bool) -> None:
+def _describe(name: str, form: ResultForm) -> None:
     """One policy: the record of the list in full, and its parameters with their values under this name."""
     from shadowprice.execution.simulator import schedulers
     from shadowprice.solvers.registry import parameter_text, policy, resolve
@@ -110,9 +123,10 @@ def _describe(name: str, as_json: bool) -> None:
     record["parameters"] = [
         {**asdict(each), "value": parameter_text(each.value)} for each in parameters(thing)
     ]
-    if as_json:
-        print(json.dumps(record))
-        return
+    print_result(form, lambda: _show_policy(name, record), lambda: record)
+
+
+def _show_policy(name: str, record: Mapping[str, Any]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for key in ("policy", "about", "knows", "preempts", "loop", "guarantee", "source", "use"):
         text = ("no", "yes")[record[key]] if key == "preempts" else str(record[key])
@@ -179,7 +193,7 @@ def _policies() -> list[dict[str, Any]]:
                 for policy in policies_named(offer.name)
             ]
         except InputError as error:
-            _report(error)
+            note(str(error))
     return sorted(rows, key=lambda row: str(row["policy"]))
 
 
@@ -192,7 +206,7 @@ def _record(name: str, thing: Policy | HasSimulator, origin: str) -> dict[str, A
         "policy": name,
         "knows": ", ".join(sorted(thing.knows)) or "nothing",
         "preempts": thing.preemptive,
-        "does": _first_line(type(thing).__doc__),
+        "does": first_line(type(thing).__doc__),
         "guarantee": statements.guarantee,
         "source": statements.source,
         "use": statements.use,
@@ -202,128 +216,39 @@ def _record(name: str, thing: Policy | HasSimulator, origin: str) -> dict[str, A
     }
 
 
-GENERATORS = (
-    "automl, gandiva, gandiva-trace, gavel, gavel-published, gpu-time-sample, hadar, lognormal, pollux, recurrent, "
-    "synergy, synergy-published, tiresias, tiresias-published, tiresias-trace"
-)
-"""Names for the help of `generate`, which waits for no module to be imported."""
-
-
-def generators_command(
-    name: Annotated[str | None, typer.Argument(help="One of them: its parameters.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List generators of traces: the law of each; with a name its parameters and their defaults."""
-    from shadowprice.instances.generators import generator, generators
-
-    if name is None:
-        rows = [
-            {"generator": each, "law": _first_line(module.__doc__)}
-            for each, module in sorted(generators().items())
-        ]
-        if as_json:
-            print(json.dumps(rows))
-            return
-        table = Table("generator", "law")
-        for row in rows:
-            table.add_row(*map(Text, row.values()))
-        console.print(table)
-        return
-    module = generator(name)
-    told = described_parameters(module.generate.__doc__)
-    found = [
-        {
-            "name": each.name,
-            "default": "" if each.default in (each.empty, None) else str(each.default),
-            "says": told.get(each.name, ("", ""))[1] or _OF_ALL.get(each.name, ""),
-        }
-        for each in signature(module.generate).parameters.values()
-    ]
-    law = " ".join((module.__doc__ or "").split())
-    if as_json:
-        print(json.dumps({"generator": name, "law": law, "parameters": found}))
-        return
-    console.print(law, markup=False, highlight=False)
-    table = Table("parameter", "default", "what it is")
-    for each in found:
-        table.add_row(*map(Text, each.values()))
-    console.print(table)
-
-
-_OF_ALL = {
-    "jobs": "Number of jobs.",
-    "seed": "Seed of random draws.",
-    "load": "Share of the GPUs' time that is asked for.",
-    "gpus_total": "GPUs the load is offered to.",
-    "jobs_per_hour": "Rate of arrivals [1/h], instead of a load.",
-}
-"""Parameters that generators share, where one says no more of them."""
-
-
-def traces_command(as_json: JsonOption = False) -> None:
-    """List formats of traces: what each is, and where its importer is from.
-
-    Importers of installed packages are among them, and are imported; one that is broken is a line on stderr.
-    """
-    from shadowprice.instances.traces import about, importers, installed_importer
-
-    known = importers()
-    rows = [
-        {"format": name, "is": _first_line(about(importer)), "from": OURS}
-        for name, importer in sorted(known.items())
-    ]
-    for offer in offers(TRACES):
-        try:
-            if offer.name in known:
-                raise InputError(f"{offer}: hidden by ours of that name")
-            importer = installed_importer(offer)
-        except InputError as error:
-            _report(error)
-        else:
-            contents = _first_line(about(importer))
-            rows.append({"format": offer.name, "is": contents, "from": offer.distribution})
-    if as_json:
-        print(json.dumps(rows))
-        return
-    table = Table("format", "what it is", "from")
-    for row in rows:
-        table.add_row(row["format"], row["is"], row["from"])
-    console.print(table)
-
-
+@with_options
 def terms_command(
     name: Annotated[
         str | None, typer.Argument(help="One of them: its settings, and what it excludes.")
     ] = None,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """List what an instance may say beyond nodes and jobs, and what brings it: --with, or columns and other options."""
     from shadowprice.instances.entries import expected_name, shown
     from shadowprice.instances.features import Feature
 
     if name is None:
-        _list_terms(as_json)
+        _list_terms(form)
         return
     names = [each.value for each in Feature]
     if name not in names:
         raise InputError(f"term {shown(name)}: {expected_name(name, names)}")
     record = _term_record(Feature(name))
-    if as_json:
-        print(json.dumps(record))
-        return
-    _print_term(record)
+    print_result(form, lambda: _print_term(record), lambda: record)
 
 
-def _list_terms(as_json: bool) -> None:
+def _list_terms(form: ResultForm) -> None:
     from shadowprice.instances.features import Feature
 
     rows = [
         {key: _term_record(each)[key] for key in ("term", "is", "says", "given_by")}
         for each in Feature
     ]
-    if as_json:
-        print(json.dumps(rows))
-        return
+    print_result(form, lambda: _show_terms(rows), lambda: rows)
+
+
+def _show_terms(rows: Sequence[Mapping[str, Any]]) -> None:
     table = Table("term", "what it says", "given by", show_lines=True)
     table.columns[0].no_wrap = True
     for row in rows:
@@ -392,14 +317,6 @@ def _print_term(record: dict[str, Any]) -> None:
         for other, reason in record["not_with"].items():
             table.add_row(Text(other), Text(reason))
         console.print(table)
-
-
-def _report(error: InputError) -> None:
-    stderr.print(str(error), style="yellow", markup=False, highlight=False, soft_wrap=True)
-
-
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]
 
 
 def _clause(text: object) -> str:

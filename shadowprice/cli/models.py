@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from shadowprice.cli.options import FormatOption, JsonOption, ThroughputsOption
+from shadowprice.cli.options import FormatOption, ThroughputsOption, with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 from shadowprice.models.catalogue import OF_INSTANCE, ModelFile, model_file, model_files
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
+    from shadowprice.solvers.programs.model_text import ModelRow
 
 ALL_ROWS = 60
 """Rows up to which a model is printed whole."""
@@ -26,10 +28,11 @@ _FIRST_ROWS = 2
 """Rows of every constraint that are printed of a larger one."""
 
 
+@with_options
 def models_command(
     name: Annotated[str | None, typer.Argument(help="A model; all are listed without one.")] = None,
-    jobs: Annotated[
-        Path | None, typer.Option("--jobs", help="Trace that the model is built from.")
+    trace: Annotated[
+        Path | None, typer.Argument(help="Trace that the model is built from, with --cluster.")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", help="Cluster of it, such as 2x4 or a .toml file.")
@@ -37,37 +40,33 @@ def models_command(
     trace_format: FormatOption = None,
     throughputs: ThroughputsOption = None,
     output: Annotated[
-        Path | None, typer.Option("--write", help="Write the model (.lp, .mps).")
+        Path | None, typer.Option("-o", "--output", help="Write the model (.lp, .mps).")
     ] = None,
     force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """List models: paper, kind, what solves and tests them. With a name: its programme, rows and size."""
     if name is None:
-        if (jobs, cluster, output) != (None, None, None):
-            raise InputError(
-                "models: --jobs, --cluster and --write are of one model, expected a NAME"
-            )
-        _list(as_json)
+        if (cluster, output) != (None, None):
+            raise InputError("models: --cluster and -o are of one model, expected a NAME")
+        listed = [_entry(each) for each in model_files().values()]
+        print_result(form, lambda: _show_list(listed), lambda: listed)
         return
     found = model_file(name)
     expect_outputs(force, output)
-    if (jobs is None) != (cluster is None):
-        raise InputError("models: --jobs and --cluster go together, expected both or none")
+    if (trace is None) != (cluster is None):
+        raise InputError("models: TRACE and --cluster go together, expected both or none")
     instance = None
-    if jobs is not None and cluster is not None:
-        instance = _instance(jobs, cluster, trace_format, throughputs)
+    if trace is not None and cluster is not None:
+        instance = _instance(trace, cluster, trace_format, throughputs)
     if instance is None and found.displayed_by == OF_INSTANCE and output is None:
-        _describe(found, as_json)
+        print_result(form, lambda: _describe(found), lambda: _entry(found))
         return
-    _show(found, instance, output, as_json)
+    _print(found, instance, output, form)
 
 
-def _list(as_json: bool) -> None:
-    listed = [_entry(each) for each in model_files().values()]
-    if as_json:
-        print(json.dumps(listed))
-        return
+def _show_list(listed: Sequence[Mapping[str, Any]]) -> None:
     table = Table("model", "kind", "what it is; source; solved by; tested in", show_lines=True)
     table.columns[0].no_wrap = True
     for each in listed:
@@ -102,14 +101,11 @@ def _instance(
     return Instance(Cluster.load(cluster), imported.workload)
 
 
-def _describe(found: ModelFile, as_json: bool) -> None:
+def _describe(found: ModelFile) -> None:
     """The model without an instance: its docstring, and who solves it."""
-    if as_json:
-        print(json.dumps(_entry(found)))
-        return
     for line in (found.text, "", *_places(found)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print("its rows and size for an instance: --jobs TRACE --cluster CLUSTER")
+    console.print("its rows and size for an instance: TRACE --cluster CLUSTER")
 
 
 def _places(found: ModelFile) -> list[str]:
@@ -122,7 +118,9 @@ def _places(found: ModelFile) -> list[str]:
     return told
 
 
-def _show(found: ModelFile, instance: Instance | None, output: Path | None, as_json: bool) -> None:
+def _print(
+    found: ModelFile, instance: Instance | None, output: Path | None, form: ResultForm
+) -> None:
     """The model of an instance or of its example: size, rows by name, and a file if asked."""
     from shadowprice.solvers.programs.compile import compile_model
     from shadowprice.solvers.programs.model_text import (
@@ -137,23 +135,29 @@ def _show(found: ModelFile, instance: Instance | None, output: Path | None, as_j
     size = size_of(compiled)
     if output is not None:
         write_file(output, lambda partial: write_model(model, compiled, partial))
-    if as_json:
-        print(json.dumps({**_entry(found), **asdict(size)}))
-        return
-    small = size.rows <= ALL_ROWS
-    rows = [objective_of(model, compiled), *rows_of(compiled, None if small else _FIRST_ROWS)]
-    console.print(found.text, markup=False, highlight=False, soft_wrap=True)
-    about = "the instance" if instance is not None else "the example of its file"
-    table = Table("row", "programme", "says", title=f"{model.name}, {about}")
-    for row in rows:
-        table.add_row(row.name, row.text, row.says)
-    console.print(table, markup=False, highlight=False)
-    told = (
-        f"{size.rows} rows, {size.columns} columns ({size.whole} whole), {size.nonzeros} nonzeros"
+
+    def rows(of_each: int | None) -> Iterator[ModelRow]:
+        yield objective_of(model, compiled)
+        yield from rows_of(compiled, of_each)
+
+    def show() -> None:
+        small = size.rows <= ALL_ROWS
+        console.print(found.text, markup=False, highlight=False, soft_wrap=True)
+        about = "the instance" if instance is not None else "the example of its file"
+        table = Table("row", "programme", "says", title=f"{model.name}, {about}")
+        for row in rows(None if small else _FIRST_ROWS):
+            table.add_row(row.name, row.text, row.says)
+        console.print(table, markup=False, highlight=False)
+        told = f"{size.rows} rows, {size.columns} columns ({size.whole} whole), {size.nonzeros} nonzeros"
+        if not small:
+            told += f"; the first {_FIRST_ROWS} rows of each constraint are shown, --csv prints all"
+        lines = (told, *_places(found), *(() if output is None else (f"written to {output}",)))
+        for line in lines:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    print_result(
+        form,
+        show,
+        lambda: {**_entry(found), **asdict(size)},
+        lambda: ({"row": row.name, "programme": row.text, "says": row.says} for row in rows(None)),
     )
-    if not small:
-        told += f"; the first {_FIRST_ROWS} rows of each constraint are shown"
-    for line in (told, *_places(found)):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    if output is not None:
-        console.print(f"written to {output}", markup=False, highlight=False, soft_wrap=True)

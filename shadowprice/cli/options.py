@@ -9,10 +9,12 @@ from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.models import OptionInfo
+
+T = TypeVar("T")
 
 RUNS_IT = "or FILE.py:NAME, which runs that file with all your rights"
 """Part of the help of every option that runs code of the user's own."""
@@ -36,7 +38,7 @@ FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Importer, see `traces`, with choices: helios:keep=completed; sniffed if not given.",
+        help="Importer, see `trace`, with choices: helios:keep=completed; sniffed if not given.",
     ),
 ]
 ThroughputsOption = Annotated[
@@ -72,16 +74,9 @@ UtilityOption = Annotated[
         "with --objective utility; in rounds of --round, or 360 s.",
     ),
 ]
-IntraOption = Annotated[
-    float | None, typer.Option("--intra", help="GB/s between the GPUs of a node.")
-]
-NicOption = Annotated[float | None, typer.Option("--nic", help="GB/s of a node's NIC.")]
-NicSharingOption = Annotated[
-    str, typer.Option("--sharing", help="How replicas share a NIC: per-gpu or per-job.")
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-VerboseOption = Annotated[
-    bool, typer.Option("--verbose", help="Say on stderr how far the search of each bound came.")
+ExplainBoundsOption = Annotated[
+    bool, typer.Option("--explain", help="Say on stderr how far the search of each bound came.")
 ]
 
 OPTION_OF = {
@@ -90,11 +85,31 @@ OPTION_OF = {
     "first_round_s": "--first-round",
     "predictor": "--predictor",
     "graph_placement": "--placement of job graphs",
-    "prices": "--prices-out, --prices-plot",
+    "prices": "--prices",
     "samples": "--service-samples",
     "seed": "--seed",
 }
 """Options that set the switches of a run, by the names of these; others are set by terms (``--with``)."""
+
+
+def record_of_option(option: str, text: str, kind: type[T]) -> T:
+    """A record that an option says in one line, ``key=value,...``: the defaults of its fields, but for these.
+
+    Raises
+    ------
+    InputError
+        If there is no such key, a value is not as expected, or one is missing.
+
+    Examples
+    --------
+    >>> from shadowprice.analysis.adversary.family import InstanceFamily
+    >>> record_of_option("--family", "jobs=3,max_work=4", InstanceFamily).max_work
+    4
+    """
+    from shadowprice.instances.documents.named_settings import read_settings
+    from shadowprice.instances.documents.schema import decode
+
+    return decode(kind, read_settings(text, option), option, numbers_as_text=True)
 
 
 # The options that ``simulate`` and ``compare`` share: one record, and what turns it into options.

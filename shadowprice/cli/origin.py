@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
@@ -16,7 +16,7 @@ from shadowprice.version import __version__
 
 _DESCRIBED_BY = ("run.json", "study.json", "points.jsonl")
 """Files that say what is in a directory: of a run (with digests of its other files), of a study."""
-_NOT_TOLD = ("force", "as_json", "version")
+_NOT_TOLD = ("force", "as_json", "as_csv", "version")
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,9 @@ def origin() -> Origin:
     """
     command = _RUNNING.get()
     given = {
-        name: value
+        name: told
         for name, value in command.options.items()
-        if value is not None
-        and value is not False
-        and name not in _NOT_TOLD
-        and str(value) not in command.outputs
+        if name not in _NOT_TOLD and (told := _told(value, command.outputs)) not in (None, False)
     }
     return Origin(
         __version__,
@@ -107,6 +104,13 @@ def origin() -> Origin:
             for path in _files(value)
         },
     )
+
+
+def _told(value: object, outputs: Set[str]) -> object:
+    """The value of an option without files that the command writes; None if nothing is left."""
+    if isinstance(value, list | tuple):
+        return [each for each in value if str(each) not in outputs] or None
+    return None if str(value) in outputs else value
 
 
 def _as_json(value: object) -> object:

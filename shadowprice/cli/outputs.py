@@ -164,9 +164,9 @@ def write_table(path: Path, frame: pd.DataFrame) -> None:
     write_file(path, lambda partial: write_frame(frame, partial, made_by))
 
 
-def print_record(record: Mapping[str, object]) -> None:
-    """Print a result as a line of JSON, with its origin as ``made_by``."""
-    print(json.dumps({**record, "made_by": origin().record()}))
+def with_origin(record: Mapping[str, object]) -> dict[str, object]:
+    """A result as JSON has it, with its origin as ``made_by``."""
+    return {**record, "made_by": origin().record()}
 
 
 def write_picture(path: Path, figure: Figure) -> None:

@@ -7,7 +7,8 @@ part of the program (:mod:`shadowprice.cli.commands`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -17,19 +18,10 @@ from shadowprice.cli.origin import running
 from shadowprice.errors import InputError
 
 _PANELS: Mapping[str, tuple[str, ...]] = {
-    "Simulate and compare": (
-        "demo",
-        "simulate",
-        "compare",
-        "audit",
-        "allocate",
-        "place",
-        "joint",
-        "servers",
-    ),
+    "Simulate and compare": ("demo", "simulate", "compare", "audit", "allocate", "place"),
     "Models and policies": ("models", "policies", "terms", "laws"),
-    "Proofs": ("verify", "certify", "check", "adversary"),
-    "Data": ("generate", "generators", "traces", "trace"),
+    "Proofs": ("verify", "certify", "adversary"),
+    "Data": ("generate", "trace"),
     "This installation": ("doctor",),
 }
 """The core's commands by panel, both in the order of the help."""
@@ -37,12 +29,15 @@ _LAST = "This installation"
 """Panel that stays below those that other parts bring."""
 
 
+_NETWORK = "graphs:intra_gb_per_s=300,nic_gb_per_s=12.5"
 _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "demo": (
         Example("demo", "Four policies beside a certified bound."),
         Example("demo --plot demo.png", "The same, with a picture."),
     ),
     "generate": (
+        Example("generate", "All generators, and the law of each."),
+        Example("generate lognormal", "Parameters of one."),
         Example("generate lognormal --jobs 200 --gpus 16 -o jobs.csv", "200 jobs for 16 GPUs."),
         Example("generate tiresias -o testbed.csv", "The job mix of the NSDI'19 testbed."),
         Example(
@@ -94,6 +89,12 @@ _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "verify": (
         Example("verify run", "The schedule and metrics of a run directory, from disk."),
+        Example("verify run.jsonl", "The arithmetic of a certificate, alone."),
+        Example(
+            "verify run.jsonl jobs.csv --cluster 4x4",
+            "Also that it is about this trace and cluster.",
+        ),
+        Example("verify hard.json", "Both schedules of a hard instance, and their ratio."),
         Example("verify demo.state", "The event log of a real run (needs that of `execute`)."),
     ),
     "certify": (
@@ -103,23 +104,15 @@ _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "By how much the best schedule has more weight in time at most.",
         ),
     ),
-    "check": (
-        Example("check run.jsonl", "Its arithmetic."),
-        Example(
-            "check run.jsonl --instance jobs.csv --cluster 4x4",
-            "Also that it is about this trace and cluster.",
-        ),
-    ),
     "adversary": (
         Example(
-            "adversary --policy srtf --jobs 4 --gpus 2 --budget 5 -o hard.json",
+            "adversary --policy srtf --family jobs=4,gpus=2 --budget 5 -o hard.json",
             "The worst instance of SRTF that 5 seconds find.",
         ),
         Example(
-            "adversary --policy fifo --jobs 3 --gpus 2 --max-work 3 --max-arrival 1 --method bilevel",
+            "adversary --policy fifo --family jobs=3,gpus=2,max_work=3,max_arrival=1 --method bilevel",
             "The worst one of a small family, exactly.",
         ),
-        Example("adversary --recheck hard.json", "Check a stored instance."),
     ),
     "policies": (
         Example("policies", "All of them."),
@@ -141,7 +134,7 @@ _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example("models", "All programmes: paper, kind, what solves and tests them."),
         Example("models gavel", "Symbols and programme of one."),
         Example(
-            "models interval_lp --jobs jobs.csv --cluster 4x4 --write model.mps",
+            "models interval_lp jobs.csv --cluster 4x4 -o model.mps",
             "One for an instance, written to a file.",
         ),
     ),
@@ -151,40 +144,32 @@ _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "Shares of GPU types, and what bounds each job.",
         ),
     ),
-    "place": (
+    "place graph": (
         Example(
-            "place graph.yaml --cluster 4x8 --intra 300 --nic 12.5 --algorithm exact",
+            f"place graph.yaml --cluster 4x8 --with {_NETWORK} --placement exact",
             "The best placement of a job graph.",
         ),
     ),
-    "joint": (
+    "place joint": (
         Example(
-            "joint a.yaml b.yaml --cluster 2x2 --intra 100 --nic 10 --slot 60 --iterations 100,20",
+            f"place joint a.yaml b.yaml --cluster 2x2 --with {_NETWORK} --slot 60 --iterations 100,20",
             "Two job graphs, placed and timed at best.",
         ),
     ),
-    "servers": (
+    "place servers": (
         Example(
-            "servers --shards 300,100,100 --workers 4 --free 2,3,1,2 --traffic 100,0,0,400",
+            "place servers --shards 300,100,100 --workers 4 --free 2,3,1,2 --traffic 100,0,0,400",
             "Tiresias' placement by skew beside the best one.",
         ),
     ),
-    "generators": (
-        Example("generators", "All of them, and the law of each."),
-        Example("generators lognormal", "Parameters of one."),
-    ),
-    "traces": (Example("traces", "All formats."),),
-    "trace show": (
+    "trace": (
+        Example("trace", "Formats of traces, and where their importers are from."),
         Example("trace jobs.csv --cluster 4x4", "Arrivals, gangs, whose GPU time, load."),
         Example("trace jobs.csv --cluster 4x4 --page trace.html", "The same as a page."),
-    ),
-    "trace fit": (
-        Example("trace fit jobs.csv -o law.json", "A law to generate similar jobs from."),
+        Example("trace jobs.csv --fit law.json", "Also a law to generate similar jobs from."),
         Example("generate lognormal --parameters law.json -o like.csv", "Jobs of that law."),
-    ),
-    "trace scale": (
         Example(
-            "trace scale jobs.csv --cluster 4x4 --load 0.9 -o busy.csv",
+            "trace jobs.csv --cluster 4x4 --load 0.9 -o busy.csv",
             "The same jobs, arriving so that they ask for 0.9 of the cluster.",
         ),
     ),
@@ -194,6 +179,46 @@ _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
 }
 """The core's examples by command. They can be run in this order, in an empty folder; those that need more say what."""
+
+
+_FAMILY, _GRAPHS = "adversary --family", "--with graphs"
+_PLACED = {
+    "--intra": f"is now {_GRAPHS}:intra_gb_per_s=GB_PER_S",
+    "--nic": f"is now {_GRAPHS}:nic_gb_per_s=GB_PER_S",
+    "--sharing": f"is now {_GRAPHS}:nic_sharing=per-gpu|per-job",
+}
+_EARLIER: Mapping[str, str] = {
+    "check": "is now `shadowprice verify CERTIFICATE [TRACE --cluster CLUSTER]`",
+    "generators": "is now `shadowprice generate [NAME]`, without -o",
+    "traces": "is now `shadowprice trace`, without a file",
+    "trace show": "is now `shadowprice trace FILE`",
+    "trace fit": "is now `shadowprice trace FILE --fit LAW.json`",
+    "trace scale": "is now `shadowprice trace FILE -o FILE`, with the same options",
+    "joint": "is now `shadowprice place joint GRAPHS`",
+    "servers": "is now `shadowprice place servers`",
+    "adversary --recheck": "is now `shadowprice verify FILE`",
+    "adversary --jobs": f"is now `{_FAMILY} jobs=NUMBER`",
+    "adversary --gpus": f"is now `{_FAMILY} gpus=NUMBER`",
+    "adversary --max-work": f"is now `{_FAMILY} max_work=UNITS`",
+    "adversary --max-arrival": f"is now `{_FAMILY} max_arrival=UNITS`",
+    "adversary --largest-gang": f"is now `{_FAMILY} largest_gang=GPUS`",
+    "adversary --max-error": f"is now `{_FAMILY} max_error=POWER`",
+    "adversary --unit": f"is now `{_FAMILY} unit_s=SECONDS`",
+    "models --jobs": "is now an argument: `models NAME TRACE --cluster CLUSTER`",
+    "models --write": "is now -o FILE",
+    "simulate --prices-out": "is now --prices FILE (.parquet, .csv)",
+    "simulate --prices-plot": "is now --prices FILE (.png, .pdf, .svg)",
+    "compare --verbose": "is now --explain",
+    "certify --verbose": "is now --explain",
+    "place graph --algorithm": "is now --placement",
+    **{
+        f"place {name} {option}": now
+        for name in ("graph", "joint")
+        for option, now in _PLACED.items()
+    },
+    **{f"place {name} --time-limit": "is now --budget" for name in ("joint", "servers")},
+}
+"""The core's commands and options that are no more, by their words, and what became of each."""
 
 
 def panels() -> dict[str, tuple[str, ...]]:
@@ -214,15 +239,34 @@ def examples() -> dict[str, tuple[Example, ...]]:
     return merged
 
 
+def _refuse_earlier(words: str) -> None:
+    """Refuse words that were a command or an option.
+
+    Raises
+    ------
+    InputError
+        With what became of it.
+    """
+    for each in (_EARLIER, *(commands.earlier for commands in offered_commands())):
+        if words in each:
+            raise InputError(f"{words}: {each[words]}")
+
+
 class GroupWithEarlierNames(TyperGroup):
     """Commands, and those that are no more: these say what became of them."""
 
+    usual: ClassVar[str | None] = None
+    """Command that a first word is about which names none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line, the usual command put before what is none."""
+        if self.usual and args and args[0] not in (*self.commands, "--help"):
+            args = [self.usual, *args]
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Command that the first word names, with the words after it."""
-        words = f"{_words(ctx)} {args[0]}".strip()
-        for commands in offered_commands():
-            if words in commands.earlier:
-                raise InputError(f"{words}: {commands.earlier[words]}")
+        _refuse_earlier(f"{_words(ctx)} {args[0]}".strip())
         return super().resolve_command(ctx, args)
 
 
@@ -239,13 +283,20 @@ class PanelGroup(GroupWithEarlierNames):
 class ShownCommand(TyperCommand):
     """A command whose help ends with its examples, as they are typed: never wrapped; its outputs say what made them.
 
-    One that takes terms answers to an option that became one with its new word.
+    It answers to options that are no more with their new words.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command line."""
+        options = args[: args.index("--")] if "--" in args else args
+        for word in options[:1]:
+            if not Path(word).exists():
+                _refuse_earlier(f"{_words(ctx)} {word}")
+        for word in options:
+            if word.startswith("--"):
+                _refuse_earlier(f"{_words(ctx)} {word.partition('=')[0]}")
         if any("--with" in each.opts for each in self.params):
-            _refuse_retired(args)
+            _refuse_retired(options)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -271,7 +322,7 @@ def _refuse_retired(words: Sequence[str]) -> None:
     """
     from shadowprice.instances.terms.options.retired import retired_option
 
-    for word in words[: words.index("--")] if "--" in words else words:
+    for word in words:
         was = retired_option(word.partition("=")[0])
         if was is not None:
             raise InputError(was.sentence)

@@ -18,12 +18,11 @@ from shadowprice.cli.options import (
     UTILITY_PANEL,
     ClusterOption,
     CommandOptions,
-    JsonOption,
+    ExplainBoundsOption,
     ObjectiveOption,
     OptionalTraceArgument,
     TraceArgument,
     UtilityOption,
-    VerboseOption,
     with_options,
 )
 from shadowprice.cli.origin import origin
@@ -35,6 +34,7 @@ from shadowprice.cli.outputs import (
     write_table,
 )
 from shadowprice.cli.progress import INTERRUPTED, progress_line
+from shadowprice.cli.results import ResultForm
 from shadowprice.cli.run_inputs import (
     RunInputs,
     read_endless,
@@ -87,19 +87,11 @@ def simulate_command(
             rich_help_panel=OUTPUTS_PANEL,
         ),
     ] = None,
-    prices_out: Annotated[
-        Path | None,
+    prices: Annotated[
+        list[Path] | None,
         typer.Option(
-            "--prices-out",
-            help="Write prices over time (.parquet, .csv).",
-            rich_help_panel=OUTPUTS_PANEL,
-        ),
-    ] = None,
-    prices_plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--prices-plot",
-            help="Draw prices over time (PNG, PDF, SVG).",
+            "--prices",
+            help="Write prices over time (.parquet, .csv), or draw them (.png, .pdf, .svg); may be repeated.",
             rich_help_panel=OUTPUTS_PANEL,
         ),
     ] = None,
@@ -107,20 +99,20 @@ def simulate_command(
         Path | None, typer.Option("-o", "--output", help="Write a run directory.")
     ] = None,
     force: ForceOption = False,
-    as_json: JsonOption = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say what each metric is.")] = False,
+    form: ResultForm,
 ) -> None:
     """Run a policy over a trace, verify the schedule, print its metrics."""
     require_policies([policy], options)
-    expect_outputs(force, jobs_out, prices_out, prices_plot)
+    expect_outputs(force, jobs_out, *(prices or ()))
     expect_run_directory(force, run_directory)
-    priced = prices_out is not None or prices_plot is not None
+    _expect_prices(prices or ())
     given: RunInputs[Workload] | RunInputs[EndlessWorkload]
     if trace is not None and endless is None:
-        given = read_inputs(trace, cluster, options, prices=priced)
+        given = read_inputs(trace, cluster, options, prices=bool(prices))
         jobs = f"{len(given.workload)} jobs"
     elif endless is not None and trace is None:
-        given = read_endless(endless, cluster, options, prices=priced)
+        given = read_endless(endless, cluster, options, prices=bool(prices))
         jobs = given.workload.source
     else:
         raise InputError("expected either a trace or --endless GENERATOR")
@@ -128,8 +120,8 @@ def simulate_command(
     report_dropped(outcome)
     if jobs_out is not None:
         write_table(jobs_out, outcome.jobs)
-    _write_prices(outcome, prices_out, prices_plot)
-    print_summary(outcome, as_json, explain)
+    _write_prices(outcome, prices or ())
+    print_summary(outcome, form, explain)
     if outcome.instance.stopped_s is not None:
         raise typer.Exit(INTERRUPTED)
 
@@ -174,17 +166,38 @@ def _simulated(
         return outcome
 
 
-def _write_prices(outcome: VerifiedRun, table: Path | None, picture: Path | None) -> None:
-    if table is None and picture is None:
+_TABLES, _PICTURES = (".parquet", ".csv"), (".png", ".pdf", ".svg")
+"""Endings of what prices are written to."""
+
+
+def _expect_prices(files: Sequence[Path]) -> None:
+    """Refuse a file that prices cannot be written to, before anything is run.
+
+    Raises
+    ------
+    InputError
+        Naming it and the endings that there are.
+    """
+    for file in files:
+        if file.suffix.lower() not in (*_TABLES, *_PICTURES):
+            raise InputError(
+                f"{file}: expected a name that ends with {', '.join(_TABLES)} for a table, "
+                f"{', '.join(_PICTURES)} for a picture"
+            )
+
+
+def _write_prices(outcome: VerifiedRun, files: Sequence[Path]) -> None:
+    if not files:
         return
     from shadowprice.analysis.outcome import Outcome
     from shadowprice.analysis.plots.prices import plot_prices, prices_frame
 
     assert isinstance(outcome, Outcome)  # A run that keeps prices is not streamed.
-    if table is not None:
-        write_table(table, prices_frame(outcome))
-    if picture is not None:
-        write_picture(picture, plot_prices(outcome))
+    for file in files:
+        if file.suffix.lower() in _TABLES:
+            write_table(file, prices_frame(outcome))
+        else:
+            write_picture(file, plot_prices(outcome))
 
 
 @with_options
@@ -216,12 +229,12 @@ def compare_command(
         float, typer.Option("--budget", min=0.0, help="Seconds for the bound, at most.")
     ] = 20.0,
     options: CommandOptions,
-    verbose: VerboseOption = False,
+    explain: ExplainBoundsOption = False,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Write a picture (PNG, PDF, SVG).")
     ] = None,
     force: ForceOption = False,
-    as_json: JsonOption = False,
+    form: ResultForm,
 ) -> None:
     """Measure policies against a certified bound of the offline optimum."""
     expect_outputs(force, plot)
@@ -230,9 +243,9 @@ def compare_command(
     given = read_inputs(trace, cluster, options)
     missing: Sequence[str] = ()
     if objective == UTILITY:
-        picture = _by_utility(given, names, utility, model, budget_s, as_json)
+        picture = _by_utility(given, names, utility, model, budget_s, form)
     elif utility is None and model is None:
-        picture, missing = _by_cost(given, names, objective, budget_s, as_json, verbose)
+        picture, missing = _by_cost(given, names, objective, budget_s, form, explain)
     else:
         option = f"--model {model}" if utility is None else f"--utility {utility}"
         raise InputError(f"{option}: goes with --objective {UTILITY}, got --objective {objective}")
@@ -247,8 +260,8 @@ def _by_cost(
     names: list[str],
     objective: str,
     budget_s: float,
-    as_json: bool,
-    verbose: bool,
+    form: ResultForm,
+    explain: bool,
 ) -> tuple[Callable[[], Figure], Sequence[str]]:
     """Compare costs in seconds, print them; what draws them, and policies that were not compared."""
     from shadowprice.analysis.compare import compare
@@ -267,11 +280,11 @@ def _by_cost(
             keep_finished=True,
         )
     report_dropped(next(iter(result.outcomes.values())))
-    print_comparison(result, as_json)
-    tell_bounds(result.histories, result.warnings, verbose=verbose)
+    print_comparison(result, form)
+    tell_bounds(result.histories, result.warnings, explain=explain)
     if result.missing:
         note(f"stopped by Ctrl-C: not compared are {', '.join(result.missing)}")
-    if given.options.preset is None and not as_json:
+    if given.options.preset is None and not form.option:
         _print_guarantees(result)
     return result.plot, result.missing
 
@@ -282,7 +295,7 @@ def _by_utility(
     utility: str | None,
     model: str | None,
     budget_s: float,
-    as_json: bool,
+    form: ResultForm,
 ) -> Callable[[], Figure]:
     """Compare total utilities, print them, and return what draws them."""
     from shadowprice.analysis.utility.compare import compare_utility
@@ -306,7 +319,7 @@ def _by_utility(
             str(warning.message), style="yellow", markup=False, highlight=False, soft_wrap=True
         )
     report_dropped(next(iter(result.outcomes.values())))
-    print_utilities(result, as_json)
+    print_utilities(result, form)
     return result.plot
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +14,8 @@ from rich.table import Table
 
 from shadowprice.analysis.wording import cost_cells, utility_cells
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
-from shadowprice.cli.outputs import print_record
+from shadowprice.cli.outputs import with_origin
+from shadowprice.cli.results import ResultForm, entries, print_result
 
 if TYPE_CHECKING:
     from shadowprice.analysis.bound_history import BoundHistory
@@ -69,10 +70,10 @@ def note(text: str) -> None:
 
 
 def tell_bounds(
-    histories: Iterable[BoundHistory], warned_of: Iterable[str | None], *, verbose: bool
+    histories: Iterable[BoundHistory], warned_of: Iterable[str | None], *, explain: bool
 ) -> None:
     """Print on stderr warnings about bounds, and if somebody wants to know how far they converged."""
-    for history in histories if verbose else ():
+    for history in histories if explain else ():
         for line in history.sentences():
             stderr.print(f"bound {line}", markup=False, highlight=False, soft_wrap=True)
     for warning in warned_of:
@@ -100,7 +101,7 @@ def print_table(
         console.print(more, highlight=False)
 
 
-def print_summary(outcome: VerifiedRun, as_json: bool, explain: bool = False) -> None:
+def print_summary(outcome: VerifiedRun, form: ResultForm, explain: bool = False) -> None:
     """Print the metrics of an outcome; of a partial run also what is missing.
 
     Parameters
@@ -112,14 +113,21 @@ def print_summary(outcome: VerifiedRun, as_json: bool, explain: bool = False) ->
     if missing is not None:
         note(missing)
     summary = outcome.summary()
-    if as_json:
-        print_record(summary)
-        return
+    print_result(
+        form,
+        lambda: _show_summary(outcome, summary, explain),
+        lambda: with_origin(summary),
+        lambda: entries(summary, "metric"),
+    )
+
+
+def _show_summary(outcome: VerifiedRun, summary: Mapping[str, object], explain: bool) -> None:
     from shadowprice.analysis.run_metrics import METRICS, REPEATS
 
-    partial = "" if missing is None else ", a partial run"
-    table = Table("metric", "value", "about", title=f"{summary['policy']}, verified{partial}")
-    rows = {key: value for key, value in summary.items() if value is not None or missing is None}
+    partial = outcome.missing() is not None
+    title = f"{summary['policy']}, verified{', a partial run' if partial else ''}"
+    table = Table("metric", "value", "about", title=title)
+    rows = {key: value for key, value in summary.items() if value is not None or not partial}
     cells = {
         key: f"{value:,.3f}" if isinstance(value, float) else str(value)
         for key, value in rows.items()
@@ -141,11 +149,17 @@ def _print_assumptions(told: str) -> None:
         console.print(told, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_comparison(result: Comparison, as_json: bool) -> None:
+def print_comparison(result: Comparison, form: ResultForm) -> None:
     """Print a comparison: a table, and in words what its ratios are to, once for all that have it in common."""
-    if as_json:
-        print_record(result.to_dict())
-        return
+    print_result(
+        form,
+        lambda: _show_comparison(result),
+        lambda: with_origin(result.to_dict()),
+        lambda: [row.to_dict() for row in result.rows],
+    )
+
+
+def _show_comparison(result: Comparison) -> None:
     from shadowprice.instances.grid import TICKS_PER_S
 
     table = Table(
@@ -173,11 +187,17 @@ def print_comparison(result: Comparison, as_json: bool) -> None:
         console.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_utilities(result: UtilityComparison, as_json: bool) -> None:
+def print_utilities(result: UtilityComparison, form: ResultForm) -> None:
     """Print total utilities: a table, and the result in words."""
-    if as_json:
-        print_record(result.to_dict())
-        return
+    print_result(
+        form,
+        lambda: _show_utilities(result),
+        lambda: with_origin(result.to_dict()),
+        result.row_entries,
+    )
+
+
+def _show_utilities(result: UtilityComparison) -> None:
     title = f"utility {result.utility}, rounds of {result.round_s:g} s"
     columns = ("policy", "utility", "bound", "bound kind", "ratio at most", "certified")
     table = Table(*columns, title=title)

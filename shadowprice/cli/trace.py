@@ -1,96 +1,193 @@
-"""``shadowprice trace``: what is in a trace, a law that fits it, and the same jobs with other arrivals."""
+"""``shadowprice trace``: what is in a trace, a law that fits it, the same jobs with other arrivals; its formats."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
+from rich.markup import escape
+from rich.table import Table
 
-from shadowprice.cli.options import FormatOption, JsonOption, SeedOption, TraceArgument
+from shadowprice.cli.options import FormatOption, OptionalTraceArgument, SeedOption, with_options
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file, write_table
-from shadowprice.cli.panels import shown
-from shadowprice.cli.show import console, printed_warnings, stderr
+from shadowprice.cli.results import ResultForm, entries, print_result
+from shadowprice.cli.show import console, note, printed_warnings, stderr
+from shadowprice.docstrings import first_line
+from shadowprice.entry_points import TRACES, offers
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
+    from shadowprice.analysis.trace.contents import Contents
     from shadowprice.analysis.trace.demand import TypeLoad
+    from shadowprice.analysis.trace.fit import Fit
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.traces import Imported
     from shadowprice.instances.workload import Workload
 
-_SHOW = "show"
+OURS = "shadowprice"
+"""Origin of importers that come with this package."""
 
 
-class _FileOrCommand(TyperGroup):
-    """A group whose first word may be the file that ``show`` is about."""
+@dataclass(frozen=True)
+class _Rearrangement:
+    """Other arrivals of the same jobs, as options have them."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Words of the command, ``show`` put before a file."""
-        if args and args[0] not in (*self.commands, "--help"):
-            args = [_SHOW, *args]
-        return super().parse_args(ctx, args)
+    load: float | None
+    shuffle: bool
+    arrivals: str | None
+    seed: int
 
-
-trace = typer.Typer(
-    cls=_FileOrCommand,
-    no_args_is_help=True,
-    help="What is in a trace (`trace FILE`), laws that fit it, the same jobs with other arrivals.",
-)
-
-OptionalClusterOption = Annotated[
-    str | None,
-    typer.Option("--cluster", help="Cluster to which the load is offered, as of `simulate`."),
-]
+    def __bool__(self) -> bool:
+        return self.load is not None or self.shuffle or self.arrivals is not None
 
 
-@trace.command(_SHOW, **shown("trace show"))
-def show_command(
-    file: TraceArgument,
-    cluster: OptionalClusterOption = None,
+@with_options
+def trace_command(
+    file: OptionalTraceArgument = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="Cluster to which the load is offered, as of `simulate`."),
+    ] = None,
     trace_format: FormatOption = None,
+    load: Annotated[
+        float | None,
+        typer.Option("--load", help="Let the jobs come at this load of the cluster."),
+    ] = None,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Let the jobs come in another order, by the seed.")
+    ] = False,
+    arrivals: Annotated[
+        str | None, typer.Option("--arrivals", help="poisson: exponential gaps, by the seed.")
+    ] = None,
+    seed: SeedOption = 0,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the jobs (.csv, .parquet).")
+    ] = None,
+    law: Annotated[
+        Path | None,
+        typer.Option(
+            "--fit", help="Fit the generator lognormal, write its law (JSON) for `generate`."
+        ),
+    ] = None,
     page: Annotated[
-        Path | None, typer.Option("--page", help="Write a page of pictures (HTML, one file)")
+        Path | None, typer.Option("--page", help="Write a page of pictures (HTML, one file).")
     ] = None,
     force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
-    """Tell what is in a trace: arrivals, gangs, run times, GPU time by class and tenant, load, recurrences."""
-    expect_outputs(force, page)
+    """Tell what is in a trace: arrivals, gangs, run times, GPU time by class and tenant, load, recurrences.
+
+    With --load, --shuffle or --arrivals it is about the same jobs with other
+    arrivals, which -o writes. A load multiplies all gaps by one number, so that
+    it is exactly offered; with Poisson arrivals it sets their mean. Without a
+    trace the formats of traces are listed.
+    """
+    change = _Rearrangement(load, shuffle, arrivals, seed)
+    if file is None:
+        if change or cluster or trace_format or output or law or page:
+            raise InputError(
+                "trace: expected a trace; without one there are no options but --json and --csv"
+            )
+        _list_formats(form)
+        return
+    if arrivals not in (None, "poisson"):
+        raise InputError(f"--arrivals {arrivals}: expected poisson")
+    if load is not None and cluster is None:
+        raise InputError("--load: goes with --cluster, a load is offered to GPUs")
+    expect_outputs(force, output, law, page)
     imported = _read(file, trace_format)
     from shadowprice.analysis.trace.contents import contents
-    from shadowprice.analysis.trace.page import trace_page
     from shadowprice.instances.cluster import Cluster
 
-    jobs, where = imported.workload, None if cluster is None else Cluster.load(cluster)
+    where = None if cluster is None else Cluster.load(cluster)
+    jobs = _rearranged(imported.workload, where, change) if change else imported.workload
+    if output is not None:
+        write_table(output, jobs.to_frame())
+    fitted = None if law is None else _fit(jobs, law)
     if page is not None:
+        from shadowprice.analysis.trace.page import trace_page
+
         text = trace_page(jobs, where, imported.lines(), made_by=origin().sentence())
         write_file(page, lambda partial: partial.write_text(text, encoding="utf-8"))
     found = contents(jobs, where)
-    loads, ran, questions = _against(file, jobs, where)
-    if as_json:
-        told = {
-            "loads": [asdict(each) for each in loads],
-            "recorded": ran,
-            "cannot_answer": questions,
-        }
-        print(json.dumps({**found.document(), **told}))
-        return
-    _print_tables(found, where)
-    _print_loads(loads)
-    for line in (*ran, *(f"cannot be answered: {each}" for each in questions)):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    loads, ran, questions = _against(None if change else file, jobs, where)
+    record = {
+        **found.document(),
+        "loads": [asdict(each) for each in loads],
+        "recorded": ran,
+        "cannot_answer": questions,
+        **({} if fitted is None else {"fit": asdict(fitted)}),
+    }
+
+    def show() -> None:
+        _print_tables(found, where)
+        _print_loads(loads)
+        lines = [*ran, *(f"cannot be answered: {each}" for each in questions)]
+        if fitted is not None and law is not None:
+            lines += _fit_lines(fitted, law)
+        if output is not None:
+            lines.append(f"{len(jobs)} jobs to {output}")
+        for line in lines:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    print_result(form, show, lambda: record, lambda: entries(record))
+
+
+def _fit(jobs: Workload, law: Path) -> Fit:
+    """Fit the generator by maximum likelihood, with intervals of 95 %, and write it."""
+    from shadowprice.analysis.trace.fit import fit, write_fit
+
+    fitted = fit(jobs)
+    write_file(law, lambda partial: write_fit(fitted, jobs.source, partial))
+    return fitted
+
+
+def _fit_lines(fitted: Fit, law: Path) -> list[str]:
+    from shadowprice.analysis.trace.fit import GENERATOR
+
+    each = {name: getattr(fitted, name) for name in ("median_s", "sigma", "jobs_per_hour")}
+    return [
+        *(
+            f"{name} {one.value:.6g} (95 %: {one.low:.6g} to {one.high:.6g})"
+            for name, one in each.items()
+        ),
+        f"run times differ from the law's by at most {fitted.distance:.3f} in distribution; gaps vary "
+        f"{fitted.gap_cv:.2f} times as much as their mean (1 in the law)",
+        f"generate {GENERATOR} --parameters {law} -o jobs.csv",
+    ]
+
+
+def _rearranged(jobs: Workload, where: Cluster | None, change: _Rearrangement) -> Workload:
+    """The same jobs with other arrivals; of a load, those that can run on the cluster."""
+    from shadowprice.analysis.trace.contents import run_times_s
+    from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
+
+    load = change.load
+    # Without a load the gaps are those of the jobs, whatever a cluster is.
+    at = None if load is None else where
+    gpus = 0 if at is None else at.physical_gpus
+    if at is not None:
+        jobs = _feasible(jobs, at)
+    run_s = run_times_s(jobs, at)
+    if change.shuffle:
+        jobs = shuffled(jobs, change.seed)
+        run_s = run_times_s(jobs, at)
+    if change.arrivals is not None:
+        return poisson_arrivals_of(
+            jobs, change.seed, load=load, gpus_total=gpus or None, run_s=run_s
+        )
+    return jobs if load is None else at_load(jobs, load, gpus, run_s)
 
 
 def _against(
-    file: Path, jobs: Workload, where: Cluster | None
+    file: Path | None, jobs: Workload, where: Cluster | None
 ) -> tuple[tuple[TypeLoad, ...], list[str], list[str]]:
-    """Loads by type, what was run, and questions that the trace cannot answer."""
+    """Loads by type, what was run, and questions that the trace cannot answer; without a file nothing was run."""
     from shadowprice.analysis.audit.recorded_use import recorded_use
     from shadowprice.analysis.trace.contents import run_times_s
     from shadowprice.analysis.trace.demand import racks_in_words, type_loads, unanswered
@@ -98,7 +195,7 @@ def _against(
     questions = unanswered(jobs, where)
     if where is None:
         return (), [], questions
-    ran, more = recorded_use(file, where)
+    ran, more = ([], []) if file is None else recorded_use(file, where)
     racks = racks_in_words(where)
     ran = ran if racks is None else [racks, *ran]
     loads = type_loads(jobs, where, run_times_s(jobs, where))
@@ -106,8 +203,6 @@ def _against(
 
 
 def _print_loads(loads: Sequence[TypeLoad]) -> None:
-    from rich.table import Table
-
     if not loads:
         return
     spans = len(loads[0].by_span)
@@ -122,10 +217,7 @@ def _print_loads(loads: Sequence[TypeLoad]) -> None:
     console.print(table)
 
 
-def _print_tables(found: Any, where: Any) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
+def _print_tables(found: Contents, where: Cluster | None) -> None:
     from shadowprice.analysis.trace.page import part_row, parts_of, summary_rows
 
     table = Table("trace", "value")
@@ -142,84 +234,7 @@ def _print_tables(found: Any, where: Any) -> None:
         console.print(table)
 
 
-@trace.command("fit", **shown("trace fit"))
-def fit_command(
-    file: TraceArgument,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="JSON file for `generate --parameters`.")
-    ],
-    trace_format: FormatOption = None,
-    force: ForceOption = False,
-) -> None:
-    """Fit the generator lognormal to a trace by maximum likelihood, with intervals of 95 %."""
-    expect_outputs(force, output)
-    imported = _read(file, trace_format)
-    from shadowprice.analysis.trace.fit import GENERATOR, fit, write_fit
-
-    found = fit(imported.workload)
-    write_file(output, lambda partial: write_fit(found, imported.workload.source, partial))
-    for name in ("median_s", "sigma", "jobs_per_hour"):
-        each = getattr(found, name)
-        console.print(f"{name} {each.value:.6g} (95 %: {each.low:.6g} to {each.high:.6g})")
-    console.print(
-        f"run times differ from the law's by at most {found.distance:.3f} in distribution; gaps vary "
-        f"{found.gap_cv:.2f} times as much as their mean (1 in the law)\n"
-        f"generate {GENERATOR} --parameters {output} -o jobs.csv",
-        soft_wrap=True,
-    )
-
-
-@trace.command("scale", **shown("trace scale"))
-def scale_command(
-    file: TraceArgument,
-    output: Annotated[Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")],
-    cluster: OptionalClusterOption = None,
-    load: Annotated[
-        float | None, typer.Option("--load", help="Load to be offered to the cluster.")
-    ] = None,
-    shuffle: Annotated[
-        bool, typer.Option("--shuffle", help="Let the jobs come in another order, by the seed.")
-    ] = False,
-    arrivals: Annotated[
-        str | None, typer.Option("--arrivals", help="poisson: exponential gaps, by the seed.")
-    ] = None,
-    trace_format: FormatOption = None,
-    seed: SeedOption = 0,
-    force: ForceOption = False,
-) -> None:
-    """Write the same jobs at another load, in another order, or with Poisson arrivals.
-
-    A load multiplies all gaps by one number, so that it is exactly offered; with Poisson arrivals it sets their mean.
-    """
-    if arrivals not in (None, "poisson"):
-        raise InputError(f"--arrivals {arrivals}: expected poisson")
-    if (load is None) != (cluster is None):
-        raise InputError("--load and --cluster go together: a load is offered to GPUs")
-    if load is None and arrivals is None and not shuffle:
-        raise InputError("expected --load and --cluster, --shuffle or --arrivals poisson")
-    expect_outputs(force, output)
-    jobs = _read(file, trace_format).workload
-    from shadowprice.analysis.trace.contents import run_times_s
-    from shadowprice.instances.cluster import Cluster
-    from shadowprice.instances.generators.rescaling import at_load, poisson_arrivals_of, shuffled
-
-    where = None if cluster is None else Cluster.load(cluster)
-    gpus = 0 if where is None else where.physical_gpus
-    if where is not None and load is not None:
-        jobs = _feasible(jobs, where)
-    run_s = run_times_s(jobs, where)
-    if shuffle:
-        jobs = shuffled(jobs, seed)
-        run_s = run_times_s(jobs, where)
-    if arrivals is not None:
-        jobs = poisson_arrivals_of(jobs, seed, load=load, gpus_total=gpus or None, run_s=run_s)
-    elif load is not None:
-        jobs = at_load(jobs, load, gpus, run_s)
-    write_table(output, jobs.to_frame())
-    console.print(f"{len(jobs)} jobs to {output}", soft_wrap=True)
-
-
-def _feasible(jobs: Any, where: Any) -> Any:
+def _feasible(jobs: Workload, where: Cluster) -> Workload:
     """The jobs that can run on a cluster; those left out are said."""
     import numpy as np
 
@@ -242,3 +257,35 @@ def _read(file: Path, trace_format: str | None) -> Imported:
         for line in imported.lines():
             stderr.print(line, style="yellow", markup=False, highlight=False)
     return imported
+
+
+def _list_formats(form: ResultForm) -> None:
+    """Formats of traces: what each is, and where its importer is from.
+
+    Importers of installed packages are among them, and are imported; one that is broken is a line on stderr.
+    """
+    from shadowprice.instances.traces import about, importers, installed_importer
+
+    known = importers()
+    rows = [
+        {"format": name, "is": first_line(about(importer)), "from": OURS}
+        for name, importer in sorted(known.items())
+    ]
+    for offer in offers(TRACES):
+        try:
+            if offer.name in known:
+                raise InputError(f"{offer}: hidden by ours of that name")
+            importer = installed_importer(offer)
+        except InputError as error:
+            note(str(error))
+        else:
+            contents = first_line(about(importer))
+            rows.append({"format": offer.name, "is": contents, "from": offer.distribution})
+
+    def show() -> None:
+        table = Table("format", "what it is", "from")
+        for row in rows:
+            table.add_row(row["format"], row["is"], row["from"])
+        console.print(table)
+
+    print_result(form, show, lambda: rows)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import example, given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
@@ -30,8 +29,7 @@ from shadowprice.analysis.adversary.search import (
     renamed,
 )
 from shadowprice.analysis.plots.pair import plot_pair
-from shadowprice.cli.adversary import adversary_command
-from shadowprice.cli.panels import shown
+from shadowprice.cli.app import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import to_ticks
@@ -333,9 +331,7 @@ def test_a_case_is_in_order_of_arrival() -> None:
 
 
 def command(*words: str) -> Any:
-    app = typer.Typer()
-    app.command(**shown("adversary"))(adversary_command)
-    return CliRunner().invoke(app, list(words))
+    return CliRunner().invoke(app, ["adversary", *words])
 
 
 def test_the_command_writes_an_instance_that_can_be_checked_again(tmp_path: Path) -> None:
@@ -343,14 +339,8 @@ def test_the_command_writes_an_instance_that_can_be_checked_again(tmp_path: Path
     done = command(
         "--policy",
         "fifo",
-        "--jobs",
-        "3",
-        "--gpus",
-        "1",
-        "--max-work",
-        "4",
-        "--max-arrival",
-        "0",
+        "--family",
+        "jobs=3,gpus=1,max_work=4,max_arrival=0",
         "--evaluations",
         "60",
         "--seed",
@@ -367,7 +357,7 @@ def test_the_command_writes_an_instance_that_can_be_checked_again(tmp_path: Path
     assert told["name"] == "hard"
     assert told["bound"] is None
     assert Fraction(told["ratio"]) == HardInstance.read(out).ratio
-    again = command("--recheck", str(out))
+    again = CliRunner().invoke(app, ["verify", str(out)])
     assert again.exit_code == 0
     assert "[s]" in again.stdout
     assert "fifo costs exactly" in again.stdout.replace("\n", " ")

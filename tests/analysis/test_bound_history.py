@@ -79,7 +79,7 @@ def test_certify_prints_how_bounds_converged_and_that_one_is_trivial(tmp_path: P
     save(sp.simulate(crowded, "1x4", "srtf"), tmp_path / "run")
     said = CliRunner().invoke(
         app,
-        ["certify", str(tmp_path / "run"), "-o", str(tmp_path / "c"), "--budget", "0", "--verbose"],
+        ["certify", str(tmp_path / "run"), "-o", str(tmp_path / "c"), "--budget", "0", "--explain"],
     )
     assert said.exit_code == 0, said.output
     assert "(flow, certified by" in said.stdout.replace("\n", " ")

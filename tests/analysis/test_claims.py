@@ -928,7 +928,7 @@ def test_no_bound_is_printed_above_the_one_that_was_found(
         path = Path(folder) / "jobs.csv"
         path.write_text("\n".join(["id,gpus,submit,duration", *rows, ""]))
         words = ["compare", str(path), "--cluster", "1x2", "--policies", "srtf", "--budget", "0"]
-        words += ["--verbose", "--objective", str(goal)]
+        words += ["--explain", "--objective", str(goal)]
         printed = CliRunner().invoke(app, words, env={"COLUMNS": "120"})
         (row,) = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)["policies"]
     (line,) = (each for each in printed.stdout.splitlines() if "│ srtf" in each)

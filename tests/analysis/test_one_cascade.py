@@ -175,7 +175,7 @@ def test_commands_print_the_same_factor(tmp_path: Path) -> None:
             # Who never preempts is compared with schedules that do not either.
             once = ["--non-preemptive"] if policy == "fifo" else []
             written = output("certify", str(directory), "--output", str(file), *once, *goal)
-            checked = output("check", str(file))
+            checked = output("verify", str(file))
             (printed,) = re.findall(rf"{policy} .* ([\d.]+x)", rows)
             for text in (written, checked):
                 what = "non-preemptive" if once else "preemptive"

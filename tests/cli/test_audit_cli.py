@@ -116,7 +116,7 @@ def test_what_was_run_is_written_for_others_to_verify_and_certify(
     assert shadowprice("verify", tmp_path / "run").returncode == 0
     proof = tmp_path / "run.jsonl"
     assert shadowprice("certify", tmp_path / "run", "-o", proof, "--budget", "0").returncode == 0
-    claim = json.loads(shadowprice("check", proof, "--json").stdout)
+    claim = json.loads(shadowprice("verify", proof, "--json").stdout)
     assert claim["objective"] == "flow"
     first = result["objectives"]["flow"]["policies"][0]
     assert Fraction(claim["bound"]) / TICKS_PER_S >= Fraction(first["bound"])

@@ -23,6 +23,7 @@ from shadowprice.analysis.simulate import simulate
 from shadowprice.cli import show
 from shadowprice.cli.app import DEMO_POLICIES, DEMO_TRACE
 from shadowprice.cli.captions import assumptions, duration, screenful
+from shadowprice.cli.results import ResultForm
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload import Workload
 
@@ -67,7 +68,7 @@ def test_a_table_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     told = screen.file.getvalue()
     assert "row 0 " in told
     assert "row 400" not in told
-    assert "more of 480 rows: --json prints all" in told
+    assert "more of 480 rows: --csv prints all" in told
 
 
 def test_the_demo_compares_policies_that_differ() -> None:
@@ -90,13 +91,13 @@ def test_tables_have_units_and_say_what_they_assume(monkeypatch: pytest.MonkeyPa
         monkeypatch,
         show.print_comparison,
         compare(jobs, "2x4", ["fifo", "srtf"], budget_s=0.1),
-        False,
+        ResultForm(),
     )
     assert "cost [s]" in table
     assert " is at least " in table
     assert table.count("placement count") == 1
     outcome = simulate(jobs, "2x4", "fifo")
-    summary = printed(monkeypatch, show.print_summary, outcome, False)
+    summary = printed(monkeypatch, show.print_summary, outcome, ResultForm())
     assert duration(outcome.summary()["makespan_s"]) in summary
     assert "placement count" in summary
 
@@ -111,7 +112,7 @@ def test_a_metric_that_repeats_another_is_printed_where_it_differs(
         outcome = simulate(
             late if differs else jobs, "1x2", "fifo", RunOptions(round_s=length_s or None)
         )
-        table = printed(monkeypatch, show.print_summary, outcome, False)
+        table = printed(monkeypatch, show.print_summary, outcome, ResultForm())
         for name in ("cru", "ttd_s"):
             assert (f" {name} " in table) is differs
             assert name in outcome.summary()
@@ -126,7 +127,7 @@ def test_every_printed_metric_has_a_line(monkeypatch: pytest.MonkeyPatch) -> Non
     glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     for name, line in METRICS.items():
         assert f"\n`{name}`\n: {line}\n" in glossary
-    text = printed(monkeypatch, show.print_summary, outcome, False, True)
+    text = printed(monkeypatch, show.print_summary, outcome, ResultForm(), True)
     told = [line.split(": ")[0] for line in text.splitlines() if ": " in line]
     assert told[: len(outcome.summary()) - 2] == [
         name for name in outcome.summary() if name not in REPEATS
@@ -145,7 +146,7 @@ def test_ratios_of_a_printed_table_follow_from_its_costs_and_bounds(
         work=rng.uniform(0, 3, 4),
     )
     result = compare(jobs, "1x3", ["fifo", "srtf"], budget_s=0)
-    table = printed(monkeypatch, show.print_comparison, result, False)
+    table = printed(monkeypatch, show.print_comparison, result, ResultForm())
     rows = [line.split("│")[1:-1] for line in table.splitlines() if line.startswith("│")]
     assert len(rows) == 2
     bound = table.split(" is at least ")[1].split(" s")[0]

@@ -217,7 +217,7 @@ def test_the_new_metrics_of_every_summary_by_hand() -> None:
         (("--round", "5"), "round_s is 5.0"),
         (("--first-round", "60"), "does not take the switch 'first_round_s'"),
         (("--with", "charges:restart_s=60"), "does not take the switch 'overheads'"),
-        (("--prices-out", "p.csv"), "does not take the switch 'prices'"),
+        (("--prices", "p.csv"), "does not take the switch 'prices'"),
     ],
 )
 def test_switches_that_make_no_sense_with_copies(
@@ -336,7 +336,7 @@ def test_a_run_of_copies_has_a_certificate(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "certificate.jsonl"
     code, out, _ = run("certify", saved(tmp_path), "-o", file)
     assert code == 0
-    code, checked, _ = run("check", file)
+    code, checked, _ = run("verify", file)
     assert code == 0
     factor = out.split(" costs at most ")[1].split("x")[0]
     assert f"hadare costs at most {factor}x the offline optimum" in checked
@@ -353,9 +353,9 @@ def test_prices_go_to_a_table_and_a_picture(
     words = ("simulate", trace, "--cluster", TYPES, "--policy", policy, "--json")
     files = [tmp_path / "p.parquet", tmp_path / "p.csv"]
     picture = tmp_path / "p.png"
-    code, _, err = run(*words, "--prices-out", files[0], "--prices-plot", picture)
+    code, _, err = run(*words, "--prices", files[0], "--prices", picture)
     assert code == 0, err
-    run(*words, "--prices-out", files[1])
+    run(*words, "--prices", files[1])
     assert picture.read_bytes()[:4] == b"\x89PNG"
     frame = pd.read_parquet(files[0])
     pd.testing.assert_frame_equal(frame, pd.read_csv(files[1]))
@@ -374,12 +374,12 @@ def test_prices_go_to_a_table_and_a_picture(
 
 def test_who_has_no_prices_or_an_unknown_ending(run: Run, trace: Path, tmp_path: Path) -> None:
     words = ("simulate", trace, "--cluster", TYPES, "--policy")
-    code, _, err = run(*words, "fifo", "--prices-out", tmp_path / "p.csv")
+    code, _, err = run(*words, "fifo", "--prices", tmp_path / "p.csv")
     assert code == 2
     assert "'fifo' sets no prices, expected one of hadar" in err
-    code, _, err = run(*words, "hadar", "--prices-out", tmp_path / "p.txt")
+    code, _, err = run(*words, "hadar", "--prices", tmp_path / "p.txt")
     assert code == 2
-    assert "expected a name that ends with .parquet or .csv" in err
+    assert "expected a name that ends with .parquet, .csv for a table" in err
     with pytest.raises(InputError, match="kept no prices"):
         sp.plot_prices(sp.Outcome(*_made(sp.simulate(typed_jobs(), TYPES, "hadar")), "hadar"))
 

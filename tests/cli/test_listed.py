@@ -10,7 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from shadowprice.cli.app import app
-from shadowprice.cli.listed import FIRST_POLICIES, GENERATORS
+from shadowprice.cli.generate import GENERATORS
+from shadowprice.cli.listed import FIRST_POLICIES
 from shadowprice.errors import InputError
 from shadowprice.execution.simulator import schedulers
 from shadowprice.instances.generators import generators
@@ -68,15 +69,15 @@ def test_a_policy_and_a_preset_are_one_too_many() -> None:
 
 @pytest.mark.parametrize("name", ["lognormal", "gavel-published", "recurrent"])
 def test_a_generator_is_shown_with_its_parameters(name: str) -> None:
-    record = json.loads(said("generators", name, "--json"))
+    record = json.loads(said("generate", name, "--json"))
     made = signature(generators()[name].generate).parameters
     assert [each["name"] for each in record["parameters"]] == list(made)
-    assert name in said("generators")
+    assert name in said("generate")
 
 
 @pytest.mark.parametrize("name", generators())
 def test_every_parameter_of_a_generator_says_what_it_is(name: str) -> None:
-    record = json.loads(said("generators", name, "--json"))
+    record = json.loads(said("generate", name, "--json"))
     assert [each["name"] for each in record["parameters"] if not each["says"]] == []
 
 

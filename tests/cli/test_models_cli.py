@@ -83,7 +83,7 @@ def test_every_model_is_shown_with_its_rows_and_written(
     name: str, trace: Path, tmp_path: Path
 ) -> None:
     found = model_file(name)
-    given = ("--jobs", trace, "--cluster", "1x2") if found.displayed_by == OF_INSTANCE else ()
+    given = (trace, "--cluster", "1x2") if found.displayed_by == OF_INSTANCE else ()
     instance = instance_of(trace) if given else None
     compiled = compile_model(found.build(instance))
     size = size_of(compiled)
@@ -93,7 +93,7 @@ def test_every_model_is_shown_with_its_rows_and_written(
     assert [told[key] for key in keys] == [getattr(size, key) for key in keys]
     for ending in ("lp", "mps"):
         path = tmp_path / f"model.{ending}"
-        done = run(name, *given, "--write", path)
+        done = run(name, *given, "-o", path)
         assert done.exit_code == 0, done.output
         assert f"{size.rows} rows, {size.columns} columns" in done.output
         highs = highspy.Highs()
@@ -130,7 +130,7 @@ def test_a_small_model_is_printed_whole() -> None:
 def test_a_model_of_jobs_is_described_without_them() -> None:
     done = run("hadar")
     assert "built by time_indexed, schedule_form, dual in shadowprice.models.hadar" in done.output
-    assert "--jobs TRACE --cluster CLUSTER" in done.output
+    assert "TRACE --cluster CLUSTER" in done.output
     assert "complete only when" not in done.output
 
 
@@ -139,11 +139,11 @@ def test_a_model_of_jobs_is_described_without_them() -> None:
     [
         (("nothing",), "model 'nothing': expected one of afs, asrpt, asrpt_joint,"),
         (("--cluster", "1x2"), "are of one model, expected a NAME"),
-        (("hadar", "--cluster", "1x2"), "--jobs and --cluster go together"),
-        (("tiresias", "--jobs", "{trace}", "--cluster", "1x2"), "is not about a trace"),
-        (("hadar", "--write", "x.lp"), "is built from jobs and a cluster"),
-        (("tiresias", "--write", "x.txt"), "ends in '.txt', expected .lp or .mps"),
-        (("tiresias", "--write", "/nowhere/x.lp"), "cannot be written"),
+        (("hadar", "--cluster", "1x2"), "TRACE and --cluster go together"),
+        (("tiresias", "{trace}", "--cluster", "1x2"), "is not about a trace"),
+        (("hadar", "-o", "x.lp"), "is built from jobs and a cluster"),
+        (("tiresias", "-o", "x.txt"), "ends in '.txt', expected .lp or .mps"),
+        (("tiresias", "-o", "/nowhere/x.lp"), "cannot be written"),
     ],
 )
 def test_bad_options_are_named(trace: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -157,7 +157,7 @@ def test_a_model_that_would_be_too_large_to_show_is_refused(tmp_path: Path) -> N
     rows = [f"j{k},{k},1,{1000 + k}" for k in range(40)]
     path.write_text("\n".join(["id,submit,gpus,duration", *rows]), encoding="utf-8")
     for name in ("time_indexed", "preemptive", "hadar"):
-        found = run(name, "--jobs", path, "--cluster", "1x2")
+        found = run(name, path, "--cluster", "1x2")
         assert isinstance(found.exception, InputError)
         assert "expected at most" in str(found.exception)
 

@@ -128,7 +128,7 @@ def test_a_new_run_directory_may_be_deep_and_an_empty_one_is_new(tmp_path):
 
 
 PROFILE = (
-    *("profile", "-o", "OUT.json", "--model", "mine", "--dataset-gb", 1, "--disk-gb-per-s", 1),
+    *("profile", "-o", "OUT.json", "--model", "mine", "--storage", "dataset_gb=1,disk_gb_per_s=1"),
     *("--units-per-epoch", 1, "--work-per-run", 1, "--", "false"),
 )
 
@@ -137,12 +137,12 @@ PROFILE = (
     "words",
     [
         ("trace", "jobs.csv", "--page", "OUT.html"),
-        ("trace", "fit", "jobs.csv", "-o", "OUT.json"),
-        ("trace", "scale", "jobs.csv", "--shuffle", "-o", "OUT.csv"),
-        ("models", "synergy", "--write", "OUT.lp"),
+        ("trace", "jobs.csv", "--fit", "OUT.json"),
+        ("trace", "jobs.csv", "--shuffle", "-o", "OUT.csv"),
+        ("models", "synergy", "-o", "OUT.lp"),
         ("place", "graph.yaml", "--cluster", "2x4", "--plot", "OUT.png"),
         PROFILE,
-        ("report", "state", "-o", "OUT.html"),
+        ("status", "state", "--page", "OUT.html"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )
@@ -168,12 +168,12 @@ def test_a_parquet_file_says_what_made_it(shadowprice, tmp_path):
     csv, one, two = (tmp_path / name for name in ("a.csv", "one.parquet", "two.parquet"))
     generate(shadowprice, csv)
     for path in (one, two):
-        code, said = shadowprice("trace", "scale", csv, "--shuffle", "--seed", 3, "-o", path)
+        code, said = shadowprice("trace", csv, "--shuffle", "--seed", 3, "-o", path)
         assert code == 0, said
     assert one.read_bytes() == two.read_bytes()
     told = json.loads(pq.read_schema(one).metadata[b"shadowprice"])
     assert told["version"] == __version__
-    assert told["command"] == "trace scale"
+    assert told["command"] == "trace"
     assert told["options"] == {"file": str(csv), "shuffle": True, "seed": 3}
     digest = hashlib.sha256(csv.read_bytes()).hexdigest()
     assert told["inputs_sha256"] == {str(csv): digest}
@@ -224,21 +224,21 @@ def test_every_kind_of_output_says_what_made_it(shadowprice, tmp_path, monkeypat
     assert records["compare"]["options"]["policies"] == "fifo,srtf"
     assert records["run"]["options"]["policy"] == "srtf"
     page = Path("page.html").read_text()
-    assert f"Made by shadowprice {__version__}: trace show" in page
+    assert f"Made by shadowprice {__version__}: trace file=" in page
     assert sha256(Path("jobs.csv")) in page
 
 
 WRITERS = {
     "certify run -o OUT.jsonl --budget 0": {"run/run.json"},
-    "models synergy --write OUT.lp": set(),
-    "models synergy --write OUT.mps": set(),
-    "adversary --policy fifo --jobs 2 --gpus 2 --evaluations 5 -o OUT.json --plot OUT.eps": set(),
-    "trace fit jobs.csv -o OUT.json": {"jobs.csv"},
-    "trace scale jobs.csv --shuffle -o OUT.parquet": {"jobs.csv"},
-    "trace scale jobs.csv --shuffle -o OUT.csv": {"jobs.csv"},
+    "models synergy -o OUT.lp": set(),
+    "models synergy -o OUT.mps": set(),
+    "adversary --policy fifo --family jobs=2,gpus=2 --evaluations 5 -o OUT.json --plot OUT.eps": set(),
+    "trace jobs.csv --fit OUT.json": {"jobs.csv"},
+    "trace jobs.csv --shuffle -o OUT.parquet": {"jobs.csv"},
+    "trace jobs.csv --shuffle -o OUT.csv": {"jobs.csv"},
     "simulate jobs.csv --cluster 2x8 --policy srtf --jobs-out OUT.parquet": {"jobs.csv"},
-    "simulate jobs.csv --cluster 2x8 --policy hadar --prices-out OUT.parquet": {"jobs.csv"},
-    "simulate jobs.csv --cluster 2x8 --policy hadar --prices-out OUT.csv": {"jobs.csv"},
+    "simulate jobs.csv --cluster 2x8 --policy hadar --prices OUT.parquet": {"jobs.csv"},
+    "simulate jobs.csv --cluster 2x8 --policy hadar --prices OUT.csv": {"jobs.csv"},
 }
 
 

@@ -206,26 +206,26 @@ def test_certify_a_run_of_ones_own(here: Path) -> None:
     (here / "mine.py").unlink()
     assert answer("verify", "run")["policy"] == "mine.py:Widest"
     assert call("certify", "run", "-o", "run.jsonl").exit_code == 0
-    assert "mine.py:Widest" in call("check", "run.jsonl").stdout
+    assert "mine.py:Widest" in call("verify", "run.jsonl").stdout
 
 
 def test_the_worst_instance_is_checked_again_only_with_the_policy(here: Path) -> None:
-    few = ("--evaluations", 60, "--jobs", 3, "--gpus", 2)
+    few = ("--evaluations", 60, "--family", "jobs=3,gpus=2")
     done = call("adversary", "--policy", "mine.py:Widest:window_s=2", *few, "-o", "hard.json")
     assert done.exit_code == 0, done.exception
     stored = HardInstance.read("hard.json")
     assert stored.policy == "mine.py:Widest:window_s=2"
     assert stored.ratio > 1
-    refused = call("adversary", "--recheck", "hard.json").exception
+    refused = call("verify", "hard.json").exception
     assert isinstance(refused, InputError)
     assert "which runs a file; expected it to be given beside the instance" in str(refused)
-    again = call("adversary", "--recheck", "hard.json", "--policy", stored.policy, "--json")
+    again = call("verify", "hard.json", "--policy", stored.policy, "--json")
     assert json.loads(again.stdout)["ratio"] == str(stored.ratio)
 
 
 def test_no_code_is_run_because_a_document_names_it(here: Path) -> None:
     (here / "trap.py").write_text("open('sprung', 'w').close()\n")
-    call("adversary", "--evaluations", 5, "--jobs", 2, "--gpus", 1, "-o", "hard.json")
+    call("adversary", "--evaluations", 5, "--family", "jobs=2,gpus=1", "-o", "hard.json")
     stored = json.loads((here / "hard.json").read_text())
     for change in (
         {"policy": "trap.py:Own"},
@@ -233,7 +233,7 @@ def test_no_code_is_run_because_a_document_names_it(here: Path) -> None:
         {"predictor": "trap.py:guess"},
     ):
         (here / "hard.json").write_text(json.dumps({**stored, **change}))
-        assert isinstance(call("adversary", "--recheck", "hard.json").exception, InputError)
+        assert isinstance(call("verify", "hard.json").exception, InputError)
     assert not (here / "sprung").exists()
 
 

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import shadowprice.hosts
 import shadowprice.solvers
@@ -300,6 +301,6 @@ def test_two_of_one_name(package: Package) -> None:
 
 
 def test_help_names_the_adversarys_methods() -> None:
-    found = next(each for each in app.registered_commands if each.name == "adversary")
-    told = str(found.callback.__annotations__["method"])
+    command = get_command(app).commands["adversary"]  # type: ignore[attr-defined]
+    told = next(each.help for each in command.params if each.name == "method")
     assert all(method in told for method in METHODS)

@@ -125,7 +125,8 @@ def test_bandwidths_are_those_of_the_nodes_where_none_are_written(tmp_path: Path
 
 
 def test_a_certificate_is_compared_with_terms_of_the_cluster_alone(tmp_path: Path) -> None:
-    refused = CliRunner().invoke(app, ["check", "cert.jsonl", "--with", "charges"])
+    (tmp_path / "cert.jsonl").write_text("")
+    refused = CliRunner().invoke(app, ["verify", str(tmp_path / "cert.jsonl"), "--with", "charges"])
     assert isinstance(refused.exception, InputError)
     assert "--with charges: is about a run" in str(refused.exception)
 

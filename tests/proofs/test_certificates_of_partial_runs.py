@@ -305,7 +305,7 @@ def test_the_commands_know_them(tmp_path):
             app, ["certify", str(tmp_path / name), "-o", cert, "--budget", "0"]
         )
         assert made.exit_code == 0, made.output
-        asked = ["check", cert, "--instance", str(trace), "--cluster", "2x2"]
+        asked = ["verify", cert, str(trace), "--cluster", "2x2"]
         told = CliRunner().invoke(app, asked)
         assert told.exit_code == 0, told.output
         assert ", counting " in told.output
@@ -325,7 +325,7 @@ def test_a_certificate_of_quotas_is_bound_to_its_files(tmp_path):
     )
     assert done.exit_code == 0, done.output
     asked = ["certify", str(tmp_path / "run"), "-o", str(cert), "--budget", "0", "--force"]
-    bound_to = ["check", str(cert), "--instance", *given]
+    bound_to = ["verify", str(cert), *given]
     for more in ([], ["--objective", "utility", "--utility", "completion_time"]):
         made = call(app, [*asked, *more])
         assert made.exit_code == 0, made.output
@@ -340,7 +340,7 @@ def test_a_certificate_of_quotas_is_bound_to_its_files(tmp_path):
     assert "expected --with quotas" in str(without.exception)
     undated = call(app, [*bound_to, "--with", quotas])
     assert "does not say the date of its time 0" in str(undated.exception)
-    alone = call(app, ["check", str(cert), "--with", dated])
+    alone = call(app, ["verify", str(cert), "--with", dated])
     assert "goes with --instance and --cluster" in str(alone.exception)
     table.write_text("date,a,b,total\n2020-04-01,1,3,4\n2020-04-02,2,2,4\n")
     other = call(app, [*bound_to, "--with", dated])

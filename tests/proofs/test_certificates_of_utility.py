@@ -494,12 +494,12 @@ def test_the_commands_know_them(tmp_path):
     assert made.exit_code == 0, made.output
     assert "the best total utility of preemptive schedules" in made.output
     assert "(completion_time in rounds of 5.0 s, certified by typed-round-prices)" in made.output
-    bound_to = ["check", cert, "--instance", str(trace), "--cluster"]
+    bound_to = ["verify", cert, str(trace), "--cluster"]
     told = call(app, [*bound_to, "2x2"])
     assert told.exit_code == 0, told.output
     assert "that of las (completion_time in rounds of 5.0 s, by typed-round-pr" in told.output
     assert isinstance(call(app, [*bound_to, "1x4"]).exception, VerificationError)
-    found = json.loads(call(app, ["check", cert, "--json"]).stdout)
+    found = json.loads(call(app, ["verify", cert, "--json"]).stdout)
     assert (found["utility"], found["objective"]) == ("completion_time", "utility")
     wrong = call(app, ["certify", str(run), "-o", cert, "--force", "--round", "5"]).exception
     assert "--round 5.0: goes with --objective utility" in str(wrong)

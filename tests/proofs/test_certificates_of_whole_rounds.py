@@ -341,6 +341,6 @@ def test_the_commands_name_the_class(tmp_path):
     assert told.exit_code == 0, told.output
     assert "share a GPU, in whole rounds of 4.0 s is at most" in told.output
     assert "certified by whole-round-prices" in told.output
-    checked = call(app, ["check", cert, "--instance", str(trace), "--cluster", "1x2"])
+    checked = call(app, ["verify", cert, str(trace), "--cluster", "1x2"])
     assert checked.exit_code == 0, checked.output
     assert "in whole rounds of 4.0 s is at most" in checked.output

@@ -335,7 +335,7 @@ def test_the_command_asks_for_the_class(tmp_path, capfd):
     made = run_command("certify", tmp_path / "fifo", "-o", file, "--non-preemptive")
     # The first waits for the others: 4, 4 and 17, where fifo has 10, 12 and 12.
     assert f"costs at most 1.36x the offline optimum of {CLASS} (flow, certified by" in made.stdout
-    checked = run_command("check", file, "--instance", trace, "--cluster", "1x1")
+    checked = run_command("verify", file, trace, "--cluster", "1x1")
     assert f"proven: fifo costs at most 1.36x the offline optimum of {CLASS}" in checked.stdout
     refused = run_command("certify", tmp_path / "srtf", "-o", tmp_path / "no", "--non-preemptive")
     assert refused.returncode == 2

@@ -757,7 +757,7 @@ def test_a_certificate_is_bound_to_its_trace(tmp_path):
     assert made.exit_code == 0, made.output
     shown = re.search(r"instance: SHA-256 ([0-9a-f]{64})", made.output)
     assert shown
-    bound_to = ["check", cert, "--instance", str(trace), "--cluster"]
+    bound_to = ["verify", cert, str(trace), "--cluster"]
     fine = call(app, [*bound_to, "1x2"])
     assert fine.exit_code == 0, fine.output
     assert f"3 jobs, 2 GPUs on 1 nodes, SHA-256 {shown[1]}" in fine.output
@@ -766,7 +766,7 @@ def test_a_certificate_is_bound_to_its_trace(tmp_path):
     assert "is about another instance" in str(other.exception)
     trace.write_text("job_id,arrival_s,gpus,duration_s\na,0,1,5\nb,0,2,3\nc,1,1,2.5\n")
     assert isinstance(call(app, [*bound_to, "1x2"]).exception, VerificationError)
-    assert isinstance(call(app, ["check", cert, "--cluster", "1x2"]).exception, InputError)
-    found = json.loads(call(app, ["check", cert, "--json"]).stdout)
+    assert isinstance(call(app, ["verify", cert, "--cluster", "1x2"]).exception, InputError)
+    found = json.loads(call(app, ["verify", cert, "--json"]).stdout)
     assert found["at_most"].endswith("x")
     assert (found["jobs"], found["gpus"], found["nodes"]) == (3, 2, 1)

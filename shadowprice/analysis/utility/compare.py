@@ -134,17 +134,21 @@ class UtilityComparison:
         return pd.DataFrame([row.to_dict() for row in self.rows])
 
     def to_dict(self) -> dict[str, object]:
-        """Data that ``--json`` prints; ratios of nothing earned are None."""
-        rows = [row.to_dict() for row in self.rows]
-        for row, told in zip(rows, self.rows, strict=True):
-            row["ratio"] = told.ratio if math.isfinite(told.ratio) else None
+        """Data that ``--json`` prints."""
         return {
             "objective": "utility",
             "utility": self.utility,
             "round_s": self.round_s,
-            "policies": rows,
+            "policies": self.row_entries(),
             "plan": None if self.plan is None else asdict(self.plan),
         }
+
+    def row_entries(self) -> list[dict[str, object]]:
+        """Rows as JSON and CSV have them; ratios of nothing earned are None."""
+        return [
+            {**row.to_dict(), "ratio": row.ratio if math.isfinite(row.ratio) else None}
+            for row in self.rows
+        ]
 
     def sentences(self) -> list[str]:
         """The result in words."""

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shadowprice.analysis.wording import at_most, cost_cells
-from shadowprice.cli.options import JsonOption
+from shadowprice.cli.options import with_options
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import (
     ForceOption,
     expect_outputs,
     expect_run_directory,
-    print_record,
+    with_origin,
     write_file,
     write_picture,
     write_table,
 )
 from shadowprice.cli.progress import progress_line
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.run_inputs import split_names
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
@@ -31,6 +33,7 @@ MOST_SHOWN = 12
 """Contradictions that are printed; all are in the table that is written."""
 
 
+@with_options
 def audit_command(
     log: Annotated[
         Path | None,
@@ -89,7 +92,8 @@ def audit_command(
         ),
     ] = None,
     force: ForceOption = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Verify what was run, measure it, and bound what any scheduler could have gained."""
     if log is None and schedule is None:
@@ -132,10 +136,21 @@ def audit_command(
         outcome = _one(result, "-o writes").run.outcome
         assert outcome is not None
         save(outcome, run_directory, provenance=Provenance(origin().record()))
-    if as_json:
-        print_record(result.document())
-        return
-    _print(result)
+    print_result(
+        form,
+        lambda: _show(result),
+        lambda: with_origin(result.document()),
+        lambda: _measured_rows(result),
+        ("run", "objective", "policy", "cost", "bound", "ratio"),
+    )
+
+
+def _measured_rows(result: Audit) -> Iterator[dict[str, object]]:
+    """A row for what was run, or for a policy in its place, by objective."""
+    for audited in result.runs:
+        for goal, comparison in audited.comparisons.items():
+            for row in comparison.rows:
+                yield {"run": audited.name, "objective": str(goal), **row.to_dict()}
 
 
 def _one(result: Audit, does: str) -> AuditedRun:
@@ -151,7 +166,7 @@ def _one(result: Audit, does: str) -> AuditedRun:
     return result.runs[0]
 
 
-def _print(result: Audit) -> None:
+def _show(result: Audit) -> None:
     if len(result.runs) == 1:
         lines = result.runs[0].report()
     else:

@@ -1,8 +1,8 @@
-"""``shadowprice joint``: A-SRPT's whole problem for a few job graphs, at best."""
+"""``shadowprice place joint``: A-SRPT's whole problem for a few job graphs, at best."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from shadowprice.cli.options import (
-    ClusterOption,
-    IntraOption,
-    JsonOption,
-    NicOption,
-    NicSharingOption,
-)
-from shadowprice.cli.outputs import print_record
+from shadowprice.cli.options import ClusterOption, TermsOption, with_options
+from shadowprice.cli.outputs import with_origin
+from shadowprice.cli.placement.network import asked_network
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table
 from shadowprice.errors import InputError
 
@@ -26,6 +22,7 @@ if TYPE_CHECKING:
     from shadowprice.solvers.asrpt.joint import JointPlan
 
 
+@with_options
 def joint_command(
     graphs: Annotated[list[Path], typer.Argument(help="Job graphs (YAML), one a job.")],
     cluster: ClusterOption,
@@ -38,35 +35,36 @@ def joint_command(
     release: Annotated[
         str, typer.Option("--release", help="Slot in which each job arrives; one for all.")
     ] = "0",
-    intra: IntraOption = None,
-    nic: NicOption = None,
-    sharing: NicSharingOption = "per-gpu",
-    time_limit_s: Annotated[
-        float, typer.Option("--time-limit", min=0.1, help="Seconds for the programme.")
+    terms: TermsOption = None,
+    budget_s: Annotated[
+        float, typer.Option("--budget", min=0.1, help="Seconds for the programme.")
     ] = 60.0,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Place a few job graphs and choose when each runs: least total completion time without preemption."""
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.graphs.graph_file import load_job_graph
-    from shadowprice.instances.terms.graphs import network_of
     from shadowprice.models.asrpt_joint import Jobs
     from shadowprice.solvers.asrpt.joint import best_joint_plan, enough_slots
 
     found, nodes = tuple(load_job_graph(path) for path in graphs), Cluster.load(cluster)
-    network = network_of(nodes, intra, nic, sharing)
+    network = asked_network(terms, nodes)
     counts = _whole("--iterations", iterations, len(found), least=1)
     ready = _whole("--release", release, len(found), least=0)
     rooms = tuple(nodes.gpus_per_node.tolist())
     jobs = Jobs(found, counts, ready, rooms, network, slot_s, 1)
     jobs = replace(jobs, horizon=enough_slots(jobs))
-    plan = best_joint_plan(jobs, time_limit_s=time_limit_s)
-    if as_json:
-        print_record(_report(jobs, plan))
-        return
-    table = Table("job", "from slot", "complete", "replicas by node")
-    print_table(table, _rows(jobs, plan), _cells)
-    console.print(sentence(jobs, plan), markup=False, highlight=False, soft_wrap=True)
+    plan = best_joint_plan(jobs, time_limit_s=budget_s)
+
+    def show() -> None:
+        table = Table("job", "from slot", "complete", "replicas by node")
+        print_table(table, _rows(jobs, plan), _cells)
+        console.print(sentence(jobs, plan), markup=False, highlight=False, soft_wrap=True)
+
+    print_result(
+        form, show, lambda: with_origin(_report(jobs, plan)), lambda: _placed_rows(jobs, plan)
+    )
 
 
 def sentence(jobs: Jobs, plan: JointPlan) -> str:
@@ -96,6 +94,23 @@ def _rows(jobs: Jobs, plan: JointPlan) -> list[dict[str, Any]]:
         }
         for j, graph in enumerate(jobs.graphs)
     ]
+
+
+def _placed_rows(jobs: Jobs, plan: JointPlan) -> Iterator[dict[str, object]]:
+    """A row for the replicas of a job's stage on a node."""
+    for graph, row in zip(jobs.graphs, _rows(jobs, plan), strict=True):
+        names = [stage.name for stage in graph.stages]
+        for node, replicas in row["replicas"].items():
+            for stage, count in zip(names, replicas, strict=True):
+                if count:
+                    yield {
+                        "job": row["graph"],
+                        "start_slot": row["start"],
+                        "completion_slot": row["completion"],
+                        "node": node,
+                        "stage": stage,
+                        "replicas": count,
+                    }
 
 
 def _report(jobs: Jobs, plan: JointPlan) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``shadowprice servers``: workers and parameter servers of a job, by Tiresias' rule and at best."""
+"""``shadowprice place servers``: workers and parameter servers of a job, by Tiresias' rule and at best."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import typer
 from rich.table import Table
 
 from shadowprice.analysis.wording import amount_at_least
-from shadowprice.cli.options import JsonOption
-from shadowprice.cli.outputs import print_record
+from shadowprice.cli.options import with_options
+from shadowprice.cli.outputs import with_origin
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table
 from shadowprice.errors import InputError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from shadowprice.solvers.tiresias.server_placement import ServerPlacement
 
 
+@with_options
 def servers_command(
     shards: Annotated[
         str, typer.Option("--shards", help="MB on each parameter server, such as 300,120,120.")
@@ -32,10 +34,11 @@ def servers_command(
     pack_limit: Annotated[
         float, typer.Option("--pack-limit", help="Largest share of a tensor that is not skewed.")
     ] = 0.4,
-    time_limit_s: Annotated[
-        float, typer.Option("--time-limit", min=0.1, help="Seconds for each programme.")
+    budget_s: Annotated[
+        float, typer.Option("--budget", min=0.1, help="Seconds for each programme.")
     ] = 60.0,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Compare Tiresias' placement by skew with the best placement of the job: traffic of the busiest node."""
     sizes = _numbers("--shards", shards)
@@ -46,20 +49,26 @@ def servers_command(
 
     job = ServerJob(workers, tuple(sizes), tuple(nodes), tuple(others))
     skew = max(sizes) / (sum(sizes) or 1.0)
-    rule = placement_by_rule(job, together=skew > pack_limit, time_limit_s=time_limit_s)
-    best = best_placement(job, time_limit_s=time_limit_s)
-    if as_json:
-        print_record(_report(skew, rule, best))
-        return
-    table = Table("node", "free GPUs", "workers: rule", "best", "servers: rule", "best")
+    rule = placement_by_rule(job, together=skew > pack_limit, time_limit_s=budget_s)
+    best = best_placement(job, time_limit_s=budget_s)
 
     def cells(node: int) -> Iterator[str]:
         yield from (str(node), str(nodes[node]))
         yield from (str(placed.workers[node]) for placed in (rule, best))
         yield from (_servers(placed, node) for placed in (rule, best))
 
-    print_table(table, range(len(nodes)), cells)
-    console.print(sentence(job, rule, best), markup=False, highlight=False, soft_wrap=True)
+    def show() -> None:
+        table = Table("node", "free GPUs", "workers: rule", "best", "servers: rule", "best")
+        print_table(table, range(len(nodes)), cells)
+        console.print(sentence(job, rule, best), markup=False, highlight=False, soft_wrap=True)
+
+    columns = ("node", "free", "workers_rule", "workers_best", "servers_rule", "servers_best")
+    print_result(
+        form,
+        show,
+        lambda: with_origin(_report(skew, rule, best)),
+        lambda: (dict(zip(columns, cells(node), strict=True)) for node in range(len(nodes))),
+    )
 
 
 def sentence(job: ServerJob, rule: ServerPlacement, best: ServerPlacement) -> str:

@@ -9,13 +9,12 @@ from shadowprice.hosts.cli.commands import (
     cancel_command,
     drain_command,
     print_verified,
-    report_command,
     retry_command,
     status_command,
+    submit_command,
 )
 from shadowprice.hosts.cli.execute import execute_command
 from shadowprice.hosts.cli.profile import profile_command
-from shadowprice.hosts.cli.queue import queue_command, submit_command
 
 
 def _is_state_directory(path: Path) -> bool:
@@ -28,25 +27,21 @@ COMMANDS = Commands(
     panels={
         "Real hosts": (
             "execute",
+            "submit",
             "status",
             "cancel",
             "retry",
             "drain",
-            "report",
-            "submit",
-            "queue",
             "profile",
         )
     },
     run={
         "execute": execute_command,
+        "submit": submit_command,
         "status": status_command,
         "cancel": cancel_command,
         "retry": retry_command,
         "drain": drain_command,
-        "report": report_command,
-        "submit": submit_command,
-        "queue": queue_command,
         "profile": profile_command,
     },
     verifiers=(DirectoryVerifier(_is_state_directory, print_verified),),
@@ -74,11 +69,12 @@ COMMANDS = Commands(
                 "submit pool jobs.yaml", "All jobs of a file, or none (needs `execute --queue`)."
             ),
         ),
-        "queue": (
-            Example("queue pool", "Where each job runs, or why it waits."),
-            Example("queue pool resnet-a", "One of them."),
+        "status": (
+            Example("status run1 --follow", "Until the run is over."),
+            Example("status run1 resnet-a", "Where one job runs, or why it waits."),
+            Example("status run1 --csv", "A row a job, for programs."),
+            Example("status run1 --page run1.html", "One page that needs no network."),
         ),
-        "status": (Example("status run1 --follow", "Until the run is over."),),
         "cancel": (Example("cancel run1 resnet-a resnet-b", "Two jobs, or neither."),),
         "retry": (
             Example("retry run1", "All jobs that were given up, from their last checkpoints."),
@@ -88,13 +84,25 @@ COMMANDS = Commands(
             Example("drain run1 localhost:0 --reason 'ECC errors'", "No new lease on a device."),
             Example("drain run1 localhost:0 --back", "It is given out again."),
         ),
-        "report": (Example("report run1 -o report.html", "One page that needs no network."),),
         "profile": (
             Example(
-                "profile --model mine --dataset-gb 1 --disk-gb-per-s 0.5 --units-per-epoch 100 --work-per-run 100 "
-                "-o mine.json -- python train.py",
+                "profile --model mine --storage dataset_gb=1,disk_gb_per_s=0.5 --units-per-epoch 100 "
+                "--work-per-run 100 -o mine.json -- python train.py",
                 "Speeds by CPUs and memory of a training command.",
             ),
         ),
+    },
+    earlier={
+        "report": "is now `shadowprice status DIR --page FILE`",
+        "queue": "is now `shadowprice status DIR [JOB ...]`; `submit` adds jobs, `cancel` cancels them",
+        "execute --grace": "is now `--limits grace_s=SECONDS`",
+        "execute --ttl": "is now `--limits ttl_s=SECONDS`",
+        "execute --start-timeout": "is now `--limits start_s=SECONDS`",
+        "execute --hang-timeout": "is now `--limits hang_s=SECONDS`",
+        "execute --retries": "is now `--limits retries=NUMBER`",
+        "profile --dataset-gb": "is now `--storage dataset_gb=GB`",
+        "profile --disk-gb-per-s": "is now `--storage disk_gb_per_s=GB_PER_S`",
+        "profile --memory-gb-per-s-per-cpu": "is now `--storage memory_gb_per_s_per_cpu=GB_PER_S`",
+        "profile --process-gb": "is now `--storage process_gb=GB`",
     },
 )

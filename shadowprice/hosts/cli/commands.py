@@ -1,23 +1,29 @@
-"""``shadowprice status``, ``cancel`` and ``report``: real runs, looked at from another terminal."""
+"""``shadowprice status``, ``submit``, ``cancel``, ``retry`` and ``drain``: real runs, from another terminal."""
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.options import RUNS_IT, JsonOption
+from shadowprice.cli.options import RUNS_IT, with_options
 from shadowprice.cli.origin import origin
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_file
+from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin
+from shadowprice.cli.results import ResultForm, entries, print_result
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
+from shadowprice.hosts.reports.jobs import JobRow, job_rows
+from shadowprice.hosts.reports.status import printable
 
 if TYPE_CHECKING:
+    from shadowprice.hosts.live.ledger import RunLedger
     from shadowprice.hosts.protocol import DiscoveredNode
+    from shadowprice.hosts.reports.run import RunReader
     from shadowprice.solvers.policy import Policy
 
 # Output of the results of a real run.
@@ -38,15 +44,17 @@ def print_results(state: Path, policy: str | Policy | None = None) -> None:
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
-def print_verified(state: Path, as_json: bool) -> None:
+def print_verified(state: Path, form: ResultForm) -> None:
     """Print the verifier's counts for the log of a real run."""
     from shadowprice.hosts.reports.results import verify_run
 
-    checked = verify_run(state)
-    if as_json:
-        print_record(dict(checked))
-    else:
-        console.print(checked_line(checked), markup=False, highlight=False, soft_wrap=True)
+    checked = dict(verify_run(state))
+    print_result(
+        form,
+        lambda: console.print(checked_line(checked), markup=False, highlight=False, soft_wrap=True),
+        lambda: with_origin(checked),
+        lambda: entries(checked),
+    )
 
 
 def checked_line(checked: Mapping[str, int]) -> str:
@@ -85,11 +93,15 @@ ShareOption = Annotated[
         "--share", help="Let jobs share GPUs; each is assumed to keep this part of its rate."
     ),
 ]
-GraceOption = Annotated[
-    float, typer.Option("--grace", help="Seconds a stopped job has for a last checkpoint.")
-]
-RetriesOption = Annotated[
-    int, typer.Option("--retries", help="Failures in a row after which a job is given up.")
+LimitsOption = Annotated[
+    str,
+    typer.Option(
+        "--limits",
+        metavar="key=value,...",
+        help="When the run stops waiting: grace_s (30: a stopped job's time for a checkpoint), ttl_s (60: jobs go on "
+        "after the driver died), start_s (120: until a started job runs), hang_s (600: without a step), retries (3: "
+        "failures in a row until it is given up); all are in docs/execution.md.",
+    ),
 ]
 HealthCheckOption = Annotated[
     str | None,
@@ -115,20 +127,34 @@ def words_of(command: str | None) -> tuple[str, ...]:
         raise InputError(f"--health-check {command!r}: {error}") from error
 
 
+@with_options
 def status_command(
     state: StateArgument,
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of jobs; all of the run without.", metavar="[JOB]..."),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on until the run is over or Ctrl-C.")
     ] = False,
-    as_json: JsonOption = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--page",
+            help="Write a page (HTML, one file): devices over time, jobs, load, throughput, drift.",
+        ),
+    ] = None,
+    force: ForceOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Show where a real run stands: jobs, who holds which GPU, why each waits, last events."""
     from shadowprice.hosts.cli.view import Following, view
     from shadowprice.hosts.reports.run import RunReader
     from shadowprice.hosts.reports.status import status_record
 
-    if follow and as_json:
-        raise InputError("--follow: shows a view, expected no --json")
+    if follow and (form.option or page or jobs):
+        raise InputError("--follow: shows a view, expected no other option")
     if follow:
         # Fails here, not in a thread, where the directory is none of a run.
         RunReader(state).close()
@@ -137,11 +163,116 @@ def status_command(
         if following.error is not None:
             raise following.error
         return
+    expect_outputs(force, page)
     with RunReader(state) as run:
-        if as_json:
-            print(json.dumps(status_record(run)))
-        else:
-            console.print(view(run, console.size.width, events=_EVENTS))
+        rows = _rows_named(run, jobs or ())
+        if page is not None:
+            _write_page(run, page)
+
+        def show() -> None:
+            if jobs:
+                _show_jobs(rows)
+            else:
+                console.print(view(run, console.size.width, events=_EVENTS))
+            if page is not None:
+                console.print(str(page), markup=False, highlight=False, soft_wrap=True)
+
+        print_result(
+            form,
+            show,
+            lambda: {"jobs": list(map(asdict, rows))} if jobs else status_record(run),
+            lambda: map(asdict, rows),
+            tuple(field.name for field in fields(JobRow)),
+        )
+
+
+def _rows_named(run: RunReader, names: Sequence[str]) -> list[JobRow]:
+    """Rows of some jobs, or of all.
+
+    Raises
+    ------
+    InputError
+        If the run has no job of a name.
+    """
+    rows = {row.name: row for row in job_rows(run)}
+    for name in names:
+        if name not in rows:
+            known = ", ".join(rows) or "none"
+            raise InputError(f"{run.directory}: has no job {name!r}, expected one of {known}")
+    return [rows[name] for name in dict.fromkeys(names or rows)]
+
+
+def _show_jobs(rows: Sequence[JobRow]) -> None:
+    """Where each runs, or why it waits, a line each."""
+    for row in rows:
+        words = f"{row.name} is {row.state}: {row.because or 'nothing more is known'}"
+        console.print(printable(words), markup=False, highlight=False, soft_wrap=True)
+
+
+def _write_page(run: RunReader, page: Path) -> None:
+    from shadowprice.hosts.reports.report import report
+    from shadowprice.hosts.supervision.files import write_text
+
+    text = report(run, made_by=origin().sentence())
+    try:
+        # In the place of whatever a job left there, a link for instance: jobs write into the state directory.
+        write_text(str(page), text)
+    except OSError as error:
+        raise InputError(f"{page}: cannot be written: {error.strerror}") from error
+
+
+@with_options
+def submit_command(
+    state: StateArgument,
+    jobs: Annotated[Path, typer.Argument(help="Jobs to run (YAML).", metavar="JOBS")],
+    *,
+    form: ResultForm,
+) -> None:
+    """Queue all jobs of a job file, or none; those whose names are printed are on the disk."""
+    from shadowprice.hosts.live.queue.job_queue import JobQueue
+    from shadowprice.instances.documents.plain_yaml import parse, read_small
+
+    document = parse(read_small(jobs), str(jobs))
+    queue = JobQueue(state)
+    try:
+        names = queue.add(document, str(jobs), jobs.parent)
+    finally:
+        queue.close()
+    print_result(
+        form,
+        lambda: console.print("\n".join(names), markup=False, highlight=False, soft_wrap=True),
+        lambda: with_origin({"jobs": names}),
+        lambda: ({"job": name} for name in names),
+        ("job",),
+    )
+
+
+@contextmanager
+def _changing(state: Path) -> Iterator[RunLedger]:
+    """The ledger of a run, changed from another terminal: all that is written, or nothing."""
+    from shadowprice.hosts.live.ledger import RunLedger
+    from shadowprice.hosts.live.state_directory import LEDGER
+
+    ledger = RunLedger.open(state / LEDGER)
+    try:
+        with ledger.transaction():
+            yield ledger
+    finally:
+        ledger.close()
+
+
+def _say_when(
+    state: Path,
+    what: str,
+    names: Iterable[str],
+    later: str = "the driver will act when it is started again",
+) -> None:
+    """Say what was changed, and when the driver acts: at once if it runs."""
+    from shadowprice.hosts.reports.run import RunReader
+
+    with RunReader(state) as run:
+        when = "the driver acts at once" if run.driver == "running" else later
+    console.print(f"{what}: {', '.join(names)}; {when}", markup=False, highlight=False)
 
 
 def cancel_command(
@@ -149,31 +280,22 @@ def cancel_command(
     jobs: Annotated[list[str], typer.Argument(help="Names of jobs.", metavar="JOB...")],
 ) -> None:
     """Cancel jobs of a real run; those that run are asked to stop. All of them, or none."""
-    from shadowprice.hosts.live.ledger import RunLedger
-    from shadowprice.hosts.live.state_directory import LEDGER
-    from shadowprice.hosts.reports.run import OVER, RunReader
+    from shadowprice.hosts.reports.run import OVER
 
-    ledger = RunLedger.open(state / LEDGER)
-    try:
-        with ledger.transaction():
-            states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
-            for job in dict.fromkeys(jobs):
-                if job not in states:
-                    raise InputError(
-                        f"{state}: has no job {job!r}, expected one of {', '.join(states) or 'none'}; "
-                        "nothing was cancelled"
-                    )
-                if states[job] in OVER:
-                    raise InputError(
-                        f"{state}: job {job!r} is {states[job]} already; nothing was cancelled"
-                    )
-                ledger.update_job(job, cancel=1)
-    finally:
-        ledger.close()
-    with RunReader(state) as run:
-        acts = run.driver == "running"
-    when = "the driver acts at once" if acts else "the driver will act when it is started again"
-    console.print(f"to be cancelled: {', '.join(jobs)}; {when}", markup=False, highlight=False)
+    with _changing(state) as ledger:
+        states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
+        for job in dict.fromkeys(jobs):
+            if job not in states:
+                raise InputError(
+                    f"{state}: has no job {job!r}, expected one of {', '.join(states) or 'none'}; "
+                    "nothing was cancelled"
+                )
+            if states[job] in OVER:
+                raise InputError(
+                    f"{state}: job {job!r} is {states[job]} already; nothing was cancelled"
+                )
+            ledger.update_job(job, cancel=1)
+    _say_when(state, "to be cancelled", jobs)
 
 
 def retry_command(
@@ -184,35 +306,23 @@ def retry_command(
     ] = None,
 ) -> None:
     """Take up jobs of a real run again that were given up, from their last checkpoints. All of them, or none."""
-    from shadowprice.hosts.live.ledger import RunLedger
-    from shadowprice.hosts.live.state_directory import LEDGER
-    from shadowprice.hosts.reports.run import RunReader
-
-    ledger = RunLedger.open(state / LEDGER)
-    try:
-        with ledger.transaction():
-            states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
-            failed = [name for name, how in states.items() if how == "failed"]
-            for job in jobs or ():
-                if job not in failed:
-                    raise InputError(
-                        f"{state}: job {job!r} is {states.get(job, 'none of the run')}, expected one that was given "
-                        f"up: {', '.join(failed) or 'there is none'}; nothing was changed"
-                    )
-            chosen = list(dict.fromkeys(jobs or failed))
-            if not chosen:
-                raise InputError(f"{state}: no job was given up; nothing was changed")
-            for job in chosen:
-                ledger.update_job(job, retry=1)
-            ledger.set("ended", False)
-    finally:
-        ledger.close()
-    with RunReader(state) as run:
-        acts = run.driver == "running"
-    when = "the driver acts at once" if acts else "the same `shadowprice execute` goes on with them"
-    console.print(
-        f"to be taken up again: {', '.join(chosen)}; {when}", markup=False, highlight=False
-    )
+    with _changing(state) as ledger:
+        states = {str(row["name"]): str(row["state"]) for row in ledger.jobs()}
+        failed = [name for name, how in states.items() if how == "failed"]
+        for job in jobs or ():
+            if job not in failed:
+                raise InputError(
+                    f"{state}: job {job!r} is {states.get(job, 'none of the run')}, expected one that was given "
+                    f"up: {', '.join(failed) or 'there is none'}; nothing was changed"
+                )
+        chosen = list(dict.fromkeys(jobs or failed))
+        if not chosen:
+            raise InputError(f"{state}: no job was given up; nothing was changed")
+        for job in chosen:
+            ledger.update_job(job, retry=1)
+        ledger.set("ended", False)
+    later = "the same `shadowprice execute` goes on with them"
+    _say_when(state, "to be taken up again", chosen, later)
 
 
 def drain_command(
@@ -230,27 +340,16 @@ def drain_command(
 ) -> None:
     """Give devices of a real run to nobody any more; jobs there go on until they end or move."""
     from shadowprice.hosts.live.devices import Drains
-    from shadowprice.hosts.live.ledger import RunLedger
-    from shadowprice.hosts.live.state_directory import LEDGER
-    from shadowprice.hosts.reports.run import RunReader
 
     if back and now:
         raise InputError("--back: gives devices out again, expected no --now")
-    ledger = RunLedger.open(state / LEDGER)
-    try:
-        with ledger.transaction():
-            uuids = devices_named(ledger.nodes(), names)
-            if back:
-                Drains(ledger).undrain(uuids)
-            else:
-                Drains(ledger).drain(uuids, reason, now=now)
-    finally:
-        ledger.close()
-    with RunReader(state) as run:
-        acts = run.driver == "running"
-    when = "the driver acts at once" if acts else "the driver will act when it is started again"
-    what = "to be given out again" if back else "drained"
-    console.print(f"{what}: {', '.join(names)}; {when}", markup=False, highlight=False)
+    with _changing(state) as ledger:
+        uuids = devices_named(ledger.nodes(), names)
+        if back:
+            Drains(ledger).undrain(uuids)
+        else:
+            Drains(ledger).drain(uuids, reason, now=now)
+    _say_when(state, "to be given out again" if back else "drained", names)
 
 
 def devices_named(nodes: Sequence[DiscoveredNode], names: Sequence[str]) -> list[str]:
@@ -271,34 +370,3 @@ def devices_named(nodes: Sequence[DiscoveredNode], names: Sequence[str]) -> list
                 f"there is no node or device {name!r}, expected one of {', '.join(known)}; nothing was changed"
             )
     return [uuid for name in names for uuid in known[name]]
-
-
-def report_command(
-    state: StateArgument,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Page to write; DIR/report.html if none.")
-    ] = None,
-    force: ForceOption = False,
-) -> None:
-    """Write one HTML page about a real run: devices over time, jobs, load, throughput, drift.
-
-    Without -o the page of the run is written anew.
-    """
-    expect_outputs(force or output is None, state / "report.html" if output is None else output)
-    from shadowprice.hosts.reports.report import report
-    from shadowprice.hosts.reports.run import RunReader
-    from shadowprice.hosts.supervision.files import write_text
-
-    target = state / "report.html" if output is None else output
-    with RunReader(state) as run:
-        page = report(run, made_by=origin().sentence())
-    if output is None:
-        try:
-            write_text(
-                str(target), page
-            )  # in place of whatever a job left there, a link for instance
-        except OSError as error:
-            raise InputError(f"{target}: cannot be written: {error.strerror}") from error
-    else:
-        write_file(target, lambda partial: partial.write_text(page, encoding="utf-8"))
-    console.print(str(target), markup=False, highlight=False, soft_wrap=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,16 +15,21 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from shadowprice.cli.options import POLICY_HELP, JsonOption, ThroughputsOption
-from shadowprice.cli.outputs import print_record
+from shadowprice.cli.options import (
+    POLICY_HELP,
+    ThroughputsOption,
+    record_of_option,
+    with_options,
+)
+from shadowprice.cli.outputs import with_origin
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table, stderr
 from shadowprice.errors import InputError
 from shadowprice.hosts.cli.commands import (
-    GraceOption,
     HealthCheckOption,
     HostsOption,
+    LimitsOption,
     NodePlacementOption,
-    RetriesOption,
     RoundOption,
     ShareOption,
     words_of,
@@ -49,11 +53,17 @@ _FRAME = 19
 """Characters of a row of six columns that are its frame."""
 
 
-def print_plan(plan: ExecutionPlan, as_json: bool) -> None:
+def print_plan(plan: ExecutionPlan, form: ResultForm) -> None:
     """Print nodes, commands, assumptions, the first decision and what simulation predicts."""
-    if as_json:
-        print_record(plan.to_dict())
-        return
+    print_result(
+        form,
+        lambda: _show_plan(plan),
+        lambda: with_origin(plan.to_dict()),
+        lambda: plan.to_dict()["jobs"],
+    )
+
+
+def _show_plan(plan: ExecutionPlan) -> None:
     _print_nodes(plan)
     _print_commands(plan)
     for note in plan.notes:
@@ -126,9 +136,8 @@ def _print_predicted(plan: ExecutionPlan) -> None:
 NOT_ALL, INTERRUPTED = 1, 130
 """Exit codes: some jobs did not finish; Ctrl-C."""
 
-_LIMITS = Limits()
 
-
+@with_options
 def execute_command(
     policy: Annotated[str, typer.Option("--policy", help=POLICY_HELP)],
     jobs: Annotated[
@@ -149,23 +158,14 @@ def execute_command(
     placement: NodePlacementOption = "count",
     throughputs: ThroughputsOption = None,
     share: ShareOption = None,
-    grace_s: GraceOption = _LIMITS.grace_s,
-    ttl_s: Annotated[
-        float, typer.Option("--ttl", help="Seconds jobs go on after the driver died.")
-    ] = _LIMITS.ttl_s,
-    start_s: Annotated[
-        float, typer.Option("--start-timeout", help="Seconds until a started job must run.")
-    ] = _LIMITS.start_s,
-    hang_s: Annotated[
-        float, typer.Option("--hang-timeout", help="Seconds without a step: failed.")
-    ] = _LIMITS.hang_s,
-    retries: RetriesOption = _LIMITS.retries,
+    limits: LimitsOption = "",
     health_check: HealthCheckOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
     no_view: Annotated[bool, typer.Option("--no-view", help="Show nothing while it runs.")] = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Run jobs on real hosts under a policy; the same command again goes on where it was.
 
@@ -191,17 +191,15 @@ def execute_command(
         placement=placement,
         throughputs=throughputs,
         share=share,
-        limits=replace(
-            _LIMITS, grace_s=grace_s, ttl_s=ttl_s, start_s=start_s, hang_s=hang_s, retries=retries
-        ),
+        limits=record_of_option("--limits", limits, Limits),
         health_check=words_of(health_check),
     )
     if dry_run:
-        print_plan(plan(settings), as_json)
+        print_plan(plan(settings), form)
         return
     run = execute_queue if queued else execute
-    summary = _carry_out(run, settings, shown=not (no_view or as_json))
-    _say_how_it_ended(settings, summary, as_json)
+    summary = _carry_out(run, settings, shown=not (no_view or form.option))
+    _say_how_it_ended(settings, summary, form)
     if summary.interrupted:
         raise typer.Exit(0 if queued else INTERRUPTED)
     raise typer.Exit(0 if summary.all_finished else NOT_ALL)
@@ -219,26 +217,18 @@ def _carry_out(run: Callable[[Settings], Summary], settings: Settings, *, shown:
     return summary
 
 
-def _say_how_it_ended(settings: Settings, summary: Summary, as_json: bool) -> None:
-    from shadowprice.hosts.cli.commands import print_results
+def _say_how_it_ended(settings: Settings, summary: Summary, form: ResultForm) -> None:
+    from shadowprice.hosts.reports.jobs import job_rows
     from shadowprice.hosts.reports.run import RunReader
     from shadowprice.hosts.reports.status import status_record
 
-    if as_json:
-        with RunReader(settings.state) as run:
-            print(json.dumps(status_record(run, events=0)))
-    else:
-        states = ", ".join(
-            f"{number} {state}" for state, number in Counter(summary.jobs.values()).items()
+    with RunReader(settings.state) as run:
+        print_result(
+            form,
+            lambda: _show_how_it_ended(settings, summary),
+            lambda: status_record(run, events=0),
+            lambda: map(asdict, job_rows(run)),
         )
-        console.print(
-            f"{len(summary.jobs)} jobs: {states}; `shadowprice report {settings.state}` draws them",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
-        if not summary.interrupted:
-            print_results(settings.state, settings.policy)
     if summary.interrupted:
         stderr.print(
             f"stopped: everything is kept in {settings.state}, the same command goes on with it",
@@ -247,3 +237,19 @@ def _say_how_it_ended(settings: Settings, summary: Summary, as_json: bool) -> No
             highlight=False,
             soft_wrap=True,
         )
+
+
+def _show_how_it_ended(settings: Settings, summary: Summary) -> None:
+    from shadowprice.hosts.cli.commands import print_results
+
+    states = ", ".join(
+        f"{number} {state}" for state, number in Counter(summary.jobs.values()).items()
+    )
+    console.print(
+        f"{len(summary.jobs)} jobs: {states}; `shadowprice status {settings.state} --page FILE` draws them",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    if not summary.interrupted:
+        print_results(settings.state, settings.policy)

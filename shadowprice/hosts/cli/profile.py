@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
+from shadowprice.cli.options import record_of_option, with_options
+from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_file
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, stderr
 
 if TYPE_CHECKING:
@@ -18,12 +20,20 @@ if TYPE_CHECKING:
     from shadowprice.hosts.profiling.profiler import Measurement, Storage
 
 
+@with_options
 def profile_command(
     command: Annotated[list[str], typer.Argument(help="Program and its arguments, after --.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="JSON file of profiles to write.")],
     model: Annotated[str, typer.Option("--model", help="Name of the model in traces.")],
-    dataset_gb: Annotated[float, typer.Option("--dataset-gb", help="Data read in an epoch [GB].")],
-    disk: Annotated[float, typer.Option("--disk-gb-per-s", help="GB/s of where they come from.")],
+    storage: Annotated[
+        str,
+        typer.Option(
+            "--storage",
+            metavar="key=value,...",
+            help="Where its data come from: dataset_gb (read in an epoch), disk_gb_per_s; "
+            "memory_gb_per_s_per_cpu (no limit), process_gb (0: needed beside cached data).",
+        ),
+    ],
     units_per_epoch: Annotated[
         float, typer.Option("--units-per-epoch", help="Units of work that read all data once.")
     ],
@@ -39,19 +49,12 @@ def profile_command(
         int | None, typer.Option("--max-cpus", help="CPUs to start with; by default all.")
     ] = None,
     gpus: Annotated[int, typer.Option("--gpus", help="GPUs that the command uses.")] = 1,
-    memory: Annotated[
-        float,
-        typer.Option(
-            "--memory-gb-per-s-per-cpu", help="GB/s of memory for each CPU; none: no limit."
-        ),
-    ] = math.inf,
-    process_gb: Annotated[
-        float, typer.Option("--process-gb", help="GB that the command needs beside cached data.")
-    ] = 0.0,
     timeout_s: Annotated[
         float, typer.Option("--timeout", help="Seconds that a run may take.")
     ] = 3600.0,
     force: ForceOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Measure a command along CPU counts with all its data cached, and compute the rest.
 
@@ -70,7 +73,7 @@ def profile_command(
 
     limited = LimitedCommand(tuple(command), timeout_s)
     meter: Meter = PrintedThroughput() if work_per_run is None else TimedWork(work_per_run)
-    storage = Storage(dataset_gb, disk, memory, process_gb)
+    place = record_of_option("--storage", storage, Storage)
 
     def throughput(cpus: int) -> float:
         rate = meter.throughput(limited.run(cpus))
@@ -79,16 +82,22 @@ def profile_command(
 
     found = measure_profile(
         throughput,
-        storage,
+        place,
         max_cpus=len(available_cpus()) if max_cpus is None else max_cpus,
         gpus=gpus,
         units_per_epoch=units_per_epoch,
         name=f"model {model!r}",
     )
-    entry = table_entry(model, gpus, found.profile, _record(found, storage, command))
-    text = json.dumps({"profiles": [entry]}, indent=1) + "\n"
+    entry = table_entry(model, gpus, found.profile, _record(found, place, command))
+    document = {"profiles": [entry]}
+    text = json.dumps(document, indent=1) + "\n"
     write_file(output, lambda partial: partial.write_text(text, encoding="utf-8"))
-    _print(found, model, gpus)
+    print_result(
+        form,
+        lambda: _show(found, model, gpus),
+        lambda: with_origin(document),
+        lambda: ({"cpus": cpus, "units_per_s": rate} for cpus, rate in found.points),
+    )
 
 
 def _record(found: Measurement, storage: Storage, command: list[str]) -> dict[str, object]:
@@ -107,7 +116,7 @@ def _record(found: Measurement, storage: Storage, command: list[str]) -> dict[st
     }
 
 
-def _print(found: Measurement, model: str, gpus: int) -> None:
+def _show(found: Measurement, model: str, gpus: int) -> None:
     table = Table("CPUs", "units/s", title=f"{model} on {gpus} GPU{'s' if gpus > 1 else ''}")
     for column in table.columns:
         column.justify = "right"

@@ -170,7 +170,7 @@ def _cells(row: JobRow) -> dict[str, RenderableType]:
         "it/s": Text(rate),
         "of predicted": Text(part),
         "tries": Text(str(row.tries) if row.tries else ""),
-        "why": Text(printable(row.why)[:300]),
+        "why": Text(printable(row.why if row.devices else row.because)[:300]),
     }
 
 

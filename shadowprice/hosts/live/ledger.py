@@ -130,22 +130,33 @@ class RunLedger:
         self._generation: int | None = None
         self.disk: DiskWait | None = None
         self._written: list[tuple[str, tuple[object, ...]]] = []
+        self._with_next: list[tuple[str, object]] = []
 
     @classmethod
-    def create(cls, path: Path) -> RunLedger:
-        """A new ledger, readable and writable by its owner only."""
-        # Under another name until it is whole: a driver may be killed, or the disk be full.
+    def create(cls, path: Path, facts: Mapping[str, object] | None = None) -> RunLedger:
+        """A new ledger, readable and writable by its owner only, with facts about the run."""
+        # Under another name until it is whole: a driver may be killed, or the disk be full. So that nothing
+        # is waited for but that the whole file is on the disk, and its name.
         made = path.with_name(f"{path.name}.new")
-        for suffix in ("", "-journal"):
+        for suffix in ("", "-journal", "-wal", "-shm"):
             made.with_name(made.name + suffix).unlink(missing_ok=True)
-        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(made, isolation_level=None, timeout=10.0)
+        descriptor = os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         try:
-            connection.executescript(
-                f"BEGIN;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
-            )
+            connection = sqlite3.connect(made, isolation_level=None, timeout=10.0)
+            try:
+                connection.executescript(
+                    "PRAGMA synchronous = OFF;PRAGMA journal_mode = WAL;"
+                    f"BEGIN;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
+                )
+                ledger = cls(connection, path)
+                with ledger.transaction():
+                    for key, value in (facts or {}).items():
+                        ledger.set(key, value)
+            finally:
+                connection.close()
+            os.fsync(descriptor)
         finally:
-            connection.close()
+            os.close(descriptor)
         made.rename(path)
         sync_folder(str(path.parent))
         return cls.open(path)
@@ -231,6 +242,8 @@ class RunLedger:
         try:
             self._execute("BEGIN IMMEDIATE")
             self._check_driver()
+            for call, data in self._with_next:
+                self._answer(call, data)
             yield
             self._execute("COMMIT")
         except sqlite3.Error as error:
@@ -241,7 +254,7 @@ class RunLedger:
         except BaseException:
             self._roll_back()
             raise
-        self._written = []
+        self._written, self._with_next = [], []
         if self.disk is not None:
             self.disk.free()
 
@@ -403,6 +416,17 @@ class RunLedger:
 
     def answer(self, call: str, data: object) -> None:
         """Append to what hosts answered to the engine."""
+        with self.transaction():
+            self._answer(call, data)
+
+    def answer_with_next(self, call: str, data: object) -> None:
+        """Append to what hosts answered when something is written next; lost if nothing is."""
+        if self._db.in_transaction:
+            self._answer(call, data)
+        else:
+            self._with_next.append((call, data))
+
+    def _answer(self, call: str, data: object) -> None:
         self._insert("journal", {"call": call, "data": json.dumps(data)})
 
     def answers(self) -> Iterator[tuple[str, Any]]:

@@ -50,12 +50,18 @@ class RealHosts:
         """Wait until something happens, at the latest until a time; infinity if nothing will."""
         # That nothing will is not written down: jobs that were given up may be taken up again.
         return self.journal.ask(
-            "await", float, lambda: nullcontext(self.live.wait(until_s)), unless=math.inf
+            "await",
+            float,
+            lambda: nullcontext(self.live.wait(until_s)),
+            unless=math.inf,
+            with_next=True,
         )
 
     def await_time(self, due_s: float) -> float:
         """Wait until a time; returns the time it is."""
-        return self.journal.ask("time", float, lambda: nullcontext(self.live.sleep_until(due_s)))
+        return self.journal.ask(
+            "time", float, lambda: nullcontext(self.live.sleep_until(due_s)), with_next=True
+        )
 
     def events(self, now_s: float) -> HostEvents:
         """Events since the last time that they were asked for."""

@@ -57,6 +57,7 @@ class Journal:
         live: Callable[[], AbstractContextManager[T]],
         *,
         unless: T | None = None,
+        with_next: bool = False,
     ) -> T:
         """The recorded answer to a call; a new one, which is kept, where the record has ended.
 
@@ -68,6 +69,8 @@ class Journal:
             Makes a new answer, and the context to write it down in: the transaction of its events.
         unless : T, optional
             An answer that is not kept: nothing follows from it that lasts.
+        with_next : bool
+            Whether the answer is kept when something is written next: nothing is done about it before.
 
         Raises
         ------
@@ -80,7 +83,8 @@ class Journal:
             self._end()
             with live() as answer:
                 if unless is None or answer != unless:
-                    self._ledger.answer(call, msgspec.to_builtins(answer))
+                    keep = self._ledger.answer_with_next if with_next else self._ledger.answer
+                    keep(call, msgspec.to_builtins(answer))
             return answer
         self._on_read()
         recorded, data = self._ahead

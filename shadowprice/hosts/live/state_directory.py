@@ -125,14 +125,8 @@ def open_ledger(state: Path, identity: Mapping[str, object]) -> tuple[RunLedger,
         ledger.close()
         for suffix in ("", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
-    ledger = RunLedger.create(path)
-    with ledger.transaction():
-        ledger.set("run_id", uuid.uuid4().hex)
-        ledger.set("began_unix", time.time())
-        ledger.set("ended", False)
-        for key, value in identity.items():
-            ledger.set(key, value)
-    return ledger, False
+    facts = {"run_id": uuid.uuid4().hex, "began_unix": time.time(), "ended": False}
+    return RunLedger.create(path, {**facts, **identity}), False
 
 
 def _check_identity(ledger: RunLedger, identity: Mapping[str, object], state: Path) -> None:

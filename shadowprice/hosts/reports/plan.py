@@ -10,7 +10,6 @@ from typing import Any
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_options import RunOptions
-from shadowprice.analysis.simulate import simulate
 from shadowprice.hosts.first_instance import instance_of, profiles_of
 from shadowprice.hosts.lease_amounts import capacity_of, demand_of
 from shadowprice.hosts.live.checkpoints import folder_of
@@ -21,6 +20,7 @@ from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.registry import open_host
 from shadowprice.hosts.reports.results import MEASURED
+from shadowprice.hosts.reports.simulated_run import simulate_as_executed
 from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.terms.charges import Overheads
@@ -131,7 +131,7 @@ def plan(settings: Settings) -> ExecutionPlan:
         overheads=charges,
         declared=instance.declared,
     )
-    outcome = simulate(instance.workload, instance.cluster, settings.policy, semantics)
+    outcome = simulate_as_executed(instance.workload, instance.cluster, settings.policy, semantics)
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed, said), outcome)
 
 

@@ -15,7 +15,6 @@ from scipy.stats import kendalltau
 from shadowprice.analysis.metrics import mean
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_options import RunOptions
-from shadowprice.analysis.simulate import simulate
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
 from shadowprice.hosts.live.graphs.measured_mappings import MeasuredMappings
 from shadowprice.hosts.live.ledger import RunLedger
@@ -27,6 +26,7 @@ from shadowprice.hosts.live.measured_run import (
 )
 from shadowprice.hosts.live.state_directory import LEDGER
 from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger
+from shadowprice.hosts.reports.simulated_run import simulate_as_executed
 from shadowprice.hosts.reports.unsimulated import unsimulated
 from shadowprice.hosts.supervision.files import write_text
 from shadowprice.instances.graphs.workload_graphs import shape_of
@@ -226,7 +226,7 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
         network=None if mapped is None else mapped.network,
         graphs=None if mapped is None else mapped.graphs,
     )
-    outcome = simulate(run.workload, run.cluster, policy or run.policy, options)
+    outcome = simulate_as_executed(run.workload, run.cluster, policy or run.policy, options)
     assumed = {
         "start_s": run.overheads.start_s,
         "restart_s": run.overheads.restart_s,

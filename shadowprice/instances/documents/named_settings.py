@@ -38,18 +38,29 @@ def split_settings(text: str, where: str) -> tuple[str, dict[str, str]]:
     name, colon, rest = text.partition(":")
     if not name or (colon and not rest):
         raise InputError(f"{where} {shown(text)}: expected NAME or NAME:key=value,...")
+    return name, read_settings(rest, f"{where} {name}")
+
+
+def read_settings(text: str, where: str) -> dict[str, str]:
+    """Settings without a name, ``key=value,...``; none of an empty line.
+
+    Raises
+    ------
+    InputError
+        If a part is no ``key=value``, or a key is there twice.
+    """
     found: dict[str, str] = {}
-    for part in parts_of(rest) if colon else ():
+    for part in parts_of(text) if text else ():
         key, equals, value = part.partition("=")
         if not key or not equals:
             raise InputError(
-                f"{where} {name}: {shown(part)} is no key=value; a comma begins the next key, expected it twice in a "
+                f"{where}: {shown(part)} is no key=value; a comma begins the next key, expected it twice in a "
                 "value, as a,,b"
             )
         if key in found:
-            raise InputError(f"{where} {name}: {key} is given twice, expected once")
+            raise InputError(f"{where}: {key} is given twice, expected once")
         found[key] = value
-    return name, found
+    return found
 
 
 def parts_of(text: str) -> Iterator[str]:

@@ -118,6 +118,6 @@ def generator(name: str) -> ModuleType:
     known = generators()
     if name not in known:
         raise InputError(
-            f"generator {name!r}: {expected_name(name, known, 'shadowprice generators')}"
+            f"generator {name!r}: {expected_name(name, known, 'shadowprice generate')}"
         )
     return known[name]

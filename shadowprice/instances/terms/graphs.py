@@ -65,58 +65,44 @@ class GraphsSettings(TermSettings):
 
     def on(self, run: TermContext) -> TermContext:
         """The run with these graphs."""
-        intra = None if self.intra_gb_per_s is UNSET else self.intra_gb_per_s
-        nic = None if self.nic_gb_per_s is UNSET else self.nic_gb_per_s
-        names = ("intra_gb_per_s", "nic_gb_per_s")
-        network = network_of(run.cluster, intra, nic, self.nic_sharing.value, names)
+        network = self.network(run.cluster)
         if self.file is UNSET:
             return run.switched(network=network, graphs=None)
         from shadowprice.instances.graphs.named_graphs import NamedGraphs
 
         return run.switched(network=network, graphs=NamedGraphs.load(self.file))
 
+    def network(self, cluster: Cluster) -> Network:
+        """Bandwidths that are set, or those of the cluster's nodes where they are not.
 
-def network_of(
-    cluster: Cluster,
-    intra: float | None,
-    nic: float | None,
-    sharing: str,
-    names: tuple[str, str] = ("--intra", "--nic"),
-) -> Network:
-    """Bandwidths that are given [GB/s], or those of the cluster's nodes where they are not.
-
-    Parameters
-    ----------
-    names : (str, str)
-        Words by which the two are given, for messages.
-
-    Raises
-    ------
-    InputError
-        If GPUs are of several types, or a bandwidth is not known or differs between nodes.
-    """
-    if len(cluster.gpu_types) > 1:
-        raise InputError(
-            f"cluster {cluster}: GPU types {', '.join(cluster.gpu_types)}, expected one: job graphs "
-            "are for GPUs of one speed"
-        )
-    inside = _bandwidth(names[0], intra, (node.intra_gb_per_s for node in cluster.nodes))
-    outside = _bandwidth(names[1], nic, (node.nic_gb_per_s for node in cluster.nodes))
-    return Network(inside, outside, int(cluster.gpus_per_node.max()), sharing)
+        Raises
+        ------
+        InputError
+            If GPUs are of several types, or a bandwidth is not known or differs between nodes.
+        """
+        if len(cluster.gpu_types) > 1:
+            raise InputError(
+                f"cluster {cluster}: GPU types {', '.join(cluster.gpu_types)}, expected one: job graphs "
+                "are for GPUs of one speed"
+            )
+        nodes = cluster.nodes
+        intra, nic = self.intra_gb_per_s, self.nic_gb_per_s
+        inside = _bandwidth("intra_gb_per_s", intra, (each.intra_gb_per_s for each in nodes))
+        outside = _bandwidth("nic_gb_per_s", nic, (each.nic_gb_per_s for each in nodes))
+        most = int(cluster.gpus_per_node.max())
+        return Network(inside, outside, most, self.nic_sharing.value)
 
 
-def _bandwidth(name: str, given: float | None, of_nodes: Iterable[float]) -> float:
+def _bandwidth(name: str, given: float | UnsetType, of_nodes: Iterable[float]) -> float:
     """Bytes per second."""
-    known = sorted(set(of_nodes)) if given is None else [given]
+    known = sorted(set(of_nodes)) if given is UNSET else [given]
     if len(known) > 1:
         raise InputError(
             f"cluster: bandwidths of nodes go from {known[0]:g} to {known[-1]:g} GB/s, expected one "
             f"for all; give {name} to use another"
         )
-    if known == [0.0] and given is None:
+    if known == [0.0]:
         raise InputError(f"cluster: does not say its bandwidth; give {name} GB/s")
-    if not 0 < known[0] < float("inf"):
-        raise InputError(f"{name} is {known[0]:g}, expected GB/s > 0")
     return known[0] * BYTES_PER_GB
 
 

@@ -243,7 +243,7 @@ def _named(name: str) -> Importer:
         return ours
     offer = offered(TRACES, name)
     if offer is None:
-        raise InputError(f"format {name!r}: {expected_name(name, _names(), 'shadowprice traces')}")
+        raise InputError(f"format {name!r}: {expected_name(name, _names(), 'shadowprice trace')}")
     return installed_importer(offer)
 
 

@@ -33,6 +33,9 @@ COMMANDS = Commands(
         ),
     },
     earlier={
-        "study bundle": "is no more: `study report` and `certify` write what it put in its archive"
+        "study bundle": "is no more: `study report` and `certify` write what it put in its archive",
+        "data fetch": "is now `shadowprice data NAME`",
+        "data list": "is now `shadowprice data`",
+        "data path": "is now `shadowprice data NAME --offline`",
     },
 )

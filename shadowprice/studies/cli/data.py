@@ -2,57 +2,53 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from shadowprice.cli.options import JsonOption
+from shadowprice.cli.options import with_options
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, stderr
-from shadowprice.errors import InputError
 from shadowprice.studies.data_sets.catalogue import DATA_SETS
 
-EARLIER_WORDS = {"fetch": "data NAME", "list": "data", "path": "data NAME --offline"}
-"""Earlier subcommands, and what is written in their place."""
 
-
+@with_options
 def data_command(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Data set to fetch; without one, a list.")
     ] = None,
-    more: Annotated[str | None, typer.Argument(hidden=True)] = None,
     by_hand: Annotated[
         Path | None, typer.Option("--from", help="The file, fetched by hand: checked and copied.")
     ] = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Use no network: the data set is here, or it fails.")
     ] = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """List public data sets, or fetch one, checked and resumable, and print its path.
 
     The list has the licence of each, whom to cite, and whether it is here; these go to stderr when one is fetched.
     """
-    if name in EARLIER_WORDS and name not in DATA_SETS:
-        raise InputError(
-            f"data {name}: is written `shadowprice {EARLIER_WORDS[name]}` now, without {name!r}"
-        )
-    if more is not None:
-        raise InputError(f"data: got {more!r} after {name!r}, expected one name")
     if name is None:
-        _print_list(as_json)
+        _print_list(form)
     elif offline:
         from shadowprice.studies.data_sets.download import path_of
 
-        print(path_of(name))
+        _print_path(name, path_of(name), form)
     else:
-        _fetch(name, by_hand)
+        _fetch(name, by_hand, form)
 
 
-def _print_list(as_json: bool) -> None:
-    from rich.table import Table
+def _print_path(name: str, path: Path, form: ResultForm) -> None:
+    record = {"name": name, "path": str(path)}
+    print_result(form, lambda: print(path), lambda: record, lambda: [record])
 
+
+def _print_list(form: ResultForm) -> None:
     from shadowprice.studies.data_sets.download import place_of
 
     rows = [
@@ -67,9 +63,10 @@ def _print_list(as_json: bool) -> None:
         }
         for name, each in sorted(DATA_SETS.items())
     ]
-    if as_json:
-        print(json.dumps(rows))
-        return
+    print_result(form, lambda: _show(rows), lambda: rows)
+
+
+def _show(rows: Sequence[Mapping[str, object]]) -> None:
     table = Table("name", "what", "licence", "cite", "here")
     for row in rows:
         table.add_row(
@@ -79,14 +76,14 @@ def _print_list(as_json: bool) -> None:
     console.print(table)
 
 
-def _fetch(name: str, by_hand: Path | None) -> None:
+def _fetch(name: str, by_hand: Path | None, form: ResultForm) -> None:
     from shadowprice.studies.data_sets.download import data_set, fetch
 
     chosen = data_set(name)
     path = fetch(name, given=by_hand, progress=_say)
     _say(f"licence: {chosen.licence}; cite: {chosen.source}")
     _say(f"{chosen.checksum}; {chosen.what}")
-    print(path)
+    _print_path(name, path, form)
 
 
 def _say(line: str) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.options import JsonOption
+from shadowprice.cli.options import with_options
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
 from shadowprice.cli.panels import GroupWithEarlierNames, shown
 from shadowprice.cli.progress import INTERRUPTED, StepProgress, progress_line
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import note, stderr
 from shadowprice.errors import InputError
 
@@ -37,6 +37,7 @@ StudyArgument = Annotated[
 
 
 @study.command("run", **shown("study run"))
+@with_options
 def run_command(
     file: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (YAML).")],
     output: Annotated[
@@ -57,7 +58,8 @@ def run_command(
     older: Annotated[
         bool, typer.Option("--older", help="Take rows of other versions of the package, too.")
     ] = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Run what has no rows yet; kill it anywhere, and the same command goes on."""
     _expect_there(file)
@@ -82,7 +84,7 @@ def run_command(
         except KeyboardInterrupt:
             note(f"stopped by Ctrl-C: the rows so far are in {folder}, the same command goes on")
             raise typer.Exit(INTERRUPTED) from None
-    _print_run(results, folder, as_json)
+    _print_run(results, folder, form)
     if results.record.failed:
         raise typer.Exit(FAILED)
 
@@ -110,7 +112,7 @@ def _tell(say: StepProgress, now: PointProgress) -> None:
     say.reaches(now.done, now.total)
 
 
-def _print_run(results: StudyResults, folder: Path, as_json: bool) -> None:
+def _print_run(results: StudyResults, folder: Path, form: ResultForm) -> None:
     record = results.record
     for each in record.notes:
         _warn(f"note: {each}")
@@ -124,13 +126,11 @@ def _print_run(results: StudyResults, folder: Path, as_json: bool) -> None:
         "verified": bool(results.runs["verified"].all()) if len(results.runs) else None,
         "folder": str(folder),
     }
-    if as_json:
-        print(json.dumps(found))
-        return
-    print(
+    words = (
         f"{found['runs']} of {found['of']} runs, each verified, in {folder}; "
         f"pandas.read_parquet({str(folder / 'runs.parquet')!r}) reads them"
     )
+    print_result(form, lambda: print(words), lambda: found, lambda: [found])
 
 
 def _warn(text: str) -> None:
@@ -203,22 +203,27 @@ def _make_folder(folder: Path) -> None:
 
 
 @study.command("compare", **shown("study compare"))
+@with_options
 def compare_command(
     first: StudyArgument,
     second: StudyArgument,
     same: Annotated[
         bool, typer.Option("--same", help="End with status 1 unless both have the same rows.")
     ] = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Say what changed from one study to another: settings, versions, numbers on the same seeds."""
     from shadowprice.studies.difference import difference
 
     found = difference(_results(first), _results(second))
-    if as_json:
-        print(json.dumps({"same": found.same, "differences": list(found.lines())}))
-    else:
-        for line in found.lines():
-            print(line)
+    lines = list(found.lines())
+    print_result(
+        form,
+        lambda: print("\n".join(lines)),
+        lambda: {"same": found.same, "differences": lines},
+        lambda: ({"difference": line} for line in lines),
+        ("difference",),
+    )
     if same and not found.same:
         raise typer.Exit(FAILED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -110,7 +111,7 @@ def test_follow_ends_when_nothing_follows(state: Path) -> None:
     assert re.search(r"0:02:30 \d\d:\d\d:30  node n1 does not answer", done.stdout)
 
 
-@pytest.mark.parametrize("command", [("status",), ("status", "--follow"), ("report",), ("cancel",)])
+@pytest.mark.parametrize("command", [("status",), ("status", "--follow"), ("cancel",)])
 def test_no_state_directory_is_two_and_no_traceback(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
@@ -157,13 +158,13 @@ def test_cancel_is_all_or_nothing(state: Path, name: str, message: str) -> None:
 
 
 def test_report_is_written(state: Path, tmp_path: Path) -> None:
-    assert call("report", state).exit_code == 0
-    assert (state / "report.html").read_text().startswith("<!DOCTYPE html>")
-    other = tmp_path / "other.html"
-    done = call("report", state, "-o", other)
-    assert done.stdout.strip() == str(other)
-    assert other.is_file()
-    refused = call("report", state, "-o", tmp_path / "none" / "x.html")
+    page = tmp_path / "page.html"
+    done = call("status", state, "--page", page)
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[-1] == str(page)
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "exists, expected a new file" in str(call("status", state, "--page", page).exception)
+    refused = call("status", state, "--page", tmp_path / "none" / "x.html")
     assert "cannot be written" in str(refused.exception)
 
 
@@ -253,7 +254,11 @@ def test_dry_run_tells_all_and_does_nothing(jobs: Path, tmp_path: Path) -> None:
     assert SECRET not in text
     told = call(*words, "--json").stdout
     assert SECRET not in told
+    listed = call(*words, "--csv").stdout
+    assert SECRET not in listed
     record = json.loads(told)
+    rows = list(csv.DictReader(listed.splitlines()))
+    assert [row["name"] for row in rows] == [job["name"] for job in record["jobs"]]
     assert record["jobs"][1]["command"] == [sys.executable, "-c", "print('hello')"]
     assert record["predicted"]["makespan_s"] == 13.0
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.yaml"]
@@ -265,7 +270,7 @@ def test_dry_run_tells_all_and_does_nothing(jobs: Path, tmp_path: Path) -> None:
         (("--policy", "magic"), "policy 'magic'"),
         (("--policy", "srtf", "--hosts", "moon"), "hosts 'moon'"),
         (("--policy", "srtf", "--round", "-1"), "round"),
-        (("--policy", "srtf", "--retries", "-1"), "retries"),
+        (("--policy", "srtf", "--limits", "retries=-1"), "retries"),
         (("--policy", "srtf", "--placement", "scatter"), "scatter"),
     ],
 )
@@ -300,8 +305,8 @@ def test_execute_status_and_report_of_a_real_run(jobs: Path, tmp_path: Path) -> 
     record = json.loads(call("status", where, "--json").stdout)
     assert record["driver"] == "ended"
     assert [job["state"] for job in record["jobs"]] == ["finished", "finished"]
-    assert call("report", where).exit_code == 0
-    page = (where / "report.html").read_text()
+    assert call("status", where, "--page", where / "page.html").exit_code == 0
+    page = (where / "page.html").read_text()
     written = [path for path in where.rglob("*") if path.is_file()]
     assert {path.stat().st_mode & 0o777 for path in written} == {0o600}, written
     assert SECRET not in page
@@ -309,6 +314,8 @@ def test_execute_status_and_report_of_a_real_run(jobs: Path, tmp_path: Path) -> 
     # The same command again has nothing left to do.
     again = call(*words, "--json")
     assert (again.exit_code, json.loads(again.stdout)["driver"]) == (0, "ended")
+    rows = list(csv.DictReader(call(*words, "--csv").stdout.splitlines()))
+    assert [row["state"] for row in rows] == ["finished", "finished"]
 
 
 def test_a_job_that_is_given_up_is_one(jobs: Path) -> None:
@@ -322,8 +329,8 @@ def test_a_job_that_is_given_up_is_one(jobs: Path) -> None:
         "local:1",
         "--round",
         0,
-        "--retries",
-        0,
+        "--limits",
+        "retries=0",
         "--no-view",
     )
     assert done.exit_code == 1, done.exception
@@ -356,7 +363,18 @@ jobs:
 """
     )
     where = tmp_path / "jobs.state"
-    words = ("execute", jobs, "--policy", "fifo", "--hosts", "local:2", "--round", 1, "--grace", 5)
+    words = (
+        "execute",
+        jobs,
+        "--policy",
+        "fifo",
+        "--hosts",
+        "local:2",
+        "--round",
+        1,
+        "--limits",
+        "grace_s=5",
+    )
     process = started(*words)
     try:
         wait_for(where, "running")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -37,16 +38,23 @@ def test_its_owner_adds_lists_asks_why_and_cancels(state: Path, tmp_path: Path) 
     assert printed("submit", state, tmp_path / "jobs.yaml") == "k\nm\n"
     with pytest.raises(InputError, match="job k: its name is that of a job of the run, which is"):
         printed("submit", state, tmp_path / "jobs.yaml")
-    listed = printed("queue", state)
-    assert "1,500 / 1,500" in listed
-    rows = {job["name"]: job for job in json.loads(printed("queue", state, "--json"))["jobs"]}
+    listed = printed("status", state)
+    assert "1,500/1,500" in listed
+    rows = {job["name"]: job for job in json.loads(printed("status", state, "--json"))["jobs"]}
+    listed = csv.DictReader(printed("status", state, "--csv").splitlines())
+    assert [(row["name"], row["state"]) for row in listed] == [
+        (name, job["state"]) for name, job in rows.items()
+    ]
+    assert printed("status", state, "k", "--csv").splitlines()[1].startswith("k,expected,")
     assert {name: job["state"] for name, job in rows.items()} == {
         **{"j": "finished", "k": "expected", "m": "expected"}
     }
-    assert printed("queue", state, "m") == "m is expected: the next decision sees it\n"
+    assert printed("status", state, "m") == "m is expected: the next decision sees it\n"
     with pytest.raises(InputError, match="has no job 'x', expected one of j, k, m"):
-        printed("queue", state, "x")
+        printed("status", state, "x")
     assert printed("cancel", state, "k", "m").startswith("to be cancelled: k, m; ")
+    (tmp_path / "more.yaml").write_text(json.dumps({"jobs": [ENTRY | {"name": "n"}]}))
+    assert printed("submit", state, tmp_path / "more.yaml", "--csv") == "job\nn\n"
     with pytest.raises(InputError, match="job 'j' is finished already"):
         printed("cancel", state, "j", "m")
 

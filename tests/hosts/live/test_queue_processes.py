@@ -26,7 +26,7 @@ MAIN = "from shadowprice.cli.app import main; main()"
 
 
 def start(state: Path) -> subprocess.Popen[str]:
-    options = ("--hosts", "local:2", "--round", "0", "--ttl", "30", "--grace", "3", "--no-view")
+    options = ("--hosts", "local:2", "--round", "0", "--limits", "ttl_s=30,grace_s=3", "--no-view")
     command = ("execute", "--queue", "--state", str(state), "--policy", "fifo", *options)
     return subprocess.Popen(
         [sys.executable, "-c", MAIN, *command],

@@ -184,7 +184,7 @@ def app() -> typer.Typer:
     return found
 
 
-USUAL = ["--model", "tiny", "--dataset-gb", "4", "--disk-gb-per-s", "0.5"]
+USUAL = ["--model", "tiny", "--storage", "dataset_gb=4,disk_gb_per_s=0.5"]
 
 
 def test_a_real_command_is_profiled_and_its_file_is_read(tmp_path: Path) -> None:
@@ -219,8 +219,9 @@ def test_timed_work_from_the_command_line(tmp_path: Path) -> None:
     options = [*USUAL, "--units-per-epoch", "10", "--max-cpus", "1", "-o", str(path)]
     sleep = "import time; time.sleep(0.2)"
     command = ["--work-per-run", "1", "--", sys.executable, "-c", sleep]
-    result = CliRunner().invoke(app(), [*options, *command])
+    result = CliRunner().invoke(app(), [*options, "--csv", *command])
     assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("cpus,units_per_s\n1,")
     table = Profiles.load(path).table("tiny", 1)
     assert table is not None
     # At most 1 unit in 0.2 s; without a cache 10 units in 8 s.
@@ -235,6 +236,8 @@ def test_timed_work_from_the_command_line(tmp_path: Path) -> None:
         (["--timeout", "0.3", "--", "sleep", "9"], "did not end within"),
         (["--max-cpus", "4096", "--", "sleep", "9"], "expected 1 to"),
         (["--gpus", "0", "--", "sleep", "9"], "gpus is 0"),
+        (["--storage", "dataset_gb=4", "--", "true"], "--storage: has no disk_gb_per_s"),
+        (["--storage", "dataset=4", "--", "true"], "--storage: unknown key 'dataset'"),
         (["--", "no-such-program-here"], "no program"),
     ],
 )

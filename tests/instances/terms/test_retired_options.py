@@ -177,9 +177,9 @@ def test_old_options_are_told_where_terms_are_taken_alone(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     line = CommandLine(capfd)
-    assert "No such option" in line("verify", "run", "--quotas", "x").stderr
+    assert "No such option" in line("certify", "run", "--quotas", "x").stderr
     assert "is now --with" in line("compare", "jobs.csv", "4x4", "--grow", "4").stderr
-    assert "is now --with" in line("check", "cert.jsonl", "--quotas", "x").stderr
-    for command in ("simulate", "compare", "check"):
+    assert "is now --with" in line("verify", "cert.jsonl", "--quotas", "x").stderr
+    for command in ("simulate", "compare", "verify"):
         told = line(command, "--help").stdout
         assert not [row.option for row in RETIRED if row.option in told]

@@ -107,8 +107,8 @@ def run(folder: Path, *arguments: str, replicas: tuple[int, ...] = (2, 2)) -> Re
         path.write_text(GRAPH.format(name=f"job{k}", replicas=count), encoding="utf-8")
         paths.append(str(path))
     app = typer.Typer()
-    app.command(**shown("joint"))(joint_command)
-    bandwidths = ("--intra", "100", "--nic", "10", "--slot", "1")
+    app.command(**shown("place joint"))(joint_command)
+    bandwidths = ("--with", "graphs:intra_gb_per_s=100,nic_gb_per_s=10", "--slot", "1")
     return CliRunner().invoke(app, [*paths, *bandwidths, *arguments])
 
 

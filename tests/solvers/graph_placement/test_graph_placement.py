@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from shadowprice.analysis.plots.placement import MAX_REPLICAS, plot_placement
 from shadowprice.cli.panels import shown
-from shadowprice.cli.placement.place import place_command
+from shadowprice.cli.placement.graph import graph_command
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.graphs.iteration_time import (
     Network,
@@ -503,12 +503,14 @@ stages:
 links:
   - {from: encoder, to: decoder, bytes_per_replica: 2e8}
 """
+GRAPHS = "graphs:intra_gb_per_s"
+RATES = f"{GRAPHS}=9,nic_gb_per_s=1"
 NODES = "[[nodes]]\ncount = 2\ngpus = 4\nintra_gb_per_s = 100\nnic_gb_per_s = 10\n"
 
 
 def place(tmp_path: Path, *arguments: str, graph: str = GRAPH) -> Result:
     app = typer.Typer()
-    app.command(**shown("place"))(place_command)
+    app.command(**shown("place graph"))(graph_command)
     path = tmp_path / "graph.yaml"
     path.write_text(graph)
     return CliRunner().invoke(app, [str(path), *arguments])
@@ -517,7 +519,7 @@ def place(tmp_path: Path, *arguments: str, graph: str = GRAPH) -> Result:
 def test_place_prints_and_draws(tmp_path: Path) -> None:
     picture, nodes = tmp_path / "placed.png", tmp_path / "nodes.toml"
     nodes.write_text(NODES)
-    rates = ("--intra", "100", "--nic", "10")
+    rates = ("--with", "graphs:intra_gb_per_s=100,nic_gb_per_s=10")
     result = place(tmp_path, "--cluster", "2x4", *rates, "--json", "--plot", str(picture))
     assert result.exit_code == 0, result.output
     report = without_origin(result.stdout)
@@ -531,19 +533,21 @@ def test_place_prints_and_draws(tmp_path: Path) -> None:
     from_file = place(tmp_path, "--cluster", str(nodes), "--json")
     assert without_origin(from_file.stdout) == report
     assert f"cut       {report['cut']:.6g} bytes" in place(tmp_path, "--cluster", str(nodes)).stdout
-    best = place(tmp_path, "--cluster", "2x4", *rates, "--json", "--algorithm", "exact")
+    best = place(tmp_path, "--cluster", "2x4", *rates, "--json", "--placement", "exact")
     assert json.loads(best.stdout)["alpha"] <= report["alpha"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        (("--cluster", "2x4", "--intra", "100"), "give --nic"),
-        (("--cluster", "2x4", "--intra", "0", "--nic", "1"), "--intra is 0"),
-        (("--cluster", "1x4", "--intra", "9", "--nic", "1"), "has 6 replicas, expected at most 4"),
-        (("--cluster", "2x4:a,1x4:b", "--intra", "9", "--nic", "1"), "expected one"),
-        (("--cluster", "2x4", "--intra", "9", "--nic", "1", "--sharing", "no"), "sharing"),
-        (("--cluster", "2x4", "--intra", "9", "--nic", "1", "--algorithm", "x"), "heavy-edge"),
+        (("--cluster", "2x4", "--with", "graphs:intra_gb_per_s=100"), "give nic_gb_per_s"),
+        (("--cluster", "2x4", "--with", f"{GRAPHS}=0,nic_gb_per_s=1"), "intra_gb_per_s is 0"),
+        (("--cluster", "1x4", "--with", RATES), "has 6 replicas, expected at most 4"),
+        (("--cluster", "2x4:a,1x4:b", "--with", RATES), "expected one"),
+        (("--cluster", "2x4", "--with", f"{RATES},nic_sharing=no"), "nic_sharing"),
+        (("--cluster", "2x4", "--with", RATES, "--placement", "x"), "heavy-edge"),
+        (("--cluster", "2x4", "--with", "restart"), "expected graphs:intra_gb_per_s="),
+        (("--cluster", "2x4", "--with", f"{RATES},file=g.yaml"), "the graphs are arguments"),
     ],
 )
 def test_place_explains_what_is_wrong(

@@ -65,7 +65,7 @@ def test_the_rule_and_the_best_are_what_enumeration_says(job: ServerJob, togethe
 
 def run(*arguments: str) -> Result:
     app = typer.Typer()
-    app.command(**shown("servers"))(servers_command)
+    app.command(**shown("place servers"))(servers_command)
     return CliRunner().invoke(app, arguments)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -47,6 +48,10 @@ def test_a_study_is_run_reported_and_compared(file: Path, tmp_path: Path) -> Non
     assert "4 runs of 2 policies in 1 setting" in page.read_text()
     said("run", file, "-o", tmp_path / "again", "--jobs", 1)
     assert json.loads(said("compare", file, tmp_path / "again", "--json"))["same"] is True
+    (row,) = csv.DictReader(said("run", file, "--csv").splitlines())
+    assert (row["runs"], row["failed"], row["verified"]) == ("4", "0", "true")
+    rows = csv.DictReader(said("compare", file, tmp_path / "again", "--csv").splitlines())
+    assert "the same to the last bit" in [each["difference"] for each in rows][-1]
     file.write_text(STUDY.replace("jobs: 30", "jobs: 31"))
     said("run", file, "-o", tmp_path / "again")
     lines = said("compare", tmp_path / "study.results", tmp_path / "again")

@@ -1,21 +1,18 @@
-"""``shadowprice place``: one job graph on an empty cluster, and what its placement costs."""
+"""``shadowprice place FILE``: one job graph on an empty cluster, and what its placement costs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from shadowprice.cli.options import (
-    ClusterOption,
-    IntraOption,
-    JsonOption,
-    NicOption,
-    NicSharingOption,
-)
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_picture
+from shadowprice.cli.options import ClusterOption, TermsOption, with_options
+from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_picture
+from shadowprice.cli.placement.network import asked_network
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console
 from shadowprice.errors import InfeasibleJobError, ShadowpriceError
 
@@ -24,43 +21,51 @@ if TYPE_CHECKING:
     from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 
 
-def place_command(
+@with_options
+def graph_command(
     graph: Annotated[Path, typer.Argument(help="Job graph (YAML).")],
     cluster: ClusterOption,
-    algorithm: Annotated[
-        str, typer.Option("--algorithm", help="heavy-edge, first-fit, communities, exact, ...")
+    placement: Annotated[
+        str, typer.Option("--placement", help="heavy-edge, first-fit, communities, exact, ...")
     ] = "heavy-edge",
-    intra: IntraOption = None,
-    nic: NicOption = None,
-    sharing: NicSharingOption = "per-gpu",
-    as_json: JsonOption = False,
+    terms: TermsOption = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the graph on the nodes (PNG, PDF, SVG).")
     ] = None,
     force: ForceOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """Say which node hosts which replicas of a job, and how long an iteration takes there."""
     expect_outputs(force, plot)
     from shadowprice.instances.cluster import Cluster
     from shadowprice.instances.graphs.graph_file import load_job_graph
-    from shadowprice.instances.terms.graphs import network_of
     from shadowprice.solvers.graph_placement.protocol import graph_placement
 
     job, nodes = load_job_graph(graph), Cluster.load(cluster)
-    network = network_of(nodes, intra, nic, sharing)
-    mapping = graph_placement(algorithm).place(job, nodes.gpus_per_node, network)
+    network = asked_network(terms, nodes)
+    mapping = graph_placement(placement).place(job, nodes.gpus_per_node, network)
     if mapping is None:
         raise InfeasibleJobError(
             f"{graph}: job graph {job.name!r} has {job.gpus} replicas, expected at most "
             f"{nodes.total_gpus}, the GPUs of cluster {nodes}"
         )
     report = _report(job, mapping, network)
-    if as_json:
-        print_record({"algorithm": algorithm, **report})
-    else:
-        _print(job, mapping, report, algorithm)
+    print_result(
+        form,
+        lambda: _show(job, mapping, report, placement),
+        lambda: with_origin({"algorithm": placement, **report}),
+        lambda: _rows(report),
+    )
     if plot is not None:
-        _draw(plot, job, mapping, algorithm)
+        _draw(plot, job, mapping, placement)
+
+
+def _rows(report: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+    """A row for the replicas of a stage on a node."""
+    for each in report["mapping"]:
+        for stage, replicas in each["replicas"].items():
+            yield {"node": each["node"], "stage": stage, "replicas": replicas}
 
 
 def _report(graph: JobGraph, mapping: StageMapping, network: Network) -> dict[str, Any]:
@@ -91,9 +96,9 @@ def _report(graph: JobGraph, mapping: StageMapping, network: Network) -> dict[st
     }
 
 
-def _print(graph: JobGraph, mapping: StageMapping, report: dict[str, Any], algorithm: str) -> None:
+def _show(graph: JobGraph, mapping: StageMapping, report: dict[str, Any], placement: str) -> None:
     names = [stage.name for stage in graph.stages]
-    table = Table("node", "GPUs", "replicas", title=f"{graph.name}, {algorithm}")
+    table = Table("node", "GPUs", "replicas", title=f"{graph.name}, {placement}")
     table.columns[1].justify = "right"
     for node, row in mapping:
         here = ", ".join(f"{c} {n}" for n, c in zip(names, row, strict=True) if c)
@@ -103,10 +108,10 @@ def _print(graph: JobGraph, mapping: StageMapping, report: dict[str, Any], algor
         console.print(f"{key:<9} {report[key]:.6g} {unit}", markup=False, highlight=False)
 
 
-def _draw(path: Path, graph: JobGraph, mapping: StageMapping, algorithm: str) -> None:
+def _draw(path: Path, graph: JobGraph, mapping: StageMapping, placement: str) -> None:
     from shadowprice.analysis.plots.placement import plot_placement
 
-    figure = plot_placement(graph, mapping, note=f"by {algorithm}").get_figure(root=True)
+    figure = plot_placement(graph, mapping, note=f"by {placement}").get_figure(root=True)
     if figure is None:
         raise ShadowpriceError(f"{path}: nothing was drawn")
     write_picture(path, figure)

@@ -1,0 +1,24 @@
+"""``shadowprice place``: where the replicas of a job go; of a few jobs also when; workers beside parameter servers."""
+
+from __future__ import annotations
+
+import typer
+
+from shadowprice.cli.panels import GroupWithEarlierNames, shown
+from shadowprice.cli.placement.graph import graph_command
+from shadowprice.cli.placement.joint import joint_command
+from shadowprice.cli.placement.servers import servers_command
+
+
+class _FileOrCommand(GroupWithEarlierNames):
+    usual = "graph"
+
+
+place = typer.Typer(
+    cls=_FileOrCommand,
+    no_args_is_help=True,
+    help="Place one job graph (`place FILE`), a few of them at best, workers beside parameter servers.",
+)
+place.command("graph", **shown("place graph"))(graph_command)
+place.command("joint", **shown("place joint"))(joint_command)
+place.command("servers", **shown("place servers"))(servers_command)
