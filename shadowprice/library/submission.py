@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -88,6 +89,18 @@ class Place:
         gap = gap_text(self.entry)
         left = gap if self.entry.closed else f"gap at most {gap}"
         return f"{self.name}, {self.objective}: {verb} {mine} s: {place}; {left}"
+
+    def record(self) -> dict[str, object]:
+        """The place of the submission as JSON and CSV have it."""
+        return {
+            "instance": self.name,
+            "objective": str(self.objective),
+            "cost_s" if self.of_schedule else "bound_s": float(_seconds(self.ticks)),
+            "better": self.folder is not None,
+            "gap": self.entry.gap if math.isfinite(self.entry.gap) else None,
+            "closed": self.entry.closed,
+            "folder": None if self.folder is None else str(self.folder),
+        }
 
 
 def submit_path(path: Path, credit: Credit, root: Path = ENTRIES) -> list[Place]:

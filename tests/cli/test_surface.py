@@ -25,7 +25,7 @@ from shadowprice.errors import InputError
 from support.paths import ROOT
 
 MOST_WORDS, MOST_OPTIONS = 30, 90
-PRINT_NO_RESULT = {"certify", "cancel", "retry", "drain", "study report"}
+PRINT_NO_RESULT = {"certify", "cancel", "retry", "drain", "study report", "library get"}
 """Commands that write or change something, and say so in a sentence: no numbers, no rows."""
 
 
@@ -123,8 +123,10 @@ LINES = {
     "adversary --policy fifo --family jobs=2,gpus=1 --evaluations 5": {"job", "arrival_s", "end_s"},
     "doctor": {"name", "of", "installed"},
     "data": {"name", "what", "licence"},
+    "library list --family gangs": {"instance", "objective", "family", "jobs"},
+    "library show gangs-10-lognormal-1": {"name", "value"},
 }
-"""Command lines of every form that a command of the core, or `data`, prints, and columns of their CSV."""
+"""Command lines of every form that a command of the core, `data` or `library`, prints, and columns of their CSV."""
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +174,16 @@ def test_csv_is_a_table_with_numbers_in_full(
 def test_the_lines_are_of_every_command_of_the_core() -> None:
     tried = {words for words in COMMANDS for line in LINES if f"{line} ".startswith(f"{words} ")}
     tried.add("place graph")
-    theirs = {"execute", "submit", "status", "profile", "study run", "study compare", "demo"}
+    theirs = {
+        "execute",
+        "submit",
+        "status",
+        "profile",
+        "study run",
+        "study compare",
+        "demo",
+        "library submit",
+    }
     assert tried == set(COMMANDS) - PRINT_NO_RESULT - theirs
 
 

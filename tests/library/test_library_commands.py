@@ -82,6 +82,9 @@ def test_submit_prints_the_place_and_the_path(tmp_path: Path) -> None:
         "method": "search",
         "date": "2026-11-28",
     }
+    (again,) = json.loads(run(*words, "--json"))
+    assert (again["cost_s"], again["better"], again["folder"]) == (39921, False, None)
+    assert "39921.0,False" in run(*words, "--csv").replace("false", "False")
 
 
 def test_verification_names_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

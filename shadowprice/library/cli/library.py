@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.options import JsonOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_whole
+from shadowprice.cli.options import with_options
+from shadowprice.cli.outputs import ForceOption, expect_outputs, write_whole
 from shadowprice.cli.panels import GroupWithEarlierNames, shown
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table, stderr
 
 if TYPE_CHECKING:
+    from shadowprice.library.library_instance import LibraryInstance
     from shadowprice.library.submission import Place
     from shadowprice.library.table import Row
 
@@ -28,6 +30,7 @@ NameArgument = Annotated[
 
 
 @library.command("list", **shown("library list"))
+@with_options
 def list_command(
     family: Annotated[
         str | None, typer.Option("--family", help="Instances of this family only.")
@@ -36,18 +39,25 @@ def list_command(
         bool,
         typer.Option("--verify", help="Verify every schedule and bound; what fails is an error."),
     ] = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """List instances with the best known cost and bound in each objective, and the gap."""
-    from rich.markup import escape
-    from rich.table import Table
-
     from shadowprice.library.table import as_record, rows_of, verified_rows
 
     rows = verified_rows(family, _say) if verify else rows_of(family)
-    if as_json:
-        print_record(as_record(rows))
-        return
+    print_result(
+        form,
+        lambda: _print_rows(rows),
+        lambda: as_record(rows),
+        lambda: [row.record() for row in rows],
+    )
+
+
+def _print_rows(rows: list[Row]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
     seconds = (escape("cost [s]"), escape("bound [s]"))
     table = Table("instance", "objective", *seconds, "gap at most", "schedule by")
     for column in table.columns[2:5]:
@@ -89,18 +99,26 @@ def get_command(
 
 
 @library.command("show", **shown("library show"))
-def show_command(name: NameArgument, as_json: JsonOption = False) -> None:
+@with_options
+def show_command(name: NameArgument, *, form: ResultForm) -> None:
     """Show how an instance is made, and who found the best known schedule and bound, and how."""
-    import json
-
     from shadowprice.library.collection import library_instance
-    from shadowprice.library.table import rows_of, sentences_of
+    from shadowprice.library.table import rows_of
 
     which = library_instance(name)
     rows = [row for row in rows_of(which.family) if row.which is which]
-    if as_json:
-        print_record({**which.document(), "rows": [row.record() for row in rows]})
-        return
+    print_result(
+        form,
+        lambda: _print_instance(which, rows),
+        lambda: {**which.document(), "rows": [row.record() for row in rows]},
+    )
+
+
+def _print_instance(which: LibraryInstance, rows: list[Row]) -> None:
+    import json
+
+    from shadowprice.library.table import sentences_of
+
     _print(f"{which.name}: {which.jobs} jobs; {_class(which.preemptive)}")
     _print(f"SHA-256 {which.digest}")
     _print(f"recipe: {json.dumps(which.recipe.document())}")
@@ -116,6 +134,7 @@ def _class(preemptive: bool) -> str:
 
 
 @library.command("submit", **shown("library submit"))
+@with_options
 def submit_command(
     file: Annotated[
         Path,
@@ -133,6 +152,8 @@ def submit_command(
         Path | None,
         typer.Option("-o", "--output", help="Folder to write to; that of the package by default."),
     ] = None,
+    *,
+    form: ResultForm,
 ) -> None:
     """Verify a schedule or a bound, say its place, and write it as the entry if it is better than the one there."""
     import datetime
@@ -142,9 +163,12 @@ def submit_command(
 
     day = date or datetime.date.today().isoformat()
     credit = Credit(by, method, day).checked()
-    for place in submit_path(file, credit, ENTRIES if output is None else output):
-        for line in _lines(place):
-            _print(line)
+    places = list(submit_path(file, credit, ENTRIES if output is None else output))
+    print_result(
+        form,
+        lambda: [_print(line) for place in places for line in _lines(place)],
+        lambda: [place.record() for place in places],
+    )
 
 
 def _lines(place: Place) -> tuple[str, ...]:
