@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.options import JsonOption
-from shadowprice.cli.outputs import ForceOption, expect_outputs, print_record, write_whole
+from shadowprice.cli.options import with_options
+from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_whole
 from shadowprice.cli.panels import GroupWithEarlierNames, shown
+from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table, stderr
 
 if TYPE_CHECKING:
+    from shadowprice.library.library_instance import LibraryInstance
     from shadowprice.library.submission import Place
     from shadowprice.library.table import Row
 
@@ -28,6 +31,7 @@ NameArgument = Annotated[
 
 
 @library.command("list", **shown("library list"))
+@with_options
 def list_command(
     family: Annotated[
         str | None, typer.Option("--family", help="Instances of this family only.")
@@ -36,18 +40,25 @@ def list_command(
         bool,
         typer.Option("--verify", help="Verify every schedule and bound; what fails is an error."),
     ] = False,
-    as_json: JsonOption = False,
+    *,
+    form: ResultForm,
 ) -> None:
     """List instances with the best known cost and bound in each objective, and the gap."""
-    from rich.markup import escape
-    from rich.table import Table
-
     from shadowprice.library.table import as_record, rows_of, verified_rows
 
     rows = verified_rows(family, _say) if verify else rows_of(family)
-    if as_json:
-        print_record(as_record(rows))
-        return
+    print_result(
+        form,
+        lambda: _show_list(rows),
+        lambda: with_origin(as_record(rows)),
+        lambda: (row.record() for row in rows),
+    )
+
+
+def _show_list(rows: Sequence[Row]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
     seconds = (escape("cost [s]"), escape("bound [s]"))
     table = Table("instance", "objective", *seconds, "gap at most", "schedule by")
     for column in table.columns[2:5]:
@@ -89,18 +100,27 @@ def get_command(
 
 
 @library.command("show", **shown("library show"))
-def show_command(name: NameArgument, as_json: JsonOption = False) -> None:
+@with_options
+def show_command(name: NameArgument, *, form: ResultForm) -> None:
     """Show how an instance is made, and who found the best known schedule and bound, and how."""
-    import json
-
     from shadowprice.library.collection import library_instance
-    from shadowprice.library.table import rows_of, sentences_of
+    from shadowprice.library.table import rows_of
 
     which = library_instance(name)
     rows = [row for row in rows_of(which.family) if row.which is which]
-    if as_json:
-        print_record({**which.document(), "rows": [row.record() for row in rows]})
-        return
+    print_result(
+        form,
+        lambda: _show(which, rows),
+        lambda: with_origin({**which.document(), "rows": [row.record() for row in rows]}),
+        lambda: (row.record() for row in rows),
+    )
+
+
+def _show(which: LibraryInstance, rows: Sequence[Row]) -> None:
+    import json
+
+    from shadowprice.library.table import sentences_of
+
     _print(f"{which.name}: {which.jobs} jobs; {_class(which.preemptive)}")
     _print(f"SHA-256 {which.digest}")
     _print(f"recipe: {json.dumps(which.recipe.document())}")
