@@ -158,8 +158,8 @@ _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "place servers": (
         Example(
-            "place servers --shards 300,100,100 --workers 4 --free 2,3,1,2 --traffic 100,0,0,400",
-            "Tiresias' placement by skew beside the best one.",
+            "place servers job.yaml",
+            "Tiresias' placement by skew beside the best one, on the nodes that the file names.",
         ),
     ),
     "trace": (
@@ -195,7 +195,7 @@ _EARLIER: Mapping[str, str] = {
     "trace fit": "is now `shadowprice trace FILE --fit LAW.json`",
     "trace scale": "is now `shadowprice trace FILE -o FILE`, with the same options",
     "joint": "is now `shadowprice place joint GRAPHS`",
-    "servers": "is now `shadowprice place servers`",
+    "servers": "is now `shadowprice place servers JOB.yaml`",
     "adversary --recheck": "is now `shadowprice verify FILE`",
     "adversary --jobs": f"is now `{_FAMILY} jobs=NUMBER`",
     "adversary --gpus": f"is now `{_FAMILY} gpus=NUMBER`",
@@ -216,6 +216,7 @@ _EARLIER: Mapping[str, str] = {
         for name in ("graph", "joint")
         for option, now in _PLACED.items()
     },
+    "place servers --workers": "is now `workers` in the file JOB.yaml",
     **{f"place {name} --time-limit": "is now --budget" for name in ("joint", "servers")},
 }
 """The core's commands and options that are no more, by their words, and what became of each."""

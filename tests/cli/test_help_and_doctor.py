@@ -84,7 +84,7 @@ def test_an_example_that_is_wrong_does_not_parse() -> None:
 
 RUN = (
     *("generate", "demo", "simulate", "compare", "certify", "verify", "adversary"),
-    *("trace", "models", "place servers", "policies"),
+    *("trace", "models", "policies"),
     *("data", "doctor"),
 )
 

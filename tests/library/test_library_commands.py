@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 from pathlib import Path
@@ -36,6 +37,10 @@ def test_the_table_lists_every_instance_and_objective() -> None:
     ]
     gangs = json.loads(run("list", "--family", "gangs", "--json"))["rows"]
     assert {row["family"] for row in gangs} == {"gangs"}
+    listed = list(csv.DictReader(run("list", "--family", "gangs", "--csv").splitlines()))
+    assert [(row["instance"], row["objective"]) for row in listed] == [
+        (row["instance"], row["objective"]) for row in gangs
+    ]
     with pytest.raises(InputError, match="family 'gang': did you mean 'gangs'"):
         run("list", "--family", "gang")
 
@@ -56,6 +61,8 @@ def test_show_says_how_an_instance_is_made() -> None:
     shown = json.loads(run("show", NAME, "--json"))
     assert shown["recipe"]["seed"] == 2
     assert shown["preemptive"] is False
+    rows = list(csv.DictReader(run("show", NAME, "--csv").splitlines()))
+    assert [row["objective"] for row in rows] == [row["objective"] for row in shown["rows"]]
 
 
 def test_submit_prints_the_place_and_the_path(tmp_path: Path) -> None:
@@ -82,9 +89,9 @@ def test_submit_prints_the_place_and_the_path(tmp_path: Path) -> None:
         "method": "search",
         "date": "2026-11-28",
     }
-    (again,) = json.loads(run(*words, "--json"))
+    again = {each["objective"]: each for each in json.loads(run(*words, "--json"))}["flow"]
     assert (again["cost_s"], again["better"], again["folder"]) == (39921, False, None)
-    assert "39921.0,False" in run(*words, "--csv").replace("false", "False")
+    assert f"{NAME},flow,39921.0,false," in run(*words, "--csv")
 
 
 def test_verification_names_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,8 +52,9 @@ def parse(words: list[str]) -> None:
         if not words or words[0].startswith("-"):
             command.make_context("shadowprice", list(words) or ["--help"], resilient_parsing=True)
             return
-        if words[0] not in command.commands and words[0].endswith(".csv"):
-            words = ["show", *words]  # `trace FILE` is `trace show FILE`
+        usual = getattr(command, "usual", None)
+        if usual and words[0] not in command.commands:
+            words = [usual, *words]  # `place FILE` is `place graph FILE`
         _, found, words = command.resolve_command(context, words)
         context = typer.Context(found, info_name=found.name, parent=context)
         command = found

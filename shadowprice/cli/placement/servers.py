@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,26 +16,48 @@ from shadowprice.cli.options import with_options
 from shadowprice.cli.outputs import with_origin
 from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table
-from shadowprice.errors import InputError
+from shadowprice.instances.documents.plain_yaml import parse, read_small
+from shadowprice.instances.documents.schema import Amount, Whole, decode
 
 if TYPE_CHECKING:
     from shadowprice.models.tiresias import ServerJob
     from shadowprice.solvers.tiresias.server_placement import ServerPlacement
 
 
+@dataclass(frozen=True)
+class ServersFile:
+    """A job with parameter servers, and the nodes that it is placed on, as a file says them.
+
+    Parameters
+    ----------
+    workers : int
+        One on each GPU.
+    shards_mb : list of float
+        Of the tensors on each parameter server [MB].
+    free_gpus : list of int
+        Free on each node.
+    traffic_mb : list of float, optional
+        Of other jobs through each node [MB]; none if left out.
+    pack_limit : float
+        Largest share of a tensor that is not skewed.
+    """
+
+    workers: Whole
+    shards_mb: list[Amount]
+    free_gpus: list[Whole]
+    traffic_mb: list[Amount] | None = None
+    pack_limit: Amount = 0.4
+
+
 @with_options
 def servers_command(
-    shards: Annotated[
-        str, typer.Option("--shards", help="MB on each parameter server, such as 300,120,120.")
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="JOB",
+            help="Job and nodes (YAML): workers, shards_mb, free_gpus; traffic_mb of others, pack_limit (0.4).",
+        ),
     ],
-    workers: Annotated[int, typer.Option("--workers", help="Workers, one on each GPU.")],
-    free: Annotated[str, typer.Option("--free", help="Free GPUs of each node, such as 4,2,1.")],
-    traffic: Annotated[
-        str | None, typer.Option("--traffic", help="MB of other jobs through each node; default 0.")
-    ] = None,
-    pack_limit: Annotated[
-        float, typer.Option("--pack-limit", help="Largest share of a tensor that is not skewed.")
-    ] = 0.4,
     budget_s: Annotated[
         float, typer.Option("--budget", min=0.1, help="Seconds for each programme.")
     ] = 60.0,
@@ -41,15 +65,15 @@ def servers_command(
     form: ResultForm,
 ) -> None:
     """Compare Tiresias' placement by skew with the best placement of the job: traffic of the busiest node."""
-    sizes = _numbers("--shards", shards)
-    nodes = [_whole("--free", number) for number in _numbers("--free", free)]
-    others = [0.0] * len(nodes) if traffic is None else _numbers("--traffic", traffic)
+    asked = decode(ServersFile, parse(read_small(file), str(file)), str(file), numbers_as_text=True)
     from shadowprice.models.tiresias import ServerJob
     from shadowprice.solvers.tiresias.server_placement import best_placement, placement_by_rule
 
-    job = ServerJob(workers, tuple(sizes), tuple(nodes), tuple(others))
+    sizes, nodes = asked.shards_mb, asked.free_gpus
+    others = [0.0] * len(nodes) if asked.traffic_mb is None else asked.traffic_mb
+    job = ServerJob(asked.workers, tuple(sizes), tuple(nodes), tuple(others))
     skew = max(sizes) / (sum(sizes) or 1.0)
-    rule = placement_by_rule(job, together=skew > pack_limit, time_limit_s=budget_s)
+    rule = placement_by_rule(job, together=skew > asked.pack_limit, time_limit_s=budget_s)
     best = best_placement(job, time_limit_s=budget_s)
 
     def cells(node: int) -> Iterator[str]:
@@ -107,19 +131,3 @@ def _report(skew: float, rule: ServerPlacement, best: ServerPlacement) -> dict[s
 
 def _servers(placed: ServerPlacement, node: int) -> str:
     return ", ".join(str(k) for k, at in enumerate(placed.servers) if at == node)
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        numbers = [float(word) for word in text.split(",")]
-    except ValueError:
-        numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        raise InputError(f"{option} {text!r}: expected numbers, comma-separated")
-    return numbers
-
-
-def _whole(option: str, number: float) -> int:
-    if number != round(number):
-        raise InputError(f"{option}: {number!r} GPUs, expected whole numbers")
-    return int(number)

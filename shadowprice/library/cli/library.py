@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shadowprice.cli.options import with_options
-from shadowprice.cli.outputs import ForceOption, expect_outputs, write_whole
+from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_whole
 from shadowprice.cli.panels import GroupWithEarlierNames, shown
 from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table, stderr
@@ -48,13 +49,13 @@ def list_command(
     rows = verified_rows(family, _say) if verify else rows_of(family)
     print_result(
         form,
-        lambda: _print_rows(rows),
-        lambda: as_record(rows),
-        lambda: [row.record() for row in rows],
+        lambda: _show_list(rows),
+        lambda: with_origin(as_record(rows)),
+        lambda: (row.record() for row in rows),
     )
 
 
-def _print_rows(rows: list[Row]) -> None:
+def _show_list(rows: Sequence[Row]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -109,12 +110,13 @@ def show_command(name: NameArgument, *, form: ResultForm) -> None:
     rows = [row for row in rows_of(which.family) if row.which is which]
     print_result(
         form,
-        lambda: _print_instance(which, rows),
-        lambda: {**which.document(), "rows": [row.record() for row in rows]},
+        lambda: _show(which, rows),
+        lambda: with_origin({**which.document(), "rows": [row.record() for row in rows]}),
+        lambda: (row.record() for row in rows),
     )
 
 
-def _print_instance(which: LibraryInstance, rows: list[Row]) -> None:
+def _show(which: LibraryInstance, rows: Sequence[Row]) -> None:
     import json
 
     from shadowprice.library.table import sentences_of
@@ -163,16 +165,15 @@ def submit_command(
 
     day = date or datetime.date.today().isoformat()
     credit = Credit(by, method, day).checked()
-    places = list(submit_path(file, credit, ENTRIES if output is None else output))
-    print_result(
-        form,
-        lambda: [_print(line) for place in places for line in _lines(place)],
-        lambda: [place.record() for place in places],
-    )
+    places = submit_path(file, credit, ENTRIES if output is None else output)
+    print_result(form, lambda: _show_places(places), lambda: [place.record() for place in places])
 
 
-def _lines(place: Place) -> tuple[str, ...]:
-    return (place.sentence(), *(() if place.folder is None else (f"written: {place.folder}",)))
+def _show_places(places: Sequence[Place]) -> None:
+    for place in places:
+        _print(place.sentence())
+        if place.folder is not None:
+            _print(f"written: {place.folder}")
 
 
 def _print(line: str) -> None:

@@ -26,7 +26,7 @@ class Generated:
     Parameters
     ----------
     generator : str
-        Name of the law, as of ``shadowprice generators``.
+        Name of the law, as of ``shadowprice generate``.
     jobs, seed : int
         Parameters of every law.
     cluster : str

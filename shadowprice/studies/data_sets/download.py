@@ -131,7 +131,7 @@ def _expect_requests(name: str) -> None:
     except ImportError:
         raise InputError(
             f"data set {name!r}: the package requests, which downloads, is not installed; "
-            f"pip install 'shadowprice[data]', or fetch it by hand: `data fetch {name} --from FILE`"
+            f"pip install 'shadowprice[data]', or fetch it by hand: `data {name} --from FILE`"
         ) from None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyomo.environ as pyo
@@ -63,27 +64,30 @@ def test_the_rule_and_the_best_are_what_enumeration_says(job: ServerJob, togethe
         assert max(rule.workers) == job.workers
 
 
-def run(*arguments: str) -> Result:
+def run(folder: Path, job: str, *arguments: str) -> Result:
     app = typer.Typer()
     app.command(**shown("place servers"))(servers_command)
-    return CliRunner().invoke(app, arguments)
+    (folder / "job.yaml").write_text(job)
+    return CliRunner().invoke(app, [str(folder / "job.yaml"), *arguments])
 
 
-def test_the_command_says_how_far_the_rule_is_from_the_best() -> None:
+JOB = "workers: 2\nshards_mb: [80, 20]\nfree_gpus: [2, 1, 1]\ntraffic_mb: [{busy}, 0, 0]\n"
+
+
+def test_the_command_says_how_far_the_rule_is_from_the_best(tmp_path: Path) -> None:
     # Skewed: the rule consolidates on the busy node with room for all. Spreading is better.
-    given_ = ("--shards", "80,20", "--workers", "2", "--free", "2,1,1", "--traffic", "90,0,0")
-    told = run(*given_, "--json")
+    told = run(tmp_path, JOB.format(busy=90), "--json")
     assert told.exit_code == 0, told.output
     found = json.loads(told.output)
     assert found["rule"]["workers"] == [2, 0, 0]
     assert found["rule"]["busiest"] == 90.0
     assert found["best"]["busiest"] == 90.0
-    worse = (*given_[:-1], "150,0,0")
-    found = json.loads(run(*worse, "--json").output)
+    worse = JOB.format(busy=150)
+    found = json.loads(run(tmp_path, worse, "--json").output)
     job = ServerJob(2, (80.0, 20.0), (2, 1, 1), (150.0, 0.0, 0.0))
     assert found["best"]["busiest"] == min(by_workers(job, w) for w in all_workers(job))
     assert found["best"]["proven"]
-    plain = " ".join(run(*worse).output.split())
+    plain = " ".join(run(tmp_path, worse).output.split())
     assert "150 MB an iteration by placement skew, 150 MB at best (no placement has less)" in plain
     assert "within 1.000x of the best placement of these 2 workers" in plain
 
@@ -96,17 +100,22 @@ def test_the_factor_is_the_rules_over_the_best() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("job", "message"),
     [
-        (("--free", "1.5,1"), "1.5 GPUs, expected whole numbers"),
-        (("--shards", "a"), "expected numbers, comma-separated"),
-        (("--shards", "nan"), "expected numbers, comma-separated"),
-        (("--workers", "9"), "expected at least one worker and room for all"),
-        (("--traffic", "1"), "2 nodes have free GPUs, 1 have traffic"),
+        (
+            "workers: 2\nshards_mb: [8]\nfree_gpus: [1.5, 1]",
+            "free_gpus[0] is 1.5, expected an integer",
+        ),
+        ("workers: 2\nshards_mb: [a]\nfree_gpus: [2, 1]", "shards_mb[0] is 'a', expected a number"),
+        ("workers: 2\nshards_mb: [nan]\nfree_gpus: [2, 1]", "shards_mb[0] is 'nan', expected"),
+        ("workers: 9\nshards_mb: [8]\nfree_gpus: [2, 1]", "at least one worker and room for all"),
+        ("workers: 2\nshards_mb: [8]\nfree_gpus: [2, 1]\ntraffic_mb: [1]", "1 have traffic"),
+        ("workers: 2\nshards: [8]\nfree_gpus: [2, 1]", "unknown key 'shards'"),
+        ("workers: 2\nshards_mb: []\nfree_gpus: []", "expected at least one worker"),
     ],
 )
-def test_bad_options_are_named(changed: tuple[str, str], message: str) -> None:
-    found = run("--shards", "8", "--workers", "2", "--free", "2,1", *changed)
+def test_mistakes_in_the_file_are_named(tmp_path: Path, job: str, message: str) -> None:
+    found = run(tmp_path, job)
     assert isinstance(found.exception, InputError)
     assert message in str(found.exception)
 
