@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
-from shadowprice.instances.files import read_json
 from shadowprice.instances.recorded.assembly import (
     HoldingRows,
     LogRows,
@@ -24,6 +23,7 @@ from shadowprice.instances.recorded.assembly import (
     whole_pieces,
 )
 from shadowprice.instances.recorded.record import ContradictionKind, RunRecord
+from shadowprice.instances.traces.philly_log import read_jobs
 from shadowprice.instances.workload_files import read_table, split_header
 
 NEEDED = ("job_id", "gpu_num", "state", "submit_time", "start_time", "end_time")
@@ -105,15 +105,12 @@ def read_philly_log(path: str | Path) -> RunRecord:
         If the file is no list of jobs, or no attempt held GPUs.
     """
     path = Path(path)
-    raw = read_json(path)
-    if not isinstance(raw, list) or not raw:
-        raise InputError(f"{path}: expected a list of jobs")
+    raw = read_jobs(path)
     try:
         attempts = [each for number, job in enumerate(raw, 1) for each in _attempts(number, job)]
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except (KeyError, ValueError):
         raise InputError(
-            f"{path}: expected jobs with jobid, vc, user, status, submitted_time and attempts, each with start_time, "
-            "end_time and detail, a list of objects with ip and gpus"
+            f"{path}: expected attempts whose detail is a list of objects with ip, and gpus named as gpu0"
         ) from None
     if not attempts:
         raise InputError(f"{path}: no job has an attempt")

@@ -297,7 +297,7 @@ def test_philly_attempts_are_runs_on_known_gpus(tmp_path: Path) -> None:
     assert result.outcome is not None
     assert result.outcome.instance.workload.work.tolist() == [1200.0]
     path.write_text(json.dumps([{"jobid": 1}]))
-    with pytest.raises(InputError, match="expected jobs with jobid, vc, user"):
+    with pytest.raises(InputError, match="job 1: 'status' is missing"):
         read_records(path)
 
 
