@@ -483,7 +483,9 @@ BUILT_IN = {name for name in dir(builtins) if name[0].isupper()}
 
 def documented_types(path: Path) -> set[str]:
     lines = (re.findall(r"^\w[\w, ]* : (.+)$", text, re.MULTILINE) for text in docstrings(path))
-    return {name for each in lines for line in each for name in re.findall(r"\b[A-Z][a-z]\w*", line)}
+    return {
+        name for each in lines for line in each for name in re.findall(r"\b[A-Z][a-z]\w*", line)
+    }
 
 
 def names_in(path: Path) -> set[str]:
