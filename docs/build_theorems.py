@@ -234,7 +234,10 @@ def users(root: Path) -> dict[str, list[str]]:
 
 def _imported(path: Path) -> Iterator[str]:
     """Modules of the proofs that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    if f"{_PACKAGE}." not in text:
+        return
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{_PACKAGE}."):
             module = str(node.module).removeprefix(f"{_PACKAGE}.")
             # The module itself, or one of a system's theorems.
