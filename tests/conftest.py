@@ -67,6 +67,8 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+        # Tests leave little garbage, and what they leave is small: to look for it often costs more.
+        gc.set_threshold(20_000, 20, 20)
 
 
 def own_name(item: pytest.Function) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
@@ -123,7 +124,11 @@ def test_no_other_function_has_a_list_of_features():
     """What four features have in common is said by a constant; only what makes something of each may name them."""
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        words = re.findall(r"\.\s*(\w+)", text)
+        if len({SAYS[word] for word in words if word in SAYS}) < 4 and text.count("Feature") < 4:
+            continue  # No function of it can have four.
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             inner = [each for each in ast.walk(node) if isinstance(each, ast.Attribute)]

@@ -65,6 +65,22 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a file, which most rules ask for."""
+    return tuple(ast.walk(tree_of(path)))
+
+
+DOCUMENTED = (ast.Module, ast.FunctionDef, ast.ClassDef)
+
+
+@cache
+def docstrings(path: Path) -> tuple[str, ...]:
+    """Texts of a file, its classes and functions, those that have one."""
+    owners = (node for node in nodes_of(path) if isinstance(node, DOCUMENTED))
+    return tuple(text for node in owners if (text := ast.get_docstring(node)))
+
+
 RUNS_ALONE = PACKAGE / "proofs" / "checker"
 """Folder that is a program of its own wherever it is copied; its files import one another by relative names."""
 
@@ -80,8 +96,7 @@ def imported_from(path: Path, node: ast.ImportFrom) -> str:
 
 def imported(path: Path, *, inside_functions: bool = True) -> Iterator[str]:
     """Full names of the modules a file imports."""
-    tree = tree_of(path)
-    for node in ast.walk(tree) if inside_functions else tree.body:
+    for node in nodes_of(path) if inside_functions else tree_of(path).body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -132,11 +147,12 @@ def is_overload(node: ast.AST) -> bool:
 def test_no_path_of_somebodys_machine_is_in_the_repository() -> None:
     # Written so that this file does not contain them itself.
     words = ["/" + word for word in ("work/", "home/", "Users/", "farm/")]
+    texts = ((path, path.read_text(encoding="utf-8", errors="ignore")) for path in SHIPPED)
     found = [
         f"{name_of(path)}: {word}"
-        for path in SHIPPED
+        for path, text in texts
         for word in words
-        if re.search(rf"(?<![\w.\-/:]){word}", path.read_text(encoding="utf-8", errors="ignore"))
+        if word in text and re.search(rf"(?<![\w.\-/:]){word}", text)
     ]
     assert not found
 
@@ -312,14 +328,11 @@ QUESTION_WORDS = {"What", "Who", "Which", "Whether", "Where", "How", "When", "Wh
 
 
 def test_docstrings_begin_with_the_noun_or_the_verb() -> None:
-    kinds = (ast.Module, ast.FunctionDef, ast.ClassDef)
     found = [
         f"{name_of(path)}: {text.splitlines()[0]}"
         for path in SOURCES
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, kinds)
-        and (text := ast.get_docstring(node))
-        and text.split()[0] in QUESTION_WORDS
+        for text in docstrings(path)
+        if text.split()[0] in QUESTION_WORDS
     ]
     assert found == []
 
@@ -337,7 +350,7 @@ def words_of(name: str) -> set[str]:
 def names_that_others_see(path: Path) -> Iterator[str]:
     """Names of a file's classes, functions, fields and attributes, and of the file itself."""
     yield from path.relative_to(PACKAGE).with_suffix("").parts
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
         if isinstance(node, ast.ClassDef):
@@ -433,7 +446,7 @@ def test_earlier_names_do_not_come_back() -> None:
         name_of(path): names
         for path in SOURCES
         if (
-            names := {node.name for node in ast.walk(tree_of(path)) if isinstance(node, kinds)}
+            names := {node.name for node in nodes_of(path) if isinstance(node, kinds)}
             & EARLIER_NAMES
         )
     }
@@ -444,12 +457,10 @@ RIDDLES = {"Silence", "Surroundings", "stands down", "stand down", "stood down",
 
 
 def test_docstrings_have_no_riddles_in_their_first_line() -> None:
-    kinds = (ast.Module, ast.FunctionDef, ast.ClassDef)
     riddles = [
         f"{name_of(path)}: {first}"
         for path in SOURCES
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, kinds) and (text := ast.get_docstring(node))
+        for text in docstrings(path)
         for first in [text.splitlines()[0]]
         if any(riddle in first for riddle in RIDDLES)
         or first.split()[0].lower().rstrip(",:") in WORDS_THAT_NAME_NOTHING - {"found", "given"}
@@ -471,25 +482,25 @@ BUILT_IN = {name for name in dir(builtins) if name[0].isupper()}
 
 
 def documented_types(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
-            text = ast.get_docstring(node) or ""
-            for line in re.findall(r"^\w[\w, ]* : (.+)$", text, re.MULTILINE):
-                found |= set(re.findall(r"\b[A-Z][a-z]\w*", line))
-    return found
+    lines = (re.findall(r"^\w[\w, ]* : (.+)$", text, re.MULTILINE) for text in docstrings(path))
+    return {
+        name for each in lines for line in each for name in re.findall(r"\b[A-Z][a-z]\w*", line)
+    }
 
 
 def names_in(path: Path) -> set[str]:
     """Names that a file's code uses or defines."""
-    nodes = list(ast.walk(tree_of(path)))
-    used = [
-        ast.unparse(each)
-        for each in nodes
-        if isinstance(each, ast.Name | ast.Attribute | ast.alias)
-    ]
-    defined = [each.name for each in nodes if isinstance(each, ast.ClassDef)]
-    return set(re.findall(r"\w+", " ".join([*used, *defined])))
+    names: set[str] = set()
+    for node in nodes_of(path):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names |= {*node.name.split("."), node.asname or node.name}
+    return names
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -509,7 +520,7 @@ def module_of(path: Path) -> str:
 
 def ours(path: Path, names: set[str]) -> Iterator[str]:
     """Modules of the package that a file imports, itself left out."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and imported_from(path, node) in names:
             module = imported_from(path, node)
             for alias in node.names:

@@ -164,14 +164,12 @@ def test_commands_print_the_same_factor(tmp_path: Path) -> None:
         return found.output
 
     for policy in ("fifo", "srtf", "las2d"):
+        directory = tmp_path / policy
+        output("simulate", str(table), *given, "--policy", policy, "--output", str(directory))
         for objective in ("flow", "completion", "makespan"):
             goal = ["--objective", objective, "--budget", "0"]
             rows = output("compare", str(table), *given, "--policies", policy, *goal)
-            directory, file = (
-                tmp_path / f"{policy}-{objective}",
-                tmp_path / f"{policy}-{objective}.jsonl",
-            )
-            output("simulate", str(table), *given, "--policy", policy, "--output", str(directory))
+            file = tmp_path / f"{policy}-{objective}.jsonl"
             # Who never preempts is compared with schedules that do not either.
             once = ["--non-preemptive"] if policy == "fifo" else []
             written = output("certify", str(directory), "--output", str(file), *once, *goal)

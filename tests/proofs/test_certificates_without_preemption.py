@@ -67,7 +67,7 @@ def test_the_schedule_that_is_best_is_within_a_factor_of_one():
     shown = Outcome(outcome.instance, best.schedule, "cp-sat", {})
     found = certify(shown, "flow", preemptive=False)
     assert found.ratio == 1
-    assert certify(shown, "flow", budget_s=2.0).ratio > 1
+    assert certify(shown, "flow", budget_s=0.2).ratio > 1
 
 
 def test_a_start_charge_is_a_part_of_each_job():

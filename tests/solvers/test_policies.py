@@ -167,9 +167,9 @@ def test_heterogeneous_types_fastest_first() -> None:
 
 def test_preemptive_policies_keep_pools_apart() -> None:
     rng = np.random.default_rng(5)
-    n = 60
+    n = 24
     workload = Workload.from_columns(
-        arrival_s=np.sort(rng.integers(0, 200, n)),
+        arrival_s=np.sort(rng.integers(0, 80, n)),
         gpus=rng.choice([1, 2, 4], n),
         work=rng.integers(10, 500, n),
         throughput=rng.choice([0.0, 1.0, 2.5, 3.0], (n, 2)) + np.array([[0.5, 0.0]]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -30,6 +31,7 @@ from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.terms.window import JobWindow
 from shadowprice.instances.workload import Workload
+from support.drawn_worlds import FEATURES
 from support.goodput_tables import small
 from support.own_terms import Curfew
 
@@ -59,9 +61,18 @@ def pairs_that_meet() -> list[tuple[Feature, Feature]]:
     return [pair for pair in combinations(Feature, 2) if may_meet(pair)]
 
 
+def pairs_not_searched() -> list[tuple[Feature, Feature]]:
+    """Pairs with a feature of which there are no small worlds, whose best schedules are found by exhaustive search."""
+    return [pair for pair in pairs_that_meet() if not set(pair) <= set(FEATURES)]
+
+
 def instance_with(*features: Feature) -> Instance:
     """Four or five jobs on two nodes of two GPUs, with exactly these features and those that they bring."""
-    has = with_implied(features)
+    return _instance_with(with_implied(features))
+
+
+@cache
+def _instance_with(has: frozenset[Feature]) -> Instance:
     cluster, jobs = _cluster(has), _workload(has)
     instance = Instance(cluster, jobs, **_fields(has, cluster, jobs))
     assert instance.features == has, (instance.features, has)

@@ -68,6 +68,30 @@ class LogRows:
             texts = [detail if isinstance(detail, str) else detail(k) for k in places.tolist()]
             self.noticed.append(Contradictions(kind, self.row[places], job[places], texts))
 
+    def times(
+        self,
+        name: str,
+        job: Texts,
+        *,
+        needed: bool,
+        zone: str | None = None,
+        expected: str = "a date",
+    ) -> tuple[Seconds, bool]:
+        """Times of a column [s] as by :func:`times_s`, and whether they are dates; texts that are none are noted.
+
+        Parameters
+        ----------
+        needed : bool
+            Whether a text that stands for no time is noted as well.
+        """
+        text = self.columns[name]
+        values, odd, dated = times_s(text, zone)
+        if needed:
+            odd |= np.isnan(values)
+        kind = ContradictionKind.UNREADABLE
+        self.say(kind, odd, job, lambda k: f"{name} is {text[k]!r}, expected {expected}")
+        return values, dated
+
 
 def times_s(values: Texts, zone: str | None = None) -> tuple[Seconds, Mask, bool]:
     """Times of a column [s]: numbers, or dates counted from 1970.
@@ -122,6 +146,7 @@ def assembled(log: LogRows, runs: HoldingRows, *, name: str, dated: bool) -> Run
     """The record of some rows: times from the first submission where they are dates.
 
     A job is the rows of one name. It was submitted when the first of them says; its gang is the largest that it held.
+    What cannot be answered without submissions, nodes or limits is said.
 
     Raises
     ------
@@ -144,7 +169,7 @@ def assembled(log: LogRows, runs: HoldingRows, *, name: str, dated: bool) -> Run
     submit_s = np.where(np.isfinite(submit_s), to_grid(submit_s - origin_s), np.nan)
     start_s, end_s = (to_grid(each - origin_s) for each in (runs.start_s, runs.end_s))
     of = runs.piece_row
-    return RunRecord(
+    record = RunRecord(
         source=log.source,
         name=name,
         id=np.asarray(names, dtype=object),
@@ -161,8 +186,13 @@ def assembled(log: LogRows, runs: HoldingRows, *, name: str, dated: bool) -> Run
         contradictions=tuple(log.noticed),
         notes=tuple(log.notes),
         origin_s=origin_s if dated else None,
-        unanswered=() if len(known) else (NO_SUBMISSIONS,),
     )
+    lacks = {
+        NO_SUBMISSIONS: not len(known),
+        NO_NODES: not record.places,
+        NO_LIMITS: "limit_s" not in runs.of_rows,
+    }
+    return record.lacking(*(each for each, true in lacks.items() if true))
 
 
 NO_SUBMISSIONS = (

@@ -5,7 +5,7 @@ Formats are those of :mod:`shadowprice.instances.traces`, whose importers take r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,15 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
-from shadowprice.instances.files import read_json
 from shadowprice.instances.recorded.assembly import (
-    NO_LIMITS,
-    NO_NODES,
     HoldingRows,
     LogRows,
     assembled,
     held_twice,
-    times_s,
     whole_pieces,
 )
 from shadowprice.instances.recorded.record import ContradictionKind, RunRecord
+from shadowprice.instances.traces.philly_log import read_jobs
 from shadowprice.instances.workload_files import read_table, split_header
 
 NEEDED = ("job_id", "gpu_num", "state", "submit_time", "start_time", "end_time")
@@ -50,18 +47,16 @@ def read_job_log(path: str | Path) -> RunRecord:
     path = Path(path)
     log = LogRows(str(path), read_table(path))
     job, state = log.columns["job_id"], log.columns["state"]
-    times, kinds = {}, ContradictionKind
-    for name in ("submit_time", "start_time", "end_time"):
-        times[name], odd, _ = times_s(log.columns[name])
-        text = log.columns[name]
-        odd |= (name == "submit_time") & np.isnan(times[name])
-        log.say(kinds.UNREADABLE, odd, job, _no_time(name, text))
+    kinds = ContradictionKind
+    submit_s, _ = log.times("submit_time", job, needed=True)
+    start_s, _ = log.times("start_time", job, needed=False)
+    end_s, _ = log.times("end_time", job, needed=False)
     gpus = ColumnChecks.floats(log.columns["gpu_num"])
     whole = (gpus >= 0) & (gpus == np.floor(gpus))
     text = log.columns["gpu_num"]
     log.say(kinds.UNREADABLE, ~whole, job, lambda k: f"gpu_num is {text[k]!r}, expected whole GPUs")
-    unstarted = np.isnan(times["start_time"])
-    open_end = np.isnan(times["end_time"]) & ~unstarted
+    unstarted = np.isnan(start_s)
+    open_end = np.isnan(end_s) & ~unstarted
     running = np.isin(state, ("RUNNING", "SUSPENDED"))
     log.say(kinds.NO_GPUS, gpus == 0, job, "held no GPU")
     log.say(kinds.NEVER_RAN, unstarted, job, lambda k: f"{state[k]}, never started")
@@ -75,24 +70,19 @@ def read_job_log(path: str | Path) -> RunRecord:
     ran = whole & (gpus > 0) & ~unstarted
     log.keep(ran)
     held = gpus[ran].astype(np.int64)
-    submit_s, start_s, end_s = (each[ran] for each in times.values())
     of_rows: dict[str, NDArray[Any]] = {
         ours: log.columns[theirs] for theirs, ours in _COLUMNS.items() if theirs in log.columns
     }
     runs = HoldingRows(
         log.columns["job_id"],
-        submit_s,
-        start_s,
-        end_s,
+        submit_s[ran],
+        start_s[ran],
+        end_s[ran],
         held,
         of_rows=of_rows,
         **whole_pieces(len(held), held),
     )
-    return assembled(log, runs, name=path.name, dated=True).lacking(NO_NODES, NO_LIMITS)
-
-
-def _no_time(name: str, text: NDArray[np.object_]) -> Callable[[int], str]:
-    return lambda k: f"{name} is {text[k]!r}, expected a date"
+    return assembled(log, runs, name=path.name, dated=True)
 
 
 @dataclass(frozen=True)
@@ -115,21 +105,21 @@ def read_philly_log(path: str | Path) -> RunRecord:
         If the file is no list of jobs, or no attempt held GPUs.
     """
     path = Path(path)
-    raw = read_json(path)
-    if not isinstance(raw, list) or not raw:
-        raise InputError(f"{path}: expected a list of jobs")
+    raw = read_jobs(path)
     try:
         attempts = [each for number, job in enumerate(raw, 1) for each in _attempts(number, job)]
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except (KeyError, ValueError):
         raise InputError(
-            f"{path}: expected jobs with jobid, vc, user, status, submitted_time and attempts, each with start_time, "
-            "end_time and detail, a list of objects with ip and gpus"
+            f"{path}: expected attempts whose detail is a list of objects with ip, and gpus named as gpu0"
         ) from None
     if not attempts:
         raise InputError(f"{path}: no job has an attempt")
-    texts = [np.array([each.times[k] for each in attempts], dtype=object) for k in range(3)]
     job = np.array([each.job for each in attempts], dtype=object)
-    log = LogRows(str(path), {"job": job, "submit": texts[0], "start": texts[1], "end": texts[2]})
+    columns = {
+        name: np.array([each.times[k] for each in attempts], dtype=object)
+        for k, name in enumerate(("submitted_time", "start_time", "end_time"))
+    }
+    log = LogRows(str(path), {"job": job, **columns})
     log.row = np.array([each.row for each in attempts], dtype=np.int64)
     kinds = ContradictionKind
     never = sorted({str(each["jobid"]) for each in raw if not each["attempts"]})
@@ -138,12 +128,9 @@ def read_philly_log(path: str | Path) -> RunRecord:
     log.notes.append(
         "times are taken as Pacific, whose clocks change; rows are numbers of jobs in the file"
     )
-    times = []
-    for name, text in zip(("submitted_time", "start_time", "end_time"), texts, strict=True):
-        values, odd, _ = times_s(text, _PHILLY_ZONE)
-        log.say(kinds.UNREADABLE, odd, job, _no_time(name, text))
-        times.append(values)
-    submit_s, start_s, end_s = times
+    submit_s, start_s, end_s = (
+        log.times(name, job, needed=False, zone=_PHILLY_ZONE)[0] for name in columns
+    )
     total = np.array([sum(map(len, each.held.values())) for each in attempts], dtype=np.int64)
     unstarted = np.isnan(start_s)
     log.say(kinds.NO_GPUS, total == 0, job, "the attempt held no GPU")
@@ -167,7 +154,7 @@ def read_philly_log(path: str | Path) -> RunRecord:
         **_machines(sound),
     )
     log.notes.append("a job needs the time of all its attempts")
-    return assembled(log, runs, name=path.name, dated=True).lacking(NO_LIMITS)
+    return assembled(log, runs, name=path.name, dated=True)
 
 
 def _attempts(number: int, job: Mapping[str, Any]) -> list[_Attempt]:

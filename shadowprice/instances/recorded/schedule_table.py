@@ -31,13 +31,10 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.recorded.assembly import (
-    NO_LIMITS,
-    NO_NODES,
     HoldingRows,
     LogRows,
     assembled,
     held_twice,
-    times_s,
     whole_pieces,
 )
 from shadowprice.instances.recorded.record import ContradictionKind, RunRecord
@@ -116,11 +113,9 @@ def _record(log: LogRows, gpus: NDArray[np.int64], path: Path) -> RunRecord:
         if name not in log.columns:
             times[name] = np.full(len(job), np.nan)
             continue
-        times[name], odd, dates = times_s(log.columns[name])
+        needed, expected = name != "submit", "seconds or a date"
+        times[name], dates = log.times(name, job, needed=needed, expected=expected)
         dated |= dates and name == "start"
-        odd |= np.isnan(times[name]) & (name != "submit")
-        text = log.columns[name]
-        log.say(ContradictionKind.UNREADABLE, odd, job, _odd_time(name, text))
     pieces = whole_pieces(len(job), gpus)
     if "node" in log.columns:
         import pandas as pd
@@ -142,9 +137,7 @@ def _record(log: LogRows, gpus: NDArray[np.int64], path: Path) -> RunRecord:
     runs = HoldingRows(
         job, times["submit"], times["start"], times["end"], gpus, of_rows=of_rows, **pieces
     )
-    record = assembled(log, runs, name=path.name, dated=dated)
-    lacks = {NO_NODES: not record.places, NO_LIMITS: "limit_s" not in of_rows}
-    return record.lacking(*(each for each, true in lacks.items() if true))
+    return assembled(log, runs, name=path.name, dated=dated)
 
 
 def _repeated(log: LogRows) -> NDArray[np.bool_]:
@@ -154,10 +147,6 @@ def _repeated(log: LogRows) -> NDArray[np.bool_]:
     if "node" not in log.columns:
         return np.zeros(len(log.row), dtype=np.bool_)
     return np.asarray(pd.DataFrame(dict(log.columns)).duplicated(), dtype=np.bool_)
-
-
-def _odd_time(name: str, text: NDArray[np.object_]) -> Any:
-    return lambda k: f"{name} is {text[k]!r}, expected seconds or a date"
 
 
 def _numbered(log: LogRows, times: Mapping[str, Any], pieces: Mapping[str, Any]) -> None:

@@ -10,9 +10,7 @@ gang.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +20,19 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.recorded.assembly import (
-    NO_LIMITS,
-    NO_NODES,
     HoldingRows,
     LogRows,
     Texts,
     assembled,
-    times_s,
     whole_pieces,
 )
 from shadowprice.instances.recorded.record import NOWHERE, ContradictionKind, Mask, RunRecord
+from shadowprice.instances.traces.slurm_fields import gpus_and_type, limit_s, node_names
 from shadowprice.instances.workload_files import read_table
 
 NEEDED = ("JobID", "State", "Submit", "Start", "End", "AllocTRES")
-_NO_NODES = frozenset(("", "None assigned", "(null)", "None", "Unknown"))
 _CLOCK_S = 1.0
 """Difference between two ways to say how long a job ran, up to which they say the same [s]."""
-
-_TOTAL = re.compile(r"(?:^|,)gres/gpu=(\d+)(?=,|$)")
-_TYPED = re.compile(r"(?:^|,)gres/gpu:([^=,]+)=(\d+)(?=,|$)")
-_LIMIT = re.compile(r"(?:(\d+)-)?(\d+):(\d+):(\d+)")
-_HOSTS = re.compile(r"([^,\[\]]*)(?:\[([^\]]*)\])?([^,\[\]]*)(?:,|$)")
-_MOST_HOSTS = 100_000
 
 
 def is_accounts(first_line: str) -> bool:
@@ -71,8 +60,9 @@ def read_accounts(path: str | Path, zone: str | None = None) -> RunRecord:
         raise InputError(f"{path}: column {missing[0]!r} is missing, found {', '.join(table)}")
     log = LogRows(str(path), table)
     _without_steps(log)
-    times, dated = _times(log, zone)
-    held = _each(log.columns["AllocTRES"], _gpus)
+    names, job = ("Submit", "Start", "End"), _jobs(log)
+    times = [log.times(name, job, needed=name == "Submit", zone=zone)[0] for name in names]
+    held = _each(log.columns["AllocTRES"], gpus_and_type)
     gpus = held[0].astype(np.int64)
     ran = _look_at_rows(log, times, gpus)
     log.keep(ran)
@@ -86,9 +76,7 @@ def read_accounts(path: str | Path, zone: str | None = None) -> RunRecord:
     log.notes.append(f"dates are {site if zone is None else f'those of {zone}'}")
     log.notes.append("a job that was requeued needs the time of all its runs")
     runs = HoldingRows(job, submit_s, start_s, end_s, gpus, of_rows=of_rows, **pieces)
-    record = assembled(log, runs, name=path.name, dated=dated)
-    lacks = {NO_NODES: not record.places, NO_LIMITS: "limit_s" not in of_rows}
-    return record.lacking(*(each for each, true in lacks.items() if true))
+    return assembled(log, runs, name=path.name, dated=True)
 
 
 def _without_steps(log: LogRows) -> None:
@@ -100,23 +88,6 @@ def _without_steps(log: LogRows) -> None:
         raise InputError(
             f"{log.source}: all rows are steps of jobs, expected jobs (sacct --allocations)"
         )
-
-
-def _times(log: LogRows, zone: str | None) -> tuple[list[NDArray[np.float64]], bool]:
-    """Submissions, starts and ends [s], and whether they are since 1970; texts that are none are noted."""
-    result, job = [], _jobs(log)
-    for name in ("Submit", "Start", "End"):
-        values, odd, _ = times_s(log.columns[name], zone)
-        if name == "Submit":
-            odd |= np.isnan(values)
-        text = log.columns[name]
-        log.say(ContradictionKind.UNREADABLE, odd, job, _no_time(name, text))
-        result.append(values)
-    return result, True
-
-
-def _no_time(name: str, text: Texts) -> Callable[[int], str]:
-    return lambda k: f"{name} is {text[k]!r}, expected a date"
 
 
 def _look_at_rows(log: LogRows, times: list[NDArray[np.float64]], gpus: NDArray[np.int64]) -> Mask:
@@ -224,16 +195,6 @@ def _each(values: Texts, read: Callable[[str], tuple[Any, ...]]) -> list[NDArray
     return [np.array(column)[of] for column in columns]
 
 
-def _gpus(resources: str) -> tuple[int, str]:
-    """GPUs, and their type if all are of one that is named."""
-    typed = _TYPED.findall(resources)
-    total = _TOTAL.search(resources)
-    count = int(total.group(1)) if total else sum(int(each) for _, each in typed)
-    known = {name for name, _ in typed}
-    all_named = sum(int(each) for _, each in typed) == count
-    return count, known.pop() if len(known) == 1 and all_named else ""
-
-
 def _pieces(log: LogRows, gpus: NDArray[np.int64]) -> dict[str, Any]:
     """Pieces of all rows on their nodes."""
     if "NodeList" not in log.columns:
@@ -244,7 +205,7 @@ def _pieces(log: LogRows, gpus: NDArray[np.int64]) -> dict[str, Any]:
     of, texts = pd.factorize(lists)
     names: dict[str, int] = {}
     hosts = [
-        np.array([names.setdefault(each, len(names)) for each in expanded(text)], dtype=np.int64)
+        np.array([names.setdefault(each, len(names)) for each in node_names(text)], dtype=np.int64)
         for text in texts
     ]
     if not names:
@@ -294,38 +255,6 @@ def _pieces(log: LogRows, gpus: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=65536)
-def expanded(text: str) -> tuple[str, ...]:
-    """Hosts of a list as Slurm writes it.
-
-    Examples
-    --------
-    >>> expanded("gpu[01-03,7],login")
-    ('gpu01', 'gpu02', 'gpu03', 'gpu7', 'login')
-    >>> expanded("None assigned")
-    ()
-    """
-    if text in _NO_NODES:
-        return ()
-    result: list[str] = []
-    for head, ranges, tail in _HOSTS.findall(text):
-        if not ranges:
-            if head or tail:
-                result.append(head + tail)
-            continue
-        for part in ranges.split(","):
-            low, dash, high = part.partition("-")
-            if not dash:
-                result.append(f"{head}{low}{tail}")
-            elif low.isdecimal() and high.isdecimal() and int(high) - int(low) < _MOST_HOSTS:
-                result += [
-                    f"{head}{each:0{len(low)}d}{tail}" for each in range(int(low), int(high) + 1)
-                ]
-            else:
-                return ()
-    return tuple(result)
-
-
 def _columns(log: LogRows, types: Texts) -> dict[str, NDArray[Any]]:
     names = {"tenant": "Account", "name": "User", "job_class": "Partition"}
     result: dict[str, NDArray[Any]] = {
@@ -337,15 +266,6 @@ def _columns(log: LogRows, types: Texts) -> dict[str, NDArray[Any]]:
         limit = ColumnChecks.floats(log.columns["TimelimitRaw"]) * 60.0
         result["limit_s"] = np.where(limit > 0, limit, np.inf)
     elif "Timelimit" in log.columns:
-        (limit,) = _each(log.columns["Timelimit"], lambda text: (_limit_s(text),))
+        (limit,) = _each(log.columns["Timelimit"], lambda text: (limit_s(text),))
         result["limit_s"] = limit
     return result
-
-
-def _limit_s(text: str) -> float:
-    """Seconds of a limit (days-hours:minutes:seconds); infinity for none."""
-    match = _LIMIT.fullmatch(text)
-    if match is None:
-        return float("inf")
-    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds) or float("inf")

@@ -21,6 +21,8 @@ HEADER = (
     "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
 )
 
+NODES = above_zero("node_num", 0)
+
 FORMAT = LogFormat(
     name="helios",
     about=__doc__,
@@ -37,7 +39,7 @@ FORMAT = LogFormat(
         "id": "job_id",
         "tenant": "vc",
         "name": "user",
-        "nodes": above_zero("node_num", 0),
+        "nodes": NODES,
     },
     notes=("times are local, without a zone; of Helios' clusters clocks are not changed",),
     recorded=Recording(start="start_time", end="end_time"),

@@ -50,7 +50,7 @@ def _read(path: Path) -> Tables:
     InputError
         If the text is no such array, or a job lacks a field.
     """
-    jobs = _jobs(path)
+    jobs = read_jobs(path)
     columns = {
         name: np.array([str(job[name]) for job in jobs], dtype=object)
         for name in ("jobid", "vc", "user", "status", "submitted_time")
@@ -68,7 +68,14 @@ def _read(path: Path) -> Tables:
     return Tables(columns, computed)
 
 
-def _jobs(path: Path) -> list[dict[str, Any]]:
+def read_jobs(path: Path) -> list[dict[str, Any]]:
+    """Jobs of a log, each an object with :data:`FIELDS`, its attempts lists of what they held.
+
+    Raises
+    ------
+    InputError
+        If the text is no such array, or a job lacks a field.
+    """
     try:
         jobs = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:

@@ -11,11 +11,7 @@ account becomes the tenant, the user the name, the partition the class; ``Timeli
 
 from __future__ import annotations
 
-import itertools
-import math
-import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -36,77 +32,9 @@ from shadowprice.instances.traces.log_format import (
 )
 from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.traces.recorded_runs import tuples
-
-_LIMIT = re.compile(r"(?:(\d+)-)?(\d+):(\d+):(\d+)")
-_TOTAL = re.compile(r"(?:^|,)gres/gpu=(\d+)(?:,|$)")
-_CORES = re.compile(r"(?:^|,)cpu=(\d+)(?:,|$)")
-_OF_TYPE = re.compile(r"(?:^|,)gres/gpu:[^=,]+=(\d+)(?=,|$)")
-_RANGES = r"\[[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*\]"
-_NAME = rf"(?:[^][, ]|{_RANGES})+"
-_LIST = re.compile(rf"{_NAME}(?:,{_NAME})*")
-_PART = re.compile(_NAME)
-_BRACKETS = re.compile(r"\[([^]]*)\]")
-
-MOST_NODES = 100_000
-"""Most nodes that a list of a log is read to name."""
+from shadowprice.instances.traces.slurm_fields import cores, gpus_and_type, limit_s, node_names
 
 T = TypeVar("T")
-
-
-@lru_cache(maxsize=4096)
-def _gpus(resources: str) -> float:
-    total = _TOTAL.search(resources)
-    if total:
-        return float(total.group(1))
-    return float(sum(int(each) for each in _OF_TYPE.findall(resources)))
-
-
-@lru_cache(maxsize=4096)
-def _cores(resources: str) -> float:
-    cores = _CORES.search(resources)
-    return float(cores.group(1)) if cores else 0.0
-
-
-@lru_cache(maxsize=4096)
-def _limit_s(text: str) -> float:
-    """Seconds of a limit as Slurm writes it; NaN for UNLIMITED and what is none."""
-    parts = _LIMIT.fullmatch(text)
-    if parts is None:
-        return np.nan
-    days, hours, minutes, seconds = (int(each or 0) for each in parts.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-
-
-@lru_cache(maxsize=4096)
-def node_names(text: str) -> tuple[str, ...]:
-    """Nodes of a list as Slurm writes it: ``gpu[01-03,7],login1`` is gpu01, gpu02, gpu03, gpu7, login1.
-
-    Nothing for what is no such list, as ``None assigned``.
-    """
-    if not _LIST.fullmatch(text):
-        return ()
-    names: list[str] = []
-    for part in _PART.findall(text):
-        # Texts between brackets are at odd places.
-        choices = [
-            _expanded(each) if k % 2 else [each] for k, each in enumerate(_BRACKETS.split(part))
-        ]
-        if math.prod(map(len, choices)) > MOST_NODES:
-            return ()
-        names += map("".join, itertools.product(*choices))
-    return tuple(dict.fromkeys(names))
-
-
-def _expanded(ranges: str) -> list[str]:
-    """Numbers of ``01-03,7``, with their zeros; none for more than there are nodes."""
-    numbers: list[str] = []
-    for each in ranges.split(","):
-        first, _, last = each.partition("-")
-        last = last or first
-        if int(last) - int(first) >= MOST_NODES:
-            return []
-        numbers += [str(k).zfill(len(first)) for k in range(int(first), int(last) + 1)]
-    return numbers
 
 
 def _each(column: str, read: Callable[[str], T], log: JobLog) -> list[T]:
@@ -118,7 +46,9 @@ def _is_step(log: JobLog) -> Mask:
 
 
 def _resources(read: Callable[[str], float]) -> Computed:
-    return Computed("AllocTRES", lambda log: np.array(_each("AllocTRES", read, log)))
+    return Computed(
+        "AllocTRES", lambda log: np.array(_each("AllocTRES", read, log), dtype=np.float64)
+    )
 
 
 def _states(log: JobLog) -> NDArray[np.object_]:
@@ -132,7 +62,7 @@ def _limits_s(log: JobLog) -> Seconds:
     if "TimelimitRaw" in log:
         limits = log.numbers("TimelimitRaw") * 60.0
     elif "Timelimit" in log:
-        limits = np.array(_each("Timelimit", _limit_s, log))
+        limits = np.array(_each("Timelimit", limit_s, log))
     return known_or(limits, np.inf)
 
 
@@ -158,8 +88,8 @@ FORMAT = LogFormat(
         among="JobID,Submit,AllocTRES",
     ),
     remarks=(Remark("dropped", "is a step of a job", _is_step),),
-    gpus=_resources(_gpus),
-    cores=_resources(_cores),
+    gpus=_resources(lambda text: gpus_and_type(text)[0]),
+    cores=_resources(cores),
     states=EndStates(Computed("State", _states), completed=("COMPLETED",), ends=SLURM_ENDS),
     clock=LogClock(of_site=True),
     submit="Submit",

@@ -18,8 +18,9 @@ their gangs; whoever fits starts.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.agents import Agents
 from shadowprice.solvers.pollux.speed_ups import costs
+
+Notes = TypeVar("Notes", bound=Agents)
 
 
 @dataclass
@@ -159,22 +162,17 @@ class Pollux:
 
     def decide(self, state: State) -> Decision:
         """Give every job its row of a good matrix, and its batch."""
-        goodput = state.goodput
-        if goodput is None:
-            return Decision(state).start_all()
-        notes = state.notes(Population)
-        notes.update(state, goodput)
-        jobs = notes.in_order()
-        if not jobs:
-            return Decision(state)
+        return decided(state, Population, self._pieces, self.round_s)
+
+    def _pieces(
+        self, state: State, goodput: GoodputJobs, notes: Population, jobs: list[int]
+    ) -> Mapping[int, Pieces]:
+        """Nodes and GPUs of each job by the matrix of the round."""
         elastic = [notes.job(state, goodput, job, self._most(state, goodput, job)) for job in jobs]
         held, capacity = matrix_of(state, jobs)
         table = costs(elastic, held, capacity, restart_s=self.restart_s, avoid=self.avoid)
-        found = self.method.matrix(table, jobs, notes)
-        rows = {job: pieces_of(row) for job, row in zip(jobs, found, strict=True)}
-        decision = placed(state, goodput, notes, rows)
-        decision.wake_at(state.now_s + self.round_s)
-        return decision
+        matrix = self.method.matrix(table, jobs, notes)
+        return {job: pieces_of(row) for job, row in zip(jobs, matrix, strict=True)}
 
     def _most(self, state: State, goodput: GoodputJobs, job: int) -> int:
         return 1 if goodput.application(job).name in self.single else state.total_gpus
@@ -194,7 +192,39 @@ def pieces_of(row: Matrix) -> Pieces:
     return tuple((int(node), int(row[node])) for node in np.flatnonzero(row))
 
 
-def placed(state: State, goodput: GoodputJobs, notes: Agents, rows: dict[int, Pieces]) -> Decision:
+def decided(
+    state: State,
+    kind: type[Notes],
+    pieces_of_jobs: Callable[[State, GoodputJobs, Notes, list[int]], Mapping[int, Pieces]],
+    round_s: float,
+) -> Decision:
+    """Decision of a round by agents; jobs with run times instead of goodput start where they fit.
+
+    Parameters
+    ----------
+    kind : type of Agents
+        Notes of the policy.
+    pieces_of_jobs : callable
+        Nodes and GPUs of jobs, those with the least GPU time first, from what their agents have seen.
+    round_s : float
+        Time after which it decides again [s].
+    """
+    goodput = state.goodput
+    if goodput is None:
+        return Decision(state).start_all()
+    agents = state.notes(kind)
+    agents.update(state, goodput)
+    jobs = agents.in_order()
+    if not jobs:
+        return Decision(state)
+    decision = _placed(state, goodput, agents, pieces_of_jobs(state, goodput, agents, jobs))
+    decision.wake_at(state.now_s + round_s)
+    return decision
+
+
+def _placed(
+    state: State, goodput: GoodputJobs, notes: Agents, rows: Mapping[int, Pieces]
+) -> Decision:
     """Stop and start those whose nodes change, and tell all that run their batch.
 
     A job that nobody has measured on its new nodes waits.

@@ -29,7 +29,7 @@ from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.agents import Agents
-from shadowprice.solvers.pollux.pollux import placed
+from shadowprice.solvers.pollux.pollux import decided
 from shadowprice.solvers.pollux.speed_model import best_batch
 from shadowprice.solvers.pollux.speed_ups import ElasticJob, restart_factor
 
@@ -76,18 +76,12 @@ class Sia:
 
     def decide(self, state: State) -> Decision:
         """Choose a configuration for every job, and place all."""
-        goodput = state.goodput
-        if goodput is None:
-            return Decision(state).start_all()
-        agents = state.notes(Agents)
-        agents.update(state, goodput)
-        jobs = agents.in_order()
-        if not jobs:
-            return Decision(state)
-        chosen = self._chosen(state, goodput, agents, jobs)
-        decision = placed(state, goodput, agents, places(state, chosen))
-        decision.wake_at(state.now_s + self.round_s)
-        return decision
+        return decided(state, Agents, self._pieces, self.round_s)
+
+    def _pieces(
+        self, state: State, goodput: GoodputJobs, agents: Agents, jobs: list[int]
+    ) -> Mapping[int, Pieces]:
+        return places(state, self._chosen(state, goodput, agents, jobs))
 
     def _chosen(
         self, state: State, goodput: GoodputJobs, agents: Agents, jobs: list[int]

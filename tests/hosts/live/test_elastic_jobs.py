@@ -30,6 +30,7 @@ from shadowprice.solvers.goodput_jobs import Report
 from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.pollux.emptiest import allotted
+from shadowprice.solvers.pollux.pollux import Genetic, Pollux
 from support.fake_host import FakeHost, two_nodes
 from support.fake_queue import FakeQueue
 from support.fake_run import FakeRun, events, log
@@ -85,8 +86,12 @@ class ElasticHost(FakeHost):
         super().start(orders)
 
 
+POLLUX = Pollux(method=Genetic(size=20, generations=20), round_s=8.0, restart_s=1.0)
+"""With a population for one node, not for a cluster."""
+
+
 def run_of(path: Path, jobs: list[dict[str, Any]], **more: Any) -> FakeRun:
-    given = {"policy": "pollux:round_s=8,restart_s=1", "round_s": 8.0, **more}
+    given = {"policy": POLLUX, "round_s": 8.0, **more}
     tables = given.pop("tables", TABLES)
     nodes = given.pop("nodes", NODES)
     run = FakeRun(path, jobs, nodes=nodes, more={"goodput": "widths.json"}, **given)

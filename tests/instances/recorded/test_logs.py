@@ -17,7 +17,7 @@ from shadowprice.analysis.audit.recorded_run import RecordedRun, recorded_run
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.recorded.record import table
-from shadowprice.instances.recorded.slurm_accounts import expanded
+from shadowprice.instances.traces.slurm_fields import node_names
 
 HEAD = "JobID|User|Account|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocNodes|AllocTRES|NodeList"
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "data" / "trace_samples"
@@ -33,7 +33,7 @@ def line(
     start: int | str,
     end: int | str,
     *,
-    submit: int = 0,
+    submit: int | str = 0,
     gpus: int | str = 1,
     nodes: str = "n1",
     state: str = "COMPLETED",
@@ -133,6 +133,12 @@ def test_two_faults_of_one_row_are_two_rows(tmp_path: Path) -> None:
     assert set(rows["row"]) == {2}
 
 
+def test_a_submission_that_is_unknown_is_noted(tmp_path: Path) -> None:
+    rows = table(audited(tmp_path, [line("j", 10, 90, submit="Unknown")]).contradictions)
+    noted = rows[rows["kind"] == "unreadable"]
+    assert noted["detail"].tolist() == ["Submit is 'Unknown', expected a date"]
+
+
 def test_components_are_one_gang_and_requeues_one_job(tmp_path: Path) -> None:
     lines = [*FAULTS["heterogeneous job"], line("k", 100, 110, nodes="n[1-2]", gpus=3, count=2)]
     lines += [line("r", 200, 210), line("r", 220, 250, submit=215), line("r_4", 300, 310)]
@@ -190,10 +196,13 @@ def test_a_zone_takes_the_jump_of_a_clock_away(tmp_path: Path) -> None:
         ("rack1-gpu[1,3]-ib,x", ["rack1-gpu1-ib", "rack1-gpu3-ib", "x"]),
         ("", []),
         ("None assigned", []),
+        ("(null)", []),
+        ("a[1-200000]", []),
+        ("a[1-x]", []),
     ],
 )
 def test_lists_of_hosts(text: str, hosts: list[str]) -> None:
-    assert list(expanded(text)) == hosts
+    assert list(node_names(text)) == hosts
 
 
 @pytest.mark.slow
@@ -288,7 +297,7 @@ def test_philly_attempts_are_runs_on_known_gpus(tmp_path: Path) -> None:
     assert result.outcome is not None
     assert result.outcome.instance.workload.work.tolist() == [1200.0]
     path.write_text(json.dumps([{"jobid": 1}]))
-    with pytest.raises(InputError, match="expected jobs with jobid, vc, user"):
+    with pytest.raises(InputError, match="job 1: 'status' is missing"):
         read_records(path)
 
 

@@ -165,7 +165,7 @@ def test_two_solvers_agree_with_preemption(instance: Instance, objective: Object
     assert both[0].proven
     assert both[1].proven
     assert both[0].upper_s == both[1].upper_s <= optimum(instance, objective).upper_s
-    for bound in bounds_of(instance, objective, BoundEffort(2)):
+    for bound in bounds_of(instance, objective, BoundEffort(0.2)):
         assert bound.value_s <= both[0].upper_s
 
 

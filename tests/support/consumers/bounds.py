@@ -279,7 +279,7 @@ CONSUMERS = (
     Consumer(
         "solvers.hadar.offline.optimum.KNOWS",
         hadar_optimum.KNOWS,
-        lambda i: hadar_optimum.optimum(i, over_duration(i, ROUND_S, ROUNDS), time_limit_s=10.0),
+        lambda i: hadar_optimum.optimum(i, over_duration(i, ROUND_S, ROUNDS), time_limit_s=0.1),
     ),
     Consumer("solvers.offline.bounds.KNOWS", bounds.KNOWS, bounds.RelaxedJobs.of),
     Consumer("solvers.offline.typed_bound.KNOWS", typed_bound.KNOWS, typed),
