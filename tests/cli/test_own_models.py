@@ -33,7 +33,7 @@ def capped(shape):
 
         @m.Constraint(m.M)
         def cap(m, i):
-            return m.x[i, 0] <= 0.5
+            return m.x[i, "a"] <= 0.5
 
     return m
 
@@ -51,7 +51,7 @@ def hungry(shape):
 
         @m.Constraint(m.M)
         def within(m, i):
-            return m.x[i, 0] <= m.quota[i]
+            return m.x[i, "a"] <= m.quota[i]
 
     return m
 
@@ -59,8 +59,8 @@ def hungry(shape):
 def first(shape):
     """The first job has nine tenths of all time, at least."""
     m = gavel.max_min(shape)
-    if shape.jobs > 1:
-        m.keep = pyo.Constraint(expr=m.x[0, 0] >= 0.9)
+    if len(shape.jobs) > 1:
+        m.keep = pyo.Constraint(expr=m.x["0", shape.types[0]] >= 0.9)
     return m
 
 
@@ -203,7 +203,7 @@ def number(shape):
 def binaries(shape):
     m = gavel.max_min(shape)
     m.pick = pyo.Var(m.M, domain=pyo.Binary)
-    m.picked = pyo.Constraint(m.M, rule=lambda m, i: m.pick[i] <= m.x[i, 0])
+    m.picked = pyo.Constraint(m.M, rule=lambda m, i: m.pick[i] <= sum(m.x[i, j] for j in m.J))
     return m
 """
 

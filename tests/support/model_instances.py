@@ -28,6 +28,7 @@ from shadowprice.models import (
     typed_interval_lp,
     typed_span,
 )
+from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.models.slotted import Slotted
 from support.elastic_rounds import drawn_round
@@ -209,10 +210,11 @@ def of_tiresias(jobs: int, draw: Random) -> Any:
 
 
 def of_gavel(jobs: int, draw: Random) -> Any:
-    accelerators = (0, 1, 1) if draw.integers(0, 2) else (0, 1)
+    draws = (("v100",), ("k80", "k80-spread")) if draw.integers(0, 2) else (("v100",), ("k80",))
+    types = tuple(name for each in draws for name in each)
     pairs = [(a, b) for a in range(jobs) for b in range(a) if draw.random() < 0.4]
-    first, second = (tuple(pair[end] for pair in pairs) for end in (0, 1))
-    shape = gavel.Shape(jobs, len(accelerators), accelerators, first, second)
+    first, second = (np.array([pair[end] for pair in pairs], dtype=np.int64) for end in (0, 1))
+    shape = gavel.Shape(Names.numbered("job", jobs), types, draws, first, second)
     makers = [gavel.max_min, gavel.max_total, gavel.min_cost, gavel.most_slos]
     model: Any = makers[int(draw.integers(0, len(makers)))](shape)
     scale = {"s": (1, 3), "W": (2, 4), "f": (0.0, 0.05), "r": (0.5, 2)}
@@ -235,17 +237,18 @@ def of_hadar(jobs: int, draw: Random) -> Any:
     which = int(draw.integers(0, 3))
     if which == 0:
         return hadar.time_indexed(given, relaxed=bool(draw.integers(0, 2)))
+    names, pools = given.id.tolist(), dict(zip(given.gpu_types, capacity.tolist(), strict=True))
     schedules = [
         hadar.GpuSchedule(
-            int(draw.integers(0, jobs)),
+            names[int(draw.integers(0, jobs))],
             float(draw.uniform(0, 3)),
-            tuple((t, int(draw.integers(0, types)), 1) for t in range(rounds)),
+            tuple((t, given.gpu_types[int(draw.integers(0, types))], 1) for t in range(rounds)),
         )
         for _ in range(2 * jobs)
     ]
     if which == 1:
-        return hadar.schedule_form(schedules, capacity, jobs, rounds)
-    return hadar.dual(schedules, capacity, jobs, rounds)
+        return hadar.schedule_form(schedules, pools, names, rounds)
+    return hadar.dual(schedules, pools, names, rounds)
 
 
 def of_pollux(jobs: int, draw: Random) -> Any:
