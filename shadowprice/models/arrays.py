@@ -53,40 +53,55 @@ class _Rows(Sequence[Hashable]):
         return self._members[position]
 
     def __iter__(self) -> Iterator[Hashable]:
+        if is_probing():
+            return self._one_by_one()
         self._seen()
         return iter(self._members)
 
     def __contains__(self, member: Any) -> bool:
-        self._seen()
-        return member in self.positions
+        return self.place(member) >= 0
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         """Position of a member."""
-        self._seen()
-        position = self.positions.get(value, -1)
+        position = self.place(value)
         if position < start or (stop is not None and position >= stop):
             raise ValueError(f"{value!r} is not in the set")
         return position
 
+    def place(self, member: Any) -> int:
+        """Position of a member, -1 if it is none."""
+        if is_probing():  # Of the first, nearly always.
+            return next((k for k, each in enumerate(self._one_by_one()) if each == member), -1)
+        self._seen()
+        return self._positions.get(member, -1)
+
     def _seen(self) -> None:
-        """Note that somebody looks at members; Pyomo does as well, at any, to see what a template is like."""
-        if not is_probing():
-            for column in self.columns:
-                if isinstance(column, Names):
-                    column.table.read = True
+        """Note that somebody looks at members; Pyomo looks at any, to see what a template is like."""
+        for column in self.columns:
+            if isinstance(column, Names):
+                column.table.read = True
+
+    def _one_by_one(self) -> Iterator[Hashable]:
+        """Members for who makes nothing that depends on their names."""
+        if len(self.columns) == 1:
+            return _unread(self.columns[0])
+        return zip(*map(_unread, self.columns), strict=True)
 
     @cached_property
     def _members(self) -> list[Hashable]:
-        lists = [
-            column.unread() if isinstance(column, Names) else column.tolist()
-            for column in self.columns
-        ]
+        lists = [column.tolist() for column in self.columns]
         return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
 
     @cached_property
-    def positions(self) -> dict[Hashable, int]:
-        """Position of every member."""
+    def _positions(self) -> dict[Hashable, int]:
         return {member: position for position, member in enumerate(self._members)}
+
+
+def _unread(column: Column) -> Iterator[Any]:
+    if not isinstance(column, Names):
+        return (number.item() for number in column)
+    texts = column.table.texts
+    return (texts[k] for k in column.positions)
 
 
 class TupleSet(OrderedSetOf):  # type: ignore[misc]
@@ -106,11 +121,10 @@ class TupleSet(OrderedSetOf):  # type: ignore[misc]
         """Length of a tuple."""
         return len(self.columns)
 
-    @property
-    def positions(self) -> dict[Hashable, int]:
-        """Position of every member, made once."""
-        positions: dict[Hashable, int] = self._ref.positions
-        return positions
+    def place(self, member: Any) -> int:
+        """Position of a member, -1 if it is none."""
+        found: int = self._ref.place(member)
+        return found
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -174,7 +188,7 @@ class SubsetFamily(IndexedSet):  # type: ignore[misc]
 
     def _place(self, index: Any) -> int:
         own = self.index_set()
-        return own.positions[index] if isinstance(own, TupleSet) else self._positions[index]
+        return own.place(index) if isinstance(own, TupleSet) else self._positions[index]
 
     @cached_property
     def _positions(self) -> dict[Hashable, int]:

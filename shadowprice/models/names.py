@@ -136,10 +136,6 @@ class Names(Sequence[str]):
     def tolist(self) -> list[str]:
         """The names as text."""
         self.table.read = True
-        return self.unread()
-
-    def unread(self) -> list[str]:
-        """The names, for who makes nothing that depends on them."""
         texts = self.table.texts
         return [texts[k] for k in self.positions.tolist()]
 

@@ -114,14 +114,15 @@ def of_typed_span(jobs: int, draw: Random) -> Any:
 def of_synergy(jobs: int, draw: Random) -> Any:
     kinds = max(jobs, 1)
     if draw.integers(0, 2):
-        model: Any = synergy.placement(2, kinds)
+        model: Any = synergy.placement(Names(["left", "right"]), Names.numbered("kind", kinds))
         gpus = draw.integers(1, 4, kinds).astype(float)
         number = draw.integers(1, 3, kinds).astype(float)
         values = {"g": gpus, "c": 3 * gpus, "w": 10 * gpus, "n": number}
         room = np.full(2, np.ceil((gpus * number).sum() / 2 + 1))
         values |= {"G": room, "C": 3 * room, "M": 10 * room}
         for name, each in values.items():
-            getattr(model, name).store_values(dict(enumerate(each.tolist())))
+            parameter = getattr(model, name)
+            parameter.store_values(dict(zip(parameter.index_set(), each.tolist(), strict=True)))
         return model
     kind = np.sort(np.concatenate([np.arange(kinds), draw.integers(0, kinds, 2 * kinds)]))
     speed = draw.uniform(0.5, 2, len(kind))
@@ -257,7 +258,8 @@ def of_pollux(jobs: int, draw: Random) -> Any:
 
 def of_sia(jobs: int, draw: Random) -> Any:
     job = np.repeat(np.arange(jobs), 3)
-    pool, gpus = draw.integers(0, 2, 3 * jobs), draw.integers(1, 4, 3 * jobs)
+    both = np.concatenate([draw.choice(6, 3, replace=False) for _ in range(jobs)])
+    pool, gpus = both // 3, both % 3 + 1
     return sia.build(
         sia.JobConfigurations(
             job, pool, gpus, draw.uniform(0.3, 1.2, 3 * jobs), np.array([3, 2]), jobs
