@@ -121,6 +121,13 @@ class TupleSet(OrderedSetOf):  # type: ignore[misc]
         """Length of a tuple."""
         return len(self.columns)
 
+    @property
+    def numbers(self) -> tuple[NDArray[np.int64], ...]:
+        """The columns, names by their position in their table: of jobs, as the arrays of a model's data have them."""
+        return tuple(
+            column.positions if isinstance(column, Names) else column for column in self.columns
+        )
+
     def place(self, member: Any) -> int:
         """Position of a member, -1 if it is none."""
         found: int = self._ref.place(member)
