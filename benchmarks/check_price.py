@@ -63,7 +63,9 @@ def main() -> None:
             case = generate(jobs, 0)
             found, check, by = [], [], ""
             for _ in range(REPEATS if jobs <= 2048 else 3):
-                model = gavel.max_min(gavel.Shape(Names.numbered("job", jobs), ("v100", "p100", "k80")))
+                model = gavel.max_min(
+                    gavel.Shape(Names.numbered("job", jobs), ("v100", "p100", "k80"))
+                )
                 compiled = compile_model(model, case.data)
                 watch.spent_s, began = 0.0, time.process_time()
                 solution = compiled.solve(SolverOptions(method=method))

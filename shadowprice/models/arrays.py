@@ -89,7 +89,7 @@ class _Rows(Sequence[Hashable]):
 
     @cached_property
     def _members(self) -> list[Hashable]:
-        lists = [column.tolist() for column in self.columns]
+        lists: list[list[Any]] = [column.tolist() for column in self.columns]
         return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
 
     @cached_property
@@ -374,8 +374,10 @@ def _positions(index_set: Any, place: tuple[Column, ...]) -> NDArray[np.int64]:
     members = _members(index_set)
     if not len(members[0]):
         return np.full(len(key), -1)
-    if len(place) == 1 and isinstance(key, Names) and isinstance(members[0], Names):
-        if members[0].table is key.table and members[0].whole:
+    own = members[0]
+    if len(place) == 1 and isinstance(key, Names) and isinstance(own, Names):
+        same = own.table is key.table and own.whole
+        if same:
             return key.positions
     codes = NameCodes()
     known = [codes.column(column) for column in members]

@@ -101,7 +101,7 @@ class Shape:
     entities: Sequence[str] | NDArray[np.object_] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, jobs: Sequence[str], types: Sequence[str]) -> Shape:
+    def of(cls, jobs: Sequence[str] | NDArray[np.object_], types: Sequence[str]) -> Shape:
         """Jobs and GPU types by name, each type an accelerator of its own."""
         return cls(Names(jobs), tuple(types))
 

@@ -173,10 +173,9 @@ class NameCodes:
 
     def code(self, value: Any) -> int:
         """Code of a name or number, as equal ones have the same hash."""
-        if type(value) is not int and isinstance(value, int | float | np.integer | np.floating):
-            value = int(value) if value == np.floor(value) and abs(value) < FIRST_CODE else value
-        if type(value) is int and -FIRST_CODE < value < FIRST_CODE:
-            return value
+        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else 0.5
+        if number.is_integer() and abs(number) < FIRST_CODE:
+            return int(value)
         return self._codes.setdefault(value, FIRST_CODE + len(self._codes))
 
     def constant(self, value: Any) -> int:

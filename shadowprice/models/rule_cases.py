@@ -324,19 +324,25 @@ _plain_equal, _plain_unequal = IndexTemplate.__eq__, IndexTemplate.__ne__
 
 def _equal(self: Any, other: Any) -> Any:
     # Pyomo's own would be quietly False for all indices.
-    return NameComparison(self, other, True) if isinstance(other, str) else _plain_equal(self, other)
+    return (
+        NameComparison(self, other, True) if isinstance(other, str) else _plain_equal(self, other)
+    )
 
 
 def _unequal(self: Any, other: Any) -> Any:
-    return NameComparison(self, other, False) if isinstance(other, str) else _plain_unequal(self, other)
+    return (
+        NameComparison(self, other, False)
+        if isinstance(other, str)
+        else _plain_unequal(self, other)
+    )
 
 
 def _no_text(self: Any, *form: Any) -> str:
     raise TypeError("the text of an index depends on the index")
 
 
-# A template stands for every index: it is in no set, is no key of a dictionary and f-strings make no text of it. Without
-# this, ``if j in jobs`` would quietly be false for all of them.
+# A template stands for every index: it is in no set, is no key of a dictionary and has no text in an f-string.
+# Without this, ``if j in jobs`` would quietly be false for all of them.
 _TEMPLATE_METHODS: dict[str, Any] = {
     "__hash__": None,
     "__eq__": _equal,

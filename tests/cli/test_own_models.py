@@ -176,7 +176,7 @@ def test_the_page_on_formulations_does_what_it_says(
     allocate, run = (line.split()[2:] for line in blocks[1][1].strip().splitlines()[-2:])
     found = allocated(*(argument for argument in allocate[1:]))
     assert sum(sum(shares) for _, shares in found["allocation"]) == pytest.approx(1.5)
-    assert any("row within_cap[0]" in sentence for sentence in found["explanation"])
+    assert any("row within_cap[ada]" in sentence for sentence in found["explanation"])
     Path("jobs.csv").write_text("id,gpus,submit,duration\n0,1,0,600\n")
     result = CliRunner().invoke(app, run)
     assert result.exit_code == 0, result.output

@@ -126,7 +126,8 @@ def test_a_deadline_takes_effect(given: Any, data: st.DataObject) -> None:
         m = time_indexed.build(jobs, starts, **how)
         p = int(jobs.duration[late])
         m.deadline = pyo.Constraint(
-            expr=sum((t + p) * m.x[j, t] for j, t in m.JT if j == jobs.id[late]) <= end / jobs.slot_s
+            expr=sum((t + p) * m.x[j, t] for j, t in m.JT if j == jobs.id[late])
+            <= end / jobs.slot_s
         )
         return m
 

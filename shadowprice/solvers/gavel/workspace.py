@@ -241,9 +241,9 @@ class _Compiled:
 
     def serves(self, shape: Shape) -> bool:
         """True if the arrays are the same for another shape of the same sizes."""
-        if self.names and self.shape.jobs is not shape.jobs:
-            if self.shape.jobs.table.texts != shape.jobs.table.texts:
-                return False
+        mine, other = self.shape.jobs, shape.jobs
+        if self.names and mine is not other and mine.table.texts != other.table.texts:
+            return False
         return not self.users or np.array_equal(self.shape.users.positions, shape.users.positions)
 
 

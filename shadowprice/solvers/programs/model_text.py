@@ -128,6 +128,7 @@ class DistinctLabels:
         self._taken: set[str] = set()
 
     def __call__(self, component: Any) -> str:
+        """Name of a component, which is asked for once."""
         label = name = self._label(component)
         number = 2
         while name in self._taken:

@@ -182,7 +182,7 @@ def _choices(
 
 
 def kind_names(kinds: Iterable[tuple[Profile, int]]) -> list[str]:
-    """Names of kinds by profile and gang, such as ``resnet18-2gpu``; ``...-2gpu.1`` for another profile of that name."""
+    """Names of kinds by profile and gang, such as ``resnet18-2gpu``; another of that name ends in ``.1``."""
     seen: Counter[str] = Counter()
     names = []
     for profile, gpus in kinds:

@@ -342,9 +342,7 @@ class Walker:
         chosen = ends[position][lift] + within
         return [column[chosen] for column in columns], lift
 
-    def _concatenated(
-        self, family: Any, dimensions: int
-    ) -> tuple[list[Column], NDArray[np.int64]]:
+    def _concatenated(self, family: Any, dimensions: int) -> tuple[list[Column], NDArray[np.int64]]:
         """All members of a family of sets one after the other, and where each set ends."""
         if isinstance(family, SubsetFamily):
             return [self.codes.column(column) for column in family.columns], family.ends

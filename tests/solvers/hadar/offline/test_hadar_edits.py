@@ -114,7 +114,9 @@ def many_complete(a: int, b: int) -> Edit:
     def edit(m: Any, jobs: RoundJobs) -> None:
         last = jobs.rounds - 1
         m.many = pyo.Constraint(expr=sum(m.z[j, last] for j in m.J) >= a % (jobs.jobs + 1))
-        m.share = pyo.Constraint(expr=(None, m.w[jobs.id[b % jobs.jobs], jobs.gpu_types[0], last], 1))
+        m.share = pyo.Constraint(
+            expr=(None, m.w[jobs.id[b % jobs.jobs], jobs.gpu_types[0], last], 1)
+        )
 
     return edit
 
