@@ -21,6 +21,7 @@ from typing import Any
 from gavel_front_end import generate
 
 from shadowprice.models import gavel
+from shadowprice.models.names import Names
 from shadowprice.solvers.programs import linear_gate
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 
@@ -62,7 +63,9 @@ def main() -> None:
             case = generate(jobs, 0)
             found, check, by = [], [], ""
             for _ in range(REPEATS if jobs <= 2048 else 3):
-                model = gavel.max_min(gavel.Shape(jobs, 3, (0, 1, 2)))
+                model = gavel.max_min(
+                    gavel.Shape(Names.numbered("job", jobs), ("v100", "p100", "k80"))
+                )
                 compiled = compile_model(model, case.data)
                 watch.spent_s, began = 0.0, time.process_time()
                 solution = compiled.solve(SolverOptions(method=method))

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.models.gavel import Shape, max_min
+from shadowprice.models.names import Names
 from shadowprice.solvers.programs.compile import CompiledModel, SolverOptions, compile_model
 from shadowprice.solvers.programs.highs import SMALL_ROWS
 
@@ -155,7 +156,7 @@ def by_hand(case: Case, method: str, crossover: bool) -> tuple[Numbers, float, t
 def by_model(case: Case, options: SolverOptions) -> tuple[Numbers, float, CompiledModel]:
     """The same through Pyomo rules."""
     jobs, types = case.throughput.shape
-    model = max_min(Shape(jobs, types, tuple(range(types))))
+    model = max_min(Shape(Names.numbered("job", jobs), tuple(f"type-{j}" for j in range(types))))
     compiled = compile_model(model, case.data)
     solution = compiled.solve(options)
     return compiled.value(solution, model.x), solution.objective, compiled

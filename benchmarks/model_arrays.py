@@ -23,6 +23,7 @@ from shadowprice.models import (
     tiresias,
     typed_interval_lp,
 )
+from shadowprice.models.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.programs.linear_program import LinearProgram
 
@@ -323,6 +324,7 @@ def of_synergy_placement(jobs: int, seed: int) -> Problem:
     room = np.full(servers, np.ceil((gpus * number).sum() / servers * 1.2))
     data = {"g": gpus, "c": 3 * gpus, "w": 60 * gpus, "n": number}
     data |= {"G": room, "C": 3 * room, "M": 60 * room}
+    names = Names.numbered("server", servers), Names.numbered("kind", jobs)
 
     def by_hand() -> LinearProgram:
         server, kind = (each.ravel() for each in np.indices((servers, jobs)))
@@ -335,7 +337,7 @@ def of_synergy_placement(jobs: int, seed: int) -> Problem:
         return rows.program(np.zeros(servers * jobs), 0.0, INFINITY, False)
 
     size = f"{jobs} kinds, {servers} servers"
-    return Problem(size, lambda: synergy.placement(servers, jobs), by_hand, data)
+    return Problem(size, lambda: synergy.placement(*names), by_hand, data)
 
 
 def of_gandiva_packing(jobs: int, seed: int) -> Problem:

@@ -19,6 +19,7 @@ from gavel_front_end import generate
 
 from shadowprice.errors import SolverError
 from shadowprice.models import gavel
+from shadowprice.models.names import Names
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
 
 SIZES = (8192, 32768, 100_000)
@@ -27,7 +28,7 @@ SOLVERS = ("auto", "highs-ipx", "highs-pdlp", "scip", "cuopt")
 
 def row(jobs: int, solver: str, limit_s: float) -> str:
     """One solver on one programme; seconds are by the clock, since a GPU takes no CPU time."""
-    model = gavel.max_min(gavel.Shape(jobs, 3, (0, 1, 2)))
+    model = gavel.max_min(gavel.Shape(Names.numbered("job", jobs), ("v100", "p100", "k80")))
     compiled = compile_model(model, generate(jobs, 0).data)
     began = time.perf_counter()
     try:

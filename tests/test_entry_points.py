@@ -30,7 +30,7 @@ def capped(shape):
 
         @m.Constraint(m.M)
         def cap(m, i):
-            return m.x[i, 0] <= 0.25
+            return sum(m.x[i, j] for j in m.J) <= 0.25
 
     return m
 """

@@ -5,8 +5,8 @@ Source: derived; the problem is that of Hwang et al., AFS, NSDI 2021, sec. 3 (re
 ========  ===============  ===========  ======  ==========================================================
 Symbol    Here             Index set    Unit    Meaning
 ========  ===============  ===========  ======  ==========================================================
-i, j      m.J                                   jobs in order of completion; phase i ends with job i
-k         m.K                           GPUs    widths 0 .. G
+i, j      m.J                                   jobs, by name, in order of completion; phase i ends with job i
+k         m.K[j]           J            GPUs    widths 0 .. G on which j can run
 p_jk      m.p[j, k]        J, K         1/s     share of j that is done in a second on k GPUs
 G         m.G                           GPUs    GPUs
 n_i       m.n[i]           J                    jobs that are not complete before the end of phase i
@@ -25,11 +25,16 @@ A         m.A                                   (i, j, k) with i <= j, and k tha
 No shares that complete the jobs in this order have a smaller sum of completion times: what they hold, added up over
 each phase, keeps all rows. GPUs are counted on average over a phase, and may be anywhere.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: relaxation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +42,7 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
@@ -44,13 +50,17 @@ RUNS_IN = "shadowprice.solvers.afs.least_total"
 REFERENCE = "tests/solvers/test_afs.py"
 
 
-def build(speed: NDArray[np.float64], gpus: int) -> pyo.ConcreteModel:
+def build(
+    speed: NDArray[np.float64], gpus: int, job_names: Sequence[str] = ()
+) -> pyo.ConcreteModel:
     """The programme.
 
     Parameters
     ----------
     speed : ndarray, shape (jobs, gpus + 1)
         p_jk, jobs in order of completion; 0 on 0 GPUs, and where a job cannot run.
+    job_names : sequence of str
+        ``job-0``, ... if there are none.
     """
     jobs = len(speed)
     usable = speed > 0
@@ -67,34 +77,38 @@ def build(speed: NDArray[np.float64], gpus: int) -> pyo.ConcreteModel:
             strict=True,
         )
     )
-    number = np.arange(len(job))
+    id = Names.known(job_names, "job", jobs)
+    of, in_phase = id[job], id[phase]
+    used = np.nonzero(usable)
     with traced():
-        m: Any = pyo.ConcreteModel(name="afs")
-        m.J, m.A = pyo.RangeSet(0, jobs - 1), pyo.RangeSet(0, len(number) - 1)
+        m = pyo.ConcreteModel(name="afs")
+        m.J, m.A = tuples(id), tuples(in_phase, of, width)
         pairs = np.tril_indices(jobs)
-        m.pairs = tuples(pairs[1], pairs[0])
-        m.of_phase, m.of_job = subsets(m.J, phase, number), subsets(m.J, job, number)
-        m.of_pair = subsets(m.pairs, (phase, job), number)
-        m.k, m.p = param(width, m.A), param(speed[job, width], m.A)
+        m.pairs = tuples(id[pairs[1]], id[pairs[0]])
+        m.of_phase = subsets(m.J, in_phase, of, width)
+        m.of_job = subsets(m.J, of, in_phase, width)
+        m.K = subsets(m.J, id[used[0]], used[1])
+        m.JK = tuples(id[used[0]], used[1])
+        m.p = param(speed[used], m.JK)
         m.n, m.G = param(np.arange(jobs, 0, -1), m.J), param(gpus)
         m.D = pyo.Var(m.J, domain=pyo.NonNegativeReals)
         m.d = pyo.Var(m.A, domain=pyo.NonNegativeReals, dense=False)
 
         @m.Objective(doc="sum of completion times [s]")
-        def total(m: Any) -> Any:
+        def total(m: pyo.ConcreteModel) -> Any:
             return sum(m.n[i] * m.D[i] for i in m.J)
 
         @m.Constraint(m.pairs, doc="some width at any time, 0 among them")
-        def always(m: Any, i: int, j: int) -> Any:
-            return sum(m.d[a] for a in m.of_pair[i, j]) == m.D[i]
+        def always(m: pyo.ConcreteModel, i: str, j: str) -> Any:
+            return sum(m.d[i, j, k] for k in m.K[j]) == m.D[i]
 
         @m.Constraint(m.J, doc="no more GPUs than there are, on average")
-        def capacity(m: Any, i: int) -> Any:
-            return sum(m.k[a] * m.d[a] for a in m.of_phase[i]) <= m.G * m.D[i]
+        def capacity(m: pyo.ConcreteModel, i: str) -> Any:
+            return sum(k * m.d[i, j, k] for j, k in m.of_phase[i]) <= m.G * m.D[i]
 
         @m.Constraint(m.J, doc="all of the job")
-        def work(m: Any, j: int) -> Any:
-            return sum(m.p[a] * m.d[a] for a in m.of_job[j]) == 1
+        def work(m: pyo.ConcreteModel, j: str) -> Any:
+            return sum(m.p[j, k] * m.d[i, j, k] for i, k in m.of_job[j]) == 1
 
     return m
 

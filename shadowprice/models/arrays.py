@@ -1,18 +1,19 @@
 """Index sets and Params of Pyomo models that are held as NumPy arrays.
 
-They are used like any others, in rules and by Pyomo's own writers. What differs is how they are made:
-from arrays, without an object for each member. A set of tuples is :func:`tuples`, a set for every
-member of another is :func:`subsets`, data are :func:`param`::
+They are used like any others, in rules and by Pyomo's own writers. What differs is how they are made: from arrays,
+without an object for each member. Each is one of Pyomo's own, with ``job`` and ``slot`` two arrays of one length::
 
-    m.JT = tuples(job, slot)                     # pairs (j, t)
-    m.slots_of = subsets(m.J, job, slot)         # for each j the t with (j, t) in JT
-    m.w = param(weight, m.J)                     # w_j
+    tuples(job, slot)          pyo.Set(initialize=zip(job, slot))
+    subsets(m.J, job, slot)    pyo.Set(m.J, initialize=lambda m, j: the slots where job is j)
+    param(weight, m.J)         pyo.Param(m.J, initialize=dict(zip(m.J, weight)), mutable=True)
+
     m.x = pyo.Var(m.JT, domain=pyo.Binary, dense=False)
     sum(m.x[j, t] for t in m.slots_of[j])        # in the rule of a constraint over m.J
 
-A Var over a large set is made with ``dense=False``: then Pyomo makes no object for each of its
-members either. Its bounds may be a rule, which is called once for all members. A :class:`NumberSet` is 0, 1, ...,
-of which there may be more or fewer from one compilation of a model to the next.
+Arrays are of whole numbers or of names (:class:`~shadowprice.models.names.Names`), such as ids of jobs. A Var over a
+large set is made with ``dense=False``: then Pyomo makes no object for each of its members either. Its bounds may be a
+rule, which is called once for all members. A :class:`ChangingSet` may have other members from one compilation of a
+model to the next.
 """
 
 from __future__ import annotations
@@ -28,39 +29,67 @@ from numpy.typing import ArrayLike, NDArray
 from pyomo.core.base.set import IndexedSet, InsertionOrderSetData, OrderedSetOf, RangeSet
 
 from shadowprice.errors import InputError
+from shadowprice.models.names import NameCodes, Names
+from shadowprice.models.rule_cases import is_probing
+
+Column = NDArray[np.int64] | Names
+"""Whole numbers, or names."""
 
 SPARSE = 8
 """A table of positions has at most this many times as many places as a set has members."""
 
 
 class _Rows(Sequence[Hashable]):
-    """Tuples, or single numbers, from one array for each of their places."""
+    """Tuples, or single members, from one array for each of their places."""
 
-    def __init__(self, columns: Sequence[NDArray[Any]]) -> None:
+    def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
     def __getitem__(self, position: Any) -> Any:
+        self._seen()
         return self._members[position]
 
     def __iter__(self) -> Iterator[Hashable]:
+        if is_probing():
+            return self._one_by_one()
+        self._seen()
         return iter(self._members)
 
     def __contains__(self, member: Any) -> bool:
-        return member in self._positions
+        return self.place(member) >= 0
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         """Position of a member."""
-        position = self._positions.get(value, -1)
+        position = self.place(value)
         if position < start or (stop is not None and position >= stop):
             raise ValueError(f"{value!r} is not in the set")
         return position
 
+    def place(self, member: Any) -> int:
+        """Position of a member, -1 if it is none."""
+        if is_probing():  # Of the first, nearly always.
+            return next((k for k, each in enumerate(self._one_by_one()) if each == member), -1)
+        self._seen()
+        return self._positions.get(member, -1)
+
+    def _seen(self) -> None:
+        """Note that somebody looks at members; Pyomo looks at any, to see what a template is like."""
+        for column in self.columns:
+            if isinstance(column, Names):
+                column.table.read = True
+
+    def _one_by_one(self) -> Iterator[Hashable]:
+        """Members for who makes nothing that depends on their names."""
+        if len(self.columns) == 1:
+            return _unread(self.columns[0])
+        return zip(*map(_unread, self.columns), strict=True)
+
     @cached_property
     def _members(self) -> list[Hashable]:
-        lists = [column.tolist() for column in self.columns]
+        lists: list[list[Any]] = [column.tolist() for column in self.columns]
         return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
 
     @cached_property
@@ -68,15 +97,22 @@ class _Rows(Sequence[Hashable]):
         return {member: position for position, member in enumerate(self._members)}
 
 
+def _unread(column: Column) -> Iterator[Any]:
+    if not isinstance(column, Names):
+        return (number.item() for number in column)
+    texts = column.table.texts
+    return (texts[k] for k in column.positions)
+
+
 class TupleSet(OrderedSetOf):  # type: ignore[misc]
     """Pyomo set of the rows of some arrays, in their order; made by :func:`tuples`.
 
     Attributes
     ----------
-    columns : tuple of ndarray of int, each of shape (members,)
+    columns : tuple of ndarray of int or Names, each of shape (members,)
     """
 
-    def __init__(self, *columns: NDArray[Any]) -> None:
+    def __init__(self, *columns: Column) -> None:
         self.columns = columns
         super().__init__(_Rows(columns))
 
@@ -85,24 +121,36 @@ class TupleSet(OrderedSetOf):  # type: ignore[misc]
         """Length of a tuple."""
         return len(self.columns)
 
+    @property
+    def numbers(self) -> tuple[NDArray[np.int64], ...]:
+        """The columns, names by their position in their table: of jobs, as the arrays of a model's data have them."""
+        return tuple(
+            column.positions if isinstance(column, Names) else column for column in self.columns
+        )
+
+    def place(self, member: Any) -> int:
+        """Position of a member, -1 if it is none."""
+        found: int = self._ref.place(member)
+        return found
+
     def __len__(self) -> int:
         return len(self.columns[0])
 
 
-class NumberSet(TupleSet):
-    """Pyomo set of 0, 1, ..., of which there may be more or fewer from one compilation to the next.
+class ChangingSet(TupleSet):
+    """Pyomo set of names, which may be others from one compilation to the next.
 
     Parameters
     ----------
-    size : int
+    names : Names
     """
 
-    def __init__(self, size: int) -> None:
-        super().__init__(np.arange(size))
+    def __init__(self, names: Names) -> None:
+        super().__init__(names)
 
-    def resize(self, size: int) -> None:
-        """Have so many members. What was made of the members before, such as rows that were read, is not made anew."""
-        self.columns = (np.arange(size),)
+    def change(self, names: Names) -> None:
+        """Have these members. What was made of the members before, such as rows that were read, is not made anew."""
+        self.columns = (names,)
         self._ref = _Rows(self.columns)
 
 
@@ -111,7 +159,7 @@ class SubsetFamily(IndexedSet):  # type: ignore[misc]
 
     Attributes
     ----------
-    columns : tuple of ndarray of int, each of shape (members of all sets,)
+    columns : tuple of ndarray of int or Names, each of shape (members of all sets,)
         Tuples of all sets, one set after the other.
     ends : ndarray of int, shape (sets + 1,)
         The set at position k has rows ``ends[k]`` to ``ends[k + 1]``.
@@ -120,7 +168,7 @@ class SubsetFamily(IndexedSet):  # type: ignore[misc]
     _ComponentDataClass = InsertionOrderSetData
 
     def __init__(
-        self, index_set: Any, columns: tuple[NDArray[Any], ...], ends: NDArray[np.int64]
+        self, index_set: Any, columns: tuple[Column, ...], ends: NDArray[np.int64]
     ) -> None:
         self.columns, self.ends = columns, ends
         super().__init__(index_set)
@@ -139,11 +187,15 @@ class SubsetFamily(IndexedSet):  # type: ignore[misc]
         return headers, sets, ("Size", "Members"), lambda _, each: [len(each), list(each)]
 
     def _getitem_when_not_present(self, index: Any) -> Any:
-        position = self._positions[index]
+        position = self._place(index)
         rows = slice(self.ends[position], self.ends[position + 1])
         found = TupleSet(*(column[rows] for column in self.columns))
         self._data[index] = found
         return found
+
+    def _place(self, index: Any) -> int:
+        own = self.index_set()
+        return own.place(index) if isinstance(own, TupleSet) else self._positions[index]
 
     @cached_property
     def _positions(self) -> dict[Hashable, int]:
@@ -226,38 +278,42 @@ class TuplePositions:
         return found if outside is False else np.where(outside, -1, found)
 
 
-def tuples(*columns: ArrayLike) -> Any:
-    """Pyomo set of tuples of whole numbers, one array for each of their places; O(1).
+def tuples(*columns: ArrayLike | Names) -> Any:
+    """Pyomo set of tuples of whole numbers and names, one array for each of their places; O(1).
 
     Parameters
     ----------
-    *columns : array_like of int, each of shape (members,)
-        One alone makes a set of numbers. No tuple may occur twice.
+    *columns : Names or array_like of int or str, each of shape (members,)
+        One alone makes a set of names or numbers. No tuple may occur twice.
 
     Raises
     ------
     InputError
-        If the arrays are not whole numbers of one length.
+        If the arrays are not names or whole numbers, of one length.
     """
     return TupleSet(*_columns(columns, None))
 
 
-def subsets(index_set: Any, key: ArrayLike | tuple[ArrayLike, ...], *columns: ArrayLike) -> Any:
-    """Family of sets of tuples, one set for each member of an index set of whole numbers.
+def subsets(
+    index_set: Any,
+    key: ArrayLike | Names | tuple[ArrayLike | Names, ...],
+    *columns: ArrayLike | Names,
+) -> Any:
+    """Family of sets of tuples, one set for each member of an index set of whole numbers and names.
 
-    O(tuples) if the index set is a range. ``family[k]`` has the tuples whose key is k, in order.
+    O(tuples) if the index set is a range or made of arrays. ``family[k]`` has the tuples whose key is k, in order.
 
     Parameters
     ----------
     index_set : pyomo set
-    key : array_like of int, shape (tuples,), or tuple of them
+    key : Names or array_like of int or str, shape (tuples,), or tuple of them
         Member of ``index_set`` to which each tuple belongs; one array for each of its places.
-    *columns : array_like of int, each of shape (tuples,)
+    *columns : Names or array_like of int or str, each of shape (tuples,)
 
     Raises
     ------
     InputError
-        If the arrays are not whole numbers of one length, or a key is not in the index set.
+        If the arrays are not names or whole numbers, of one length, or a key is not in the index set.
     """
     parts = key if isinstance(key, tuple) else (key,)
     place = _columns(parts, None)
@@ -266,7 +322,7 @@ def subsets(index_set: Any, key: ArrayLike | tuple[ArrayLike, ...], *columns: Ar
     members = len(index_set)
     wrong = np.flatnonzero(keys < 0)
     if len(wrong):
-        found = tuple(int(part[wrong[0]]) for part in place)
+        found = tuple(part.tolist()[wrong[0]] for part in place)
         raise InputError(f"subsets: {found} is not in the index set")
     ends = np.concatenate(([0], np.cumsum(np.bincount(keys, minlength=members))))
     if len(keys) and (np.diff(keys) < 0).any():
@@ -306,40 +362,60 @@ def param(values: ArrayLike, *index_sets: Any, mutable: bool = True) -> Any:
     return made
 
 
-def _positions(index_set: Any, place: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
-    """Positions in a set of whole numbers or tuples of them, -1 where there is none."""
-    if isinstance(index_set, RangeSet) and len(place) == 1:
+def _positions(index_set: Any, place: tuple[Column, ...]) -> NDArray[np.int64]:
+    """Positions in a set of whole numbers, names or tuples of them, -1 where there is none."""
+    key = place[0]
+    if isinstance(index_set, RangeSet) and len(place) == 1 and not isinstance(key, Names):
         size = len(index_set)
         first = index_set.at(1) if size else 0
         step = index_set.at(2) - first if size > 1 else 1  # Pyomo's own step of one number is 0.
-        position, rest = np.divmod(place[0] - first, step)
+        position, rest = np.divmod(key - first, step)
         return np.where((rest == 0) & (position >= 0) & (position < size), position, -1)
     members = _members(index_set)
     if not len(members[0]):
-        return np.full(len(place[0]), -1)
-    return TuplePositions(members).positions(place)
+        return np.full(len(key), -1)
+    own = members[0]
+    if len(place) == 1 and isinstance(key, Names) and isinstance(own, Names):
+        same = own.table is key.table and own.whole
+        if same:
+            return key.positions
+    codes = NameCodes()
+    known = [codes.column(column) for column in members]
+    return TuplePositions(known).positions([codes.column(column) for column in place])
 
 
-def _members(index_set: Any) -> tuple[NDArray[np.int64], ...]:
-    """Members of a set of whole numbers or tuples of them, one array for each of their places."""
+def _members(index_set: Any) -> tuple[Column, ...]:
+    """Members of a set of whole numbers, names or tuples of them, one array for each of their places."""
     if isinstance(index_set, TupleSet):
         return index_set.columns
-    table = np.array(list(index_set), dtype=np.int64)
-    return tuple(table.T) if table.ndim > 1 else (table,)
+    rows = list(index_set)
+    places = list(zip(*rows, strict=True)) if rows and isinstance(rows[0], tuple) else [rows]
+    return tuple(_column(place) for place in places)
 
 
-def _columns(given: Sequence[ArrayLike], length: int | None) -> tuple[NDArray[np.int64], ...]:
-    """Arrays of whole numbers of one length, or :class:`InputError`."""
-    arrays = [np.asarray(each) for each in given]
+def _columns(given: Sequence[ArrayLike | Names], length: int | None) -> tuple[Column, ...]:
+    """Arrays of names or whole numbers, of one length, or :class:`InputError`."""
+    arrays = [each if isinstance(each, Names) else np.asarray(each) for each in given]
     for array in arrays:
-        length = array.shape[0] if array.ndim and length is None else length
-        if array.shape != (length,):
+        shape = (len(array),) if isinstance(array, Names) else array.shape
+        length = shape[0] if shape and length is None else length
+        if shape != (length,):
             raise InputError(
-                f"index set: an array of shape {array.shape}, expected one dimension and as many "
-                f"numbers as the others have ({length})"
+                f"index set: an array of shape {shape}, expected one dimension and as many members "
+                f"as the others have ({length})"
             )
-        if array.size and array.dtype.kind not in "iub":
-            raise InputError(f"index set: an array of {array.dtype}, expected whole numbers")
     if not arrays:
         raise InputError("index set: no arrays, expected one for each place of a tuple")
-    return tuple(array.astype(np.int64) for array in arrays)
+    return tuple(each if isinstance(each, Names) else _column(each) for each in arrays)
+
+
+def _column(values: NDArray[Any] | Sequence[Any]) -> Column:
+    """One array of whole numbers or names, or :class:`InputError`."""
+    array = np.asarray(values)
+    if array.dtype.kind == "O" and all(type(value) is int for value in values):
+        array = array.astype(np.int64)
+    if array.size and array.dtype.kind in "UO" and all(isinstance(each, str) for each in values):
+        return Names.of(array.tolist())
+    if array.size and array.dtype.kind not in "iub":
+        raise InputError(f"index set: an array of {array.dtype}, expected whole numbers or names")
+    return array.astype(np.int64)

@@ -6,8 +6,8 @@ derived in :mod:`shadowprice.instances.graphs.iteration_time`, the linearisation
 ===========  ===============  ==========  ======= ================================================
 Symbol       Here             Index set   Unit    Meaning
 ===========  ===============  ==========  ======= ================================================
-s, t         m.S                                  stages
-m            m.M                                  nodes
+s, t         m.S                                  stages, by name
+m            m.M                                  nodes, by name
 k_s          m.k[s]           S                   replicas
 F_m          m.F[m]           M           GPUs    free GPUs
 x_s^m        m.x[s, m]        S, M                replicas of s on m
@@ -53,6 +53,7 @@ Kind: exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ from numpy.typing import NDArray
 from shadowprice.instances.graphs.iteration_time import Network, flush_factor, shortest_iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
 from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -95,11 +97,24 @@ class PlacementData:
     free : tuple of int
         F_m.
     network : Network
+    node_names : tuple of str
+        ``node-0``, ... if there are none.
     """
 
     graph: JobGraph
     free: tuple[int, ...]
     network: Network
+    node_names: tuple[str, ...] = ()
+
+    @cached_property
+    def stages(self) -> Names:
+        """Name of each stage."""
+        return Names([stage.name for stage in self.graph.stages])
+
+    @cached_property
+    def nodes(self) -> Names:
+        """Name of each node."""
+        return Names.known(self.node_names, "node", len(self.free))
 
     @property
     def replicas(self) -> list[int]:
@@ -180,19 +195,19 @@ def least_cut(given: PlacementData, *, interchangeable: bool = True) -> pyo.Conc
             return m.apart - linked_here - own_here
 
         @m.Constraint(m.S, m.M, doc="x in unary")
-        def unary(m: pyo.ConcreteModel, s: int, i: int) -> Any:
+        def unary(m: pyo.ConcreteModel, s: str, i: str) -> Any:
             return m.x[s, i] == sum(m.z[s, i, n] for n in range(1, m.most[s, i] + 1))
 
         @m.Constraint(m.N, doc="the n-th comes after the one before it")
-        def order(m: pyo.ConcreteModel, s: int, i: int, n: int) -> Any:
+        def order(m: pyo.ConcreteModel, s: str, i: str, n: int) -> Any:
             return pyo.Constraint.Skip if n == 1 else m.z[s, i, n] <= m.z[s, i, n - 1]
 
         @m.Constraint(m.P, m.ends, doc="a pair is on a node if both are")
-        def pairs(m: pyo.ConcreteModel, s: int, t: int, i: int, n: int, o: int, end: int) -> Any:
-            return m.p[s, t, i, n, o] <= (m.z[t, i, o] if end else m.z[s, i, n])
+        def pairs(m: pyo.ConcreteModel, s: str, t: str, i: str, n: int, o: int, end: str) -> Any:
+            return m.p[s, t, i, n, o] <= (m.z[t, i, o] if end == "second" else m.z[s, i, n])
 
         @m.Constraint(m.beside.nonempty, doc="no more beside a replica than the node has GPUs")
-        def beside_it(m: pyo.ConcreteModel, s: int, i: int, n: int) -> Any:
+        def beside_it(m: pyo.ConcreteModel, s: str, i: str, n: int) -> Any:
             others = sum(m.p[a, b, c, d, e] for a, b, c, d, e in m.beside[s, i, n])
             return others <= (m.F[i] - n) * m.z[s, i, n]
 
@@ -201,22 +216,23 @@ def least_cut(given: PlacementData, *, interchangeable: bool = True) -> pyo.Conc
 
 def _unary(m: pyo.ConcreteModel, given: PlacementData, linked: NDArray[np.bool_]) -> None:
     """Variables z, p: x in unary, and pairs of replicas of linked stages that are on one node."""
-    most = np.minimum.outer(given.replicas, given.free)
+    most, stage, nodes = np.minimum.outer(given.replicas, given.free), given.stages, given.nodes
     s, i = (each.ravel() for each in np.indices(most.shape))
     entry, n = _up_to(most.ravel())
-    m.N = tuples(s[entry], i[entry], n + 1)
+    m.N = tuples(stage[s[entry]], nodes[i[entry]], n + 1)
     m.z = pyo.Var(m.N, domain=pyo.Binary, dense=False)
     a, b = (np.repeat(each, most.shape[1]) for each in np.nonzero(linked))
     node = np.tile(np.arange(most.shape[1]), int(linked.sum()))
     pair, both = _up_to(most[a, node] * most[b, node])
     a, b, node = a[pair], b[pair], node[pair]
     first, second = np.divmod(both, np.maximum(most[b, node], 1))
-    m.P = tuples(a, b, node, first + 1, second + 1)
-    m.ends = pyo.RangeSet(0, 1)
+    m.P = tuples(stage[a], stage[b], nodes[node], first + 1, second + 1)
+    m.ends = pyo.Set(initialize=["first", "second"])
     m.p = pyo.Var(m.P, bounds=(0, 1), dense=False)
-    keys = [(a, node, first + 1), (b, node, second + 1)]
-    twice = [np.tile(column, 2) for column in m.P.columns]
-    m.beside = subsets(m.N, tuple(map(np.concatenate, zip(*keys, strict=True))), *twice)
+    both_ends = np.concatenate([a, b]), np.tile(node, 2), np.concatenate([first, second]) + 1
+    of_end = (stage[both_ends[0]], nodes[both_ends[1]], both_ends[2])
+    pair = np.tile(np.arange(len(a)), 2)
+    m.beside = subsets(m.N, of_end, *(column[pair] for column in m.P.columns))
 
 
 def _up_to(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -228,12 +244,12 @@ def _up_to(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 def _placements(m: pyo.ConcreteModel, given: PlacementData, interchangeable: bool) -> None:
     """Variables x, y and what makes them a placement."""
     free = np.array(given.free)
-    m.S = pyo.RangeSet(0, len(given.replicas) - 1)
-    m.M = pyo.RangeSet(0, len(free) - 1)
+    stage, node = given.stages, given.nodes
+    m.S, m.M = tuples(stage), tuples(node)
     m.k = param(given.replicas, m.S)
     m.F = param(free, m.M)
     m.most = param(np.minimum.outer(given.replicas, free), m.S, m.M, mutable=False)
-    m.side = pyo.RangeSet(0, 1)
+    m.limits = pyo.Set(initialize=["lower", "upper"])
     m.x = pyo.Var(
         m.S,
         m.M,
@@ -244,23 +260,26 @@ def _placements(m: pyo.ConcreteModel, given: PlacementData, interchangeable: boo
     m.y = pyo.Var(m.S, m.M, domain=pyo.Binary, dense=False)
 
     @m.Constraint(m.S, doc="every replica is somewhere")
-    def once(m: pyo.ConcreteModel, s: int) -> Any:
+    def once(m: pyo.ConcreteModel, s: str) -> Any:
         return sum(m.x[s, i] for i in m.M) == m.k[s]
 
     @m.Constraint(m.M, doc="no more replicas than free GPUs")
-    def room(m: pyo.ConcreteModel, i: int) -> Any:
+    def room(m: pyo.ConcreteModel, i: str) -> Any:
         return sum(m.x[s, i] for s in m.S) <= m.F[i]
 
-    @m.Constraint(m.S, m.M, m.side, doc="y says whether there are any")
-    def here(m: pyo.ConcreteModel, s: int, i: int, most: int) -> Any:
-        return m.x[s, i] <= m.most[s, i] * m.y[s, i] if most else m.y[s, i] <= m.x[s, i]
+    @m.Constraint(m.S, m.M, m.limits, doc="y says whether there are any")
+    def here(m: pyo.ConcreteModel, s: str, i: str, limit: str) -> Any:
+        if limit == "upper":
+            return m.x[s, i] <= m.most[s, i] * m.y[s, i]
+        return m.y[s, i] <= m.x[s, i]
 
     if interchangeable:
-        m.equal = tuples(np.flatnonzero(np.diff(free) == 0) + 1)
+        first, second = stage[0], np.flatnonzero(np.diff(free) == 0) + 1
+        m.equal = tuples(node[second], node[second - 1])
 
         @m.Constraint(m.equal, doc="of equal nodes the first has most of the first stage")
-        def alike(m: pyo.ConcreteModel, i: int) -> Any:
-            return m.x[0, i] <= m.x[0, i - 1]
+        def alike(m: pyo.ConcreteModel, i: str, before: str) -> Any:
+            return m.x[first, i] <= m.x[first, before]
 
 
 def _iteration(m: pyo.ConcreteModel, given: PlacementData) -> None:
@@ -269,17 +288,18 @@ def _iteration(m: pyo.ConcreteModel, given: PlacementData) -> None:
     ring = np.array(given.graph.ring_bytes)
     peers = [(s, t, amount) for s, row in enumerate(given.sent) for t, amount in row.items()]
     s, t = (np.array([pair[end] for pair in peers], dtype=np.int64) for end in (0, 1))
-    sharers = [(i, n, rate) for i in m.M for n, rate in given.sharers(i)]
-    node, n = (np.array([each[k] for each in sharers], dtype=np.int64) for k in (0, 1))
+    stage, nodes = given.stages, given.nodes
+    sharers = [(i, n, rate) for i in range(len(nodes)) for n, rate in given.sharers(i)]
+    i, n = (np.array([each[k] for each in sharers], dtype=np.int64) for k in (0, 1))
     rate = np.array([each[2] for each in sharers])
     slowest_byte = np.maximum(1 / rate, 1 / intra)
     least = min(1 / intra, *(1 / rate))
     all_sent = np.array([sum(row.values()) for row in given.sent])
-    m.peers = tuples(s, t)
-    m.peers_of = subsets(m.S, s, t)
-    m.sharers = tuples(node, n)
-    m.several = tuples(node[n > 1], n[n > 1])
-    m.several_on = subsets(m.M, node[n > 1], n[n > 1])
+    m.peers = tuples(stage[s], stage[t])
+    m.peers_of = subsets(m.S, stage[s], stage[t])
+    m.sharers = tuples(nodes[i], n)
+    m.several = tuples(nodes[i[n > 1]], n[n > 1])
+    m.several_on = subsets(m.M, nodes[i[n > 1]], n[n > 1])
     m.phi = param(flush_factor(given.graph) / given.unit_s)
     m.c = param([stage.forward_s + stage.backward_s for stage in given.graph.stages], m.S)
     m.near, m.far = param(ring / intra, m.S), param(ring / nic, m.S)
@@ -291,12 +311,14 @@ def _iteration(m: pyo.ConcreteModel, given: PlacementData) -> None:
     m.alpha = pyo.Var(bounds=(0, None))
     m.e = pyo.Var(m.several, domain=pyo.Binary, dense=False)
 
-    @m.Constraint(m.S, m.M, m.side, doc="u says whether a stage is on one node")
-    def whole(m: pyo.ConcreteModel, s: int, i: int, most: int) -> Any:
-        return m.x[s, i] <= m.k[s] - 1 + m.u[s, i] if most else m.k[s] * m.u[s, i] <= m.x[s, i]
+    @m.Constraint(m.S, m.M, m.limits, doc="u says whether a stage is on one node")
+    def whole(m: pyo.ConcreteModel, s: str, i: str, limit: str) -> Any:
+        if limit == "upper":
+            return m.x[s, i] <= m.k[s] - 1 + m.u[s, i]
+        return m.k[s] * m.u[s, i] <= m.x[s, i]
 
     @m.Constraint(m.S, m.sharers, doc="the slowest stage on the slowest node")
-    def slowest(m: pyo.ConcreteModel, s: int, i: int, n: int) -> Any:
+    def slowest(m: pyo.ConcreteModel, s: str, i: str, n: int) -> Any:
         ring = m.far[s] + (m.near[s] - m.far[s]) * sum(m.u[s, o] for o in m.M)
         exchanged = sum(
             2 * m.sent[s, t] * (m.x[t, i] / m.k[t] / m.b + (1 - m.x[t, i] / m.k[t]) / m.B[i, n])
@@ -317,19 +339,19 @@ def _sharing(m: pyo.ConcreteModel) -> None:
     m.r = pyo.Var(m.S, m.M, bounds=(0, None), dense=False)
 
     @m.Constraint(m.peers, m.M, doc="a stage has remote bytes unless all its peers are here")
-    def remote(m: pyo.ConcreteModel, s: int, t: int, i: int) -> Any:
+    def remote(m: pyo.ConcreteModel, s: str, t: str, i: str) -> Any:
         return m.q[s, i] >= m.y[s, i] - m.u[t, i]
 
     @m.Constraint(m.S, m.M, doc="its replicas share the NIC then")
-    def shares(m: pyo.ConcreteModel, s: int, i: int) -> Any:
+    def shares(m: pyo.ConcreteModel, s: str, i: str) -> Any:
         return m.r[s, i] >= m.x[s, i] - m.most[s, i] * (1 - m.q[s, i])
 
     @m.Constraint(m.M, doc="as many as share it")
-    def count(m: pyo.ConcreteModel, i: int) -> Any:
+    def count(m: pyo.ConcreteModel, i: str) -> Any:
         return sum(m.r[s, i] for s in m.S) <= 1 + sum(m.e[i, n] for n in m.several_on[i])
 
     @m.Constraint(m.several, doc="the n-th comes after the one before it")
-    def rising(m: pyo.ConcreteModel, i: int, n: int) -> Any:
+    def rising(m: pyo.ConcreteModel, i: str, n: int) -> Any:
         return pyo.Constraint.Skip if n == 2 else m.e[i, n] <= m.e[i, n - 1]
 
 

@@ -51,6 +51,7 @@ from shadowprice.instances.graphs.job_graph import JobGraph, Stage
 from shadowprice.models import preemptive
 from shadowprice.models.arrays import param, subsets, tuples
 from shadowprice.models.asrpt import PlacementData, timed_placement
+from shadowprice.models.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.models.tracing import traced
 
@@ -77,6 +78,8 @@ class Jobs:
         Length of a slot [s]; a job ends with the slot in which its last iteration ends.
     horizon : int
         H, slots in which all must end.
+    job_names : tuple of str
+        ``job-0``, ... if there are none.
     """
 
     graphs: tuple[JobGraph, ...]
@@ -86,6 +89,7 @@ class Jobs:
     network: Network
     slot_s: float
     horizon: int
+    job_names: tuple[str, ...] = ()
 
 
 def build(jobs: Jobs) -> pyo.ConcreteModel:
@@ -95,19 +99,19 @@ def build(jobs: Jobs) -> pyo.ConcreteModel:
     unit_s = np.array([one.unit_s for one in given])
     job = np.repeat(np.arange(count), jobs.horizon - release)
     slot = np.concatenate([np.arange(first, jobs.horizon) for first in jobs.release])
+    id, nodes = Names.known(jobs.job_names, "job", count), given[0].nodes
     with traced():
         m = pyo.ConcreteModel(name="asrpt_joint")
-        m.J = pyo.RangeSet(0, count - 1)
-        m.M = pyo.RangeSet(0, len(jobs.nodes) - 1)
+        m.J, m.M = tuples(id), tuples(nodes)
         m.T = pyo.RangeSet(0, jobs.horizon - 1)
-        m.JT = tuples(job, slot)
-        m.slots_of = subsets(m.J, job, slot)
-        m.arrived = subsets(m.T, slot, job)
+        m.JT = tuples(id[job], slot)
+        m.slots_of = subsets(m.J, id[job], slot)
+        m.arrived = subsets(m.T, slot, id[job])
         m.r = param(release, m.J, mutable=False)
         m.n = param(np.array(jobs.iterations) * unit_s / jobs.slot_s, m.J)
         m.G = param(np.array(jobs.nodes), m.M)
         m.job = pyo.Block(m.J)
-        for j, one in enumerate(given):
+        for j, one in zip(m.J, given, strict=True):
             timed_placement(m.job[j], one)
         m.f = pyo.Var(m.JT, domain=pyo.Binary, dense=False)
         m.v = pyo.Var(m.JT, domain=pyo.Binary, dense=False)
@@ -119,29 +123,29 @@ def build(jobs: Jobs) -> pyo.ConcreteModel:
             return sum(m.C[j] for j in m.J)
 
         @m.Constraint(m.J, doc="every job gets its iterations")
-        def work(m: pyo.ConcreteModel, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.f[j, t] for t in m.slots_of[j]) >= m.n[j] * m.job[j].alpha
 
         @m.Constraint(m.JT, doc="where a run begins")
-        def begins(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+        def begins(m: pyo.ConcreteModel, j: str, t: int) -> Any:
             before = m.f[j, t - 1] if t > m.r[j] else 0
             return m.v[j, t] >= m.f[j, t] - before
 
         @m.Constraint(m.J, doc="a job runs once")
-        def once(m: pyo.ConcreteModel, j: int) -> Any:
+        def once(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.v[j, t] for t in m.slots_of[j]) == 1
 
         @m.Constraint(m.JT, m.M, doc="GPUs that are held while it runs")
-        def held(m: pyo.ConcreteModel, j: int, t: int, i: int) -> Any:
+        def held(m: pyo.ConcreteModel, j: str, t: int, i: str) -> Any:
             here = sum(m.job[j].x[s, i] for s in m.job[j].S)
             return m.o[j, t, i] >= here - m.G[i] * (1 - m.f[j, t])
 
         @m.Constraint(m.M, m.arrived.nonempty, doc="no more GPUs than there are")
-        def capacity(m: pyo.ConcreteModel, i: int, t: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, i: str, t: int) -> Any:
             return sum(m.o[j, t, i] for j in m.arrived[t]) <= m.G[i]
 
         @m.Constraint(m.JT, doc="a job ends after the last slot it runs in")
-        def end(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+        def end(m: pyo.ConcreteModel, j: str, t: int) -> Any:
             return m.C[j] >= (t + 1) * m.f[j, t]
 
     return m

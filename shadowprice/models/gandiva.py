@@ -43,8 +43,11 @@ with a[k] = s, ``param(values, S)`` is a Param over S.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,6 +55,7 @@ import pyomo.environ as pyo
 
 from shadowprice.errors import InputError
 from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -70,6 +74,8 @@ class Packings:
         Two or more different jobs each.
     gain : tuple of float
         What each set makes of its GPUs beyond what turns would, in GPUs.
+    job_names : sequence of str
+        ``job-0``, ... if there are none.
 
     Raises
     ------
@@ -80,6 +86,24 @@ class Packings:
     jobs: int
     members: tuple[tuple[int, ...], ...]
     gain: tuple[float, ...]
+    job_names: Sequence[str] = ()
+
+    @cached_property
+    def id(self) -> Names:
+        """Name of each job."""
+        return Names.known(self.job_names, "job", self.jobs)
+
+    @cached_property
+    def sets(self) -> Names:
+        """Name of each set, of those of its jobs: ``ada-1+bob-3``; the second set of the same jobs ends in ``#2``."""
+        id = self.id.tolist()
+        names = ["+".join([id[job] for job in members]) for members in self.members]
+        if len(set(names)) < len(names):
+            seen: Counter[str] = Counter()
+            for k, name in enumerate(names):
+                seen[name] += 1
+                names[k] = f"{name}#{seen[name]}" if seen[name] > 1 else name
+        return Names(names)
 
     def __post_init__(self) -> None:
         if len(self.members) != len(self.gain):
@@ -110,6 +134,8 @@ class Homes:
         GPUs of each job.
     node : tuple of int
         Server of each job, -1 if it waits for one.
+    job_names, server_names : sequence of str
+        ``job-0``, ... and ``server-0``, ... if there are none.
 
     Raises
     ------
@@ -120,6 +146,8 @@ class Homes:
     size: tuple[int, ...]
     gang: tuple[int, ...]
     node: tuple[int, ...]
+    job_names: Sequence[str] = ()
+    server_names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if len(self.gang) != len(self.node):
@@ -149,9 +177,8 @@ def packing(packings: Packings, *, relaxed: bool = False) -> pyo.ConcreteModel:
     job = np.array([each for members in packings.members for each in members], dtype=np.int64)
     with traced():
         m = pyo.ConcreteModel(name="gandiva_packing")
-        m.J = pyo.RangeSet(0, packings.jobs - 1)
-        m.S = pyo.RangeSet(0, len(sizes) - 1)
-        m.packings_of = subsets(m.J, job, made)
+        m.J, m.S = tuples(packings.id), tuples(packings.sets)
+        m.packings_of = subsets(m.J, packings.id[job], packings.sets[made])
         m.v = param(np.array(packings.gain, dtype=np.float64), m.S)
         m.x = pyo.Var(m.S, domain=pyo.UnitInterval if relaxed else pyo.Binary, dense=False)
 
@@ -160,7 +187,7 @@ def packing(packings: Packings, *, relaxed: bool = False) -> pyo.ConcreteModel:
             return sum(m.v[s] * m.x[s] for s in m.S)
 
         @m.Constraint(m.packings_of.nonempty, doc="a job is in one packing")
-        def once(m: pyo.ConcreteModel, j: int) -> Any:
+        def once(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.x[s] for s in m.packings_of[j]) <= 1
 
     return m
@@ -177,12 +204,13 @@ def defragmentation(
         beta; servers may have any share of their GPUs free if not given.
     """
     size, node = np.array(homes.size, dtype=np.int64), np.array(homes.node, dtype=np.int64)
+    id = Names.known(homes.job_names, "job", len(homes.gang))
+    server = Names.known(homes.server_names, "server", len(homes.size))
     domain = pyo.UnitInterval if relaxed else pyo.Binary
     with traced():
         m = pyo.ConcreteModel(name="gandiva_defragmentation")
-        m.J = pyo.RangeSet(0, len(homes.gang) - 1)
-        m.N = pyo.RangeSet(0, len(homes.size) - 1)
-        m.home = tuples(np.flatnonzero(node >= 0), node[node >= 0])
+        m.J, m.N = tuples(id), tuples(server)
+        m.home = tuples(id[node >= 0], server[node[node >= 0]])
         m.g = param(np.array(homes.gang, dtype=np.int64), m.J)
         m.c = param(size, m.N)
         m.y = pyo.Var(m.J, m.N, domain=domain, dense=False)
@@ -192,11 +220,11 @@ def defragmentation(
             return sum(1 - m.y[j, n] for j, n in m.home)
 
         @m.Constraint(m.J, doc="every job is on one server")
-        def placed(m: pyo.ConcreteModel, j: int) -> Any:
+        def placed(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.y[j, n] for n in m.N) == 1
 
         @m.Constraint(m.N, doc="no more GPUs than there are")
-        def room(m: pyo.ConcreteModel, n: int) -> Any:
+        def room(m: pyo.ConcreteModel, n: str) -> Any:
             return sum(m.g[j] * m.y[j, n] for j in m.J) <= m.c[n]
 
         if fragmented is not None:
@@ -206,11 +234,11 @@ def defragmentation(
             m.u = pyo.Var(m.N, domain=domain, dense=False)
 
             @m.Constraint(m.J, m.N, doc="a server with a job is used")
-            def used(m: pyo.ConcreteModel, j: int, n: int) -> Any:
+            def used(m: pyo.ConcreteModel, j: str, n: str) -> Any:
                 return m.y[j, n] <= m.u[n]
 
             @m.Constraint(m.N, doc="less than the share beta of a used server is free")
-            def dense(m: pyo.ConcreteModel, n: int) -> Any:
+            def dense(m: pyo.ConcreteModel, n: str) -> Any:
                 return sum(m.g[j] * m.y[j, n] for j in m.J) >= m.least[n] * m.u[n]
 
     return m

@@ -5,26 +5,25 @@ Source: Narayanan et al., OSDI 2020, sec. 3 and 4.
 An allocation says which fraction of wall-clock time each job spends on each GPU type. Every
 function below is one programme of the paper; they share the valid allocations of sec. 3.1.
 
-==========  ============  ==========  =========  ==================================================
-Symbol      Here          Index set   Unit       Meaning
-==========  ============  ==========  =========  ==================================================
-m           m.M                                  jobs
-j           m.J                                  GPU types
-a           m.A                                  accelerators whose GPUs the types draw on
-p           m.P                                  pairs of jobs that may share GPUs (space sharing)
-X_mj        m.x[m, j]     M, J                   fraction of time m runs alone on type j
-X_pj        m.y[p, j]     P, J                   fraction of time pair p runs on type j
-T_mj        m.T[m, j]     M, J        steps/s    throughput of m alone on type j
-T_pj^m      m.T1, m.T2    P, J        steps/s    throughputs of the first and second job of p
-s_m         m.s[m]        M           GPUs       gang (scale factor); m.s2[p] of a pair
-n_m         m.n[m]        M                      equal jobs a row stands for (1, unless merged)
-W_a         m.W[a]        A           GPUs       number of workers
-r_m         m.r[m]        M           steps/s    throughput that counts as 1 for job m
-v_mj        m.v[m, j]     M, J                   value of a unit of time; m.v2[p, j] of a pair
-c_mj        m.c[m, j]     M, J        $/s        cost of a unit of time; m.c2[p, j] of a pair
-f_m         m.f[m]        M           steps/s    throughput the job must have
-t           m.t                                  the objective of max-min, in units of r_m
-==========  ============  ==========  =========  ==================================================
+=======  ============  ==========  =======  ===========================================================
+Symbol   Here          Index set   Unit     Meaning
+=======  ============  ==========  =======  ===========================================================
+m        m.M                                jobs, by name
+j        m.J                                GPU types, by name
+a        m.A                                accelerators whose GPUs the types draw on, by first type
+p        m.P                                pairs (k, l) of jobs that may share GPUs (space sharing)
+X_mj     m.x[i, j]     M, J                 fraction of time job i runs alone on type j
+X_pj     m.y[k, l, j]  P, J                 fraction of time pair (k, l) runs on type j
+T_mj     m.T[i, j]     M, J        steps/s  throughput of i alone on type j
+T_pj^m   m.T1, m.T2    P, J        steps/s  throughputs of the first and second job of a pair
+s_m      m.s[i]        M           GPUs     gang (scale factor); m.s2[k, l] of a pair
+W_a      m.W[a]        A           GPUs     number of workers
+r_m      m.r[i]        M           steps/s  throughput that counts as 1 for job i
+v_mj     m.v[i, j]     M, J                 value of a unit of time; m.v2[k, l, j] of a pair
+c_mj     m.c[i, j]     M, J        $/s      cost of a unit of time; m.c2[k, l, j] of a pair
+f_m      m.f[i]        M           steps/s  throughput the job must have
+t        m.t                                the objective of max-min, in units of r_m
+=======  ============  ==========  =======  ===========================================================
 
 Valid allocations, sec. 3.1:
 
@@ -38,22 +37,27 @@ A type is usually an accelerator of its own; placement-sensitive throughputs (se
 types, consolidated and not, that draw on the same accelerator. Pairs need equal gangs.
 
 Models carry no numbers: throughputs, weights and capacities are mutable Params that
-``compile_model(model, data)`` fills, so that a model is compiled once for a number of jobs.
+``compile_model(model, data)`` fills, so that a model is compiled once for a number of jobs, whatever their names.
+Sets are made of arrays of names (:mod:`shadowprice.models.arrays`): ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``, and ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s.
 
 Kind: fluid, i.e. a relaxation of gangs and rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+from numpy.typing import NDArray
 
 from shadowprice.instances.instance import Instance
-from shadowprice.models.arrays import NumberSet
+from shadowprice.models.arrays import ChangingSet, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 
@@ -61,67 +65,71 @@ KIND = "relaxation"
 RUNS_IN = "shadowprice.solvers.gavel.workspace"
 REFERENCE = "tests/solvers/gavel/test_allocation_laws.py"
 
-
-class Users(Sequence[int]):
-    """User of each job, counted from 0; knows whether a model has looked at it.
-
-    Few models do, and who does not is the same model for other users.
-
-    Parameters
-    ----------
-    numbers : sequence of int
-
-    Attributes
-    ----------
-    read : bool
-    """
-
-    def __init__(self, numbers: Sequence[int] = ()) -> None:
-        self.numbers = tuple(numbers)
-        self.read = False
-
-    @overload
-    def __getitem__(self, where: int) -> int: ...
-
-    @overload
-    def __getitem__(self, where: slice) -> Sequence[int]: ...
-
-    def __getitem__(self, where: int | slice) -> int | Sequence[int]:
-        self.read = True
-        return self.numbers[where]
-
-    def __len__(self) -> int:
-        self.read = True
-        return len(self.numbers)
+_NOBODY: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shape:
-    """Sizes and index sets of a model, without its coefficients.
+    """Index sets of a model, without its coefficients.
 
     Parameters
     ----------
-    jobs, types : int
-        Sizes of M and J.
-    accelerators : tuple of int
-        Accelerator each type draws on.
-    first, second : tuple of int
-        Jobs of each pair.
-    users : Users
-        User of each job, in order of their first jobs: see :func:`users`.
+    jobs : Names
+        Jobs M. Few models read their names, and who does not is the same model for as many others.
+    types : tuple of str
+        GPU types J.
+    draws : tuple of tuple of str, optional
+        Types that draw on each accelerator of A, which has the name of the first of them; if there are none, each
+        type is an accelerator of its own.
+    first, second : ndarray of int, optional
+        Jobs of each pair, by position.
+    entities : sequence of str, optional
+        User of each job.
+
+    Examples
+    --------
+    >>> shape = Shape.of(["ada-1", "bob-1"], ["v100", "k80"])
+    >>> len(shape.jobs), shape.jobs[1], shape.types[0]
+    (2, 'bob-1', 'v100')
     """
 
-    jobs: int
-    types: int
-    accelerators: tuple[int, ...]
-    first: tuple[int, ...] = field(default=(), repr=False)
-    second: tuple[int, ...] = field(default=(), repr=False)
-    users: Users = field(default_factory=Users, repr=False, compare=False)
+    jobs: Names
+    types: tuple[str, ...]
+    draws: tuple[tuple[str, ...], ...] = ()
+    first: NDArray[np.int64] = field(default_factory=lambda: _NOBODY, repr=False)
+    second: NDArray[np.int64] = field(default_factory=lambda: _NOBODY, repr=False)
+    entities: Sequence[str] | NDArray[np.object_] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, jobs: Sequence[str] | NDArray[np.object_], types: Sequence[str]) -> Shape:
+        """Jobs and GPU types by name, each type an accelerator of its own."""
+        return cls(Names(jobs), tuple(types))
 
     @property
     def pairs(self) -> int:
         """Size of P."""
         return len(self.first)
+
+    @property
+    def accelerators(self) -> dict[str, tuple[str, ...]]:
+        """Types that draw on each accelerator of A."""
+        return {each[0]: each for each in self.draws or tuple((name,) for name in self.types)}
+
+    @cached_property
+    def users(self) -> Names:
+        """User of each job; one without a name if none are known."""
+        return Names.of(list(self.entities) or [""] * len(self.jobs))
+
+    @property
+    def users_read(self) -> bool:
+        """Whether a model has looked at the users: who does not is the same model for others."""
+        return "users" in self.__dict__
+
+    @property
+    def sizes(self) -> Hashable:
+        """All that makes models differ but names of jobs and users."""
+        pairs = (self.first.tobytes(), self.second.tobytes())
+        return (len(self.jobs), self.types, self.draws, *pairs)
 
 
 def max_min(shape: Shape) -> pyo.ConcreteModel:
@@ -140,7 +148,7 @@ def max_min(shape: Shape) -> pyo.ConcreteModel:
             return m.t
 
         @m.Constraint(m.M, doc="fairness")
-        def fair(m: pyo.ConcreteModel, i: int) -> Any:
+        def fair(m: pyo.ConcreteModel, i: str) -> Any:
             return throughput(m, i) >= m.r[i] * m.t
 
     return m
@@ -163,7 +171,7 @@ def max_total(shape: Shape) -> pyo.ConcreteModel:
             return _total(m, "v", shape)
 
         @m.Constraint(m.M, doc="SLO")
-        def slo(m: pyo.ConcreteModel, i: int) -> Any:
+        def slo(m: pyo.ConcreteModel, i: str) -> Any:
             return throughput(m, i) >= m.f[i]
 
     return m
@@ -192,7 +200,7 @@ def min_cost(shape: Shape) -> pyo.ConcreteModel:
             return _total(m, "c", shape) == 1
 
         @m.Constraint(m.M, doc="SLO")
-        def slo(m: pyo.ConcreteModel, i: int) -> Any:
+        def slo(m: pyo.ConcreteModel, i: str) -> Any:
             return throughput(m, i) >= m.f[i] * m.k
 
     return m
@@ -213,7 +221,7 @@ def most_slos(shape: Shape) -> pyo.ConcreteModel:
             return sum(m.z[i] for i in m.M)
 
         @m.Constraint(m.M, doc="SLO, if it is kept")
-        def slo(m: pyo.ConcreteModel, i: int) -> Any:
+        def slo(m: pyo.ConcreteModel, i: str) -> Any:
             return throughput(m, i) >= m.f[i] * m.z[i]
 
     return m
@@ -223,31 +231,31 @@ OF_ANY_SIZE = (max_min, max_total, min_cost, most_slos)
 """Models that know the number of jobs by their set M alone where no jobs share: one model for all sizes of it."""
 
 
-def throughput(m: pyo.ConcreteModel, i: int) -> Any:
+def throughput(m: pyo.ConcreteModel, i: str) -> Any:
     """throughput(m, X): steps per second of job i under the allocation."""
     alone = sum(m.T[i, j] * m.x[i, j] for j in m.J)
     if not hasattr(m, "P"):
         return alone
     return (
         alone
-        + sum(m.T1[p, j] * m.y[p, j] for p in m.first_of[i] for j in m.J)
-        + sum(m.T2[p, j] * m.y[p, j] for p in m.second_of[i] for j in m.J)
+        + sum(m.T1[i, l, j] * m.y[i, l, j] for l in m.second_with[i] for j in m.J)
+        + sum(m.T2[k, i, j] * m.y[k, i, j] for k in m.first_with[i] for j in m.J)
     )
 
 
 def users(m: pyo.ConcreteModel, shape: Shape) -> None:
-    """Add the set of users m.U and the jobs of each, m.jobs_of[u]; for rows about users."""
-    m.U = pyo.RangeSet(0, max(shape.users, default=-1))
-    m.jobs_of = pyo.Set(m.U, initialize=_inverse(shape.users, len(m.U)))
+    """Add the set of users m.U, in the order of their first jobs, and the jobs of each, m.jobs_of[u]."""
+    m.U = tuples(shape.users.different)
+    m.jobs_of = subsets(m.U, shape.users, shape.jobs)
 
 
 def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
     """Variables and the constraints of sec. 3.1; multiplied by a variable k if scaled."""
     m = pyo.ConcreteModel(name=name)
-    m.M = NumberSet(shape.jobs)
-    m.J = pyo.RangeSet(0, shape.types - 1)
-    m.A = pyo.RangeSet(0, max(shape.accelerators) if shape.accelerators else -1)
-    m.types_of = pyo.Set(m.A, initialize=_inverse(shape.accelerators, len(m.A)))
+    m.M = ChangingSet(shape.jobs)
+    m.J = pyo.Set(initialize=shape.types)
+    m.A = pyo.Set(initialize=list(shape.accelerators))
+    m.types_of = pyo.Set(m.A, initialize=shape.accelerators)
     m.T = pyo.Param(m.M, m.J, mutable=True)
     m.s = pyo.Param(m.M, mutable=True)
     m.W = pyo.Param(m.A, mutable=True)
@@ -259,29 +267,31 @@ def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
         _pairs(m, shape)
 
     @m.Constraint(m.M, doc="a job is in one place at a time")
-    def time(m: pyo.ConcreteModel, i: int) -> Any:
+    def time(m: pyo.ConcreteModel, i: str) -> Any:
         alone = sum(m.x[i, j] for j in m.J)
         if not shape.pairs:
             return alone <= one
-        first = sum(m.y[p, j] for p in m.first_of[i] for j in m.J)
-        second = sum(m.y[p, j] for p in m.second_of[i] for j in m.J)
+        first = sum(m.y[i, l, j] for l in m.second_with[i] for j in m.J)
+        second = sum(m.y[k, i, j] for k in m.first_with[i] for j in m.J)
         return alone + first + second <= one
 
     @m.Constraint(m.A, doc="no more GPUs than there are")
-    def workers(m: pyo.ConcreteModel, a: int) -> Any:
+    def workers(m: pyo.ConcreteModel, a: str) -> Any:
         alone = sum(m.s[i] * m.x[i, j] for j in m.types_of[a] for i in m.M)
         if not shape.pairs:
             return alone <= m.W[a] * one
-        shared = sum(m.s2[p] * m.y[p, j] for j in m.types_of[a] for p in m.P)
+        shared = sum(m.s2[k, l] * m.y[k, l, j] for j in m.types_of[a] for k, l in m.P)
         return alone + shared <= m.W[a] * one
 
     return m
 
 
 def _pairs(m: pyo.ConcreteModel, shape: Shape) -> None:
-    m.P = pyo.RangeSet(0, shape.pairs - 1)
-    m.first_of = pyo.Set(m.M, initialize=_inverse(shape.first, shape.jobs))
-    m.second_of = pyo.Set(m.M, initialize=_inverse(shape.second, shape.jobs))
+    """Pairs, and for each job those who are the second, or the first, of a pair with it."""
+    first, second = shape.jobs[shape.first], shape.jobs[shape.second]
+    m.P = tuples(first, second)
+    m.second_with = subsets(m.M, first, second)
+    m.first_with = subsets(m.M, second, first)
     m.T1 = pyo.Param(m.P, m.J, mutable=True)
     m.T2 = pyo.Param(m.P, m.J, mutable=True)
     m.s2 = pyo.Param(m.P, mutable=True)
@@ -300,16 +310,8 @@ def _total(m: pyo.ConcreteModel, letter: str, shape: Shape) -> Any:
     total = sum(each[i, j] * m.x[i, j] for i in m.M for j in m.J)
     if shape.pairs:
         both = getattr(m, letter + "2")
-        total += sum(both[p, j] * m.y[p, j] for p in m.P for j in m.J)
+        total += sum(both[k, l, j] * m.y[k, l, j] for k, l in m.P for j in m.J)
     return total
-
-
-def _inverse(of: Sequence[int], size: int) -> dict[int, list[int]]:
-    """Positions at which each number of 0 to size - 1 occurs."""
-    found: dict[int, list[int]] = {k: [] for k in range(size)}
-    for position, number in enumerate(of):
-        found[number].append(position)
-    return found
 
 
 def of_instance(instance: Instance) -> pyo.ConcreteModel:
@@ -317,8 +319,8 @@ def of_instance(instance: Instance) -> pyo.ConcreteModel:
     seconds = gang_seconds(instance)
     rate = np.where(np.isfinite(seconds), 1.0 / seconds, 0.0)
     gpus, workers = instance.workload.gpus, instance.cluster.gpus_per_type
-    jobs, types = rate.shape
-    model: Any = max_min(Shape(jobs, types, tuple(range(types))))
+    types = instance.cluster.gpu_types
+    model: Any = max_min(Shape.of(instance.workload.id, types))
     equal = instance.workload.weight * (rate @ (workers / workers.sum())) / gpus
     for parameter, values in (
         (model.T, rate),

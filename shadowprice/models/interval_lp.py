@@ -43,6 +43,7 @@ Kind: relaxation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.instance import Instance
 from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.models.tracing import traced
 
@@ -77,6 +79,8 @@ class Intervals:
         G; not whole where it counts what sharing gains.
     bounds : ndarray, shape (intervals + 1,)
         b_0 <= min r_j, increasing; the last so late that everything fits.
+    job_names : sequence of str
+        ``job-0``, ... if there are none.
     """
 
     release: NDArray[np.float64]
@@ -85,6 +89,7 @@ class Intervals:
     gpus: NDArray[np.int64]
     capacity: float
     bounds: NDArray[np.float64]
+    job_names: Sequence[str] | NDArray[np.object_] = ()
 
 
 def build(data: Intervals) -> pyo.ConcreteModel:
@@ -93,15 +98,16 @@ def build(data: Intervals) -> pyo.ConcreteModel:
     begin = np.maximum(data.bounds[None, :-1], data.release[:, None])
     room = data.bounds[None, 1:] - begin
     job, interval = np.nonzero(room > 0)
+    id = Names.known(data.job_names, "job", n)
     most = np.minimum(room, data.work[:, None])[job, interval]
     with traced():
         m = pyo.ConcreteModel(name="interval_lp")
-        m.J = pyo.RangeSet(0, n - 1)
+        m.J = tuples(id)
         m.K = pyo.RangeSet(0, intervals - 1)
         m.S = pyo.RangeSet(0, 1)
-        m.JK = tuples(job, interval)
-        m.intervals_of = subsets(m.J, job, interval)
-        m.jobs_in = subsets(m.K, interval, job)
+        m.JK = tuples(id[job], interval)
+        m.intervals_of = subsets(m.J, id[job], interval)
+        m.jobs_in = subsets(m.K, interval, id[job])
         m.p = param(data.work, m.J)
         m.g = param(data.gpus, m.J)
         m.w = param(data.weight, m.J)
@@ -120,7 +126,7 @@ def build(data: Intervals) -> pyo.ConcreteModel:
             )
 
         @m.Constraint(m.J, doc="every job gets its work")
-        def work(m: pyo.ConcreteModel, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.y[j, k, s] for k in m.intervals_of[j] for s in m.S) == m.p[j]
 
         @m.Constraint(m.jobs_in.nonempty, doc="no more GPU time than there is")
@@ -143,5 +149,6 @@ def of_instance(instance: Instance) -> pyo.ConcreteModel:
             jobs.gpus,
             float(jobs.capacity),
             np.linspace(float(jobs.release.min(initial=0)), end, INTERVALS + 1),
+            jobs.job_names,
         )
     )

@@ -7,12 +7,13 @@ by a genetic algorithm. What is added to a speed-up as in its artifact (read). T
 =========  ===============  ==========  =====  ======================================================
 Symbol     Here             Index set   Unit   Meaning
 =========  ===============  ==========  =====  ======================================================
-J, N       m.J, m.N                            jobs; nodes
-P_j        m.points[j]      J                  what j may be given: on one node or on several, a width
-L_j, A_j   m.local[j],      J                  those of one node; of several
+J, N       m.J, m.N                            jobs; nodes, by name
+P_j        m.points[j]      J                  what j may be given: (w, r), r GPUs on w, "one" node or
+                                               "several"; m.P: (j, w, r)
+L_j, A_j   m.local[j],      J           GPUs   widths on one node; on several
            m.across[j]
-r_p        m.r[p]           P           GPUs   width
-c_p        m.c[p]           P                  1 / (factor of a restart x speed-up + 0.001)
+r_p        r                P           GPUs   width
+c_p        m.c[j, w, r]     P                  1 / (factor of a restart x speed-up + 0.001)
 u_j        m.u[j]           J                  1 / (speed-up + 0.001) of what j holds now
 h_jn       m.h[j, n]        J, N        GPUs   that
 g_n        m.g[n]           N           GPUs   GPUs of a node
@@ -40,6 +41,10 @@ a_jn       m.a[j, n]        J, N               1 if j is on n, and on others
 with y, k, b, a binary and x whole. A point of P_j that is chosen although it gives j what it holds costs no less than
 k_j, so that the optimum is that of the paper's objective.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: exact, for one round.
 """
 
@@ -52,7 +57,8 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from shadowprice.instances.goodput.allocation_costs import AllocationCosts
-from shadowprice.models.arrays import param, subsets
+from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -88,16 +94,17 @@ def build(costs: AllocationCosts) -> pyo.ConcreteModel:
     """The programme of a round."""
     job, kind, width = choices(costs)
     (jobs, nodes), held = costs.held.shape, costs.held.astype(np.int64)
+    id, node = Names.known(costs.job_names, "job", jobs), Names.numbered("node", nodes)
+    where = Names(["one", "several"])
     on_several = np.count_nonzero(held, axis=1) > 1
     with traced():
-        m: Any = pyo.ConcreteModel(name="pollux")
-        m.J, m.N = pyo.RangeSet(0, jobs - 1), pyo.RangeSet(0, nodes - 1)
-        m.P = pyo.RangeSet(0, len(job) - 1)
-        number, runs = np.arange(len(job)), width > 0
-        m.points = subsets(m.J, job, number)
-        m.local = subsets(m.J, job[runs & (kind == 0)], number[runs & (kind == 0)])
-        m.across = subsets(m.J, job[kind == 1], number[kind == 1])
-        m.r = param(width, m.P)
+        m = pyo.ConcreteModel(name="pollux")
+        m.J, m.N = tuples(id), tuples(node)
+        m.P = tuples(id[job], where[kind], width)
+        local, across = (width > 0) & (kind == 0), kind == 1
+        m.points = subsets(m.J, id[job], where[kind], width)
+        m.local = subsets(m.J, id[job[local]], width[local])
+        m.across = subsets(m.J, id[job[across]], width[across])
         m.c = param(costs.by_width[job, kind, width], m.P)
         m.u = param(costs.unchanged, m.J)
         m.h = param(held, m.J, m.N)
@@ -113,53 +120,53 @@ def build(costs: AllocationCosts) -> pyo.ConcreteModel:
         m.a = pyo.Var(m.J, m.N, domain=pyo.Binary, dense=False)
 
         @m.Objective(doc="sum of the inverses of all speed-ups")
-        def mean(m: Any) -> Any:
+        def mean(m: pyo.ConcreteModel) -> Any:
             return sum(m.c[p] * m.y[p] for p in m.P) + sum(m.u[j] * m.k[j] for j in m.J)
 
         @m.Constraint(m.J, doc="one thing each, or what it holds")
-        def once(m: Any, j: int) -> Any:
-            return sum(m.y[p] for p in m.points[j]) + m.k[j] == 1
+        def once(m: pyo.ConcreteModel, j: str) -> Any:
+            return sum(m.y[j, w, r] for w, r in m.points[j]) + m.k[j] == 1
 
         @m.Constraint(m.J, doc="as many GPUs as that says")
-        def width_of(m: Any, j: int) -> Any:
-            given = sum(m.r[p] * m.y[p] for p in m.points[j]) + m.held[j] * m.k[j]
+        def width_of(m: pyo.ConcreteModel, j: str) -> Any:
+            given = sum(r * m.y[j, w, r] for w, r in m.points[j]) + m.held[j] * m.k[j]
             return sum(m.x[j, n] for n in m.N) == given
 
         @m.Constraint(m.N, doc="no more GPUs than a node has")
-        def capacity(m: Any, n: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, n: str) -> Any:
             return sum(m.x[j, n] for j in m.J) <= m.g[n]
 
         @m.Constraint(m.J, m.N, doc="GPUs only of nodes that the job is on")
-        def used(m: Any, j: int, n: int) -> Any:
+        def used(m: pyo.ConcreteModel, j: str, n: str) -> Any:
             return m.x[j, n] <= m.g[n] * (m.b[j, n] + m.a[j, n])
 
         @m.Constraint(m.J, m.N, doc="at least one of each of several nodes")
-        def used_each(m: Any, j: int, n: int) -> Any:
+        def used_each(m: pyo.ConcreteModel, j: str, n: str) -> Any:
             return m.a[j, n] <= m.x[j, n]
 
         @m.Constraint(m.J, doc="on one node")
-        def alone(m: Any, j: int) -> Any:
-            chosen = sum(m.y[p] for p in m.local[j]) + m.held_alone[j] * m.k[j]
+        def alone(m: pyo.ConcreteModel, j: str) -> Any:
+            chosen = sum(m.y[j, "one", r] for r in m.local[j]) + m.held_alone[j] * m.k[j]
             return sum(m.b[j, n] for n in m.N) == chosen
 
         @m.Constraint(m.J, doc="on several: at least two")
-        def spread(m: Any, j: int) -> Any:
-            chosen = sum(m.y[p] for p in m.across[j]) + m.held_across[j] * m.k[j]
+        def spread(m: pyo.ConcreteModel, j: str) -> Any:
+            chosen = sum(m.y[j, "several", r] for r in m.across[j]) + m.held_across[j] * m.k[j]
             return sum(m.a[j, n] for n in m.N) >= 2 * chosen
 
         @m.Constraint(m.J, doc="or none")
-        def spread_only(m: Any, j: int) -> Any:
-            chosen = sum(m.y[p] for p in m.across[j]) + m.held_across[j] * m.k[j]
+        def spread_only(m: pyo.ConcreteModel, j: str) -> Any:
+            chosen = sum(m.y[j, "several", r] for r in m.across[j]) + m.held_across[j] * m.k[j]
             return sum(m.a[j, n] for n in m.N) <= m.nodes * chosen
 
         @m.Constraint(m.J, m.N, doc="what goes on stays where it is")
-        def stays(m: Any, j: int, n: int) -> Any:
+        def stays(m: pyo.ConcreteModel, j: str, n: str) -> Any:
             return m.x[j, n] >= m.h[j, n] * m.k[j]
 
         if costs.avoid:
 
             @m.Constraint(m.N, doc="one job at most that is on other nodes as well")
-            def interference(m: Any, n: int) -> Any:
+            def interference(m: pyo.ConcreteModel, n: str) -> Any:
                 return sum(m.a[j, n] for j in m.J) <= 1
 
     return m

@@ -65,11 +65,11 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
     )
     with traced():
         m = pyo.ConcreteModel(name="preemptive")
-        m.J = pyo.RangeSet(0, jobs.jobs - 1)
+        m.J = tuples(jobs.id)
         m.T = pyo.RangeSet(0, horizon - 1)
-        m.JT = tuples(job, slot)
-        m.slots_of = subsets(m.J, job, slot)
-        m.arrived = subsets(m.T, slot, job)
+        m.JT = tuples(jobs.id[job], slot)
+        m.slots_of = subsets(m.J, jobs.id[job], slot)
+        m.arrived = subsets(m.T, slot, jobs.id[job])
         m.r = param(jobs.release, m.J)
         m.p = param(jobs.duration, m.J)
         m.g = param(jobs.gpus, m.J)
@@ -85,7 +85,7 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
         )
 
         @m.Constraint(m.J, doc="every job gets its work")
-        def work(m: pyo.ConcreteModel, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.y[j, t] for t in m.slots_of[j]) == m.p[j]
 
         @m.Constraint(m.arrived.nonempty, doc="no more GPUs than there are")
@@ -93,11 +93,11 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
             return sum(m.g[j] * m.y[j, t] for j in m.arrived[t]) <= m.G
 
         @m.Constraint(m.JT, doc="a job ends after the last slot it runs in")
-        def end(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+        def end(m: pyo.ConcreteModel, j: str, t: int) -> Any:
             return m.C[j] >= (t + 1) * m.y[j, t]
 
         @m.Constraint(m.J, doc="mean busy time")
-        def busy(m: pyo.ConcreteModel, j: int) -> Any:
+        def busy(m: pyo.ConcreteModel, j: str) -> Any:
             total = sum(t * m.y[j, t] for t in m.slots_of[j])
             return m.p[j] * m.C[j] >= total + m.p[j] * (m.p[j] + 1) / 2
 
@@ -105,7 +105,7 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
             m.z = pyo.Var(domain=pyo.Integers, bounds=(0, horizon))
 
             @m.Constraint(m.J, doc="no job ends after the makespan")
-            def last(m: pyo.ConcreteModel, j: int) -> Any:
+            def last(m: pyo.ConcreteModel, j: str) -> Any:
                 return m.z >= m.C[j]
 
             @m.Objective(doc="makespan [slots]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, up_to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import UtilityTable
+from shadowprice.models.names import Names
 
 KNOWS = frozenset(
     {
@@ -38,11 +40,14 @@ class GangSpeed:
     ----------
     types : tuple of int
         Types that are at least as fast, any of which the gang's GPUs may be.
+    slowest : int
+        The first of those that are as slow.
     seconds : float
         Run time of the whole job at this speed [s].
     """
 
     types: tuple[int, ...]
+    slowest: int
     seconds: float
 
 
@@ -63,6 +68,8 @@ class RoundJobs:
         cost, so what fits the types fits the nodes.
     utility : UtilityTable
         By round of completion.
+    job_names, type_names : sequence of str
+        Names of jobs and types; ``job-0``, ... and ``type-0``, ... if there are none.
     """
 
     gang: NDArray[np.int64]
@@ -70,6 +77,8 @@ class RoundJobs:
     seconds: NDArray[np.float64]
     capacity: NDArray[np.int64]
     utility: UtilityTable
+    job_names: Sequence[str] | NDArray[np.object_] = ()
+    type_names: Sequence[str] = ()
 
     @classmethod
     def of(cls, instance: Instance, utility: UtilityTable) -> RoundJobs:
@@ -90,7 +99,13 @@ class RoundJobs:
             )
         first = np.ceil(jobs.arrival_s / utility.round_s).astype(np.int64)
         return cls(
-            jobs.gpus, first, gang_seconds(instance), instance.cluster.gpus_per_type, utility
+            jobs.gpus,
+            first,
+            gang_seconds(instance),
+            instance.cluster.gpus_per_type,
+            utility,
+            jobs.id,
+            types,
         )
 
     @property
@@ -109,6 +124,16 @@ class RoundJobs:
         return len(self.capacity)
 
     @cached_property
+    def id(self) -> Names:
+        """Name of each job."""
+        return Names.known(self.job_names, "job", self.jobs)
+
+    @cached_property
+    def gpu_types(self) -> tuple[str, ...]:
+        """Name of each GPU type."""
+        return tuple(Names.known(self.type_names, "type", self.types))
+
+    @cached_property
     def speeds(self) -> tuple[tuple[GangSpeed, ...], ...]:
         """Speeds of every job, fastest first, at which there are GPUs for the gang."""
         return tuple(self._speeds_of(job) for job in range(self.jobs))
@@ -118,7 +143,8 @@ class RoundJobs:
         for seconds in sorted(set(self.seconds[job][np.isfinite(self.seconds[job])].tolist())):
             admitted = np.flatnonzero(self.seconds[job] <= seconds)
             if self.capacity[admitted].sum() >= self.gang[job]:
-                found.append(GangSpeed(tuple(admitted.tolist()), seconds))
+                slowest = int(np.flatnonzero(self.seconds[job] == seconds)[0])
+                found.append(GangSpeed(tuple(admitted.tolist()), slowest, seconds))
         return tuple(found)
 
 

@@ -41,7 +41,7 @@ class Condition:
 
     Parameters
     ----------
-    expression : relational or numeric expression
+    expression : relational or numeric expression, or NameComparison
         Of index templates and constant Params; a number is true unless it is 0.
     holds : bool
     loops : int
@@ -69,6 +69,29 @@ class RuleCase:
     conditions: tuple[Condition, ...]
     expression: Any
     templates: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class NameComparison:
+    """Comparison of an index with a name that a rule has written, such as ``j == "v100"``.
+
+    Parameters
+    ----------
+    template : IndexTemplate
+    name : str
+    equal : bool
+        False for ``!=``.
+    """
+
+    template: Any
+    name: str
+    equal: bool
+
+    def __bool__(self) -> bool:
+        run = _Run.current
+        if run is None:
+            raise TypeError("a comparison of an index is used outside its rule")
+        return run.decide(self)
 
 
 class CasesSum(TemplateSumExpression):  # type: ignore[misc]
@@ -158,6 +181,7 @@ class _Run:
     stop: int | None
     context: Any = None
     sums: int = 0
+    probes: int = 0
     under_way: list[_Sum] = field(default_factory=list)
     decisions: list[_Decision] = field(default_factory=list)
     nodes: dict[int, CasesSum] = field(default_factory=dict)
@@ -239,6 +263,25 @@ class _Range(metaclass=_RangeType):
         return _range(*bounds)
 
 
+_plain_reduce = template_module._reduce_template_to_component
+
+
+def _reduce(expression: Any) -> Any:
+    """Replaces Pyomo's search for any members for which an expression of templates has a value."""
+    run = _Run.current
+    assert run is not None
+    run.probes += 1
+    try:
+        return _plain_reduce(expression)
+    finally:
+        run.probes -= 1
+
+
+def is_probing() -> bool:
+    """True while Pyomo looks at any members of sets, on which nothing depends."""
+    return _Run.current is not None and _Run.current.probes > 0
+
+
 _relation_truth = RelationalExpression.__bool__
 _number_truth = NumericValue.__bool__
 
@@ -276,6 +319,38 @@ def _of_indices(expression: Any) -> bool:
     return found
 
 
+_plain_equal, _plain_unequal = IndexTemplate.__eq__, IndexTemplate.__ne__
+
+
+def _equal(self: Any, other: Any) -> Any:
+    # Pyomo's own would be quietly False for all indices.
+    return (
+        NameComparison(self, other, True) if isinstance(other, str) else _plain_equal(self, other)
+    )
+
+
+def _unequal(self: Any, other: Any) -> Any:
+    return (
+        NameComparison(self, other, False)
+        if isinstance(other, str)
+        else _plain_unequal(self, other)
+    )
+
+
+def _no_text(self: Any, *form: Any) -> str:
+    raise TypeError("the text of an index depends on the index")
+
+
+# A template stands for every index: it is in no set, is no key of a dictionary and has no text in an f-string.
+# Without this, ``if j in jobs`` would quietly be false for all of them.
+_TEMPLATE_METHODS: dict[str, Any] = {
+    "__hash__": None,
+    "__eq__": _equal,
+    "__ne__": _unequal,
+    "__format__": _no_text,
+}
+
+
 _plain_item = IndexedComponent._processUnhashableIndex
 
 
@@ -296,13 +371,14 @@ _ITEMS = {pyo.Var: Numeric_GetItemExpression, pyo.Param: NPV_Numeric_GetItemExpr
 
 def _call(block: Any, rule: Any, index_set: Any, run: _Run) -> Any:
     """Call a rule with templates; the expression and its templates, or the case of one sum."""
-    # A template stands for every index: it is in no set and is no key of a dictionary. Without
-    # this, ``if j in jobs`` would quietly be false for all of them.
-    hashed, context = IndexTemplate.__hash__, template_module._template_iter_context
+    methods = {name: getattr(IndexTemplate, name) for name in _TEMPLATE_METHODS}
+    context = template_module._template_iter_context
     logged, outer = _LOG.disabled, _Run.current
     _Run.current, _LOG.disabled = run, True
-    IndexTemplate.__hash__ = None
+    for name, method in _TEMPLATE_METHODS.items():
+        setattr(IndexTemplate, name, method)
     template_module._template_iter_context = _Context
+    template_module._reduce_template_to_component = _reduce
     RelationalExpression.__bool__ = _relation_bool
     NumericValue.__bool__ = _number_bool
     IndexedComponent._processUnhashableIndex = _item
@@ -317,7 +393,9 @@ def _call(block: Any, rule: Any, index_set: Any, run: _Run) -> Any:
         NumericValue.__bool__ = _number_truth
         RelationalExpression.__bool__ = _relation_truth
         template_module._template_iter_context = context
-        IndexTemplate.__hash__ = hashed
+        template_module._reduce_template_to_component = _plain_reduce
+        for name, method in methods.items():
+            setattr(IndexTemplate, name, method)
         _Run.current, _LOG.disabled = outer, logged
 
 

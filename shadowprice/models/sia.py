@@ -6,15 +6,16 @@ factors of restarts as in its artifact (github.com/siasosp23/artifacts, ``sia-si
 =========  ===============  ==========  =====  ======================================================
 Symbol     Here             Index set   Unit   Meaning
 =========  ===============  ==========  =====  ======================================================
-i          m.J                                 jobs
-j          m.C                                 configurations that a job may have, of all jobs
-t          m.T                                 GPU types
-A_ij       m.A[c]           C                  (f_ij G_ij)^p, p < 0: G over the least of the job, f < 1
+i          m.J                                 jobs, by name
+j          m.C                                 configurations that jobs may have: (i, t, r), r GPUs of
+                                               type t for job i
+t          m.T                                 GPU types, by name
+A_ij       m.A[i, t, r]     C                  (f_ij G_ij)^p, p < 0: G over the least of the job, f < 1
                                                where the job would restart for it
-r_j        m.r[c]           C           GPUs   GPUs of the configuration
+r_j        r                C           GPUs   GPUs of the configuration
 R_t        m.R[t]           T           GPUs   GPUs of the type
 lambda     m.waits                             loss of a job that waits
-x_ij       m.x[c]           C                  1 if the job has the configuration
+x_ij       m.x[i, t, r]     C                  1 if the job has the configuration
 =========  ===============  ==========  =====  ======================================================
 
 .. math::
@@ -26,11 +27,16 @@ x_ij       m.x[c]           C                  1 if the job has the configuratio
 with x binary. A configuration is 1, 2, 4, ... GPUs of a node or whole nodes, so that what these rows allow can be
 placed where the nodes of a type are alike and have a power of two of GPUs.
 
+Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
+
 Kind: exact, for one round.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +44,9 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from shadowprice.models.arrays import param, subsets
+from shadowprice.errors import InputError
+from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -61,6 +69,13 @@ class JobConfigurations:
     jobs : int
     waits : float
         lambda.
+    job_names, type_names : sequence of str
+        ``job-0``, ... and ``type-0``, ... if there are none.
+
+    Raises
+    ------
+    InputError
+        If a configuration is there twice.
     """
 
     job: NDArray[np.int64]
@@ -70,33 +85,42 @@ class JobConfigurations:
     capacity: NDArray[np.int64]
     jobs: int
     waits: float = 1.1
+    job_names: Sequence[str] = ()
+    type_names: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        configurations = np.column_stack([self.job, self.pool, self.gpus])
+        if len(np.unique(configurations, axis=0)) < len(configurations):
+            raise InputError("configurations of jobs: one is there twice, expected different ones")
 
 
 def build(data: JobConfigurations) -> pyo.ConcreteModel:
     """The programme of a round."""
-    number = np.arange(len(data.job))
+    id = Names.known(data.job_names, "job", data.jobs)
+    gpu_type = Names.known(data.type_names, "type", len(data.capacity))
     with traced():
-        m: Any = pyo.ConcreteModel(name="sia")
-        m.J, m.C = pyo.RangeSet(0, data.jobs - 1), pyo.RangeSet(0, len(number) - 1)
-        m.T = pyo.RangeSet(0, len(data.capacity) - 1)
-        m.of_job, m.of_type = subsets(m.J, data.job, number), subsets(m.T, data.pool, number)
-        m.A, m.r = param(data.loss, m.C), param(data.gpus, m.C)
+        m = pyo.ConcreteModel(name="sia")
+        m.J, m.T = tuples(id), tuples(gpu_type)
+        m.C = tuples(id[data.job], gpu_type[data.pool], data.gpus)
+        m.of_job = subsets(m.J, id[data.job], gpu_type[data.pool], data.gpus)
+        m.of_type = subsets(m.T, gpu_type[data.pool], id[data.job], data.gpus)
+        m.A = param(data.loss, m.C)
         m.R = param(data.capacity, m.T)
         m.waits, m.jobs = param(data.waits), param(data.jobs)
         m.x = pyo.Var(m.C, domain=pyo.Binary, dense=False)
 
         @m.Objective(doc="powers of goodputs, and what it costs to let jobs wait")
-        def goodput(m: Any) -> Any:
+        def goodput(m: pyo.ConcreteModel) -> Any:
             runs = sum(m.x[c] for c in m.C)
             return sum(m.A[c] * m.x[c] for c in m.C) + m.waits * (m.jobs - runs)
 
         @m.Constraint(m.J, doc="one configuration at most")
-        def once(m: Any, i: int) -> Any:
-            return sum(m.x[c] for c in m.of_job[i]) <= 1
+        def once(m: pyo.ConcreteModel, i: str) -> Any:
+            return sum(m.x[i, t, r] for t, r in m.of_job[i]) <= 1
 
         @m.Constraint(m.T, doc="no more GPUs than there are of a type")
-        def capacity(m: Any, t: int) -> Any:
-            return sum(m.r[c] * m.x[c] for c in m.of_type[t]) <= m.R[t]
+        def capacity(m: pyo.ConcreteModel, t: str) -> Any:
+            return sum(r * m.x[i, t, r] for i, r in m.of_type[t]) <= m.R[t]
 
     return m
 

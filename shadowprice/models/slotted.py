@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
+from shadowprice.models.names import Names
 
 KNOWS = frozenset(
     {
@@ -51,6 +54,8 @@ class Slotted:
         Length of a slot in ticks of 2**-20 s.
     exact : bool
         Whether nothing had to be rounded.
+    job_names : sequence of str
+        ``job-0``, ... if there are none.
 
     Notes
     -----
@@ -67,6 +72,7 @@ class Slotted:
     capacity: int
     slot_ticks: int
     exact: bool
+    job_names: Sequence[str] | NDArray[np.object_] = ()
 
     @classmethod
     def of(cls, instance: Instance, slot_s: float | None = None) -> Slotted:
@@ -96,6 +102,7 @@ class Slotted:
             instance.cluster.total_gpus,
             slot,
             common % slot == 0,
+            instance.workload.id,
         )
 
     def enough_slots(self, most: int) -> int:
@@ -118,6 +125,11 @@ class Slotted:
     def jobs(self) -> int:
         """Number of jobs n."""
         return len(self.release)
+
+    @cached_property
+    def id(self) -> Names:
+        """Name of each job."""
+        return Names.known(self.job_names, "job", self.jobs)
 
     @property
     def slot_s(self) -> float:

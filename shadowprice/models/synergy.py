@@ -8,19 +8,20 @@ programme that places what stage 1 chose.
 ===========  ============  =========  ========  ====================================================
 Symbol       Here          Index set  Unit      Meaning
 ===========  ============  =========  ========  ====================================================
-K            m.K                                kinds: jobs with the same profile and gang
-P_k          m.points[k]   K                    points (c, m) of the profile of kind k; m.P: of all
-I            m.I                                servers
+K            m.K                                kinds, by name: jobs with the same profile and gang
+P_k          m.points[k]   K                    points (c, m) of the profile of kind k; m.P: (k, p), the
+                                                p-th point of kind k, from 0 on
+I            m.I                                servers, by name
 n_k          m.n[k]        K          jobs      jobs of a kind; 1 for all is the published form
 g_k          m.g[k]        K          GPUs      gang
 c_p, m_p     data.cpus ..  P          CPUs, GB  CPUs and memory for each GPU at a point
 c_p g_k      m.c, m.w      P          CPUs, GB  CPUs and memory for a job at a point
-W_p          m.W[p]        P                    speed at a point, 1 with the proportional share
+W_p          m.W[k, p]     P                    speed at a point, 1 with the proportional share
 w_k          m.least[k]    K                    speed with the proportional share
 C, M         m.C, m.M                 CPUs, GB  CPUs and memory of all servers
 G_i,C_i,M_i  m.G[i] ..     I          GPUs, ..  GPUs, CPUs, memory of a server
 c_k, m_k     m.c, m.w      K          CPUs, GB  CPUs and memory of a job, as chosen
-y_p          m.y[p]        P          jobs      jobs that get point p
+y_p          m.y[k, p]     P          jobs      jobs that get point p
 x_ik         m.x[i, k]     I, K       jobs      jobs of kind k on server i, in parts
 ===========  ============  =========  ========  ====================================================
 
@@ -52,22 +53,25 @@ have as many CPUs and as much memory for a GPU. Together an upper bound on the s
 placement: stage 1 forgets that there are several servers.
 
 Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``subsets(S, a, b)`` has, for each s of S, the set of b[k] with a[k] = s, ``param(values, S)`` is a Param over
-S.
+``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
+with a[k] = s, ``param(values, S)`` is a Param over S.
 
 Kind: relaxation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from shadowprice.models.arrays import param, subsets
+from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
@@ -91,6 +95,8 @@ class Choices:
         c_p, m_p for each GPU, and W_kp.
     total : (float, float)
         C [CPUs] and M [GB].
+    kind_names : sequence of str
+        ``kind-0``, ... if there are none.
     """
 
     jobs: NDArray[np.int64]
@@ -101,16 +107,31 @@ class Choices:
     memory_gb: NDArray[np.float64]
     speed: NDArray[np.float64]
     total: tuple[float, float]
+    kind_names: Sequence[str] = ()
+
+    @cached_property
+    def kinds(self) -> Names:
+        """Name of each kind."""
+        return Names.known(self.kind_names, "kind", len(self.jobs))
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """Place of every point among those of its kind, from 0 on."""
+        by_kind = np.argsort(self.kind, kind="stable")
+        count = np.bincount(self.kind, minlength=len(self.jobs))
+        place = np.empty(len(self.kind), dtype=np.int64)
+        place[by_kind] = np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count)
+        return place
 
 
 def super_server(data: Choices) -> pyo.ConcreteModel:
-    """Stage 1; points are numbered through all kinds."""
+    """Stage 1."""
     fast_enough = data.speed >= data.floor[data.kind]
     with traced():
         m = pyo.ConcreteModel(name="synergy_stage_1")
-        m.K = pyo.RangeSet(0, len(data.jobs) - 1)
-        m.P = pyo.RangeSet(0, len(data.kind) - 1)
-        m.points = subsets(m.K, data.kind, np.arange(len(data.kind)))
+        m.K = tuples(data.kinds)
+        m.P = tuples(data.kinds[data.kind], data.places)
+        m.points = subsets(m.K, data.kinds[data.kind], data.places)
         m.n = param(data.jobs, m.K)
         m.least = param(data.floor, m.K)
         m.c = param(data.cpus * data.gpus[data.kind], m.P)
@@ -121,39 +142,39 @@ def super_server(data: Choices) -> pyo.ConcreteModel:
         m.y = pyo.Var(
             m.P,
             domain=pyo.NonNegativeIntegers,
-            bounds=lambda m, p: (0, m.most[p]),
+            bounds=lambda m, k, p: (0, m.most[k, p]),
             dense=False,
         )
 
         @m.Objective(sense=pyo.maximize, doc="sum of speeds")
         def throughput(m: pyo.ConcreteModel) -> Any:
-            return sum(m.W[p] * m.y[p] for p in m.P)
+            return sum(m.W[k, p] * m.y[k, p] for k, p in m.P)
 
         @m.Constraint(doc="no more CPUs than there are")
         def cpus(m: pyo.ConcreteModel) -> Any:
-            return sum(m.c[p] * m.y[p] for p in m.P) <= m.C
+            return sum(m.c[k, p] * m.y[k, p] for k, p in m.P) <= m.C
 
         @m.Constraint(doc="no more memory than there is")
         def memory(m: pyo.ConcreteModel) -> Any:
-            return sum(m.w[p] * m.y[p] for p in m.P) <= m.M
+            return sum(m.w[k, p] * m.y[k, p] for k, p in m.P) <= m.M
 
         @m.Constraint(m.K, doc="every job gets one point")
-        def once(m: pyo.ConcreteModel, k: int) -> Any:
-            return sum(m.y[p] for p in m.points[k]) == m.n[k]
+        def once(m: pyo.ConcreteModel, k: str) -> Any:
+            return sum(m.y[k, p] for p in m.points[k]) == m.n[k]
 
         @m.Constraint(m.K, doc="never below the proportional share")
-        def floor(m: pyo.ConcreteModel, k: int) -> Any:
-            return sum(m.W[p] * m.y[p] for p in m.points[k]) >= m.n[k] * m.least[k]
+        def floor(m: pyo.ConcreteModel, k: str) -> Any:
+            return sum(m.W[k, p] * m.y[k, p] for p in m.points[k]) >= m.n[k] * m.least[k]
 
     return m
 
 
-def placement(servers: int, kinds: int) -> pyo.ConcreteModel:
+def placement(servers: Names, kinds: Names) -> pyo.ConcreteModel:
     """Stage 2; its Params g, c, w (GPUs, CPUs, GB of a job), n, G, C, M are filled when it is compiled."""
+    first = servers[0]
     with traced():
         m = pyo.ConcreteModel(name="synergy_stage_2")
-        m.I = pyo.RangeSet(0, servers - 1)
-        m.K = pyo.RangeSet(0, kinds - 1)
+        m.I, m.K = tuples(servers), tuples(kinds)
         for name in ("g", "c", "w", "n"):
             m.add_component(name, pyo.Param(m.K, mutable=True))
         for name in ("G", "C", "M"):
@@ -162,22 +183,22 @@ def placement(servers: int, kinds: int) -> pyo.ConcreteModel:
 
         @m.Objective(doc="none: any vertex will do")
         def nothing(m: pyo.ConcreteModel) -> Any:
-            return sum(0.0 * m.n[k] * m.x[0, k] for k in m.K)
+            return sum(0.0 * m.n[k] * m.x[first, k] for k in m.K)
 
         @m.Constraint(m.I, doc="GPUs of a server")
-        def gpus(m: pyo.ConcreteModel, i: int) -> Any:
+        def gpus(m: pyo.ConcreteModel, i: str) -> Any:
             return sum(m.g[k] * m.x[i, k] for k in m.K) <= m.G[i]
 
         @m.Constraint(m.I, doc="CPUs of a server")
-        def server_cpus(m: pyo.ConcreteModel, i: int) -> Any:
+        def server_cpus(m: pyo.ConcreteModel, i: str) -> Any:
             return sum(m.c[k] * m.x[i, k] for k in m.K) <= m.C[i]
 
         @m.Constraint(m.I, doc="memory of a server")
-        def server_memory(m: pyo.ConcreteModel, i: int) -> Any:
+        def server_memory(m: pyo.ConcreteModel, i: str) -> Any:
             return sum(m.w[k] * m.x[i, k] for k in m.K) <= m.M[i]
 
         @m.Constraint(m.K, doc="every job is placed")
-        def placed(m: pyo.ConcreteModel, k: int) -> Any:
+        def placed(m: pyo.ConcreteModel, k: str) -> Any:
             return sum(m.x[i, k] for i in m.I) == m.n[k]
 
     return m

@@ -83,11 +83,11 @@ def build(
     horizon = int(ends.max(initial=0))
     with traced():
         m = pyo.ConcreteModel(name="time_indexed")
-        m.J = pyo.RangeSet(0, jobs.jobs - 1)
+        m.J = tuples(jobs.id)
         m.T = pyo.RangeSet(0, horizon - 1)
-        m.JT = tuples(job, start)
-        m.S = subsets(m.J, job, start)
-        m.running = subsets(m.T, slot, job[run], start[run])
+        m.JT = tuples(jobs.id[job], start)
+        m.S = subsets(m.J, jobs.id[job], start)
+        m.running = subsets(m.T, slot, jobs.id[job[run]], start[run])
         m.p = param(jobs.duration, m.J)
         m.g = param(jobs.gpus, m.J)
         m.w = param(jobs.weight, m.J)
@@ -95,7 +95,7 @@ def build(
         m.x = pyo.Var(m.JT, domain=pyo.UnitInterval if relaxed else pyo.Binary, dense=False)
 
         @m.Constraint(m.J, doc="every job starts once")
-        def once(m: pyo.ConcreteModel, j: int) -> Any:
+        def once(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.x[j, t] for t in m.S[j]) == 1
 
         @m.Constraint(m.running.nonempty, doc="no more GPUs than there are")
@@ -108,7 +108,7 @@ def build(
             m.z = pyo.Var(domain=pyo.Reals if relaxed else pyo.Integers, bounds=(first, horizon))
 
             @m.Constraint(m.J, doc="no job ends after the makespan")
-            def last(m: pyo.ConcreteModel, j: int) -> Any:
+            def last(m: pyo.ConcreteModel, j: str) -> Any:
                 return sum((t + m.p[j]) * m.x[j, t] for t in m.S[j]) <= m.z
 
             @m.Objective(doc="makespan [slots]")

@@ -6,8 +6,8 @@ heuristic. The linearisation is derived.
 =========  ============  ==========  ======  =====================================================
 Symbol     Here          Index set   Unit    Meaning
 =========  ============  ==========  ======  =====================================================
-i          m.N                               nodes
-j          m.S                               parameter servers
+i          m.N                               nodes, by name
+j          m.S                               parameter servers, by name
 t_i        m.t[i]        N           MB      traffic of other jobs through node i in an iteration
 g_i        m.g[i]        N           GPUs    free GPUs of node i
 s_j        m.s[j]        S           MB      size of the tensors that server j holds
@@ -33,7 +33,7 @@ elsewhere. T falls in y, so that upper limits suffice: y_ji = min(w_i, g_i p_ji)
 binary p.
 
 Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``param(values, S)`` is a Param over S.
+``tuples(a)`` is the set of the members of a, ``param(values, S)`` is a Param over S.
 
 Kind: exact, for one job.
 """
@@ -47,7 +47,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from shadowprice.errors import InputError
-from shadowprice.models.arrays import param
+from shadowprice.models.arrays import param, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -115,8 +116,8 @@ def build(job: ServerJob) -> pyo.ConcreteModel:
     """Workers and parameter servers on nodes: least traffic of the busiest node [MB]."""
     with traced():
         m = pyo.ConcreteModel(name="tiresias")
-        m.N = pyo.RangeSet(0, len(job.free) - 1)
-        m.S = pyo.RangeSet(0, len(job.shards) - 1)
+        m.N = tuples(Names.numbered("node", len(job.free)))
+        m.S = tuples(Names.numbered("server", len(job.shards)))
         m.t = param(np.array(job.traffic, dtype=np.float64), m.N)
         m.g = param(np.array(job.free, dtype=np.int64), m.N)
         m.s = param(np.array(job.shards, dtype=np.float64), m.S)
@@ -132,12 +133,12 @@ def build(job: ServerJob) -> pyo.ConcreteModel:
             return m.T
 
         @m.Constraint(m.N, doc="T is no less than any node's traffic")
-        def traffic(m: pyo.ConcreteModel, i: int) -> Any:
+        def traffic(m: pyo.ConcreteModel, i: str) -> Any:
             servers = sum(m.s[j] * (m.W * m.p[j, i] - 2 * m.y[j, i]) for j in m.S)
             return m.t[i] + m.M * m.w[i] + servers <= m.T
 
         @m.Constraint(m.N, doc="no more workers than free GPUs")
-        def room(m: pyo.ConcreteModel, i: int) -> Any:
+        def room(m: pyo.ConcreteModel, i: str) -> Any:
             return m.w[i] <= m.g[i]
 
         @m.Constraint(doc="the whole gang")
@@ -145,15 +146,15 @@ def build(job: ServerJob) -> pyo.ConcreteModel:
             return sum(m.w[i] for i in m.N) == m.W
 
         @m.Constraint(m.S, doc="every server on one node")
-        def server(m: pyo.ConcreteModel, j: int) -> Any:
+        def server(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.p[j, i] for i in m.N) == 1
 
         @m.Constraint(m.S, m.N, doc="workers beside a server: no more than there are")
-        def both_workers(m: pyo.ConcreteModel, j: int, i: int) -> Any:
+        def both_workers(m: pyo.ConcreteModel, j: str, i: str) -> Any:
             return m.y[j, i] <= m.w[i]
 
         @m.Constraint(m.S, m.N, doc="and none where the server is not")
-        def both_server(m: pyo.ConcreteModel, j: int, i: int) -> Any:
+        def both_server(m: pyo.ConcreteModel, j: str, i: str) -> Any:
             return m.y[j, i] <= m.g[i] * m.p[j, i]
 
     return m

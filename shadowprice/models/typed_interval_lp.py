@@ -62,6 +62,7 @@ forgives two ticks of work a run where speeds differ, and so is the bound meant.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.instance import Instance
 from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 
@@ -104,6 +106,8 @@ class TypedIntervals:
         b_jk.
     size, charge : ndarray, shape (n, intervals, pieces)
         d_jkl, 0 where the job has not arrived, and c_jkl.
+    job_names, mode_names, resource_names : sequence of str
+        ``job-0``, ..., ``mode-0``, ... and ``resource-0``, ... if there are none.
     """
 
     weight: NDArray[np.float64]
@@ -114,6 +118,9 @@ class TypedIntervals:
     begin: NDArray[np.float64]
     size: NDArray[np.float64]
     charge: NDArray[np.float64]
+    job_names: Sequence[str] | NDArray[np.object_] = ()
+    mode_names: Sequence[str] = ()
+    resource_names: Sequence[str] = ()
 
 
 def build(data: TypedIntervals) -> pyo.ConcreteModel:
@@ -131,20 +138,27 @@ def build(data: TypedIntervals) -> pyo.ConcreteModel:
     # Entries of the capacities: every column with every resource that it uses.
     column, q = np.nonzero(data.use[j[piece], r] > 0)
     pool = k[piece][column] * len(data.capacity) + q
+    pool_k, pool_q = np.divmod(np.unique(pool), len(data.capacity))
+    id = Names.known(data.job_names, "job", n)
+    mode = Names.known(data.mode_names, "mode", data.time.shape[1])
+    resource = Names.known(data.resource_names, "resource", len(data.capacity))
     with traced():
         m = pyo.ConcreteModel(name="typed_interval_lp")
-        m.J, m.K = pyo.RangeSet(0, n - 1), pyo.RangeSet(0, intervals - 1)
-        m.R = pyo.RangeSet(0, data.time.shape[1] - 1)
-        m.Q = pyo.RangeSet(0, len(data.capacity) - 1)
-        m.JKRL = tuples(j[piece], k[piece], r, l[piece])
-        m.JKL = tuples(j, k, l)
-        m.shared = tuples(j[several], k[several], l[several])
-        m.KQ = tuples(*np.divmod(np.unique(pool), len(data.capacity)))
-        m.of_job = subsets(m.J, j[piece], k[piece], r, l[piece])
+        m.J, m.K = tuples(id), pyo.RangeSet(0, intervals - 1)
+        m.R, m.Q = tuples(mode), tuples(resource)
+        m.JKRL = tuples(id[j[piece]], k[piece], mode[r], l[piece])
+        m.JKL = tuples(id[j], k, l)
+        m.shared = tuples(id[j[several]], k[several], l[several])
+        m.KQ = tuples(pool_k, resource[pool_q])
+        m.of_job = subsets(m.J, id[j[piece]], k[piece], mode[r], l[piece])
         m.of_pool = subsets(
-            m.KQ, (k[piece][column], q), j[piece][column], r[column], l[piece][column]
+            m.KQ,
+            (k[piece][column], resource[q]),
+            id[j[piece][column]],
+            mode[r[column]],
+            l[piece][column],
         )
-        m.types_of = subsets(m.J, job, kind)
+        m.modes_of = subsets(m.J, id[job], mode[kind])
         m.rate = param(1 / data.time, m.J, m.R)
         m.v = param(data.use, m.J, m.R, m.Q)
         m.w = param(data.weight, m.J)
@@ -163,18 +177,18 @@ def build(data: TypedIntervals) -> pyo.ConcreteModel:
             )
 
         @m.Constraint(m.J, doc="every job does all its work")
-        def work(m: pyo.ConcreteModel, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.rate[j, r] * m.y[j, k, r, l] for k, r, l in m.of_job[j]) == 1
 
         @m.Constraint(m.KQ, doc="no more of a resource than there is")
-        def capacity(m: pyo.ConcreteModel, k: int, q: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, k: int, q: str) -> Any:
             held = sum(m.v[j, r, q] * m.y[j, k, r, l] for j, r, l in m.of_pool[k, q])
             return held <= m.U[q] * m.length[k]
 
         # Of a job that has one mode it is the bound of the only variable.
         @m.Constraint(m.shared, doc="a job runs in one mode at a time, or in shares of several")
-        def alone(m: pyo.ConcreteModel, j: int, k: int, l: int) -> Any:
-            return sum(m.y[j, k, r, l] for r in m.types_of[j]) <= m.d[j, k, l]
+        def alone(m: pyo.ConcreteModel, j: str, k: int, l: int) -> Any:
+            return sum(m.y[j, k, r, l] for r in m.modes_of[j]) <= m.d[j, k, l]
 
     return m
 
@@ -206,5 +220,8 @@ def of_instance(instance: Instance) -> pyo.ConcreteModel:
             begin,
             np.stack((u / 2, v / 2, (v - u) / 2), axis=2),
             np.stack((np.zeros_like(u), u, v), axis=2),
+            instance.workload.id,
+            instance.cluster.gpu_types,
+            instance.cluster.gpu_types,
         )
     )

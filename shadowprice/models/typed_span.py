@@ -33,6 +33,7 @@ Kind: relaxation. Arrivals are left out: it is the span of jobs that are all the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.instance import Instance
 from shadowprice.models.arrays import param, subsets, tuples
+from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 from shadowprice.models.typed_interval_lp import use_of_types
@@ -51,7 +53,13 @@ REFERENCE = "tests/solvers/offline/test_type_prices.py"
 
 
 def build(
-    use: NDArray[np.float64], time: NDArray[np.float64], capacity: NDArray[np.float64]
+    use: NDArray[np.float64],
+    time: NDArray[np.float64],
+    capacity: NDArray[np.float64],
+    *,
+    job_names: Sequence[str] | NDArray[np.object_] = (),
+    mode_names: Sequence[str] = (),
+    resource_names: Sequence[str] = (),
 ) -> pyo.ConcreteModel:
     """The span LP; O(n modes resources).
 
@@ -63,17 +71,20 @@ def build(
         p_jr > 0 in any unit, which is then that of T; infinite where the job has no such mode.
     capacity : ndarray, shape (resources,)
         U_q.
+    job_names, mode_names, resource_names : sequence of str
+        ``job-0``, ..., ``mode-0``, ... and ``resource-0``, ... if there are none.
     """
-    job, mode = np.nonzero(np.isfinite(time))
-    column, resource = np.nonzero(use[job, mode] > 0)
+    j, r = np.nonzero(np.isfinite(time))
+    column, q = np.nonzero(use[j, r] > 0)
+    job = Names.known(job_names, "job", len(time))
+    mode = Names.known(mode_names, "mode", time.shape[1])
+    resource = Names.known(resource_names, "resource", len(capacity))
     with traced():
         m = pyo.ConcreteModel(name="typed_span")
-        m.J = pyo.RangeSet(0, len(time) - 1)
-        m.R = pyo.RangeSet(0, time.shape[1] - 1)
-        m.Q = pyo.RangeSet(0, len(capacity) - 1)
-        m.JR = tuples(job, mode)
-        m.modes_of = subsets(m.J, job, mode)
-        m.users_of = subsets(m.Q, resource, job[column], mode[column])
+        m.J, m.R, m.Q = tuples(job), tuples(mode), tuples(resource)
+        m.JR = tuples(job[j], mode[r])
+        m.modes_of = subsets(m.J, job[j], mode[r])
+        m.users_of = subsets(m.Q, resource[q], job[j[column]], mode[r[column]])
         m.rate = param(1 / time, m.J, m.R)
         m.v = param(use, m.J, m.R, m.Q)
         m.U = param(capacity, m.Q)
@@ -85,15 +96,15 @@ def build(
             return m.T
 
         @m.Constraint(m.J, doc="every job does all its work")
-        def work(m: pyo.ConcreteModel, j: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.rate[j, r] * m.x[j, r] for r in m.modes_of[j]) == 1
 
         @m.Constraint(m.users_of.nonempty, doc="no more of a resource than there is")
-        def capacity_of(m: pyo.ConcreteModel, q: int) -> Any:
+        def capacity_of(m: pyo.ConcreteModel, q: str) -> Any:
             return sum(m.v[j, r, q] * m.x[j, r] for j, r in m.users_of[q]) <= m.U[q] * m.T
 
         @m.Constraint(m.J, doc="a job runs in one mode at a time, or in shares of several")
-        def alone(m: pyo.ConcreteModel, j: int) -> Any:
+        def alone(m: pyo.ConcreteModel, j: str) -> Any:
             return sum(m.x[j, r] for r in m.modes_of[j]) <= m.T
 
     return m
@@ -103,4 +114,12 @@ def of_instance(instance: Instance) -> pyo.ConcreteModel:
     """The span LP of an instance, in seconds."""
     capacity = instance.cluster.gpus_per_type.astype(np.float64)
     time = gang_seconds(instance)
-    return build(use_of_types(instance.workload.gpus, time.shape[1]), time, capacity)
+    types = instance.cluster.gpu_types
+    return build(
+        use_of_types(instance.workload.gpus, len(types)),
+        time,
+        capacity,
+        job_names=instance.workload.id,
+        mode_names=types,
+        resource_names=types,
+    )

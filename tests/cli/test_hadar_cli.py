@@ -451,7 +451,7 @@ def wrong(jobs):
 
 def late(jobs):
     m = time_indexed(jobs)
-    m.late = pyo.Constraint(expr=m.z[0, 0] + m.z[1, 0] >= 3)
+    m.late = pyo.Constraint(expr=m.z["a", 0] + m.z["b", 0] >= 3)
     return m
 """
 

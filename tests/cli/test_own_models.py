@@ -33,7 +33,7 @@ def capped(shape):
 
         @m.Constraint(m.M)
         def cap(m, i):
-            return m.x[i, 0] <= 0.5
+            return m.x[i, "a"] <= 0.5
 
     return m
 
@@ -51,7 +51,7 @@ def hungry(shape):
 
         @m.Constraint(m.M)
         def within(m, i):
-            return m.x[i, 0] <= m.quota[i]
+            return m.x[i, "a"] <= m.quota[i]
 
     return m
 
@@ -59,8 +59,8 @@ def hungry(shape):
 def first(shape):
     """The first job has nine tenths of all time, at least."""
     m = gavel.max_min(shape)
-    if shape.jobs > 1:
-        m.keep = pyo.Constraint(expr=m.x[0, 0] >= 0.9)
+    if len(shape.jobs) > 1:
+        m.keep = pyo.Constraint(expr=m.x["0", shape.types[0]] >= 0.9)
     return m
 
 
@@ -176,7 +176,7 @@ def test_the_page_on_formulations_does_what_it_says(
     allocate, run = (line.split()[2:] for line in blocks[1][1].strip().splitlines()[-2:])
     found = allocated(*(argument for argument in allocate[1:]))
     assert sum(sum(shares) for _, shares in found["allocation"]) == pytest.approx(1.5)
-    assert any("row within_cap[0]" in sentence for sentence in found["explanation"])
+    assert any("row within_cap[ada]" in sentence for sentence in found["explanation"])
     Path("jobs.csv").write_text("id,gpus,submit,duration\n0,1,0,600\n")
     result = CliRunner().invoke(app, run)
     assert result.exit_code == 0, result.output
@@ -203,7 +203,7 @@ def number(shape):
 def binaries(shape):
     m = gavel.max_min(shape)
     m.pick = pyo.Var(m.M, domain=pyo.Binary)
-    m.picked = pyo.Constraint(m.M, rule=lambda m, i: m.pick[i] <= m.x[i, 0])
+    m.picked = pyo.Constraint(m.M, rule=lambda m, i: m.pick[i] <= sum(m.x[i, j] for j in m.J))
     return m
 """
 

@@ -146,15 +146,17 @@ def rule_and_param(model: Any, draw: np.random.Generator) -> None:
     over = some.parent_component()
     if not over.is_indexed():
         return
+    keys = list(over.index_set())
+    first, last = (key[0] if isinstance(key, tuple) else key for key in (keys[0], keys[-1]))
     with traced():
         model.limit = pyo.Param(over.index_set(), mutable=True, initialize=0.7)
         model.share = pyo.Param(initialize=float(draw.uniform(0.1, 1)), mutable=True)
 
         @model.Constraint(over.index_set())
         def extra(m: Any, *index: Any) -> Any:
-            if index[0] == 0:
+            if index[0] == first:
                 return pyo.Constraint.Skip
-            return m.share * over[index] <= m.limit[index] + (0.5 if index[0] > 1 else 0.2)
+            return m.share * over[index] <= m.limit[index] + (0.5 if index[0] != last else 0.2)
 
 
 EDITS: tuple[Edit, ...] = (

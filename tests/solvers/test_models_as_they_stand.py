@@ -126,7 +126,8 @@ def test_a_deadline_takes_effect(given: Any, data: st.DataObject) -> None:
         m = time_indexed.build(jobs, starts, **how)
         p = int(jobs.duration[late])
         m.deadline = pyo.Constraint(
-            expr=sum((t + p) * m.x[j, t] for j, t in m.JT if j == late) <= end / jobs.slot_s
+            expr=sum((t + p) * m.x[j, t] for j, t in m.JT if j == jobs.id[late])
+            <= end / jobs.slot_s
         )
         return m
 
@@ -193,7 +194,7 @@ def test_a_slot_a_job_must_not_use_takes_effect() -> None:
 
     def build(jobs: Any, horizon: int, **how: Any) -> Any:
         m = preemptive.build(jobs, horizon, **how)
-        m.y[0, 0].fix(0)
+        m.y["0", 0].fix(0)
         return m
 
     assert slotted_preemptive_optimum(instance).upper_s == 2.0
@@ -258,7 +259,7 @@ def test_a_rack_limit_takes_effect_on_the_nodes_that_it_names() -> None:
 
     def build(given: Any, **how: Any) -> Any:
         m = asrpt.least_time(given, **how)
-        m.rack = pyo.Constraint(expr=sum(m.x[s, i] for s in m.S for i in (0, 1)) <= 2)
+        m.rack = pyo.Constraint(expr=sum(m.x[s, i] for s in m.S for i in ("node-0", "node-1")) <= 2)
         return m
 
     free = Exact().place(graph, room, NETWORK)
@@ -283,7 +284,7 @@ def test_a_ban_on_a_packing_takes_effect() -> None:
     def build(given: Any) -> Any:
         m = gandiva.packing(given)
         m.seen = pyo.Var(bounds=(0, 1))  # A variable of one's own does not get in the way.
-        m.ban = pyo.Constraint(expr=m.x[0] <= m.seen - 1)
+        m.ban = pyo.Constraint(expr=m.x["job-0+job-1"] <= m.seen - 1)
         return m
 
     assert best_packing(packings) == [(0, 1), (2, 3)]
@@ -295,7 +296,7 @@ def test_a_server_that_takes_nobody_takes_effect() -> None:
 
     def build(given: Any, **how: Any) -> Any:
         m = gandiva.defragmentation(given, **how)
-        m.closed = pyo.Constraint(expr=m.y[2, 2] == 0)
+        m.closed = pyo.Constraint(expr=m.y["job-2", "server-2"] == 0)
         return m
 
     assert fewest_migrations(homes) == (0, 1, 2)
@@ -307,7 +308,7 @@ def test_a_server_that_takes_nobody_takes_effect() -> None:
 
 
 def _pinned(m: Any) -> Any:
-    m.stay = pyo.Constraint(expr=m.y[0, 0] + m.y[1, 1] == 2)
+    m.stay = pyo.Constraint(expr=m.y["job-0", "server-0"] + m.y["job-1", "server-1"] == 2)
     return m
 
 

@@ -22,7 +22,8 @@ SEEDS = st.integers(0, 10**6)
 def test_the_programme_finds_the_least_loss_of_all_choices(jobs: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
     job = np.repeat(np.arange(jobs), 3)
-    pool, gpus = draw.integers(0, 2, 3 * jobs), draw.integers(1, 4, 3 * jobs)
+    both = np.concatenate([draw.choice(6, 3, replace=False) for _ in range(jobs)])
+    pool, gpus = both // 3, both % 3 + 1
     capacity = np.array([3, 2])
     data = sia.JobConfigurations(job, pool, gpus, draw.uniform(0.3, 1.2, 3 * jobs), capacity, jobs)
     least = np.inf

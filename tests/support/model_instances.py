@@ -28,6 +28,7 @@ from shadowprice.models import (
     typed_interval_lp,
     typed_span,
 )
+from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.models.slotted import Slotted
 from support.elastic_rounds import drawn_round
@@ -113,14 +114,15 @@ def of_typed_span(jobs: int, draw: Random) -> Any:
 def of_synergy(jobs: int, draw: Random) -> Any:
     kinds = max(jobs, 1)
     if draw.integers(0, 2):
-        model: Any = synergy.placement(2, kinds)
+        model: Any = synergy.placement(Names(["left", "right"]), Names.numbered("kind", kinds))
         gpus = draw.integers(1, 4, kinds).astype(float)
         number = draw.integers(1, 3, kinds).astype(float)
         values = {"g": gpus, "c": 3 * gpus, "w": 10 * gpus, "n": number}
         room = np.full(2, np.ceil((gpus * number).sum() / 2 + 1))
         values |= {"G": room, "C": 3 * room, "M": 10 * room}
         for name, each in values.items():
-            getattr(model, name).store_values(dict(enumerate(each.tolist())))
+            parameter = getattr(model, name)
+            parameter.store_values(dict(zip(parameter.index_set(), each.tolist(), strict=True)))
         return model
     kind = np.sort(np.concatenate([np.arange(kinds), draw.integers(0, kinds, 2 * kinds)]))
     speed = draw.uniform(0.5, 2, len(kind))
@@ -209,10 +211,11 @@ def of_tiresias(jobs: int, draw: Random) -> Any:
 
 
 def of_gavel(jobs: int, draw: Random) -> Any:
-    accelerators = (0, 1, 1) if draw.integers(0, 2) else (0, 1)
+    draws = (("v100",), ("k80", "k80-spread")) if draw.integers(0, 2) else (("v100",), ("k80",))
+    types = tuple(name for each in draws for name in each)
     pairs = [(a, b) for a in range(jobs) for b in range(a) if draw.random() < 0.4]
-    first, second = (tuple(pair[end] for pair in pairs) for end in (0, 1))
-    shape = gavel.Shape(jobs, len(accelerators), accelerators, first, second)
+    first, second = (np.array([pair[end] for pair in pairs], dtype=np.int64) for end in (0, 1))
+    shape = gavel.Shape(Names.numbered("job", jobs), types, draws, first, second)
     makers = [gavel.max_min, gavel.max_total, gavel.min_cost, gavel.most_slos]
     model: Any = makers[int(draw.integers(0, len(makers)))](shape)
     scale = {"s": (1, 3), "W": (2, 4), "f": (0.0, 0.05), "r": (0.5, 2)}
@@ -235,17 +238,18 @@ def of_hadar(jobs: int, draw: Random) -> Any:
     which = int(draw.integers(0, 3))
     if which == 0:
         return hadar.time_indexed(given, relaxed=bool(draw.integers(0, 2)))
+    names, pools = given.id.tolist(), dict(zip(given.gpu_types, capacity.tolist(), strict=True))
     schedules = [
         hadar.GpuSchedule(
-            int(draw.integers(0, jobs)),
+            names[int(draw.integers(0, jobs))],
             float(draw.uniform(0, 3)),
-            tuple((t, int(draw.integers(0, types)), 1) for t in range(rounds)),
+            tuple((t, given.gpu_types[int(draw.integers(0, types))], 1) for t in range(rounds)),
         )
         for _ in range(2 * jobs)
     ]
     if which == 1:
-        return hadar.schedule_form(schedules, capacity, jobs, rounds)
-    return hadar.dual(schedules, capacity, jobs, rounds)
+        return hadar.schedule_form(schedules, pools, names, rounds)
+    return hadar.dual(schedules, pools, names, rounds)
 
 
 def of_pollux(jobs: int, draw: Random) -> Any:
@@ -254,7 +258,8 @@ def of_pollux(jobs: int, draw: Random) -> Any:
 
 def of_sia(jobs: int, draw: Random) -> Any:
     job = np.repeat(np.arange(jobs), 3)
-    pool, gpus = draw.integers(0, 2, 3 * jobs), draw.integers(1, 4, 3 * jobs)
+    both = np.concatenate([draw.choice(6, 3, replace=False) for _ in range(jobs)])
+    pool, gpus = both // 3, both % 3 + 1
     return sia.build(
         sia.JobConfigurations(
             job, pool, gpus, draw.uniform(0.3, 1.2, 3 * jobs), np.array([3, 2]), jobs

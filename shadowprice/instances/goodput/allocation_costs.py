@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,8 @@ class AllocationCosts:
         GPUs of each node.
     avoid : bool
         Whether at most one job that is on several nodes may hold GPUs of a node.
+    job_names : sequence of str
+        ``job-0``, ... if there are none.
     """
 
     by_width: NDArray[np.float64]
@@ -42,6 +45,7 @@ class AllocationCosts:
     most: NDArray[np.int64]
     capacity: NDArray[np.int64]
     avoid: bool = True
+    job_names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         jobs, nodes = self.held.shape

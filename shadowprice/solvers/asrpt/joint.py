@@ -114,9 +114,9 @@ def best_joint_plan(
     if not len(solution.primal):
         raise SolverError(f"joint plan: none was found in {time_limit_s:g} s; allow more time")
     nodes = list(range(len(jobs.nodes)))
-    values = [compiled.value(solution, built.job[j].x) for j in range(len(jobs.graphs))]
+    values = [compiled.value(solution, built.job[j].x) for j in built.J]
     mappings = tuple(as_mapping(each, nodes) for each in values)
-    runs: dict[int, list[int]] = {j: [] for j in range(len(jobs.graphs))}
+    runs: dict[str, list[int]] = {j: [] for j in built.J}
     for (j, t), value in zip(built.JT, compiled.value(solution, built.f).tolist(), strict=True):
         if value > 0.5:
             runs[j].append(t)

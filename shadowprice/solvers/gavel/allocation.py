@@ -119,6 +119,9 @@ class Allocation(Brief):
             problem.capacity,
             problem.accelerators,
             problem.pairs,
+            problem.id,
+            problem.gpu_types,
+            problem.entity,
         )
         return rates.throughput(self.alone, self.shared)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -27,7 +26,7 @@ class PricedRow(Brief):
     Parameters
     ----------
     name : str
-        With its index, as ``user_cap[2]``.
+        With its index, as ``user_cap[ada]``.
     jobs : ndarray of int
         Jobs whose fractions of time are in it; all of them if none is.
     price : float
@@ -51,23 +50,19 @@ def priced_rows(solved: Solved, jobs: int, known: Collection[str]) -> tuple[Pric
     duals = np.abs(solved.solution.duals)
     least = SMALL * duals.max(initial=0.0)
     found: list[PricedRow] = []
+    columns = solved.compiled.column_of(solved.model.x).reshape(jobs, -1)
     for component in solved.model.component_objects(pyo.Constraint, active=True):
         if component.local_name not in known:
             rows = solved.compiled.place(component)
             for row in rows[duals[rows] > least][:MOST].tolist():
-                found.append(_row(solved, row, jobs, float(duals[row])))
+                found.append(_row(solved, row, columns, float(duals[row])))
     return tuple(found)
 
 
-def _row(solved: Solved, row: int, jobs: int, price: float) -> PricedRow:
+def _row(solved: Solved, row: int, columns_of_jobs: NDArray[np.int64], price: float) -> PricedRow:
     program = solved.compiled.program
     entries = slice(int(program.start[row]), int(program.start[row + 1]))
     columns = program.index[entries][program.value[entries] != 0.0]
-    inside = {job for k in columns.tolist() for job in _jobs_of(solved, k)}
-    members = np.array(sorted(inside), dtype=np.int64) if inside else np.arange(jobs)
+    inside = np.flatnonzero(np.isin(columns_of_jobs, columns).any(axis=1))
+    members = inside if len(inside) else np.arange(len(columns_of_jobs))
     return PricedRow(solved.compiled.row(row).name, members, price)
-
-
-def _jobs_of(solved: Solved, column: int) -> tuple[int, ...]:
-    variable: Any = solved.compiled.column(column)
-    return (variable.index()[0],) if variable.parent_component().local_name == "x" else ()

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
-from shadowprice.models.gavel import Shape, Users
+from shadowprice.instances.cluster import ANY_TYPE
+from shadowprice.models.gavel import Shape
+from shadowprice.models.names import Names
 
 FloatArray = NDArray[np.float64]
 
@@ -31,8 +33,10 @@ class Rates:
         Accelerator of each type.
     pairs : Pairs
         Who may share GPUs; empty without space sharing.
-    users : tuple of int
-        User of each job, counted from 0.
+    jobs, types : sequence of str
+        Names of the rows and types.
+    entities : ndarray of str, shape (rows,)
+        User of each job.
     """
 
     alone: FloatArray
@@ -40,7 +44,9 @@ class Rates:
     workers: FloatArray
     accelerators: tuple[int, ...]
     pairs: Pairs
-    users: tuple[int, ...] = ()
+    jobs: NDArray[np.object_]
+    types: tuple[str, ...]
+    entities: NDArray[np.object_]
 
     @classmethod
     def of(cls, problem: AllocationProblem, *, aware: bool = True, packed: bool = False) -> Rates:
@@ -74,7 +80,9 @@ class Rates:
             problem.capacity,
             problem.accelerators,
             pairs,
-            tuple(problem.users.tolist()),
+            problem.id,
+            problem.gpu_types,
+            problem.entity,
         )
 
     @classmethod
@@ -94,7 +102,12 @@ class Rates:
         )
         total = np.array([problem.capacity.sum()])
         return replace(
-            rates, alone=rates.alone[:, :1], workers=total, accelerators=(0,), pairs=pairs
+            rates,
+            alone=rates.alone[:, :1],
+            workers=total,
+            accelerators=(0,),
+            pairs=pairs,
+            types=(ANY_TYPE,),
         )
 
     @property
@@ -169,14 +182,13 @@ class Rates:
 
     def shape(self) -> Shape:
         """The shape of the model."""
-        return Shape(
-            self.rows,
-            self.alone.shape[1],
-            self.accelerators,
-            tuple(self.pairs.first.tolist()),
-            tuple(self.pairs.second.tolist()),
-            Users(self.users),
+        draws = tuple(
+            tuple(t for t, drawn in zip(self.types, self.accelerators, strict=True) if drawn == a)
+            for a in range(len(self.workers))
         )
+        pairs = self.pairs
+        jobs = Names(self.jobs)
+        return Shape(jobs, self.types, draws, pairs.first, pairs.second, self.entities)
 
     def data(self) -> Mapping[str, FloatArray]:
         """Values of the Params that all programmes share."""

@@ -80,7 +80,7 @@ class Workspace:
     numbers are filled into its arrays. It is found again by the function that built it, its shape, and
     the constants that the function reads; one that reads what may change is built for every solve. One of
     :data:`~shadowprice.models.gavel.OF_ANY_SIZE` is built once, and compiled with as many members of M as
-    there are jobs.
+    there are jobs. Names of jobs are of no matter to the arrays of a model that does not look at them.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Workspace:
         if not len(solution.primal) or not usable:
             limit_s = (options or self.options).time_limit_s
             raise SolverError(
-                f"{model.name} for {shape.jobs} jobs and {shape.pairs} pairs is not solved after "
+                f"{model.name} for {len(shape.jobs)} jobs and {shape.pairs} pairs is not solved after "
                 f"{limit_s} s; raise the time limit"
             )
         return Solved(solution, compiled, model)
@@ -169,17 +169,18 @@ class Workspace:
         self, build: Build, shape: Shape, data: Mapping[str, FloatArray]
     ) -> tuple[Any, CompiledModel]:
         read = values_read(build)
-        key = (build, shape, read, frozenset(data))
+        key = (build, shape.sizes, read, frozenset(data))
         kept = None if read is None else self._models.get(key)
-        if kept is None or kept.users not in (None, shape.users.numbers):
+        if kept is None or not kept.serves(shape):
             model, anew = self._model(build, shape, read)
             given = asked(model, data)
             compiled = compile_model(model, given, anew)
-            users = shape.users.numbers if shape.users.read else None
             if read is not None:
-                self._keep(key, _Compiled(model, compiled, users, tuple(given)))
+                self._keep(key, _Compiled.of(model, compiled, shape, tuple(given)))
             return model, compiled
         self._models.move_to_end(key)
+        if shape.jobs is not kept.shape.jobs:
+            kept.compiled.named_by(partial(_built, build, shape))
         kept.compiled.set(**{name: data[name] for name in kept.parameters})
         return kept.model, kept.compiled
 
@@ -190,11 +191,11 @@ class Workspace:
         anew = partial(_built, build, shape)
         if read is None or shape.pairs or build not in OF_ANY_SIZE:
             return anew(), None
-        key = (build, shape.types, shape.accelerators, read)
+        key = (build, shape.types, shape.draws, read)
         if key not in self._resizable:
             self._resizable[key] = anew()
         model = self._resizable[key]
-        model.M.resize(shape.jobs)
+        model.M.change(shape.jobs)
         return model, anew
 
     def _keep(self, key: Hashable, kept: _Compiled) -> None:
@@ -222,12 +223,28 @@ def _built(build: Build, shape: Shape) -> pyo.ConcreteModel:
 
 @dataclass(frozen=True)
 class _Compiled:
-    """A compiled model, the users of its jobs if it has looked at them, and the names of what it is given."""
+    """A compiled model, the shape that it was made for, and the names of what it is given."""
 
     model: Any
     compiled: CompiledModel
-    users: tuple[int, ...] | None
+    shape: Shape
+    names: bool
+    users: bool
     parameters: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, model: Any, compiled: CompiledModel, shape: Shape, parameters: tuple[str, ...]
+    ) -> _Compiled:
+        """What a model has looked at is seen when it has been compiled."""
+        return cls(model, compiled, shape, shape.jobs.table.read, shape.users_read, parameters)
+
+    def serves(self, shape: Shape) -> bool:
+        """True if the arrays are the same for another shape of the same sizes."""
+        mine, other = self.shape.jobs, shape.jobs
+        if self.names and mine is not other and mine.table.texts != other.table.texts:
+            return False
+        return not self.users or np.array_equal(self.shape.users.positions, shape.users.positions)
 
 
 def _columns(

@@ -80,7 +80,7 @@ class Exact:
             build, "Heavy-Edge and its bound are not used, and the model itself is solved"
         ):
             every = list(range(len(room)))
-            given = PlacementData(graph, tuple(int(gpus) for gpus in room), network)
+            given = PlacementData(graph, tuple(int(gpus) for gpus in room), network, _names(every))
             try:
                 return self._solved(build(given, interchangeable=False), given, every)
             except Infeasible:
@@ -93,7 +93,8 @@ class Exact:
         if value <= bound * (1 + _CLOSE):
             return start
         nodes = _distinct(room, graph.gpus)
-        given = PlacementData(graph, tuple(int(room[node]) for node in nodes), network)
+        few = tuple(int(room[node]) for node in nodes)
+        given = PlacementData(graph, few, network, _names(nodes))
         found = self._solved(build(given), given, nodes)
         return min(found, start, key=lambda mapping: self._value(graph, mapping, network))
 
@@ -119,6 +120,10 @@ class Exact:
                 "or use heavy-edge"
             )
         return as_mapping(compiled.value(solution, model.x), nodes)
+
+
+def _names(nodes: list[int]) -> tuple[str, ...]:
+    return tuple(f"node-{node}" for node in nodes)
 
 
 def as_mapping(values: NDArray[np.float64], nodes: list[int]) -> StageMapping:

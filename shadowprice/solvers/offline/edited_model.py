@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.models.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.programs.compile import (
     CompiledModel,
@@ -40,14 +41,21 @@ class ModelAnswer:
     evidence : OptimalityEvidence
     chosen : dict
         Members, by name of the variable, that are 1.
+    jobs : Names
     """
 
     objective_s: float
     bound_s: float
     evidence: OptimalityEvidence
     chosen: dict[str, list[Any]]
+    jobs: Names
 
-    def starts(self, variable: str, jobs: int) -> NDArray[np.int64]:
+    def slots(self, variable: str) -> list[tuple[int, int]]:
+        """Members (job, slot) of a variable that are 1, jobs by position."""
+        position = {job: k for k, job in enumerate(self.jobs)}
+        return [(position[job], slot) for job, slot in self.chosen.get(variable, [])]
+
+    def starts(self, variable: str) -> NDArray[np.int64]:
         """First slot of each job among the members (job, slot) of a variable.
 
         Raises
@@ -55,13 +63,13 @@ class ModelAnswer:
         SolverError
             If a job has none: the edited model lets jobs go, and no schedule does.
         """
-        first = np.full(jobs, np.iinfo(np.int64).max)
-        for job, slot in self.chosen.get(variable, []):
+        first = np.full(len(self.jobs), np.iinfo(np.int64).max)
+        for job, slot in self.slots(variable):
             first[job] = min(first[job], slot)
         if (first == np.iinfo(np.int64).max).any():
             missing = int((first == np.iinfo(np.int64).max).argmax())
             raise SolverError(
-                f"the edited model leaves job {missing} out; no schedule of it is one"
+                f"the edited model leaves job {self.jobs[missing]} out; no schedule of it is one"
             )
         return first
 
@@ -99,4 +107,5 @@ def solve_edited_model(
         solution.bound * to_s - shift_s,
         solution.evidence,
         chosen,
+        jobs.id,
     )

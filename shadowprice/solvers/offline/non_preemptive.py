@@ -243,7 +243,7 @@ def _edited_optimum(
 
     def placed(found: ModelAnswer) -> Schedule:
         slot_s = jobs.slot_ticks / TICKS_PER_S
-        return assign_nodes(instance, found.starts("x", jobs.jobs).astype(np.float64) * slot_s)
+        return assign_nodes(instance, found.starts("x").astype(np.float64) * slot_s)
 
     return edited_optimum(built, jobs, goal, method, until, placed)
 
@@ -439,7 +439,7 @@ def _branch(
     own = best.tolist()
     allowed = [np.union1d(slots, [start]) for slots, start in zip(allowed, own, strict=True)]
     compiled = compile_model(model := time_indexed.build(jobs, allowed, makespan=span))
-    job, slot = model.JT.columns
+    job, slot = model.JT.numbers
     known = (best[job] == slot).astype(np.float64)
     start = dict(zip(compiled.place(model.x).tolist(), known.tolist(), strict=True))
     if span:

@@ -142,7 +142,7 @@ def _edited_optimum(
 
     def placed(found: ModelAnswer) -> Schedule:
         runs = np.zeros((jobs.jobs, horizon), dtype=bool)
-        for job, slot in found.chosen.get("y", []):
+        for job, slot in found.slots("y"):
             runs[job, slot] = True
         return assign_nodes_to_runs(instance, *_runs(jobs, runs))
 
@@ -192,7 +192,7 @@ def _milp(
     # Weights are the model's costs, so these are exact; a solver cannot see very small steps.
     gap = max(0.99 * float(step), 1e-6)
     left = max(until - time.monotonic(), 0.1)
-    job, slot = model.JT.columns
+    job, slot = model.JT.numbers
     columns, there = compiled.place(model.y), known[job, slot].astype(np.float64)
     at = dict(zip(columns.tolist(), there.tolist(), strict=True))
 

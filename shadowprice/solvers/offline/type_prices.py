@@ -225,7 +225,7 @@ def _programme_prices(jobs: Modes, some: NDArray[np.int64]) -> SpanPrices | None
     if solved is None:
         return None
     rent, rows = np.zeros(len(jobs.capacity)), solved.model.capacity_of
-    rent[list(rows.index_set())] = solved.prices(rows)
+    rent[*rows.index_set().numbers] = solved.prices(rows)
     rent = np.maximum(rent, 0.0)
     if not rent.any():
         return None

@@ -306,8 +306,7 @@ def _lp_prices(jobs: Modes, bounds: NDArray[np.int64], left_s: float) -> TypedPr
     if solved is None:
         return None
     prices, rows = np.zeros((len(bounds) - 1, len(jobs.capacity))), solved.model.capacity
-    places = np.array(list(rows.index_set()), dtype=np.int64).reshape(-1, 2)
-    prices[*places.T] = solved.prices(rows).ravel()
+    prices[*rows.index_set().numbers] = solved.prices(rows).ravel()
     return TypedPrices(bounds, exact_prices(prices * scale))
 
 

@@ -93,6 +93,11 @@ class CompiledModel:
         """The Pyomo constraint of a row."""
         return self._translation.row(number)
 
+    def named_by(self, anew: Callable[[], pyo.ConcreteModel]) -> None:
+        """Name rows and columns by the model that this builds: the same but for the names in its sets."""
+        if isinstance(self._translation, TracedModel):
+            self._translation.named_by(anew)
+
     def place(self, component: Any) -> NDArray[np.int64]:
         """Columns of a Var or rows of a Constraint, in the order of its index set."""
         if isinstance(self._translation, TracedModel):

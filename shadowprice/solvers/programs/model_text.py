@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
+from pyomo.core.base.label import LPFileLabeler
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.programs.compile import CompiledModel
@@ -47,9 +49,9 @@ class ModelRow:
     Parameters
     ----------
     name : str
-        Constraint and index, such as ``work[0,3]``.
+        Constraint and index, such as ``work[job-3,5]``.
     text : str
-        Terms and side, such as ``z[0,3] - 0.5 y[0,0,3] <= 0``.
+        Terms and side, such as ``z[job-3,5] - 0.5 y[job-3,v100,5] <= 0``.
     says : str
         The constraint's own words.
     """
@@ -86,13 +88,13 @@ def rows_of(compiled: CompiledModel, each: int | None = None) -> list[ModelRow]:
         entries = slice(int(p.start[k]), int(p.start[k + 1]))
         index, value = p.index[entries].tolist(), p.value[entries].tolist()
         terms = _terms([(v, names[i]) for i, v in zip(index, value, strict=True)])
-        text = _sided(terms, float(p.row_lower[k]), float(p.row_upper[k]))
+        text = _sided(terms, float(p.row_lower[k]) + 0.0, float(p.row_upper[k]) + 0.0)
         found.append(ModelRow(row.name, text, component.doc or ""))
     return found
 
 
 def write_model(model: pyo.ConcreteModel, compiled: CompiledModel, path: Path) -> None:
-    """Write a model in the LP or MPS format, by Pyomo, with its own names.
+    """Write a model in the LP or MPS format, by Pyomo, with its own names: ``x[job-3,v100]`` is ``x(job_3_v100)``.
 
     Raises
     ------
@@ -106,7 +108,33 @@ def write_model(model: pyo.ConcreteModel, compiled: CompiledModel, path: Path) -
     for component in model.component_objects((pyo.Constraint, pyo.Objective), active=True):
         for row in component.values():
             _ = row.expr
-    model.write(str(path), io_options={"symbolic_solver_labels": True})
+    model.write(str(path), io_options={"labeler": DistinctLabels(LPFileLabeler())})
+
+
+class DistinctLabels:
+    """Names of rows and columns in a file, different ones where Pyomo's own are the same.
+
+    The formats have fewer characters than names: both ``x[job-3]`` and ``x[job_3]`` are ``x(job_3)``, so that the
+    second is ``x(job_3).2``.
+
+    Parameters
+    ----------
+    label : callable
+        Pyomo's name of a component.
+    """
+
+    def __init__(self, label: Callable[[Any], str]) -> None:
+        self._label = label
+        self._taken: set[str] = set()
+
+    def __call__(self, component: Any) -> str:
+        """Name of a component, which is asked for once."""
+        label = name = self._label(component)
+        number = 2
+        while name in self._taken:
+            name, number = f"{label}.{number}", number + 1
+        self._taken.add(name)
+        return name
 
 
 def _terms(terms: list[tuple[float, str]]) -> str:

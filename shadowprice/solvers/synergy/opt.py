@@ -19,7 +19,7 @@ more than theirs are cut down for it, as under TUNE. So nobody is below the shar
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import SolverError
 from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.models import synergy
+from shadowprice.models.names import Names
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.programs.published import falls_back
@@ -176,7 +177,19 @@ def _choices(
         memory_gb=points[:, 1],
         speed=points[:, 2],
         total=(total * servers.share[0], total * servers.share[1]),
+        kind_names=kind_names(members),
     )
+
+
+def kind_names(kinds: Iterable[tuple[Profile, int]]) -> list[str]:
+    """Names of kinds by profile and gang, such as ``resnet18-2gpu``; another of that name ends in ``.1``."""
+    seen: Counter[str] = Counter()
+    names = []
+    for profile, gpus in kinds:
+        name = f"{profile.name or 'profile'}-{gpus}gpu"
+        names.append(f"{name}.{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return names
 
 
 def all_points(profile: Profile, share: tuple[float, float], gpus: int) -> NDArray[np.float64]:
@@ -236,7 +249,9 @@ def _vertex(
 ) -> NDArray[np.float64]:
     """x, shape (servers, kinds)."""
     gpus, cpus, memory = np.array(kinds).T
-    model = synergy.placement(len(servers.size), len(kinds))
+    model = synergy.placement(
+        Names.numbered("server", len(servers.size)), Names.numbered("kind", len(kinds))
+    )
     compiled = compile_model(
         model,
         {

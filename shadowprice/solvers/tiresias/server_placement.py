@@ -85,7 +85,7 @@ def best_placement(
         objective is not the traffic of the busiest node.
     """
     built: Any = model(job)
-    for node, count in enumerate(workers or ()):
+    for node, count in zip(built.N, workers, strict=True) if workers else ():
         built.w[node].setlb(count)
         built.w[node].setub(count)
     compiled = compile_model(built)

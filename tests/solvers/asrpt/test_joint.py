@@ -151,7 +151,7 @@ def test_an_edit_of_the_programme_takes_effect_or_is_refused() -> None:
 
     def late(jobs: Jobs) -> Any:
         m: Any = build(jobs)
-        m.late = pyo.Constraint(expr=m.f[0, 0] + m.f[0, 1] + m.f[0, 2] == 0)
+        m.late = pyo.Constraint(expr=sum(m.f["job-0", t] for t in range(3)) == 0)
         return m
 
     plan = best_joint_plan(jobs, model=late)
@@ -162,7 +162,7 @@ def test_an_edit_of_the_programme_takes_effect_or_is_refused() -> None:
     def weighted(jobs: Jobs) -> Any:
         m: Any = build(jobs)
         m.total.deactivate()
-        m.weighted = pyo.Objective(expr=5 * m.C[0] + m.C[1])
+        m.weighted = pyo.Objective(expr=5 * m.C["job-0"] + m.C["job-1"])
         return m
 
     with pytest.raises(SolverError, match="where completions add up to"):

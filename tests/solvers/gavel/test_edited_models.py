@@ -71,8 +71,8 @@ def problem_of(seed: int, jobs: int, *, kinds: int = 0, pairs: bool = False) -> 
 
 
 def cap_on_a_variable(m: Any, shape: Shape, u: float) -> None:
-    where = int(u * (shape.jobs - 1))
-    m.extra = pyo.Constraint(expr=m.x[where, 0] + m.x[where, 1] <= 0.2 + 0.3 * u)
+    where = shape.jobs[int(u * (len(shape.jobs) - 1))]
+    m.extra = pyo.Constraint(expr=m.x[where, "a"] + m.x[where, "b"] <= 0.2 + 0.3 * u)
 
 
 def cap_on_all_variables(m: Any, shape: Shape, u: float) -> None:
@@ -80,19 +80,19 @@ def cap_on_all_variables(m: Any, shape: Shape, u: float) -> None:
 
 
 def floor(m: Any, shape: Shape, u: float) -> None:
-    m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, 0] + m.x[i, 1] >= 0.1 * u)
+    m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, "a"] + m.x[i, "b"] >= 0.1 * u)
 
 
 def tie(m: Any, shape: Shape, u: float) -> None:
-    other = 1 + int(u * (shape.jobs - 2))
-    m.extra = pyo.Constraint(expr=m.x[0, 0] == m.x[other, 0])
+    first, other = shape.jobs[0], shape.jobs[1 + int(u * (len(shape.jobs) - 2))]
+    m.extra = pyo.Constraint(expr=m.x[first, "a"] == m.x[other, "a"])
 
 
 def cap_on_the_objective(m: Any, shape: Shape, u: float) -> None:
     if m.find_component("t") is not None:
         m.extra = pyo.Constraint(expr=m.t <= u * 0.05)
     else:
-        m.extra = pyo.Constraint(expr=sum(m.x[i, 1] for i in m.M) <= u * shape.jobs / 10)
+        m.extra = pyo.Constraint(expr=sum(m.x[i, "b"] for i in m.M) <= u * len(shape.jobs) / 10)
 
 
 def changed_coefficient(m: Any, shape: Shape, u: float) -> None:
@@ -109,7 +109,7 @@ def changed_coefficient(m: Any, shape: Shape, u: float) -> None:
 
 def new_parameter(m: Any, shape: Shape, u: float) -> None:
     m.most = pyo.Param(m.M, mutable=True)
-    m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, 0] <= m.most[i])
+    m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, "a"] <= m.most[i])
 
 
 def cap_of_users(m: Any, shape: Shape, u: float) -> None:
@@ -328,7 +328,7 @@ def test_four_equal_jobs_get_the_cap_each() -> None:
     capped = edited(
         gavel.max_min,
         lambda m, shape, u: m.add_component(
-            "cap", pyo.Constraint(m.M, rule=lambda m, i: m.x[i, 0] <= 0.3)
+            "cap", pyo.Constraint(m.M, rule=lambda m, i: m.x[i, "a"] <= 0.3)
         ),
         0.0,
     )
@@ -385,7 +385,7 @@ def test_a_parameter_without_data_is_named() -> None:
         m = gavel.max_min(shape)
         with traced():
             m.quota = pyo.Param(m.M, mutable=True)
-            m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, 0] <= m.quota[i])
+            m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, "a"] <= m.quota[i])
         return m
 
     with pytest.raises(
@@ -399,7 +399,7 @@ def test_steps_are_for_policies_that_need_them() -> None:
         m = gavel.max_min(shape)
         with traced():
             m.steps = pyo.Param(m.M, mutable=True)
-            m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, 0] <= m.steps[i] / 1000)
+            m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, "a"] <= m.steps[i] / 1000)
         return m
 
     problem = problem_of(0, 5)
@@ -413,7 +413,7 @@ def test_data_of_a_wrong_shape_are_named() -> None:
         m = gavel.max_min(shape)
         with traced():
             m.user_cap = pyo.Param(m.M, mutable=True)
-            m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, 0] <= m.user_cap[i])
+            m.extra = pyo.Constraint(m.M, rule=lambda m, i: m.x[i, "a"] <= m.user_cap[i])
         return m
 
     with pytest.raises(InputError, match=r"'user_cap': an array of shape \(3,\), expected \(5,\)"):
@@ -434,7 +434,7 @@ def test_water_filling_raises_levels_of_an_edited_model() -> None:
 
     def build(shape: Shape) -> pyo.ConcreteModel:
         m = gavel.max_min(shape)
-        m.cap = pyo.Constraint(expr=m.x[0, 0] <= 0.5)
+        m.cap = pyo.Constraint(expr=m.x["0", "a"] <= 0.5)
         return m
 
     found = allocate(problem, "water_filling:aware=true", model=build)

@@ -127,7 +127,7 @@ def test_an_edit_of_the_programme_takes_effect_or_is_refused() -> None:
 
     def only_the_first(job: ServerJob) -> Any:
         m: Any = build(job)
-        m.first = pyo.Constraint(expr=m.w[0] == 1)
+        m.first = pyo.Constraint(expr=m.w["node-0"] == 1)
         return m
 
     held = best_placement(job, model=only_the_first)

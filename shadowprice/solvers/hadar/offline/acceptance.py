@@ -12,6 +12,7 @@ Complexity: a maximum flow a round and O(entries); a small integer programme whe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +123,7 @@ def gpus_in(given: PricedModel, point: NDArray[np.float64]) -> NDArray[np.int64]
     jobs, name = given.jobs, given.model.name
     w = given.model.find_component("w")
     shape = (jobs.jobs, jobs.types, jobs.rounds)
-    inside = [tuple(index) for index in np.ndindex(*shape)]
+    inside = list(product(jobs.id, jobs.gpu_types, range(jobs.rounds)))
     if w is None or list(w.index_set()) != inside:
         raise SolverError(
             f"model {name!r}: has no variable w over jobs, GPU types and rounds, expected one, "
@@ -132,15 +133,16 @@ def gpus_in(given: PricedModel, point: NDArray[np.float64]) -> NDArray[np.int64]
     held = np.append(point, 0.0)[column]
     whole = np.rint(held)
     if np.abs(held - whole).max(initial=0.0) > _WHOLE or whole.min(initial=0.0) < 0:
-        j, h, t = (int(k) for k in np.unravel_index(np.argmax(np.abs(held - whole)), shape))
+        worst = int(np.argmax(np.abs(held - whole)))
         raise SolverError(
-            f"model {name!r}: w[{j},{h},{t}] is {held[j, h, t]:g} in its optimum, expected whole GPUs"
+            f"model {name!r}: {w[inside[worst]].name} is {held.ravel()[worst]:g} in its optimum, expected "
+            "whole GPUs"
         )
     over = np.argwhere(whole.sum(axis=0) > jobs.capacity[:, None])
     if len(over):
         h, t = over[0].tolist()
         raise SolverError(
-            f"model {name!r}: holds {whole[:, h, t].sum():g} GPUs of type {h} in round {t}, expected "
+            f"model {name!r}: holds {whole[:, h, t].sum():g} GPUs of type {jobs.gpu_types[h]} in round {t}, expected "
             f"at most {jobs.capacity[h]}, as many as there are"
         )
     return np.asarray(whole, dtype=np.int64)

@@ -255,14 +255,12 @@ def _own_model(text: str, jobs: RoundJobs) -> Any:
 
 def _columns(model: Any, compiled: CompiledModel, known: TimeIndexed) -> IntArray | str:
     """Position in the model of each column of the programme, or what is missing."""
-    there = np.argwhere(known.y >= 0)
-    indices = {"y": there, "z": np.argwhere(known.z >= 0), "w": np.argwhere(known.w >= 0)}
     found = []
-    for name, index in indices.items():
+    for name in ("y", "z", "w"):
         variable = model.find_component(name)
         if variable is None or variable.ctype is not pyo.Var:
             return f"it has no variable {name}"
-        if list(variable.index_set()) != list(map(tuple, index.tolist())):
+        if list(variable.index_set()) != list(known.model.component(name).index_set()):
             return f"its variable {name} has other indices"
         column = compiled.column_of(variable).ravel()
         if (column < 0).any():

@@ -175,11 +175,8 @@ def positions_of(component: Any, keys: list[Any], walker: Walker) -> list[int]:
         place = {key: k for k, key in enumerate(component.index_set())}
         return [place[key] for key in keys]
     rows = [key if isinstance(key, tuple) else (key,) for key in keys]
-    columns = []
-    for part in zip(*rows, strict=True):
-        whole = all(type(each) is int for each in part)
-        column = np.empty(len(part), dtype=np.int64 if whole else object)
-        column[:] = part
-        columns.append(column)
+    columns = [
+        np.array([walker.codes.constant(each) for each in part]) for part in zip(*rows, strict=True)
+    ]
     found: list[int] = members.positions(columns).tolist()
     return found

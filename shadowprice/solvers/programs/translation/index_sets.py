@@ -1,4 +1,7 @@
-"""Index sets of Pyomo models as arrays: members by position, positions by member."""
+"""Index sets of Pyomo models as arrays: members by position, positions by member.
+
+Names are held by their codes (:class:`~shadowprice.models.names.NameCodes`), so that all is whole numbers.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pyomo.core.base.set import RangeSet, SetProduct
 
-from shadowprice.models.arrays import NumberSet, TuplePositions, TupleSet
+from shadowprice.errors import InputError
+from shadowprice.models.arrays import TuplePositions, TupleSet
+from shadowprice.models.names import NameCodes
 
-Column = NDArray[Any]
+Column = NDArray[np.int64]
+"""Whole numbers, and codes of names."""
 
 
 class NotTraceable(Exception):
@@ -22,6 +28,12 @@ class NotTraceable(Exception):
 class Members:
     """The members of a finite set, in its order.
 
+    Parameters
+    ----------
+    index_set : pyomo set
+    codes : NameCodes
+        Of the model.
+
     Attributes
     ----------
     size : int
@@ -30,7 +42,7 @@ class Members:
         Sizes of the factors of a product, otherwise (size,).
     """
 
-    def __init__(self, index_set: Any) -> None:
+    def __init__(self, index_set: Any, codes: NameCodes) -> None:
         if not index_set.isfinite():
             raise NotTraceable(f"set {index_set.name} is not finite")
         self.name = index_set.name
@@ -41,19 +53,15 @@ class Members:
         self._codes: TuplePositions | None = None
         if isinstance(index_set, SetProduct):
             self.factors = [
-                Members(factor) for factor in index_set.subsets(expand_all_set_operators=True)
+                Members(factor, codes)
+                for factor in index_set.subsets(expand_all_set_operators=True)
             ]
             self.shape = tuple(factor.size for factor in self.factors)
             self.size = int(np.prod(self.shape))
         else:
-            self.columns, self.low = _simple(index_set)
+            self.columns, self.low = _simple(index_set, codes)
             self.size = len(self.columns[0])
             self.shape = (self.size,)
-
-    @cached_property
-    def keys(self) -> list[Any]:
-        """Members as Pyomo has them: tuples, or what is in them if that is one thing alone."""
-        return _keys(self.columns)
 
     @cached_property
     def dimensions(self) -> int:
@@ -92,7 +100,7 @@ class Members:
                 position = position * factor.size + factor.positions(part)
             found: NDArray[np.int64] = position
             return found
-        if self.low is not None and index[0].dtype.kind == "i":
+        if self.low is not None:
             position = index[0] - self.low
             if len(position) and (position.min() < 0 or position.max() >= self.size):
                 raise NotTraceable(f"an index is not in set {self.name}")
@@ -100,52 +108,53 @@ class Members:
         return self._looked_up(index)
 
     def _looked_up(self, index: Sequence[Column]) -> NDArray[np.int64]:
-        whole = self.size and all(column.dtype.kind == "i" for column in (*index, *self.columns))
-        if whole:
-            if self._codes is None:
+        if not self.size:
+            if len(index[0]):
+                raise NotTraceable(f"set {self.name} is empty")
+            return np.zeros(0, dtype=np.int64)
+        if self._codes is None and self._positions is None:
+            try:
                 self._codes = TuplePositions(self.columns)
+            except InputError:  # Names and numbers in one place are too far apart.
+                self._positions = {key: k for k, key in enumerate(_keys(self.columns))}
+        if self._codes is not None:
             position = self._codes.positions(index)
-            missing = np.flatnonzero(position < 0)
-            if len(missing):
-                key = tuple(int(column[missing[0]]) for column in index)
-                raise NotTraceable(f"{key if len(key) > 1 else key[0]} is not in set {self.name}")
-            return position
-        if self._positions is None:
-            self._positions = {key: k for k, key in enumerate(_keys(self.columns))}
-        try:
-            return np.array([self._positions[key] for key in _keys(index)], dtype=np.int64)
-        except KeyError as error:
-            raise NotTraceable(f"{error} is not in set {self.name}") from error
+        else:
+            known = self._positions or {}
+            position = np.array([known.get(key, -1) for key in _keys(index)], dtype=np.int64)
+        if len(position) and position.min() < 0:
+            raise NotTraceable(f"an index is not in set {self.name}")
+        return position
 
 
 def _keys(columns: Sequence[Column]) -> list[Any]:
-    lists = [column.tolist() for column in columns]
-    return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _simple(index_set: Any) -> tuple[list[Column], int | None]:
-    """Members of a set that is no product, and its first one if it is a range of integers."""
-    if isinstance(index_set, TupleSet):
-        return list(index_set.columns), 0 if isinstance(index_set, NumberSet) else None
-    dimensions = index_set.dimen
+def _simple(index_set: Any, codes: NameCodes) -> tuple[list[Column], int | None]:
+    """Members of a set that is no product, and the first if they are whole numbers one after the other."""
     if isinstance(index_set, RangeSet):
         ranges = list(index_set.ranges())
         if len(ranges) == 1 and ranges[0].isdiscrete() and ranges[0].step == 1:
             low, high = int(ranges[0].start), int(ranges[0].end)
             return [np.arange(low, high + 1)], low
-    members = list(index_set)
+    if isinstance(index_set, TupleSet):
+        columns = [codes.column(column) for column in index_set.columns]
+        return columns, _first(columns)
+    dimensions, members = index_set.dimen, list(index_set)
     if not members and not isinstance(dimensions, int):
         dimensions = 1
     if not isinstance(dimensions, int):
         raise NotTraceable(f"members of set {index_set.name} have different lengths")
     if dimensions <= 1:
-        return [_column(members)], None
-    return [_column([member[k] for member in members]) for k in range(dimensions)], None
+        columns = [codes.column(members)]
+        return columns, _first(columns)
+    return [codes.column([member[k] for member in members]) for k in range(dimensions)], None
 
 
-def _column(values: list[Any]) -> Column:
-    if values and all(type(value) is int for value in values):
-        return np.array(values, dtype=np.int64)
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column if values else np.zeros(0, dtype=np.int64)
+def _first(columns: Sequence[Column]) -> int | None:
+    """The first of members that follow each other, None of others."""
+    if len(columns) != 1 or not len(columns[0]):
+        return None
+    low = int(columns[0][0])
+    return low if np.array_equal(columns[0], np.arange(low, low + len(columns[0]))) else None

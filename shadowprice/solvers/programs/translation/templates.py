@@ -24,7 +24,14 @@ from pyomo.core.expr.template_expr import (
 )
 
 from shadowprice.models.arrays import SubsetFamily
-from shadowprice.models.rule_cases import CasesSum, Condition, RuleCase, TemplateRange
+from shadowprice.models.names import NameCodes, is_named
+from shadowprice.models.rule_cases import (
+    CasesSum,
+    Condition,
+    NameComparison,
+    RuleCase,
+    TemplateRange,
+)
 from shadowprice.solvers.programs.translation.affine import (
     MINUS_ONE,
     ONE,
@@ -50,6 +57,7 @@ class Walker:
     """
 
     def __init__(self, columns: dict[int, int], parameters: dict[int, NDArray[np.float64]]) -> None:
+        self.codes = NameCodes()
         self._columns = columns
         self._parameters = parameters
         self._members: dict[int, tuple[Any, Members]] = {}
@@ -59,7 +67,7 @@ class Walker:
         """Members of a set, made once."""
         known = self._members.get(id(index_set))
         if known is None:
-            known = self._members[id(index_set)] = (index_set, Members(index_set))
+            known = self._members[id(index_set)] = (index_set, Members(index_set, self.codes))
         return known[1]
 
     def walk(self, expression: Any, frame: Frame) -> Affine:
@@ -74,7 +82,7 @@ class Walker:
             return Affine((), Value.constant(float(expression)))
         if isinstance(expression, IndexTemplate):
             index = frame.index(expression._id)  # noqa: SLF001
-            if index.dtype.kind != "i":
+            if is_named(index):
                 raise NotTraceable("an index that is no number is used as one")
             return Affine((), Value.constant(index.astype(np.float64)))
         if isinstance(expression, ScalarParam):
@@ -143,7 +151,9 @@ class Walker:
         """The component of one of its members, and the member's position."""
         component, index = item.parent_component(), item.index()
         parts = index if isinstance(index, tuple) else (index,)
-        where = self.members(component.index_set()).positions([np.array([part]) for part in parts])
+        where = self.members(component.index_set()).positions(
+            [np.array([self.codes.constant(part)]) for part in parts]
+        )
         return component, where
 
     def _item(self, expression: Any, frame: Frame) -> Affine:
@@ -183,7 +193,7 @@ class Walker:
             raise NotTraceable(f"an attribute {name} of {type(item).__name__}")
         blocks, *index = item.args
         position = self._position(blocks.index_set(), index, frame)
-        keys = self.members(blocks.index_set()).keys
+        keys = list(blocks.index_set())
         return [
             (getattr(blocks[keys[k]], name), np.flatnonzero(position == k))
             for k in np.unique(position).tolist()
@@ -225,9 +235,7 @@ class Walker:
         if isinstance(index, IndexTemplate):
             return frame.index(index._id)  # noqa: SLF001
         if isinstance(index, int | str):
-            column = np.empty(frame.size, dtype=np.int64 if isinstance(index, int) else object)
-            column[:] = index
-            return column
+            return np.full(frame.size, self.codes.constant(index))
         return self._whole(index, frame)
 
     def _whole(self, expression: Any, frame: Frame) -> NDArray[np.int64]:
@@ -258,9 +266,18 @@ class Walker:
         return kept
 
     def _holds(self, expression: Any, frame: Frame) -> NDArray[np.bool_]:
+        if isinstance(expression, NameComparison):
+            code = self.codes.compared(expression.name)
+            return np.asarray((self._index(expression.template, frame) == code) == expression.equal)
         if not isinstance(expression, relational_expr.RelationalExpression):
             return np.asarray(self._constant(expression, frame) != 0.0)
-        sides = [self._constant(side, frame) for side in expression.args]
+        if all(isinstance(side, IndexTemplate) for side in expression.args) and isinstance(
+            expression, relational_expr.EqualityExpression | relational_expr.NotEqualExpression
+        ):
+            # Names, too, are equal or not.
+            sides: list[NDArray[Any]] = [self._index(side, frame) for side in expression.args]
+        else:
+            sides = [self._constant(side, frame) for side in expression.args]
         if isinstance(expression, relational_expr.EqualityExpression):
             return np.asarray(sides[0] == sides[1])
         if isinstance(expression, relational_expr.NotEqualExpression):
@@ -318,12 +335,25 @@ class Walker:
         """Members of ``sets[index]`` for every entry of a frame."""
         family, *index = item.args
         if id(family) not in self._ragged:
-            self._ragged[id(family)] = _concatenated(family, dimensions)
+            self._ragged[id(family)] = self._concatenated(family, dimensions)
         columns, ends = self._ragged[id(family)]
         position = self._position(family.index_set(), index, frame)
         lift, within = _ragged(ends[position + 1] - ends[position])
         chosen = ends[position][lift] + within
         return [column[chosen] for column in columns], lift
+
+    def _concatenated(self, family: Any, dimensions: int) -> tuple[list[Column], NDArray[np.int64]]:
+        """All members of a family of sets one after the other, and where each set ends."""
+        if isinstance(family, SubsetFamily):
+            return [self.codes.column(column) for column in family.columns], family.ends
+        sets = [family[index] for index in family.index_set()]
+        parts = [Members(each, self.codes) for each in sets if len(each)]
+        ends = np.concatenate(([0], np.cumsum([len(each) for each in sets]))).astype(np.int64)
+        if not parts:
+            return [np.zeros(0, dtype=np.int64)] * dimensions, ends
+        return [
+            np.concatenate([part.columns[k] for part in parts]) for k in range(parts[0].dimensions)
+        ], ends
 
     def _members_by_block(
         self, expression: Any, dimensions: int, frame: Frame
@@ -388,17 +418,3 @@ def _ragged(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     """Entry of each member, and its place in it, for so many members an entry."""
     lift = np.repeat(np.arange(len(counts)), counts)
     return lift, np.arange(len(lift)) - (np.cumsum(counts) - counts)[lift]
-
-
-def _concatenated(family: Any, dimensions: int) -> tuple[list[Column], NDArray[np.int64]]:
-    """All members of a family of sets one after the other, and where each set ends."""
-    if isinstance(family, SubsetFamily):
-        return list(family.columns), family.ends
-    sets = [family[index] for index in family.index_set()]
-    parts = [Members(each) for each in sets if len(each)]
-    ends = np.concatenate(([0], np.cumsum([len(each) for each in sets]))).astype(np.int64)
-    if not parts:
-        return [np.zeros(0, dtype=np.int64)] * dimensions, ends
-    return [
-        np.concatenate([part.columns[k] for part in parts]) for k in range(parts[0].dimensions)
-    ], ends

@@ -101,6 +101,7 @@ class TracedModel:
     ) -> None:
         self.model, self._anew = model, anew
         self.untraced: dict[str, tuple[str, int]] = {}
+        self._members: dict[int, list[Any]] = {}
         self._parameters: dict[int, NDArray[np.float64]] = {}
         self._names: dict[str, tuple[Any, Any]] = {}
         self._first: dict[int, int] = {}
@@ -430,8 +431,7 @@ class TracedModel:
         variable = next(v for v in reversed(self.variables) if self._first[id(v)] <= number)
         if not variable.is_indexed():
             return variable
-        keys = self._walker.members(variable.index_set()).keys
-        return self._own(variable)[keys[number - self._first[id(variable)]]]
+        return self._own(variable)[self._keys(variable)[number - self._first[id(variable)]]]
 
     @property
     def columns(self) -> list[Any]:
@@ -440,10 +440,7 @@ class TracedModel:
             each
             for variable in self.variables
             for each in (
-                [
-                    self._own(variable)[key]
-                    for key in self._walker.members(variable.index_set()).keys
-                ]
+                [self._own(variable)[key] for key in self._keys(variable)]
                 if variable.is_indexed()
                 else [variable]
             )
@@ -463,6 +460,18 @@ class TracedModel:
     def _own(self, component: Any) -> Any:
         """The component itself, or that of a model of exactly these sets."""
         return component if self._anew is None else self._named.find_component(component)
+
+    def _keys(self, variable: Any) -> list[Any]:
+        """Members of the index set of a Var, as the model has them that names rows and columns."""
+        if id(variable) not in self._members:
+            self._members[id(variable)] = list(self._own(variable).index_set())
+        return self._members[id(variable)]
+
+    def named_by(self, anew: Callable[[], pyo.ConcreteModel]) -> None:
+        """Name rows and columns by another model of as many members of every set."""
+        self._anew = anew
+        self._members.clear()
+        self.__dict__.pop("_named", None)
 
     @cached_property
     def _named(self) -> pyo.ConcreteModel:

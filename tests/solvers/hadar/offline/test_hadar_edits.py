@@ -58,7 +58,7 @@ def due(a: int, b: int) -> Edit:
     """A deadline of a job, as a row."""
 
     def edit(m: Any, jobs: RoundJobs) -> None:
-        m.due = pyo.Constraint(expr=m.z[a % jobs.jobs, b % jobs.rounds] >= 1)
+        m.due = pyo.Constraint(expr=m.z[jobs.id[a % jobs.jobs], b % jobs.rounds] >= 1)
 
     return edit
 
@@ -67,7 +67,7 @@ def due_by_bound(a: int, b: int) -> Edit:
     """A deadline of a job, as a bound of a variable."""
 
     def edit(m: Any, jobs: RoundJobs) -> None:
-        m.z[a % jobs.jobs, b % jobs.rounds].setlb(1)
+        m.z[jobs.id[a % jobs.jobs], b % jobs.rounds].setlb(1)
 
     return edit
 
@@ -76,7 +76,7 @@ def few_of_a_type(a: int, b: int) -> Edit:
     """A cap on the GPUs of one type in some rounds."""
 
     def edit(m: Any, jobs: RoundJobs) -> None:
-        h, last = a % jobs.types, b % jobs.rounds
+        h, last = jobs.gpu_types[a % jobs.types], b % jobs.rounds
         m.quota = pyo.Param(initialize=b % 3, mutable=True)
 
         @m.Constraint(pyo.RangeSet(0, last))
@@ -101,7 +101,7 @@ def rationed(a: int, b: int) -> Edit:
     """A cap on the rounds of two jobs together, weighted."""
 
     def edit(m: Any, jobs: RoundJobs) -> None:
-        one, other = a % jobs.jobs, b % jobs.jobs
+        one, other = jobs.id[a % jobs.jobs], jobs.id[b % jobs.jobs]
         runs = sum((1 + (j == one)) * m.y[j, speed, t] for j, speed, t in m.y if j in (one, other))
         m.ration = pyo.Constraint(expr=runs <= 1 + (a + b) % 4)
 
@@ -114,7 +114,9 @@ def many_complete(a: int, b: int) -> Edit:
     def edit(m: Any, jobs: RoundJobs) -> None:
         last = jobs.rounds - 1
         m.many = pyo.Constraint(expr=sum(m.z[j, last] for j in m.J) >= a % (jobs.jobs + 1))
-        m.share = pyo.Constraint(expr=(None, m.w[b % jobs.jobs, 0, last], 1))
+        m.share = pyo.Constraint(
+            expr=(None, m.w[jobs.id[b % jobs.jobs], jobs.gpu_types[0], last], 1)
+        )
 
     return edit
 
@@ -124,7 +126,7 @@ def forbidden(a: int, b: int) -> Edit:
 
     def edit(m: Any, jobs: RoundJobs) -> None:
         for j, speed, t in m.y:
-            if (j, t) == (a % jobs.jobs, b % jobs.rounds):
+            if (j, t) == (jobs.id[a % jobs.jobs], b % jobs.rounds):
                 m.y[j, speed, t].setub(0)
 
     return edit
@@ -134,7 +136,7 @@ def tied(a: int, b: int) -> Edit:
     """Two jobs that run in a round together or not at all: no price does that."""
 
     def edit(m: Any, jobs: RoundJobs) -> None:
-        runs = [sum(m.y[j, speed, b % jobs.rounds] for speed in m.speeds[j]) for j in (0, 1)]
+        runs = [sum(m.y[j, speed, b % jobs.rounds] for speed in m.speeds[j]) for j in jobs.id[:2]]
         m.tie = pyo.Constraint(expr=runs[0] == runs[1])
 
     return edit
@@ -154,7 +156,7 @@ def other_capacity(a: int, b: int) -> Edit:
     """Fewer GPUs of a type in a round than there are, in the place of the row that said so."""
 
     def edit(m: Any, jobs: RoundJobs) -> None:
-        h, t = a % jobs.types, b % jobs.rounds
+        h, t = jobs.gpu_types[a % jobs.types], b % jobs.rounds
         m.room[h, t].deactivate()
         m.less = pyo.Constraint(expr=2 * sum(m.w[j, h, t] for j in m.J) <= 1 + 2 * (b % 2))
 
@@ -166,7 +168,7 @@ def other_objective(a: int, b: int) -> Edit:
 
     def edit(m: Any, jobs: RoundJobs) -> None:
         m.total.deactivate()
-        done = sum((1 + (a + j) % 3) * m.z[j, t] for j in m.J for t in m.T)
+        done = sum((1 + (a + k) % 3) * m.z[j, t] for k, j in enumerate(m.J) for t in m.T)
         m.most_done = pyo.Objective(expr=done, sense=pyo.maximize)
 
     return edit
@@ -286,7 +288,7 @@ def test_what_cannot_be_priced_is_solved_as_rows_with_a_warning_that_says_why(ed
     said = {
         tied: "it has more constraints tie",
         busy: "it has more constraints busy",
-        other_capacity: r"it has no constraints room\[0,0\] as they were",
+        other_capacity: r"it has no constraints room\[a,0\] as they were",
         other_objective: "its objective is another",
         overtime: r"it has new variables, beyond\[0\], \.\.\.",
     }
@@ -441,23 +443,24 @@ def test_what_is_no_plan_is_refused_in_a_sentence():
         return m
 
     def more_gpus(jobs: RoundJobs) -> Any:
-        return time_indexed(jobs, capacity=100 * jobs.capacity, type_of_pool=np.arange(jobs.types))
+        gpus = zip(jobs.gpu_types, jobs.capacity.tolist(), strict=True)
+        return time_indexed(jobs, pools={name: (name, 100 * count) for name, count in gpus})
 
     def in_parts(jobs: RoundJobs) -> Any:
         m: Any = time_indexed(jobs)
         for index in m.w:
             m.w[index].domain = pyo.NonNegativeReals
-        m.whole = pyo.Constraint(expr=sum(m.w[j, 0, t] for j, h, t in m.w if h == 0) == 0.5)
+        m.whole = pyo.Constraint(expr=sum(m.w[j, h, t] for j, h, t in m.w if h == "a") == 0.5)
         return m
 
     def squared(jobs: RoundJobs) -> Any:
         m: Any = time_indexed(jobs)
-        m.odd = pyo.Constraint(expr=m.w[0, 0, 0] * m.w[1, 0, 0] <= 1)
+        m.odd = pyo.Constraint(expr=m.w["0", "a", 0] * m.w["1", "a", 0] <= 1)
         return m
 
     refusals = {
         without_w: "model 'bare': has no variable w over jobs, GPU types and rounds",
-        in_parts: r"w\[\d,0,\d\] is 0\.5 in its optimum, expected whole GPUs",
+        in_parts: r"w\['\d',a,\d\] is 0\.5 in its optimum, expected whole GPUs",
         squared: "cannot be translated",
     }
     for model, message in refusals.items():
@@ -470,7 +473,7 @@ def test_what_is_no_plan_is_refused_in_a_sentence():
     many = make(5, 4, 3, "1x2:a")
     with (
         pytest.warns(SolverWarning, match="room"),
-        pytest.raises(SolverError, match=r"GPUs of type 0 in round \d, expected at most 2"),
+        pytest.raises(SolverError, match=r"GPUs of type a in round \d, expected at most 2"),
     ):
         optimum(many, minus_completion(many, ROUND_S, 3), model=more_gpus)
 

@@ -140,9 +140,8 @@ def test_nodes_of_a_type_are_as_good_as_one_pool():
         instance = make(seed, 3, 4, "2x1:a,1x2:b,1x1:a")
         table = minus_completion(instance, ROUND_S, 4)
         jobs, cluster = RoundJobs.of(instance, table), instance.cluster
-        by_node = time_indexed(
-            jobs, type_of_pool=cluster.type_of_node, capacity=cluster.gpus_per_node
-        )
+        nodes = {f"node-{k}": (one.gpu_type, one.gpus) for k, one in enumerate(cluster.nodes)}
+        by_node = time_indexed(jobs, pools=nodes)
         assert compile_model(by_node).solve().objective == pytest.approx(
             compile_model(time_indexed(jobs)).solve().objective
         )
@@ -155,14 +154,15 @@ def test_relaxation_is_no_worse_than_the_schedule_forms():
         found = optimum(instance, table)
         columns = [
             GpuSchedule(
-                job,
+                instance.workload.id[job],
                 float(table.values[job, end]),
-                tuple((t, node, count) for t, gpus in runs for node, count in gpus),
+                tuple((t, f"node-{node}", count) for t, gpus in runs for node, count in gpus),
             )
             for job in range(len(instance.workload))
             for end, runs in schedules(instance, job, table)
         ]
-        size = (instance.cluster.gpus_per_node, len(instance.workload), 3)
+        nodes = {f"node-{k}": one.gpus for k, one in enumerate(instance.cluster.nodes)}
+        size = (nodes, instance.workload.id.tolist(), 3)
         relaxed = compile_model(schedule_form(columns, *size, relaxed=True)).solve()
         exact = compile_model(schedule_form(columns, *size)).solve()
         assert exact.objective - 1e-6 <= found.relaxation <= relaxed.objective + 1e-6
