@@ -41,8 +41,8 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 from pyomo.core.expr import NumericValue, RelationalExpression
 
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"

@@ -62,8 +62,8 @@ from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.graphs.iteration_time import Network, flush_factor, shortest_iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"

@@ -48,10 +48,10 @@ from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
+from shadowprice.instances.names import Names
 from shadowprice.models import preemptive
 from shadowprice.models.arrays import param, subsets, tuples
 from shadowprice.models.asrpt import PlacementData, timed_placement
-from shadowprice.models.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.models.tracing import traced
 

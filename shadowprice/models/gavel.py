@@ -56,8 +56,8 @@ from numpy.typing import NDArray
 from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import ChangingSet, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 
@@ -122,7 +122,7 @@ class Shape:
 
     @property
     def users_read(self) -> bool:
-        """Whether a model has looked at the users: who does not is the same model for others."""
+        """True if a model has looked at the users: who does not is the same model for others."""
         return "users" in self.__dict__
 
     @property

@@ -52,8 +52,8 @@ from numpy.typing import NDArray
 from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.models.tracing import traced
 

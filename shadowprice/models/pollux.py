@@ -56,8 +56,8 @@ from numpy.typing import NDArray
 from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.goodput.allocation_costs import AllocationCosts
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"

@@ -45,8 +45,8 @@ from numpy.typing import NDArray
 from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.errors import InputError
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"

@@ -47,8 +47,8 @@ import pyomo.environ as pyo
 from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.errors import InputError
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"

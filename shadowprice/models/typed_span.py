@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 from shadowprice.models.typed_interval_lp import use_of_types
