@@ -20,8 +20,8 @@ from typing import Any
 
 from gavel_front_end import generate
 
+from shadowprice.instances.names import Names
 from shadowprice.models import gavel
-from shadowprice.models.names import Names
 from shadowprice.solvers.programs import linear_gate
 from shadowprice.solvers.programs.compile import SolverOptions, compile_model
 

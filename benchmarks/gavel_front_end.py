@@ -26,8 +26,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.instances.names import Names
 from shadowprice.models.gavel import Shape, max_min
-from shadowprice.models.names import Names
 from shadowprice.solvers.programs.compile import CompiledModel, SolverOptions, compile_model
 from shadowprice.solvers.programs.highs import SMALL_ROWS
 

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from shadowprice.instances.graphs.iteration_time import Network, flush_factor
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
+from shadowprice.instances.names import Names
 from shadowprice.models import (
     asrpt,
     bilevel,
@@ -23,7 +24,6 @@ from shadowprice.models import (
     tiresias,
     typed_interval_lp,
 )
-from shadowprice.models.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.programs.linear_program import LinearProgram
 

@@ -18,8 +18,8 @@ import time
 from gavel_front_end import generate
 
 from shadowprice.errors import SolverError
+from shadowprice.instances.names import Names
 from shadowprice.models import gavel
-from shadowprice.models.names import Names
 from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
 
 SIZES = (8192, 32768, 100_000)

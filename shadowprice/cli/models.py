@@ -145,6 +145,7 @@ def _print(
         console.print(found.text, markup=False, highlight=False, soft_wrap=True)
         about = "the instance" if instance is not None else "the example of its file"
         table = Table("row", "programme", "says", title=f"{model.name}, {about}")
+        table.columns[0].overflow = "fold"  # No name is cut.
         for row in rows(None if small else _FIRST_ROWS):
             table.add_row(row.name, row.text, row.says)
         console.print(table, markup=False, highlight=False)

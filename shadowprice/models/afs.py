@@ -25,9 +25,9 @@ A         m.A                                   (i, j, k) with i <= j, and k tha
 No shares that complete the jobs in this order have a smaller sum of completion times: what they hold, added up over
 each phase, keeps all rows. GPUs are counted on average over a phase, and may be anywhere.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 
 Kind: relaxation.
 """
@@ -35,14 +35,14 @@ Kind: relaxation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
@@ -95,19 +95,19 @@ def build(
         m.d = pyo.Var(m.A, domain=pyo.NonNegativeReals, dense=False)
 
         @m.Objective(doc="sum of completion times [s]")
-        def total(m: pyo.ConcreteModel) -> Any:
+        def total(m: pyo.ConcreteModel) -> NumericValue:
             return sum(m.n[i] * m.D[i] for i in m.J)
 
         @m.Constraint(m.pairs, doc="some width at any time, 0 among them")
-        def always(m: pyo.ConcreteModel, i: str, j: str) -> Any:
+        def always(m: pyo.ConcreteModel, i: str, j: str) -> RelationalExpression:
             return sum(m.d[i, j, k] for k in m.K[j]) == m.D[i]
 
         @m.Constraint(m.J, doc="no more GPUs than there are, on average")
-        def capacity(m: pyo.ConcreteModel, i: str) -> Any:
+        def capacity(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return sum(k * m.d[i, j, k] for j, k in m.of_phase[i]) <= m.G * m.D[i]
 
         @m.Constraint(m.J, doc="all of the job")
-        def work(m: pyo.ConcreteModel, j: str) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.p[j, k] * m.d[i, j, k] for i, k in m.of_job[j]) == 1
 
     return m

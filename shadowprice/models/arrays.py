@@ -10,7 +10,7 @@ without an object for each member. Each is one of Pyomo's own, with ``job`` and 
     m.x = pyo.Var(m.JT, domain=pyo.Binary, dense=False)
     sum(m.x[j, t] for t in m.slots_of[j])        # in the rule of a constraint over m.J
 
-Arrays are of whole numbers or of names (:class:`~shadowprice.models.names.Names`), such as ids of jobs. A Var over a
+Arrays are of whole numbers or of names (:class:`~shadowprice.instances.names.Names`), such as ids of jobs. A Var over a
 large set is made with ``dense=False``: then Pyomo makes no object for each of its members either. Its bounds may be a
 rule, which is called once for all members. A :class:`ChangingSet` may have other members from one compilation of a
 model to the next.
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyomo.core.base.set import IndexedSet, InsertionOrderSetData, OrderedSetOf, RangeSet
 
 from shadowprice.errors import InputError
-from shadowprice.models.names import NameCodes, Names
+from shadowprice.instances.names import NameCodes, Names
 from shadowprice.models.rule_cases import is_probing
 
 Column = NDArray[np.int64] | Names

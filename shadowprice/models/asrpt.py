@@ -43,9 +43,9 @@ least that the bytes of s can take. Per GPU B^m = B / G. Per job B^m = B / n for
 remote bytes; (slowest) is then repeated for every n, switched on by e_n^m, as the time grows in n.
 Pairs inside a node are counted with z, a unary x.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``.
 
 Kind: exact.
 """
@@ -54,16 +54,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.graphs.iteration_time import Network, flush_factor, shortest_iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -157,13 +157,13 @@ def least_time(given: PlacementData, *, interchangeable: bool = True) -> pyo.Con
         _iteration(m, given)
 
         @m.Objective(doc="time of an iteration")
-        def objective(m: pyo.ConcreteModel) -> Any:
+        def objective(m: pyo.ConcreteModel) -> NumericValue:
             return m.alpha
 
     return m
 
 
-def timed_placement(block: Any, given: PlacementData) -> None:
+def timed_placement(block: pyo.Block, given: PlacementData) -> None:
     """A placement and its alpha on a block of a larger programme."""
     _placements(block, given, interchangeable=False)
     _iteration(block, given)
@@ -189,25 +189,27 @@ def least_cut(given: PlacementData, *, interchangeable: bool = True) -> pyo.Conc
         m.apart = param(between.sum() + inside.sum())
 
         @m.Objective(doc="bytes of pairs that are not on one node")
-        def objective(m: pyo.ConcreteModel) -> Any:
+        def objective(m: pyo.ConcreteModel) -> NumericValue:
             linked_here = sum(m.weight[s, t] * m.p[s, t, i, n, o] for s, t, i, n, o in m.P)
             own_here = sum(m.weight[s, s] * (n - 1) * m.z[s, i, n] for s, i, n in m.N)
             return m.apart - linked_here - own_here
 
         @m.Constraint(m.S, m.M, doc="x in unary")
-        def unary(m: pyo.ConcreteModel, s: str, i: str) -> Any:
+        def unary(m: pyo.ConcreteModel, s: str, i: str) -> RelationalExpression:
             return m.x[s, i] == sum(m.z[s, i, n] for n in range(1, m.most[s, i] + 1))
 
         @m.Constraint(m.N, doc="the n-th comes after the one before it")
-        def order(m: pyo.ConcreteModel, s: str, i: str, n: int) -> Any:
+        def order(m: pyo.ConcreteModel, s: str, i: str, n: int) -> RelationalExpression:
             return pyo.Constraint.Skip if n == 1 else m.z[s, i, n] <= m.z[s, i, n - 1]
 
         @m.Constraint(m.P, m.ends, doc="a pair is on a node if both are")
-        def pairs(m: pyo.ConcreteModel, s: str, t: str, i: str, n: int, o: int, end: str) -> Any:
+        def pairs(
+            m: pyo.ConcreteModel, s: str, t: str, i: str, n: int, o: int, end: str
+        ) -> RelationalExpression:
             return m.p[s, t, i, n, o] <= (m.z[t, i, o] if end == "second" else m.z[s, i, n])
 
         @m.Constraint(m.beside.nonempty, doc="no more beside a replica than the node has GPUs")
-        def beside_it(m: pyo.ConcreteModel, s: str, i: str, n: int) -> Any:
+        def beside_it(m: pyo.ConcreteModel, s: str, i: str, n: int) -> RelationalExpression:
             others = sum(m.p[a, b, c, d, e] for a, b, c, d, e in m.beside[s, i, n])
             return others <= (m.F[i] - n) * m.z[s, i, n]
 
@@ -260,15 +262,15 @@ def _placements(m: pyo.ConcreteModel, given: PlacementData, interchangeable: boo
     m.y = pyo.Var(m.S, m.M, domain=pyo.Binary, dense=False)
 
     @m.Constraint(m.S, doc="every replica is somewhere")
-    def once(m: pyo.ConcreteModel, s: str) -> Any:
+    def once(m: pyo.ConcreteModel, s: str) -> RelationalExpression:
         return sum(m.x[s, i] for i in m.M) == m.k[s]
 
     @m.Constraint(m.M, doc="no more replicas than free GPUs")
-    def room(m: pyo.ConcreteModel, i: str) -> Any:
+    def room(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
         return sum(m.x[s, i] for s in m.S) <= m.F[i]
 
     @m.Constraint(m.S, m.M, m.limits, doc="y says whether there are any")
-    def here(m: pyo.ConcreteModel, s: str, i: str, limit: str) -> Any:
+    def here(m: pyo.ConcreteModel, s: str, i: str, limit: str) -> RelationalExpression:
         if limit == "upper":
             return m.x[s, i] <= m.most[s, i] * m.y[s, i]
         return m.y[s, i] <= m.x[s, i]
@@ -278,7 +280,7 @@ def _placements(m: pyo.ConcreteModel, given: PlacementData, interchangeable: boo
         m.equal = tuples(node[second], node[second - 1])
 
         @m.Constraint(m.equal, doc="of equal nodes the first has most of the first stage")
-        def alike(m: pyo.ConcreteModel, i: str, before: str) -> Any:
+        def alike(m: pyo.ConcreteModel, i: str, before: str) -> RelationalExpression:
             return m.x[first, i] <= m.x[first, before]
 
 
@@ -312,13 +314,13 @@ def _iteration(m: pyo.ConcreteModel, given: PlacementData) -> None:
     m.e = pyo.Var(m.several, domain=pyo.Binary, dense=False)
 
     @m.Constraint(m.S, m.M, m.limits, doc="u says whether a stage is on one node")
-    def whole(m: pyo.ConcreteModel, s: str, i: str, limit: str) -> Any:
+    def whole(m: pyo.ConcreteModel, s: str, i: str, limit: str) -> RelationalExpression:
         if limit == "upper":
             return m.x[s, i] <= m.k[s] - 1 + m.u[s, i]
         return m.k[s] * m.u[s, i] <= m.x[s, i]
 
     @m.Constraint(m.S, m.sharers, doc="the slowest stage on the slowest node")
-    def slowest(m: pyo.ConcreteModel, s: str, i: str, n: int) -> Any:
+    def slowest(m: pyo.ConcreteModel, s: str, i: str, n: int) -> RelationalExpression:
         ring = m.far[s] + (m.near[s] - m.far[s]) * sum(m.u[s, o] for o in m.M)
         exchanged = sum(
             2 * m.sent[s, t] * (m.x[t, i] / m.k[t] / m.b + (1 - m.x[t, i] / m.k[t]) / m.B[i, n])
@@ -339,19 +341,19 @@ def _sharing(m: pyo.ConcreteModel) -> None:
     m.r = pyo.Var(m.S, m.M, bounds=(0, None), dense=False)
 
     @m.Constraint(m.peers, m.M, doc="a stage has remote bytes unless all its peers are here")
-    def remote(m: pyo.ConcreteModel, s: str, t: str, i: str) -> Any:
+    def remote(m: pyo.ConcreteModel, s: str, t: str, i: str) -> RelationalExpression:
         return m.q[s, i] >= m.y[s, i] - m.u[t, i]
 
     @m.Constraint(m.S, m.M, doc="its replicas share the NIC then")
-    def shares(m: pyo.ConcreteModel, s: str, i: str) -> Any:
+    def shares(m: pyo.ConcreteModel, s: str, i: str) -> RelationalExpression:
         return m.r[s, i] >= m.x[s, i] - m.most[s, i] * (1 - m.q[s, i])
 
     @m.Constraint(m.M, doc="as many as share it")
-    def count(m: pyo.ConcreteModel, i: str) -> Any:
+    def count(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
         return sum(m.r[s, i] for s in m.S) <= 1 + sum(m.e[i, n] for n in m.several_on[i])
 
     @m.Constraint(m.several, doc="the n-th comes after the one before it")
-    def rising(m: pyo.ConcreteModel, i: str, n: int) -> Any:
+    def rising(m: pyo.ConcreteModel, i: str, n: int) -> RelationalExpression:
         return pyo.Constraint.Skip if n == 2 else m.e[i, n] <= m.e[i, n - 1]
 
 

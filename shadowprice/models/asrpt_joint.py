@@ -31,9 +31,9 @@ C_j        m.C[j]           J           slots    completion
 
 with every job's valid placement and alpha_j as blocks.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 
 Kind: exact on the grid, for a few jobs on a few nodes.
 """
@@ -41,17 +41,17 @@ Kind: exact on the grid, for a few jobs on a few nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage
+from shadowprice.instances.names import Names
 from shadowprice.models import preemptive
 from shadowprice.models.arrays import param, subsets, tuples
 from shadowprice.models.asrpt import PlacementData, timed_placement
-from shadowprice.models.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.models.tracing import traced
 
@@ -119,33 +119,33 @@ def build(jobs: Jobs) -> pyo.ConcreteModel:
         m.C = pyo.Var(m.J, bounds=(0, jobs.horizon), dense=False)
 
         @m.Objective(doc="total completion time [slots]")
-        def total(m: pyo.ConcreteModel) -> Any:
+        def total(m: pyo.ConcreteModel) -> NumericValue:
             return sum(m.C[j] for j in m.J)
 
         @m.Constraint(m.J, doc="every job gets its iterations")
-        def work(m: pyo.ConcreteModel, j: str) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.f[j, t] for t in m.slots_of[j]) >= m.n[j] * m.job[j].alpha
 
         @m.Constraint(m.JT, doc="where a run begins")
-        def begins(m: pyo.ConcreteModel, j: str, t: int) -> Any:
+        def begins(m: pyo.ConcreteModel, j: str, t: int) -> RelationalExpression:
             before = m.f[j, t - 1] if t > m.r[j] else 0
             return m.v[j, t] >= m.f[j, t] - before
 
         @m.Constraint(m.J, doc="a job runs once")
-        def once(m: pyo.ConcreteModel, j: str) -> Any:
+        def once(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.v[j, t] for t in m.slots_of[j]) == 1
 
         @m.Constraint(m.JT, m.M, doc="GPUs that are held while it runs")
-        def held(m: pyo.ConcreteModel, j: str, t: int, i: str) -> Any:
+        def held(m: pyo.ConcreteModel, j: str, t: int, i: str) -> RelationalExpression:
             here = sum(m.job[j].x[s, i] for s in m.job[j].S)
             return m.o[j, t, i] >= here - m.G[i] * (1 - m.f[j, t])
 
         @m.Constraint(m.M, m.arrived.nonempty, doc="no more GPUs than there are")
-        def capacity(m: pyo.ConcreteModel, i: str, t: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, i: str, t: int) -> RelationalExpression:
             return sum(m.o[j, t, i] for j in m.arrived[t]) <= m.G[i]
 
         @m.Constraint(m.JT, doc="a job ends after the last slot it runs in")
-        def end(m: pyo.ConcreteModel, j: str, t: int) -> Any:
+        def end(m: pyo.ConcreteModel, j: str, t: int) -> RelationalExpression:
             return m.C[j] >= (t + 1) * m.f[j, t]
 
     return m

@@ -56,8 +56,8 @@ The rules say exactly what the policy does. Let i be the first job in the order 
 have started or not come. (reason) gives h = 1, so by (full) it does not fit beside those that run, and by
 (blocked) none behind it starts. Everybody before it who waited starts, and fits by (capacity).
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``param(v, S)`` is
+``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``.
 
 Kind: exact for arrivals, lengths and gangs that are whole numbers up to the limits given.
 """
@@ -65,9 +65,9 @@ Kind: exact for arrivals, lengths and gangs that are whole numbers up to the lim
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyomo.environ as pyo
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.models.arrays import param
 from shadowprice.models.tracing import traced
@@ -141,7 +141,7 @@ def build(
         m.a = pyo.Var(m.J, m.R, domain=pyo.Binary, dense=False)
 
         @m.Objective(sense=pyo.maximize, doc="b cost(policy) - a cost(schedule) [slots]")
-        def lead(m: pyo.ConcreteModel) -> Any:
+        def lead(m: pyo.ConcreteModel) -> NumericValue:
             cost = sum(
                 (t + p) * (m.denominator * m.x[j, t, p, g] - m.numerator * m.y[j, t, p, g])
                 for j in m.J
@@ -163,29 +163,29 @@ def _feasible(m: pyo.ConcreteModel) -> None:
     """Arrivals in order, the first at 0; two feasible schedules of the same jobs."""
 
     @m.Constraint(m.J, doc="every job arrives once, the first at 0")
-    def arrives(m: pyo.ConcreteModel, j: int) -> Any:
+    def arrives(m: pyo.ConcreteModel, j: int) -> RelationalExpression:
         return m.a[j, 0] == 1 if j == 0 else sum(m.a[j, t] for t in m.R) == 1
 
     @m.Constraint(m.J, m.R, doc="jobs arrive in order")
-    def in_order(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+    def in_order(m: pyo.ConcreteModel, j: int, t: int) -> RelationalExpression:
         if j == 0:
             return pyo.Constraint.Skip if t == 0 else m.a[j, t] == 0
         return arrived(m, j, t) <= arrived(m, j - 1, t)
 
     @m.Constraint(m.J, doc="every job starts once")
-    def once(m: pyo.ConcreteModel, j: int) -> Any:
+    def once(m: pyo.ConcreteModel, j: int) -> RelationalExpression:
         return sum(m.x[j, t, p, g] for t in m.T for p in m.P for g in m.G) == 1
 
     @m.Constraint(m.J, m.P, m.G, doc="both schedules are of the same jobs")
-    def same(m: pyo.ConcreteModel, j: int, p: int, g: int) -> Any:
+    def same(m: pyo.ConcreteModel, j: int, p: int, g: int) -> RelationalExpression:
         return sum(m.x[j, t, p, g] - m.y[j, t, p, g] for t in m.T) == 0
 
     for name, z in (("policy", m.x), ("schedule", m.y)):
 
-        def after(m: pyo.ConcreteModel, j: int, t: int, z: Any = z) -> Any:
+        def after(m: pyo.ConcreteModel, j: int, t: int, z: pyo.Var = z) -> RelationalExpression:
             return started(z, m, j, t) <= arrived(m, j, t)
 
-        def room(m: pyo.ConcreteModel, t: int, z: Any = z) -> Any:
+        def room(m: pyo.ConcreteModel, t: int, z: pyo.Var = z) -> RelationalExpression:
             return usage(z, m, t) <= m.M
 
         m.add_component(f"release_{name}", pyo.Constraint(m.J, m.T, rule=after))
@@ -197,17 +197,17 @@ def _order(m: pyo.ConcreteModel, limits: InstanceLimits) -> None:
     m.b = pyo.Var(m.J, m.J, domain=pyo.Binary, dense=False)
 
     @m.Constraint(m.J, m.J, m.P, doc="i comes first if some q has p_i <= q <= p_j, or < at a tie")
-    def comes_first(m: pyo.ConcreteModel, i: int, j: int, q: int) -> Any:
+    def comes_first(m: pyo.ConcreteModel, i: int, j: int, q: int) -> RelationalExpression:
         if i == j:
             return pyo.Constraint.Skip
         return m.b[i, j] >= shorter(m, i, q if i < j else q - 1) - shorter(m, j, q - 1)
 
     @m.Constraint(m.J, m.J, doc="one of two comes first")
-    def one_first(m: pyo.ConcreteModel, i: int, j: int) -> Any:
+    def one_first(m: pyo.ConcreteModel, i: int, j: int) -> RelationalExpression:
         return m.b[i, j] + m.b[j, i] == 1 if i < j else pyo.Constraint.Skip
 
     @m.Constraint(m.J, m.R, m.P, doc="of jobs that arrive together the shorter is named first")
-    def named(m: pyo.ConcreteModel, j: int, t: int, q: int) -> Any:
+    def named(m: pyo.ConcreteModel, j: int, t: int, q: int) -> RelationalExpression:
         if j + 1 == limits.jobs:
             return pyo.Constraint.Skip
         together = m.a[j, t] + m.a[j + 1, t]
@@ -221,12 +221,12 @@ def _policy(m: pyo.ConcreteModel, rule: Rule) -> None:
         _blocking(m, rule)
 
     @m.Constraint(m.J, m.T, doc="who waits has a reason")
-    def reason(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+    def reason(m: pyo.ConcreteModel, j: int, t: int) -> RelationalExpression:
         others = sum(m.v[i, j, t] for i in m.J if i != j) if rule.blocks else 0
         return waits(m, j, t) <= m.h[j, t] + others
 
     @m.Constraint(m.J, m.T, doc="who does not fit finds the GPUs taken")
-    def full(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+    def full(m: pyo.ConcreteModel, j: int, t: int) -> RelationalExpression:
         seen = usage(m.x, m, t)
         if not rule.blocks:
             seen -= sum(g * m.x[i, t, p, g] for i in m.J if i > j for p in m.P for g in m.G)
@@ -238,48 +238,48 @@ def _blocking(m: pyo.ConcreteModel, rule: Rule) -> None:
     """Nobody starts behind a job that waits."""
     m.v = pyo.Var(m.J, m.J, m.T, domain=pyo.UnitInterval, dense=False)
 
-    def comes_first(i: int, j: int) -> Any:
+    def comes_first(i: int, j: int) -> NumericValue:
         if rule.by_length:
             return m.b[i, j]
         return 1 if i < j else 0
 
     @m.Constraint(m.J, m.J, m.T, doc="i waits ...")
-    def ahead_waits(m: pyo.ConcreteModel, i: int, j: int, t: int) -> Any:
+    def ahead_waits(m: pyo.ConcreteModel, i: int, j: int, t: int) -> RelationalExpression:
         return pyo.Constraint.Skip if i == j else m.v[i, j, t] <= waits(m, i, t)
 
     @m.Constraint(m.J, m.J, m.T, doc="... and comes before j")
-    def ahead_first(m: pyo.ConcreteModel, i: int, j: int, t: int) -> Any:
+    def ahead_first(m: pyo.ConcreteModel, i: int, j: int, t: int) -> RelationalExpression:
         return pyo.Constraint.Skip if i == j else m.v[i, j, t] <= comes_first(i, j)
 
     @m.Constraint(m.J, m.J, m.T, doc="nobody starts behind a job that waits")
-    def blocked(m: pyo.ConcreteModel, i: int, j: int, t: int) -> Any:
+    def blocked(m: pyo.ConcreteModel, i: int, j: int, t: int) -> RelationalExpression:
         if i == j:
             return pyo.Constraint.Skip
         start = sum(m.x[j, t, p, g] for p in m.P for g in m.G)
         return start <= 2 - comes_first(i, j) - waits(m, i, t)
 
 
-def shorter(m: pyo.ConcreteModel, j: int, q: int) -> Any:
+def shorter(m: pyo.ConcreteModel, j: int, q: int) -> NumericValue:
     """1 if job j has length q or less."""
     return sum(m.x[j, t, p, g] for t in m.T for p in m.P if p <= q for g in m.G)
 
 
-def arrived(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+def arrived(m: pyo.ConcreteModel, j: int, t: int) -> NumericValue:
     """1 if job j has arrived by slot t."""
     return sum(m.a[j, r] for r in m.R if r <= t)
 
 
-def started(z: Any, m: pyo.ConcreteModel, j: int, t: int) -> Any:
+def started(z: pyo.Var, m: pyo.ConcreteModel, j: int, t: int) -> NumericValue:
     """1 if job j has started in slot t or before."""
     return sum(z[j, s, p, g] for s in range(t + 1) for p in m.P for g in m.G)
 
 
-def waits(m: pyo.ConcreteModel, j: int, t: int) -> Any:
+def waits(m: pyo.ConcreteModel, j: int, t: int) -> NumericValue:
     """1 if job j waits after the decision of slot t."""
     return arrived(m, j, t) - started(m.x, m, j, t)
 
 
-def usage(z: Any, m: pyo.ConcreteModel, t: int) -> Any:
+def usage(z: pyo.Var, m: pyo.ConcreteModel, t: int) -> NumericValue:
     """GPUs held in slot t: of those who started in one of the last p slots."""
     return sum(
         g * z[j, s, p, g]

@@ -35,9 +35,9 @@ no server with a job has a share beta of its GPUs free (the paper's 3 of 4):
 
 with x, y, u binary. Kind: exact; relaxed, bounds from above (packing) and below (migrations).
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.errors import InputError
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -183,11 +183,11 @@ def packing(packings: Packings, *, relaxed: bool = False) -> pyo.ConcreteModel:
         m.x = pyo.Var(m.S, domain=pyo.UnitInterval if relaxed else pyo.Binary, dense=False)
 
         @m.Objective(sense=pyo.maximize, doc="gain over time slicing [GPUs]")
-        def total(m: pyo.ConcreteModel) -> Any:
+        def total(m: pyo.ConcreteModel) -> NumericValue:
             return sum(m.v[s] * m.x[s] for s in m.S)
 
         @m.Constraint(m.packings_of.nonempty, doc="a job is in one packing")
-        def once(m: pyo.ConcreteModel, j: str) -> Any:
+        def once(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.x[s] for s in m.packings_of[j]) <= 1
 
     return m
@@ -216,15 +216,15 @@ def defragmentation(
         m.y = pyo.Var(m.J, m.N, domain=domain, dense=False)
 
         @m.Objective(doc="migrations")
-        def migrations(m: pyo.ConcreteModel) -> Any:
+        def migrations(m: pyo.ConcreteModel) -> NumericValue:
             return sum(1 - m.y[j, n] for j, n in m.home)
 
         @m.Constraint(m.J, doc="every job is on one server")
-        def placed(m: pyo.ConcreteModel, j: str) -> Any:
+        def placed(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.y[j, n] for n in m.N) == 1
 
         @m.Constraint(m.N, doc="no more GPUs than there are")
-        def room(m: pyo.ConcreteModel, n: str) -> Any:
+        def room(m: pyo.ConcreteModel, n: str) -> RelationalExpression:
             return sum(m.g[j] * m.y[j, n] for j in m.J) <= m.c[n]
 
         if fragmented is not None:
@@ -234,11 +234,11 @@ def defragmentation(
             m.u = pyo.Var(m.N, domain=domain, dense=False)
 
             @m.Constraint(m.J, m.N, doc="a server with a job is used")
-            def used(m: pyo.ConcreteModel, j: str, n: str) -> Any:
+            def used(m: pyo.ConcreteModel, j: str, n: str) -> RelationalExpression:
                 return m.y[j, n] <= m.u[n]
 
             @m.Constraint(m.N, doc="less than the share beta of a used server is free")
-            def dense(m: pyo.ConcreteModel, n: str) -> Any:
+            def dense(m: pyo.ConcreteModel, n: str) -> RelationalExpression:
                 return sum(m.g[j] * m.y[j, n] for j in m.J) >= m.least[n] * m.u[n]
 
     return m

@@ -38,8 +38,8 @@ types, consolidated and not, that draw on the same accelerator. Pairs need equal
 
 Models carry no numbers: throughputs, weights and capacities are mutable Params that
 ``compile_model(model, data)`` fills, so that a model is compiled once for a number of jobs, whatever their names.
-Sets are made of arrays of names (:mod:`shadowprice.models.arrays`): ``tuples(a, b)`` is
-``pyo.Set(initialize=zip(a, b))``, and ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s.
 
 Kind: fluid, i.e. a relaxation of gangs and rounds.
 """
@@ -49,15 +49,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import ChangingSet, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 
@@ -122,7 +122,7 @@ class Shape:
 
     @property
     def users_read(self) -> bool:
-        """Whether a model has looked at the users: who does not is the same model for others."""
+        """True if a model has looked at the users: who does not is the same model for others."""
         return "users" in self.__dict__
 
     @property
@@ -144,11 +144,11 @@ def max_min(shape: Shape) -> pyo.ConcreteModel:
         m.t = pyo.Var(bounds=(0, None))
 
         @m.Objective(sense=pyo.maximize)
-        def objective(m: pyo.ConcreteModel) -> Any:
+        def objective(m: pyo.ConcreteModel) -> NumericValue:
             return m.t
 
         @m.Constraint(m.M, doc="fairness")
-        def fair(m: pyo.ConcreteModel, i: str) -> Any:
+        def fair(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return throughput(m, i) >= m.r[i] * m.t
 
     return m
@@ -167,11 +167,11 @@ def max_total(shape: Shape) -> pyo.ConcreteModel:
         m.f = pyo.Param(m.M, mutable=True)
 
         @m.Objective(sense=pyo.maximize)
-        def objective(m: pyo.ConcreteModel) -> Any:
+        def objective(m: pyo.ConcreteModel) -> NumericValue:
             return _total(m, "v", shape)
 
         @m.Constraint(m.M, doc="SLO")
-        def slo(m: pyo.ConcreteModel, i: str) -> Any:
+        def slo(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return throughput(m, i) >= m.f[i]
 
     return m
@@ -192,15 +192,15 @@ def min_cost(shape: Shape) -> pyo.ConcreteModel:
         m.f = pyo.Param(m.M, mutable=True)
 
         @m.Objective(sense=pyo.maximize)
-        def objective(m: pyo.ConcreteModel) -> Any:
+        def objective(m: pyo.ConcreteModel) -> NumericValue:
             return _total(m, "v", shape)
 
         @m.Constraint(doc="the cost is 1")
-        def unit_cost(m: pyo.ConcreteModel) -> Any:
+        def unit_cost(m: pyo.ConcreteModel) -> RelationalExpression:
             return _total(m, "c", shape) == 1
 
         @m.Constraint(m.M, doc="SLO")
-        def slo(m: pyo.ConcreteModel, i: str) -> Any:
+        def slo(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return throughput(m, i) >= m.f[i] * m.k
 
     return m
@@ -217,11 +217,11 @@ def most_slos(shape: Shape) -> pyo.ConcreteModel:
         m.z = pyo.Var(m.M, domain=pyo.Binary, dense=False)
 
         @m.Objective(sense=pyo.maximize)
-        def objective(m: pyo.ConcreteModel) -> Any:
+        def objective(m: pyo.ConcreteModel) -> NumericValue:
             return sum(m.z[i] for i in m.M)
 
         @m.Constraint(m.M, doc="SLO, if it is kept")
-        def slo(m: pyo.ConcreteModel, i: str) -> Any:
+        def slo(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return throughput(m, i) >= m.f[i] * m.z[i]
 
     return m
@@ -231,7 +231,7 @@ OF_ANY_SIZE = (max_min, max_total, min_cost, most_slos)
 """Models that know the number of jobs by their set M alone where no jobs share: one model for all sizes of it."""
 
 
-def throughput(m: pyo.ConcreteModel, i: str) -> Any:
+def throughput(m: pyo.ConcreteModel, i: str) -> NumericValue:
     """throughput(m, X): steps per second of job i under the allocation."""
     alone = sum(m.T[i, j] * m.x[i, j] for j in m.J)
     if not hasattr(m, "P"):
@@ -249,7 +249,7 @@ def users(m: pyo.ConcreteModel, shape: Shape) -> None:
     m.jobs_of = subsets(m.U, shape.users, shape.jobs)
 
 
-def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
+def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> pyo.ConcreteModel:
     """Variables and the constraints of sec. 3.1; multiplied by a variable k if scaled."""
     m = pyo.ConcreteModel(name=name)
     m.M = ChangingSet(shape.jobs)
@@ -267,7 +267,7 @@ def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
         _pairs(m, shape)
 
     @m.Constraint(m.M, doc="a job is in one place at a time")
-    def time(m: pyo.ConcreteModel, i: str) -> Any:
+    def time(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
         alone = sum(m.x[i, j] for j in m.J)
         if not shape.pairs:
             return alone <= one
@@ -276,7 +276,7 @@ def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> Any:
         return alone + first + second <= one
 
     @m.Constraint(m.A, doc="no more GPUs than there are")
-    def workers(m: pyo.ConcreteModel, a: str) -> Any:
+    def workers(m: pyo.ConcreteModel, a: str) -> RelationalExpression:
         alone = sum(m.s[i] * m.x[i, j] for j in m.types_of[a] for i in m.M)
         if not shape.pairs:
             return alone <= m.W[a] * one
@@ -304,7 +304,7 @@ def _values(m: pyo.ConcreteModel, shape: Shape) -> None:
         m.v2 = pyo.Param(m.P, m.J, mutable=True)
 
 
-def _total(m: pyo.ConcreteModel, letter: str, shape: Shape) -> Any:
+def _total(m: pyo.ConcreteModel, letter: str, shape: Shape) -> NumericValue:
     """Sum over all jobs and pairs of a value times the fraction of time."""
     each = getattr(m, letter)
     total = sum(each[i, j] * m.x[i, j] for i in m.M for j in m.J)
@@ -320,7 +320,7 @@ def of_instance(instance: Instance) -> pyo.ConcreteModel:
     rate = np.where(np.isfinite(seconds), 1.0 / seconds, 0.0)
     gpus, workers = instance.workload.gpus, instance.cluster.gpus_per_type
     types = instance.cluster.gpu_types
-    model: Any = max_min(Shape.of(instance.workload.id, types))
+    model = max_min(Shape.of(instance.workload.id, types))
     equal = instance.workload.weight * (rate @ (workers / workers.sum())) / gpus
     for parameter, values in (
         (model.T, rate),

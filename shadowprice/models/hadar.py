@@ -43,7 +43,8 @@ which is whole at a vertex once y is; with further rows it need not be). Schedul
     (P) \max \sum_s U_s x_s : \sum_{s \in S_j} x_s \le 1, \; \sum_s w_{sh}(t) x_s \le c_h \\
     (D) \min \sum_j \mu_j + \sum_{h,t} c_h k_h(t) : \mu_j \ge U_s - \sum_{h,t} k_h(t) w_{sh}(t)
 
-``param(values, S)`` is a Param over S with these values, in the order of S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``param(v, S)`` is
+``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``.
 
 Kind: exact; relaxed, bounds from above.
 """
@@ -53,10 +54,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.errors import InputError
 from shadowprice.instances.instance import Instance
@@ -126,39 +127,39 @@ def time_indexed(
         m.w = pyo.Var(m.J, m.K, m.T, domain=whole)
 
         @m.Objective(sense=pyo.maximize, doc="total utility")
-        def total(m: pyo.ConcreteModel) -> Any:
+        def total(m: pyo.ConcreteModel) -> NumericValue:
             return sum(m.u[j, t] * m.z[j, t] for j in m.J for t in m.T)
 
         @m.Constraint(m.J, m.T, doc="complete only when the work is done")
-        def work(m: pyo.ConcreteModel, j: str, t: int) -> Any:
+        def work(m: pyo.ConcreteModel, j: str, t: int) -> RelationalExpression:
             done = sum(m.q[j, l] * m.y[j, l, u] for l in m.speeds[j] for u in m.until[t])
             return m.z[j, t] <= done
 
         @m.Constraint(m.J, m.after_first, doc="what is complete stays so")
-        def stays(m: pyo.ConcreteModel, j: str, t: int) -> Any:
+        def stays(m: pyo.ConcreteModel, j: str, t: int) -> RelationalExpression:
             return m.z[j, t - 1] <= m.z[j, t]
 
         @m.Constraint(m.K, m.T, doc="no more GPUs than there are")
-        def room(m: pyo.ConcreteModel, h: str, t: int) -> Any:
+        def room(m: pyo.ConcreteModel, h: str, t: int) -> RelationalExpression:
             return sum(m.w[j, h, t] for j in m.J) <= m.c[h]
 
         @m.Constraint(m.J, m.T, doc="all of the gang or nothing")
-        def gang(m: pyo.ConcreteModel, j: str, t: int) -> Any:
+        def gang(m: pyo.ConcreteModel, j: str, t: int) -> RelationalExpression:
             running = sum(m.y[j, l, t] for l in m.speeds[j])
             return sum(m.w[j, h, t] for h in m.K) == m.W[j] * running
 
         @m.Constraint(m.J, m.T, doc="one speed at a time")
-        def once(m: pyo.ConcreteModel, j: str, t: int) -> Any:
+        def once(m: pyo.ConcreteModel, j: str, t: int) -> RelationalExpression:
             return sum(m.y[j, l, t] for l in m.speeds[j]) <= 1
 
         @m.Constraint(m.J, m.K, m.T, doc="no type slower than the speed")
-        def speed(m: pyo.ConcreteModel, j: str, h: str, t: int) -> Any:
+        def speed(m: pyo.ConcreteModel, j: str, h: str, t: int) -> RelationalExpression:
             return m.w[j, h, t] <= m.most[j, h] * sum(m.y[j, l, t] for l in m.fast[j, h])
 
     return m
 
 
-def _rounds_and_pools(jobs: RoundJobs, pools: Mapping[str, tuple[str, int]]) -> Any:
+def _rounds_and_pools(jobs: RoundJobs, pools: Mapping[str, tuple[str, int]]) -> pyo.ConcreteModel:
     """Sets and Params of the time-indexed form."""
     m = pyo.ConcreteModel(name="hadar_time_indexed")
     utility, gang = jobs.utility.values, jobs.gang
@@ -218,16 +219,16 @@ def schedule_form(
     m.x = pyo.Var(m.S, domain=pyo.NonNegativeReals if relaxed else pyo.Binary)
 
     @m.Objective(sense=pyo.maximize, doc="total utility")
-    def total(m: pyo.ConcreteModel) -> Any:
+    def total(m: pyo.ConcreteModel) -> NumericValue:
         return sum(one.value * m.x[s] for s, one in of_index.items())
 
     @m.Constraint(m.J, doc="at most one schedule a job")
-    def once(m: pyo.ConcreteModel, j: str) -> Any:
+    def once(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
         own = [s for s, one in of_index.items() if one.job == j]
         return sum(m.x[s] for s in own) <= 1 if own else pyo.Constraint.Skip
 
     @m.Constraint(m.K, m.T, doc="no more GPUs than there are")
-    def room(m: pyo.ConcreteModel, h: str, t: int) -> Any:
+    def room(m: pyo.ConcreteModel, h: str, t: int) -> RelationalExpression:
         users = asked.get((h, t), [])
         if not users:
             return pyo.Constraint.Skip
@@ -250,12 +251,12 @@ def dual(
     m.k = pyo.Var(m.K, m.T, bounds=(0, None))
 
     @m.Objective(sense=pyo.minimize, doc="payoffs and the value of all GPUs")
-    def total(m: pyo.ConcreteModel) -> Any:
+    def total(m: pyo.ConcreteModel) -> NumericValue:
         price = sum(capacity[h] * m.k[h, t] for h in m.K for t in m.T)
         return sum(m.mu[j] for j in m.J) + price
 
     @m.Constraint(m.S, doc="no schedule pays more than its job's payoff")
-    def payoff(m: pyo.ConcreteModel, j: str, n: int) -> Any:
+    def payoff(m: pyo.ConcreteModel, j: str, n: int) -> RelationalExpression:
         one = of_index[j, n]
         paid = sum(gpus * m.k[h, t] for t, h, gpus in one.gpus)
         return m.mu[j] + paid >= one.value

@@ -34,9 +34,9 @@ measure y in an interval from b has int t dt >= b y + y^2 / 2, and y^2 / 2 >= ma
 = u y_jk1 (a tangent, exact for y = 0 and y = u). And I_j ends by C_j, so int_{I_j} t dt <=
 int_{C_j - p_j}^{C_j} t dt = p_j (C_j - p_j/2), i.e. C_j >= M_j + p_j/2.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 
 Kind: relaxation.
 """
@@ -45,15 +45,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.models.tracing import traced
 
@@ -118,7 +118,7 @@ def build(data: Intervals) -> pyo.ConcreteModel:
         m.y = pyo.Var(m.JK, m.S, bounds=lambda m, j, k, s: (0, m.u[j, k] / 2), dense=False)
 
         @m.Objective(doc="weighted mean busy times, without the constant")
-        def busy(m: pyo.ConcreteModel) -> Any:
+        def busy(m: pyo.ConcreteModel) -> NumericValue:
             return sum(
                 m.w[j] / m.p[j] * (m.b[j, k] + s * m.u[j, k]) * m.y[j, k, s]
                 for j, k in m.JK
@@ -126,11 +126,11 @@ def build(data: Intervals) -> pyo.ConcreteModel:
             )
 
         @m.Constraint(m.J, doc="every job gets its work")
-        def work(m: pyo.ConcreteModel, j: str) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.y[j, k, s] for k in m.intervals_of[j] for s in m.S) == m.p[j]
 
         @m.Constraint(m.jobs_in.nonempty, doc="no more GPU time than there is")
-        def capacity(m: pyo.ConcreteModel, k: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, k: int) -> RelationalExpression:
             held = sum(m.g[j] * m.y[j, k, s] for j in m.jobs_in[k] for s in m.S)
             return held <= m.G * m.length[k]
 

@@ -41,24 +41,23 @@ a_jn       m.a[j, n]        J, N               1 if j is on n, and on others
 with y, k, b, a binary and x whole. A point of P_j that is chosen although it gives j what it holds costs no less than
 k_j, so that the optimum is that of the paper's objective.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 
 Kind: exact, for one round.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.goodput.allocation_costs import AllocationCosts
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -120,53 +119,53 @@ def build(costs: AllocationCosts) -> pyo.ConcreteModel:
         m.a = pyo.Var(m.J, m.N, domain=pyo.Binary, dense=False)
 
         @m.Objective(doc="sum of the inverses of all speed-ups")
-        def mean(m: pyo.ConcreteModel) -> Any:
+        def mean(m: pyo.ConcreteModel) -> NumericValue:
             return sum(m.c[p] * m.y[p] for p in m.P) + sum(m.u[j] * m.k[j] for j in m.J)
 
         @m.Constraint(m.J, doc="one thing each, or what it holds")
-        def once(m: pyo.ConcreteModel, j: str) -> Any:
+        def once(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.y[j, w, r] for w, r in m.points[j]) + m.k[j] == 1
 
         @m.Constraint(m.J, doc="as many GPUs as that says")
-        def width_of(m: pyo.ConcreteModel, j: str) -> Any:
+        def width_of(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             given = sum(r * m.y[j, w, r] for w, r in m.points[j]) + m.held[j] * m.k[j]
             return sum(m.x[j, n] for n in m.N) == given
 
         @m.Constraint(m.N, doc="no more GPUs than a node has")
-        def capacity(m: pyo.ConcreteModel, n: str) -> Any:
+        def capacity(m: pyo.ConcreteModel, n: str) -> RelationalExpression:
             return sum(m.x[j, n] for j in m.J) <= m.g[n]
 
         @m.Constraint(m.J, m.N, doc="GPUs only of nodes that the job is on")
-        def used(m: pyo.ConcreteModel, j: str, n: str) -> Any:
+        def used(m: pyo.ConcreteModel, j: str, n: str) -> RelationalExpression:
             return m.x[j, n] <= m.g[n] * (m.b[j, n] + m.a[j, n])
 
         @m.Constraint(m.J, m.N, doc="at least one of each of several nodes")
-        def used_each(m: pyo.ConcreteModel, j: str, n: str) -> Any:
+        def used_each(m: pyo.ConcreteModel, j: str, n: str) -> RelationalExpression:
             return m.a[j, n] <= m.x[j, n]
 
         @m.Constraint(m.J, doc="on one node")
-        def alone(m: pyo.ConcreteModel, j: str) -> Any:
+        def alone(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             chosen = sum(m.y[j, "one", r] for r in m.local[j]) + m.held_alone[j] * m.k[j]
             return sum(m.b[j, n] for n in m.N) == chosen
 
         @m.Constraint(m.J, doc="on several: at least two")
-        def spread(m: pyo.ConcreteModel, j: str) -> Any:
+        def spread(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             chosen = sum(m.y[j, "several", r] for r in m.across[j]) + m.held_across[j] * m.k[j]
             return sum(m.a[j, n] for n in m.N) >= 2 * chosen
 
         @m.Constraint(m.J, doc="or none")
-        def spread_only(m: pyo.ConcreteModel, j: str) -> Any:
+        def spread_only(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             chosen = sum(m.y[j, "several", r] for r in m.across[j]) + m.held_across[j] * m.k[j]
             return sum(m.a[j, n] for n in m.N) <= m.nodes * chosen
 
         @m.Constraint(m.J, m.N, doc="what goes on stays where it is")
-        def stays(m: pyo.ConcreteModel, j: str, n: str) -> Any:
+        def stays(m: pyo.ConcreteModel, j: str, n: str) -> RelationalExpression:
             return m.x[j, n] >= m.h[j, n] * m.k[j]
 
         if costs.avoid:
 
             @m.Constraint(m.N, doc="one job at most that is on other nodes as well")
-            def interference(m: pyo.ConcreteModel, n: str) -> Any:
+            def interference(m: pyo.ConcreteModel, n: str) -> RelationalExpression:
                 return sum(m.a[j, n] for j in m.J) <= 1
 
     return m

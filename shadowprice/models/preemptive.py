@@ -27,9 +27,9 @@ z         m.z                          slots   makespan (only for that objective
 
 (busy) is implied by the rest for 0/1 values and makes the relaxation strong.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 
 Kind: exact among schedules that start, stop and resume jobs at slot boundaries only. That such
 a schedule is best among all preemptive ones is known for one machine; for gangs it is not
@@ -38,10 +38,9 @@ claimed.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
 from shadowprice.models.arrays import param, subsets, tuples
@@ -85,19 +84,19 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
         )
 
         @m.Constraint(m.J, doc="every job gets its work")
-        def work(m: pyo.ConcreteModel, j: str) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.y[j, t] for t in m.slots_of[j]) == m.p[j]
 
         @m.Constraint(m.arrived.nonempty, doc="no more GPUs than there are")
-        def capacity(m: pyo.ConcreteModel, t: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, t: int) -> RelationalExpression:
             return sum(m.g[j] * m.y[j, t] for j in m.arrived[t]) <= m.G
 
         @m.Constraint(m.JT, doc="a job ends after the last slot it runs in")
-        def end(m: pyo.ConcreteModel, j: str, t: int) -> Any:
+        def end(m: pyo.ConcreteModel, j: str, t: int) -> RelationalExpression:
             return m.C[j] >= (t + 1) * m.y[j, t]
 
         @m.Constraint(m.J, doc="mean busy time")
-        def busy(m: pyo.ConcreteModel, j: str) -> Any:
+        def busy(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             total = sum(t * m.y[j, t] for t in m.slots_of[j])
             return m.p[j] * m.C[j] >= total + m.p[j] * (m.p[j] + 1) / 2
 
@@ -105,17 +104,17 @@ def build(jobs: Slotted, horizon: int, *, makespan: bool = False) -> pyo.Concret
             m.z = pyo.Var(domain=pyo.Integers, bounds=(0, horizon))
 
             @m.Constraint(m.J, doc="no job ends after the makespan")
-            def last(m: pyo.ConcreteModel, j: str) -> Any:
+            def last(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
                 return m.z >= m.C[j]
 
             @m.Objective(doc="makespan [slots]")
-            def span(m: pyo.ConcreteModel) -> Any:
+            def span(m: pyo.ConcreteModel) -> NumericValue:
                 return m.z
 
         else:
 
             @m.Objective(doc="total weighted completion time [slots]")
-            def total(m: pyo.ConcreteModel) -> Any:
+            def total(m: pyo.ConcreteModel) -> NumericValue:
                 return sum(m.w[j] * m.C[j] for j in m.J)
 
     return m

@@ -13,8 +13,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, up_to_grid
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.names import Names
 from shadowprice.instances.utility import UtilityTable
-from shadowprice.models.names import Names
 
 KNOWS = frozenset(
     {

@@ -27,9 +27,9 @@ x_ij       m.x[i, t, r]     C                  1 if the job has the configuratio
 with x binary. A configuration is 1, 2, 4, ... GPUs of a node or whole nodes, so that what these rows allow can be
 placed where the nodes of a type are alike and have a power of two of GPUs.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 
 Kind: exact, for one round.
 """
@@ -38,15 +38,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.errors import InputError
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -110,16 +110,16 @@ def build(data: JobConfigurations) -> pyo.ConcreteModel:
         m.x = pyo.Var(m.C, domain=pyo.Binary, dense=False)
 
         @m.Objective(doc="powers of goodputs, and what it costs to let jobs wait")
-        def goodput(m: pyo.ConcreteModel) -> Any:
+        def goodput(m: pyo.ConcreteModel) -> NumericValue:
             runs = sum(m.x[c] for c in m.C)
             return sum(m.A[c] * m.x[c] for c in m.C) + m.waits * (m.jobs - runs)
 
         @m.Constraint(m.J, doc="one configuration at most")
-        def once(m: pyo.ConcreteModel, i: str) -> Any:
+        def once(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return sum(m.x[i, t, r] for t, r in m.of_job[i]) <= 1
 
         @m.Constraint(m.T, doc="no more GPUs than there are of a type")
-        def capacity(m: pyo.ConcreteModel, t: str) -> Any:
+        def capacity(m: pyo.ConcreteModel, t: str) -> RelationalExpression:
             return sum(r * m.x[i, t, r] for i, r in m.of_type[t]) <= m.R[t]
 
     return m

@@ -15,7 +15,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
-from shadowprice.models.names import Names
+from shadowprice.instances.names import Names
 
 KNOWS = frozenset(
     {

@@ -52,9 +52,9 @@ proportional share is a point, stage 2 because each server can take its share of
 have as many CPUs and as much memory for a GPU. Together an upper bound on the sum of speeds of any
 placement: stage 1 forgets that there are several servers.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``.
 
 Kind: relaxation.
 """
@@ -64,14 +64,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "relaxation"
@@ -147,23 +147,23 @@ def super_server(data: Choices) -> pyo.ConcreteModel:
         )
 
         @m.Objective(sense=pyo.maximize, doc="sum of speeds")
-        def throughput(m: pyo.ConcreteModel) -> Any:
+        def throughput(m: pyo.ConcreteModel) -> NumericValue:
             return sum(m.W[k, p] * m.y[k, p] for k, p in m.P)
 
         @m.Constraint(doc="no more CPUs than there are")
-        def cpus(m: pyo.ConcreteModel) -> Any:
+        def cpus(m: pyo.ConcreteModel) -> RelationalExpression:
             return sum(m.c[k, p] * m.y[k, p] for k, p in m.P) <= m.C
 
         @m.Constraint(doc="no more memory than there is")
-        def memory(m: pyo.ConcreteModel) -> Any:
+        def memory(m: pyo.ConcreteModel) -> RelationalExpression:
             return sum(m.w[k, p] * m.y[k, p] for k, p in m.P) <= m.M
 
         @m.Constraint(m.K, doc="every job gets one point")
-        def once(m: pyo.ConcreteModel, k: str) -> Any:
+        def once(m: pyo.ConcreteModel, k: str) -> RelationalExpression:
             return sum(m.y[k, p] for p in m.points[k]) == m.n[k]
 
         @m.Constraint(m.K, doc="never below the proportional share")
-        def floor(m: pyo.ConcreteModel, k: str) -> Any:
+        def floor(m: pyo.ConcreteModel, k: str) -> RelationalExpression:
             return sum(m.W[k, p] * m.y[k, p] for p in m.points[k]) >= m.n[k] * m.least[k]
 
     return m
@@ -182,23 +182,23 @@ def placement(servers: Names, kinds: Names) -> pyo.ConcreteModel:
         m.x = pyo.Var(m.I, m.K, bounds=(0, None), dense=False)
 
         @m.Objective(doc="none: any vertex will do")
-        def nothing(m: pyo.ConcreteModel) -> Any:
+        def nothing(m: pyo.ConcreteModel) -> NumericValue:
             return sum(0.0 * m.n[k] * m.x[first, k] for k in m.K)
 
         @m.Constraint(m.I, doc="GPUs of a server")
-        def gpus(m: pyo.ConcreteModel, i: str) -> Any:
+        def gpus(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return sum(m.g[k] * m.x[i, k] for k in m.K) <= m.G[i]
 
         @m.Constraint(m.I, doc="CPUs of a server")
-        def server_cpus(m: pyo.ConcreteModel, i: str) -> Any:
+        def server_cpus(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return sum(m.c[k] * m.x[i, k] for k in m.K) <= m.C[i]
 
         @m.Constraint(m.I, doc="memory of a server")
-        def server_memory(m: pyo.ConcreteModel, i: str) -> Any:
+        def server_memory(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return sum(m.w[k] * m.x[i, k] for k in m.K) <= m.M[i]
 
         @m.Constraint(m.K, doc="every job is placed")
-        def placed(m: pyo.ConcreteModel, k: str) -> Any:
+        def placed(m: pyo.ConcreteModel, k: str) -> RelationalExpression:
             return sum(m.x[i, k] for i in m.I) == m.n[k]
 
     return m

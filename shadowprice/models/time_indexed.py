@@ -27,9 +27,9 @@ z         m.z                                slots   makespan (only for that obj
                 \sum_{(j,s) \in R_t} g_j x_{js} \le G             \forall t      && (capacity) \\
                 \sum_{t \in S_j} (t + p_j) x_{jt} \le z           \forall j      && (last)
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 
 Kind: exact for starts in S_j; its LP relaxation bounds from below.
 """
@@ -37,11 +37,11 @@ Kind: exact for starts in S_j; its LP relaxation bounds from below.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
 from shadowprice.models.arrays import param, subsets, tuples
@@ -95,11 +95,11 @@ def build(
         m.x = pyo.Var(m.JT, domain=pyo.UnitInterval if relaxed else pyo.Binary, dense=False)
 
         @m.Constraint(m.J, doc="every job starts once")
-        def once(m: pyo.ConcreteModel, j: str) -> Any:
+        def once(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.x[j, t] for t in m.S[j]) == 1
 
         @m.Constraint(m.running.nonempty, doc="no more GPUs than there are")
-        def capacity(m: pyo.ConcreteModel, t: int) -> Any:
+        def capacity(m: pyo.ConcreteModel, t: int) -> RelationalExpression:
             return sum(m.g[j] * m.x[j, s] for j, s in m.running[t]) <= m.G
 
         if makespan:
@@ -108,17 +108,17 @@ def build(
             m.z = pyo.Var(domain=pyo.Reals if relaxed else pyo.Integers, bounds=(first, horizon))
 
             @m.Constraint(m.J, doc="no job ends after the makespan")
-            def last(m: pyo.ConcreteModel, j: str) -> Any:
+            def last(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
                 return sum((t + m.p[j]) * m.x[j, t] for t in m.S[j]) <= m.z
 
             @m.Objective(doc="makespan [slots]")
-            def span(m: pyo.ConcreteModel) -> Any:
+            def span(m: pyo.ConcreteModel) -> NumericValue:
                 return m.z
 
         else:
 
             @m.Objective(doc="total weighted completion time [slots]")
-            def total(m: pyo.ConcreteModel) -> Any:
+            def total(m: pyo.ConcreteModel) -> NumericValue:
                 return sum(m.w[j] * (t + m.p[j]) * m.x[j, t] for j, t in m.JT)
 
     return m

@@ -32,8 +32,8 @@ out: what the workers here fetch from servers elsewhere, and what servers here s
 elsewhere. T falls in y, so that upper limits suffice: y_ji = min(w_i, g_i p_ji) = p_ji w_i for
 binary p.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a)`` is the set of the members of a, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``.
 
 Kind: exact, for one job.
 """
@@ -41,14 +41,14 @@ Kind: exact, for one job.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.errors import InputError
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.tracing import traced
 
 KIND = "exact"
@@ -129,32 +129,32 @@ def build(job: ServerJob) -> pyo.ConcreteModel:
         m.T = pyo.Var(domain=pyo.NonNegativeReals)
 
         @m.Objective(doc="traffic of the busiest node [MB]")
-        def busiest(m: pyo.ConcreteModel) -> Any:
+        def busiest(m: pyo.ConcreteModel) -> NumericValue:
             return m.T
 
         @m.Constraint(m.N, doc="T is no less than any node's traffic")
-        def traffic(m: pyo.ConcreteModel, i: str) -> Any:
+        def traffic(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             servers = sum(m.s[j] * (m.W * m.p[j, i] - 2 * m.y[j, i]) for j in m.S)
             return m.t[i] + m.M * m.w[i] + servers <= m.T
 
         @m.Constraint(m.N, doc="no more workers than free GPUs")
-        def room(m: pyo.ConcreteModel, i: str) -> Any:
+        def room(m: pyo.ConcreteModel, i: str) -> RelationalExpression:
             return m.w[i] <= m.g[i]
 
         @m.Constraint(doc="the whole gang")
-        def gang(m: pyo.ConcreteModel) -> Any:
+        def gang(m: pyo.ConcreteModel) -> RelationalExpression:
             return sum(m.w[i] for i in m.N) == m.W
 
         @m.Constraint(m.S, doc="every server on one node")
-        def server(m: pyo.ConcreteModel, j: str) -> Any:
+        def server(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.p[j, i] for i in m.N) == 1
 
         @m.Constraint(m.S, m.N, doc="workers beside a server: no more than there are")
-        def both_workers(m: pyo.ConcreteModel, j: str, i: str) -> Any:
+        def both_workers(m: pyo.ConcreteModel, j: str, i: str) -> RelationalExpression:
             return m.y[j, i] <= m.w[i]
 
         @m.Constraint(m.S, m.N, doc="and none where the server is not")
-        def both_server(m: pyo.ConcreteModel, j: str, i: str) -> Any:
+        def both_server(m: pyo.ConcreteModel, j: str, i: str) -> RelationalExpression:
             return m.y[j, i] <= m.g[i] * m.p[j, i]
 
     return m

@@ -52,9 +52,9 @@ objective is no more than w_j times the mean progress time M_j = int t rho dt, p
 
 *Completion.* Progress is never faster than 1 / q_j and is done by C_j, so M_j <= C_j - q_j / 2.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 
 Kind: relaxation. Times p_jr are rounded up to the grid of 2^-20 s as everywhere; the verifier
 forgives two ticks of work a run where speeds differ, and so is the bound meant.
@@ -64,15 +64,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 
@@ -170,24 +170,24 @@ def build(data: TypedIntervals) -> pyo.ConcreteModel:
         m.y = pyo.Var(m.JKRL, bounds=lambda m, j, k, r, l: (0, m.d[j, k, l]), dense=False)
 
         @m.Objective(doc="weighted mean progress times, without the constant")
-        def progress(m: pyo.ConcreteModel) -> Any:
+        def progress(m: pyo.ConcreteModel) -> NumericValue:
             return sum(
                 m.w[j] * (m.b[j, k] + m.c[j, k, l]) * m.rate[j, r] * m.y[j, k, r, l]
                 for j, k, r, l in m.JKRL
             )
 
         @m.Constraint(m.J, doc="every job does all its work")
-        def work(m: pyo.ConcreteModel, j: str) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.rate[j, r] * m.y[j, k, r, l] for k, r, l in m.of_job[j]) == 1
 
         @m.Constraint(m.KQ, doc="no more of a resource than there is")
-        def capacity(m: pyo.ConcreteModel, k: int, q: str) -> Any:
+        def capacity(m: pyo.ConcreteModel, k: int, q: str) -> RelationalExpression:
             held = sum(m.v[j, r, q] * m.y[j, k, r, l] for j, r, l in m.of_pool[k, q])
             return held <= m.U[q] * m.length[k]
 
         # Of a job that has one mode it is the bound of the only variable.
         @m.Constraint(m.shared, doc="a job runs in one mode at a time, or in shares of several")
-        def alone(m: pyo.ConcreteModel, j: str, k: int, l: int) -> Any:
+        def alone(m: pyo.ConcreteModel, j: str, k: int, l: int) -> RelationalExpression:
             return sum(m.y[j, k, r, l] for r in m.modes_of[j]) <= m.d[j, k, l]
 
     return m

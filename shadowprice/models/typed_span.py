@@ -24,9 +24,9 @@ T          m.T                           s        from the first moment to the l
 
 Validity: the *shares* of :mod:`shadowprice.models.typed_interval_lp`, integrated over the whole schedule.
 
-Index sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), and used as any of Pyomo's:
-``tuples(a, b)`` is the set of pairs (a[k], b[k]), ``subsets(S, a, b)`` has, for each s of S, the set of b[k]
-with a[k] = s, ``param(values, S)`` is a Param over S.
+Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as one of Pyomo's: ``tuples(a, b)`` is
+``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
+``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``.
 
 Kind: relaxation. Arrivals are left out: it is the span of jobs that are all there at its beginning.
 """
@@ -34,15 +34,15 @@ Kind: relaxation. Arrivals are left out: it is the span of jobs that are all the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
+from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.names import Names
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 from shadowprice.models.typed_interval_lp import use_of_types
@@ -92,19 +92,19 @@ def build(
         m.T = pyo.Var(bounds=(0, None))
 
         @m.Objective(doc="time until all is done")
-        def span(m: pyo.ConcreteModel) -> Any:
+        def span(m: pyo.ConcreteModel) -> NumericValue:
             return m.T
 
         @m.Constraint(m.J, doc="every job does all its work")
-        def work(m: pyo.ConcreteModel, j: str) -> Any:
+        def work(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.rate[j, r] * m.x[j, r] for r in m.modes_of[j]) == 1
 
         @m.Constraint(m.users_of.nonempty, doc="no more of a resource than there is")
-        def capacity_of(m: pyo.ConcreteModel, q: str) -> Any:
+        def capacity_of(m: pyo.ConcreteModel, q: str) -> RelationalExpression:
             return sum(m.v[j, r, q] * m.x[j, r] for j, r in m.users_of[q]) <= m.U[q] * m.T
 
         @m.Constraint(m.J, doc="a job runs in one mode at a time, or in shares of several")
-        def alone(m: pyo.ConcreteModel, j: str) -> Any:
+        def alone(m: pyo.ConcreteModel, j: str) -> RelationalExpression:
             return sum(m.x[j, r] for r in m.modes_of[j]) <= m.T
 
     return m

@@ -15,12 +15,12 @@ from pyomo.core.base.set import IndexedSet, SetData, SetProduct
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.names import NameCodes, Names
 from shadowprice.instances.workload import Workload
 from shadowprice.models import gavel
 from shadowprice.models.arrays import param, subsets, tuples
 from shadowprice.models.catalogue import OF_INSTANCE, model_files
 from shadowprice.models.gavel import Shape
-from shadowprice.models.names import NameCodes, Names
 from shadowprice.models.tracing import traced
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.programs.compile import SolverWarning, compile_model

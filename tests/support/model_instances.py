@@ -9,6 +9,7 @@ import numpy as np
 
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
+from shadowprice.instances.names import Names
 from shadowprice.instances.utility import UtilityTable
 from shadowprice.models import (
     afs,
@@ -28,7 +29,6 @@ from shadowprice.models import (
     typed_interval_lp,
     typed_span,
 )
-from shadowprice.models.names import Names
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.models.slotted import Slotted
 from support.elastic_rounds import drawn_round

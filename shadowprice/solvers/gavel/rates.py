@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.cluster import ANY_TYPE
+from shadowprice.instances.names import Names
 from shadowprice.models.gavel import Shape
-from shadowprice.models.names import Names
 
 FloatArray = NDArray[np.float64]
 

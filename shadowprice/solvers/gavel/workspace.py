@@ -236,7 +236,7 @@ class _Compiled:
     def of(
         cls, model: Any, compiled: CompiledModel, shape: Shape, parameters: tuple[str, ...]
     ) -> _Compiled:
-        """What a model has looked at is seen when it has been compiled."""
+        """A compiled model with what it has looked at, which is known by now."""
         return cls(model, compiled, shape, shape.jobs.table.read, shape.users_read, parameters)
 
     def serves(self, shape: Shape) -> bool:

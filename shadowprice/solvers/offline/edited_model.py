@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, SolverError
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.models.names import Names
+from shadowprice.instances.names import Names
 from shadowprice.models.slotted import Slotted
 from shadowprice.solvers.programs.compile import (
     CompiledModel,

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
+from shadowprice.instances.names import Names
 from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.models import synergy
-from shadowprice.models.names import Names
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.programs.published import falls_back

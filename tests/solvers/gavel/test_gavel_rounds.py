@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shadowprice.instances.names import Names
 from shadowprice.models import gavel
 from shadowprice.models.gavel import Shape
-from shadowprice.models.names import Names
 from shadowprice.solvers.gavel.rounds import Combinations, select
 from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.programs.compile import CompiledModel, compile_model

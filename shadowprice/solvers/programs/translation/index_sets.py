@@ -1,6 +1,6 @@
 """Index sets of Pyomo models as arrays: members by position, positions by member.
 
-Names are held by their codes (:class:`~shadowprice.models.names.NameCodes`), so that all is whole numbers.
+Names are held by their codes (:class:`~shadowprice.instances.names.NameCodes`), so that all is whole numbers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pyomo.core.base.set import RangeSet, SetProduct
 
 from shadowprice.errors import InputError
+from shadowprice.instances.names import NameCodes
 from shadowprice.models.arrays import TuplePositions, TupleSet
-from shadowprice.models.names import NameCodes
 
 Column = NDArray[np.int64]
 """Whole numbers, and codes of names."""

@@ -23,8 +23,8 @@ from pyomo.core.expr.template_expr import (
     TemplateSumExpression,
 )
 
+from shadowprice.instances.names import NameCodes, is_named
 from shadowprice.models.arrays import SubsetFamily
-from shadowprice.models.names import NameCodes, is_named
 from shadowprice.models.rule_cases import (
     CasesSum,
     Condition,
