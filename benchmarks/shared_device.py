@@ -1,6 +1,6 @@
 """Four PyTorch jobs on one device under three policies: real runs, and simulations of them.
 
-    python benchmarks/shared_device.py --hosts local --out docs/executions/one-gpu
+    python benchmarks/shared_device.py --hosts local --out benchmarks/records/one-gpu
     python benchmarks/shared_device.py --hosts local:1 --jobs my_jobs.yaml --round 10
 
 The jobs wait for each other (fifo), take turns (las2d with small thresholds) and share the device

@@ -61,10 +61,12 @@ def _outputs(path: Path) -> list[list[tuple[str, str]]]:
         done = subprocess.run(
             [sys.executable, notebook_run.__file__, path],
             cwd=folder,
-            check=True,
+            check=False,
             capture_output=True,
             text=True,
         )
+    if done.returncode:
+        raise RuntimeError(f"{path.name}: {done.stderr.strip().splitlines()[-1]}")
     outputs: list[list[tuple[str, str]]] = json.loads(done.stdout)
     return outputs
 

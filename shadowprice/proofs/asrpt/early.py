@@ -4,13 +4,13 @@ Statement. Hypotheses and notation of ASRPT-conv and ASRPT-pred, no job held bac
 when every job that :math:`V` has completed has been started, other jobs that have arrived and fit may be
 started as well, any of them.
 
-1. Without more, no constant bounds :math:`\sum_j C_j / OPT`, even with :math:`m = 1`, :math:`\rho = 1`, exact
+1. Without more, no constant bounds :math:`\sum_j C_j / \mathrm{OPT}`, even with :math:`m = 1`, :math:`\rho = 1`, exact
    predictions: on :func:`unguarded_family` the ratio exceeds :math:`n / 2` for :math:`n > 2`.
 2. *Guard*: job :math:`i` may start early at :math:`t` only if :math:`h_i \le \beta t` for given :math:`h_i > 0`
    and :math:`\beta \ge 0`. With :math:`\eta = \max_i P_i / h_i`,
 
    .. math:: C_j \le C_j^V (1 + \eta \beta + \kappa K) + P_j, \qquad
-      \sum_j C_j \le \bigl(\Lambda (1 + \eta \beta + \kappa K) + \rho\bigr)\, OPT .
+      \sum_j C_j \le \bigl(\Lambda (1 + \eta \beta + \kappa K) + \rho\bigr)\, \mathrm{OPT} .
 
    For :math:`h_i = \tilde n_i \alpha_i^{max}` that is :math:`\eta \le \mu`: with exact predictions from
    :math:`\alpha_{min}` the guard costs :math:`\beta` more than ASRPT-ratio. :math:`\beta = 0` is ASRPT-pred

@@ -8,14 +8,14 @@ Statement. Hypotheses and notation of ASRPT-conv; no job is held back on purpose
 Then, for the unweighted sum and against every offline schedule in which nobody shares GPUs, preemptive
 or not,
 
-.. math:: \sum_j C_j \le \bigl(\Lambda (1 + \kappa K) + \rho\bigr)\, OPT .
+.. math:: \sum_j C_j \le \bigl(\Lambda (1 + \kappa K) + \rho\bigr)\, \mathrm{OPT} .
 
 With predicted iterations :math:`n_j / \mu \le \tilde n_j \le \lambda n_j`, :math:`\lambda, \mu \ge 1`:
 
 * basis :math:`\alpha_{min}`, :math:`q_j = \tilde n_j \alpha_j^{min}`:
-  :math:`\sum_j C_j \le (\lambda + \rho + \rho \lambda \mu K)\, OPT`;
+  :math:`\sum_j C_j \le (\lambda + \rho + \rho \lambda \mu K)\, \mathrm{OPT}`;
 * basis :math:`\alpha_{max}`, :math:`q_j = \tilde n_j \alpha_j^{max}`:
-  :math:`\sum_j C_j \le \rho (1 + \lambda + \lambda \mu K)\, OPT`.
+  :math:`\sum_j C_j \le \rho (1 + \lambda + \lambda \mu K)\, \mathrm{OPT}`.
 
 :math:`\lambda = \mu = 1` gives ASRPT-ratio for either basis.
 

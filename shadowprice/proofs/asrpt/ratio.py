@@ -4,9 +4,9 @@ Statement. Hypotheses and notation of ASRPT-conv and ASRPT-pred, exact predictio
 back on purpose. With :math:`K = m / (m - \max_j g_j + 1)`, against every offline schedule in which
 nobody shares GPUs, preemptive or not:
 
-* virtual work from :math:`\alpha_{min}`: :math:`\sum_j C_j \le (1 + \rho + \rho K)\, OPT`, less than
-  :math:`(1 + 3 \rho)\, OPT` if no gang exceeds :math:`m / 2`;
-* virtual work from :math:`\alpha_{max}`: :math:`\sum_j C_j \le \rho (2 + K)\, OPT`, which is never smaller.
+* virtual work from :math:`\alpha_{min}`: :math:`\sum_j C_j \le (1 + \rho + \rho K)\, \mathrm{OPT}`, less than
+  :math:`(1 + 3 \rho)\, \mathrm{OPT}` if no gang exceeds :math:`m / 2`;
+* virtual work from :math:`\alpha_{max}`: :math:`\sum_j C_j \le \rho (2 + K)\, \mathrm{OPT}`, which is never smaller.
 
 For total *flow* time :math:`\sum_j (C_j - r_j)` A-SRPT has no constant ratio, on one GPU and with
 :math:`\rho = 1`: on :func:`flow_family` its flow time is :math:`(n + 3) / 2` times the optimum's, with or

@@ -20,8 +20,8 @@ length :math:`\beta = \varepsilon \delta`, blind. The virtual machine :math:`V` 
 (c) against every offline schedule in which nobody shares GPUs, with :math:`K = m / (m - \max_j g_j + 1)`,
 :math:`\Lambda = \max(1, \max_j q_j / p_j)` and :math:`\kappa = \max_j p_j / q_j`,
 
-.. math:: \sum_j C_j \le \frac{\Lambda (1 + \kappa K) + 1}{1 - \varepsilon}\,OPT, \qquad
-   \sum_j C_j \le \frac{1 + 2 K}{\varepsilon}\,OPT
+.. math:: \sum_j C_j \le \frac{\Lambda (1 + \kappa K) + 1}{1 - \varepsilon}\,\mathrm{OPT}, \qquad
+   \sum_j C_j \le \frac{1 + 2 K}{\varepsilon}\,\mathrm{OPT}
    + n \delta \Bigl(1 - \varepsilon + \frac{\sum_i g_i}{m - \max_j g_j + 1}\Bigr).
 
 The first is the factor of ASRPT-pred over the share of predicted time: :math:`2 + K` over it if predictions are

@@ -7,7 +7,7 @@ there is none, nobody ever waits after :math:`C_j^V`. Otherwise
 .. math:: C_j \le C_j^V \Bigl(1 + \frac{\kappa m}{B}\Bigr) + P_j \Bigl(1 - \frac{g_j}{B}\Bigr),
    \qquad
    \sum_j C_j \le \Bigl(\Lambda \Bigl(1 + \frac{\kappa m}{B}\Bigr)
-   + \rho \max\Bigl(0, 1 - \frac{\min_j g_j}{B}\Bigr)\Bigr)\, OPT .
+   + \rho \max\Bigl(0, 1 - \frac{\min_j g_j}{B}\Bigr)\Bigr)\, \mathrm{OPT} .
 
 With exact predictions and :math:`\rho = 1`:
 

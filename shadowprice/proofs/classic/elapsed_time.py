@@ -2,15 +2,16 @@ r"""SETF-speed: what sharing among those that ran least costs on faster GPUs.
 
 Statement. One machine, jobs with release dates :math:`r_j` and processing times :math:`p_j > 0`, preemption
 without cost. SETF, shortest elapsed time first, gives the machine in equal parts to the unfinished jobs on
-which it has done least; it is told no :math:`p_j`. On a machine of speed :math:`s = 1 + \varepsilon > 1` it
+which it has done least; it does not know :math:`p_j`. On a machine of speed :math:`s = 1 + \varepsilon > 1` it
 has, against any schedule of the same jobs on the machine of speed 1, which may know the future,
 
 (a) at every moment at most :math:`(1 + 1 / \varepsilon)\,N(t)` unfinished jobs, where :math:`N(t)` are the
 other's;
 
-(b) :math:`\sum_j (C_j - r_j) \le (1 + 1 / \varepsilon)\,OPT`, with OPT the least total flow time, that of SRPT.
+(b) :math:`\sum_j (C_j - r_j) \le (1 + 1 / \varepsilon)\,\mathrm{OPT}`, with OPT the least total flow time,
+that of SRPT.
 
-Without :math:`\varepsilon` no constant is possible for those who are told no :math:`p_j (NC-flow)`.
+Without :math:`\varepsilon` no constant is possible for policies that do not know :math:`p_j` (NC-flow).
 
 Status. Classic: Kalyanasundaram and Pruhs, JACM 47(4), 2000 (recalled); the proof here is derived.
 

@@ -5,15 +5,16 @@ depends on arrivals and completions until :math:`t` alone; OPT is the clairvoyan
 
 (a) Every deterministic nonclairvoyant policy has an instance with all jobs there at 0 on which
 
-.. math:: \sum_j C_j \ge \frac{2 n T}{(n + 1)(T + n \delta)}\,OPT
+.. math:: \sum_j C_j \ge \frac{2 n T}{(n + 1)(T + n \delta)}\,\mathrm{OPT}
 
 for any :math:`T` and :math:`\delta > 0`; as :math:`\delta / T \to 0` that is :math:`2 - 2 / (n + 1)`, which
-equal shares attain (TIR-las (a): :math:`2\,OPT - \sum_j p_j` and :math:`OPT \le (n + 1) \sum_j p_j / 2`).
+equal shares attain (TIR-las (a): :math:`2\,\mathrm{OPT} - \sum_j p_j` and
+:math:`\mathrm{OPT} \le (n + 1) \sum_j p_j / 2`).
 
 (b) For flow time no constant will do: for every :math:`k > 2` and :math:`N` it has an instance of :math:`k`
 jobs at 0 and :math:`N` later ones on which
 
-.. math:: \sum_j (C_j - r_j) \ge \frac{(k - 1) N r}{k T + 2 N r + T + r}\,OPT
+.. math:: \sum_j (C_j - r_j) \ge \frac{(k - 1) N r}{k T + 2 N r + T + r}\,\mathrm{OPT}
 
 where :math:`r`, at least :math:`T / (k (k - 1))` less rounding if it never idles, is what it leaves of each.
 With :math:`N = k^2 (k - 1)` that is about :math:`k / 3` of :math:`n = k^3 - k^2 + k` jobs: of the order of

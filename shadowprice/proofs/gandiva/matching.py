@@ -5,7 +5,7 @@ Statement.
 1. Jobs, and for some pairs a gain :math:`v_{ij} > 0`. Greedy takes the pair with the largest gain
    among jobs that have no partner yet, until none is left. Its total gain is at least half of the
    largest total gain of any matching, and no better constant holds (:func:`tight_family`).
-2. Let a job :math:`j` alone on GPUs :math:`P` work at rate :math:`a_j > 0`, beside another at :math:`r_j`,
+2. Let a job :math:`j` alone on GPUs :math:`P` work at rate :math:`a_j > 0`, with another at :math:`r_j`,
    rates that do not change. *Time slicing* gives turns on :math:`P`: its throughput, in units of what each job
    does alone, averages :math:`\sum_j f_j \le 1` for shares of time :math:`f_j`, whoever they are. A pair that
    introspection keeps after its trial on :math:`P` has :math:`r_i / a_i + r_j / a_j > 1`. So at every moment,

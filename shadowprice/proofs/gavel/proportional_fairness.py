@@ -9,7 +9,7 @@ is charged. At every moment :math:`t` the jobs that are there get fractions of t
 .. math:: \frac{w_j T_{jk}}{u_j} \le s_j \pi_k + q_j, \qquad \sum_k W_k \pi_k + \sum_j q_j \le (1 + \epsilon) W_t,
 
 :math:`W_t` the sum of their weights. These are the prices of proportional fairness, which maximises
-:math:`\sum_j w_j \log u_j`: at the optimum epsilon is 0. A job is complete when :math:`u_j` has added up to
+:math:`\sum_j w_j \log u_j`: at the optimum :math:`\epsilon` is 0. A job is complete when :math:`u_j` has added up to
 :math:`p_j`. Then for every schedule of the gangs on the cluster, preemptive, migrating and knowing the future,
 with completion times :math:`C^*_j`,
 

@@ -3,8 +3,8 @@ r"""LB-pair: of two jobs that share GPUs each counts by what both gain.
 Statement. Gangs :math:`g_j`, some two of which may hold the same GPUs at once, at rates that a table has by
 kind of job and GPU type; :math:`G_r` GPUs of type :math:`r`, weights :math:`w_j \ge 0`; any schedule,
 preemptive or not, any placement, any overheads, gangs of several types at the pace of their slowest. Let
-:math:`R_{jr}` be the largest rate of :math:`j` on :math:`r`, alone or beside any other, :math:`p_{jr}` its run
-time at that, and :math:`a^r_{cd} \le 1` the rate of kind :math:`c` beside :math:`d` over the least
+:math:`R_{jr}` be the largest rate of :math:`j` on :math:`r`, alone or with any other, :math:`p_{jr}` its run
+time at that, and :math:`a^r_{cd} \le 1` the rate of kind :math:`c` with :math:`d` over the least
 :math:`R_{jr}` of jobs of kind :math:`c`. For every set of *parts* :math:`0 \le x^r_c \le 1` with
 
 .. math:: x^r_c a^r_{cd} + x^r_d a^r_{dc} \le 1 \quad \text{for all pairs that may share on } r
