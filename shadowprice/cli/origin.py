@@ -90,10 +90,11 @@ def origin() -> Origin:
     """
     command = _RUNNING.get()
     given = {
-        name: told
+        name: _without_outputs(value, command.outputs)
         for name, value in command.options.items()
-        if name not in _NOT_TOLD and (told := _told(value, command.outputs)) not in (None, False)
+        if name not in _NOT_TOLD
     }
+    given = {name: value for name, value in given.items() if value not in (None, False)}
     return Origin(
         __version__,
         command.words,
@@ -106,7 +107,7 @@ def origin() -> Origin:
     )
 
 
-def _told(value: object, outputs: Set[str]) -> object:
+def _without_outputs(value: object, outputs: Set[str]) -> object:
     """The value of an option without files that the command writes; None if nothing is left."""
     if isinstance(value, list | tuple):
         return [each for each in value if str(each) not in outputs] or None

@@ -116,7 +116,7 @@ def _print_run(directory: Path, form: ResultForm) -> None:
 
 
 def _is_hard_instance(path: Path) -> bool:
-    """Whether a file is one JSON document with a witness; certificates are a document a line."""
+    """True if a file is one JSON document with a witness; certificates are a document a line."""
     try:
         with path.open(encoding="utf-8") as file:
             start = file.read(_FIRST_LINE)

@@ -52,7 +52,7 @@ MISTAKES = [
     (["allocate", "max_min_fairness", "problem.json", "--model", "mine.py:nothing"], "nothing"),
     (["study", "run", "study.yaml"], "conditions['odd'], policies['fifo']"),
     (["study", "report", "study.yaml", "--paper", "paper"], "--paper and --style go together"),
-    (["verify", "nowhere"], "no such directory"),
+    (["verify", "nowhere"], "no such file or directory"),
     (["models", "nosuch"], "expected one of"),
 ]
 

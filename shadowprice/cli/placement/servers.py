@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,37 +15,10 @@ from shadowprice.cli.options import with_options
 from shadowprice.cli.outputs import with_origin
 from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table
-from shadowprice.instances.documents.plain_yaml import parse, read_small
-from shadowprice.instances.documents.schema import Amount, Whole, decode
 
 if TYPE_CHECKING:
     from shadowprice.models.tiresias import ServerJob
     from shadowprice.solvers.tiresias.server_placement import ServerPlacement
-
-
-@dataclass(frozen=True)
-class ServersFile:
-    """A job with parameter servers, and the nodes that it is placed on, as a file says them.
-
-    Parameters
-    ----------
-    workers : int
-        One on each GPU.
-    shards_mb : list of float
-        Of the tensors on each parameter server [MB].
-    free_gpus : list of int
-        Free on each node.
-    traffic_mb : list of float, optional
-        Of other jobs through each node [MB]; none if left out.
-    pack_limit : float
-        Largest share of a tensor that is not skewed.
-    """
-
-    workers: Whole
-    shards_mb: list[Amount]
-    free_gpus: list[Whole]
-    traffic_mb: list[Amount] | None = None
-    pack_limit: Amount = 0.4
 
 
 @with_options
@@ -65,7 +37,9 @@ def servers_command(
     form: ResultForm,
 ) -> None:
     """Compare Tiresias' placement by skew with the best placement of the job: traffic of the busiest node."""
-    asked = decode(ServersFile, parse(read_small(file), str(file)), str(file), numbers_as_text=True)
+    from shadowprice.cli.placement.servers_file import read_servers_file
+
+    asked = read_servers_file(file)
     from shadowprice.models.tiresias import ServerJob
     from shadowprice.solvers.tiresias.server_placement import best_placement, placement_by_rule
 

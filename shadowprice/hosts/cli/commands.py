@@ -203,7 +203,7 @@ def _rows_named(run: RunReader, names: Sequence[str]) -> list[JobRow]:
 
 
 def _show_jobs(rows: Sequence[JobRow]) -> None:
-    """Where each runs, or why it waits, a line each."""
+    """Print where each job runs, or why it waits, a line each."""
     for row in rows:
         words = f"{row.name} is {row.state}: {row.because or 'nothing more is known'}"
         console.print(printable(words), markup=False, highlight=False, soft_wrap=True)
