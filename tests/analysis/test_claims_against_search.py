@@ -92,15 +92,15 @@ def goals_of(world: World) -> tuple[Objective, Objective]:
 def bounds_of(world: World, budget_s: float) -> Iterator[tuple[Objective, Bound]]:
     """Every bound that is found in some time, and those of limits, whose interval LPs are of a fixed size."""
     instance = instance_of(world)
-    for goal in goals_of(world):
-        if goal is Objective.MAKESPAN and world.stopped is not None:
-            continue
+    spans = world.stopped is None
+    goals = [goal for goal in goals_of(world) if spans or goal is not Objective.MAKESPAN]
+    yield from certified_bounds(instance, goals, BoundEffort.of_size(200)).items()
+    for goal in goals:
         for preemptive in (True, False):
             for bound in every_bound(
                 instance, goal, BoundEffort(budget_s), preemptive=preemptive, consolidated=True
             ):
                 yield goal, bound
-        yield from certified_bounds(instance, (goal,), BoundEffort.of_size(200)).items()
 
 
 @each_set

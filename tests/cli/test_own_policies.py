@@ -324,7 +324,7 @@ def test_laws(here: Path) -> None:
         "scaling all times scales all completions",
         "no gpus idle while a job that fits waits",
     }
-    declared = ("--waits", "--times", "window_s", "--examples", 12)
+    declared = ("--waits", "--times", "window_s", "--examples", 5)
     assert call("laws", "mine.py:Widest:window_s=2", *declared).exit_code == 0
     done = call("laws", "more.py:Broken", "--examples", 2)
     assert done.exit_code == 1
