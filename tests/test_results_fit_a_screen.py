@@ -282,7 +282,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
         st.lists(each, max_size=9).map(tuple),
         st.dictionaries(NAMES, each, max_size=9),
     ),
-    max_leaves=60,
+    max_leaves=25,
 )
 
 

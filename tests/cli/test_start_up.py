@@ -173,7 +173,7 @@ def test_a_small_simulation(trace: Path, named: str, loads: Loads) -> None:
 
 
 def test_comparing_needs_no_drawing(trace: Path, loads: Loads) -> None:
-    code, _, names = loads("compare", str(trace), "--cluster", "2x4", "--budget", "0.2", "--json")
+    code, _, names = loads("compare", str(trace), "--cluster", "2x4", "--budget", "0.05", "--json")
     assert code == 0
     assert not tops(names) & {"matplotlib", "plotly", "networkx", "sklearn", "joblib"}
 

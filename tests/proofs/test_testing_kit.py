@@ -299,7 +299,7 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
         (tmp_path / name[1]).write_text(code, encoding="utf-8")
     (tmp_path / "conftest.py").write_text(
         "from hypothesis import settings\n"
-        "settings.register_profile('page', max_examples=6, derandomize=True, database=None)\n"
+        "settings.register_profile('page', max_examples=4, derandomize=True, database=None)\n"
         "settings.load_profile('page')\n"
     )
     done = subprocess.run(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -29,9 +30,24 @@ TOGETHER = [
     *((name,) for name in FEATURES),
     *(pair for pair in combinations(FEATURES, 2) if frozenset(map(Feature, pair)) not in APART),
 ]
+# Of the scope of a module: what is asked of the same worlds is asked in a row, and searched once.
 each_set = pytest.mark.parametrize(
-    "features", TOGETHER, ids=lambda names: "-".join(names) or "plain"
+    "features", TOGETHER, ids=lambda names: "-".join(names) or "plain", scope="module"
 )
+LATEST = 64
+_latest: dict[tuple[str, ...], Any] = {}
+Made = TypeVar("Made")
+
+
+def latest(make: Callable[..., Made], *of: Any) -> Made:
+    """What a function makes of worlds, classes and names; of the latest ones it is made once."""
+    key = (make.__qualname__, *map(repr, of))
+    if key not in _latest:
+        if len(_latest) >= LATEST:
+            del _latest[next(iter(_latest))]
+        _latest[key] = make(*of)
+    made: Made = _latest[key]
+    return made
 
 
 def worlds(features: tuple[str, ...], usual: int) -> Iterator[World]:
@@ -52,7 +68,7 @@ class Found:
         world = world or self.world
         key = tuple((job.release, job.weight) for job in world.jobs), klass
         if key not in self._least:
-            self._least[key] = least(world, klass)
+            self._least[key] = latest(least, world, klass)
         return cost(world, self._least[key], objective)
 
     def refutes(self, bound: Fraction, holds_for: ScheduleClass, objective: str, who: str) -> None:

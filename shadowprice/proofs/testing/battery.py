@@ -14,6 +14,9 @@ from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling
 from shadowprice.solvers.policy import Policy
 from shadowprice.solvers.registry import policy as policy_by_name
 
+PHASES = (Phase.generate, Phase.target, Phase.shrink)
+"""Phases of a search for what breaks a law; explaining it traces every line, which takes longer than all the rest."""
+
 
 @dataclass(frozen=True)
 class Law:
@@ -188,8 +191,7 @@ def verdicts(subject: PolicyUnderTest, examples: int) -> Iterator[tuple[Law, Exc
         derandomize=True,
         database=None,
         print_blob=False,
-        # Explaining traces every line, which takes longer than all the rest.
-        phases=(Phase.generate, Phase.target, Phase.shrink),
+        phases=PHASES,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )

@@ -791,7 +791,6 @@ def test_a_job_without_any_throughput_is_named(name: str) -> None:
         allocation(name).allocate(problem, Workspace())
 
 
-@pytest.mark.parametrize("name", EVERY_POLICY)
 @pytest.mark.parametrize(
     "change",
     [
@@ -809,10 +808,10 @@ def test_a_job_without_any_throughput_is_named(name: str) -> None:
     ],
     ids=str,
 )
-def test_odd_but_valid_problems_are_allocated(name: str, change: dict[str, Any]) -> None:
-    found = allocated(name, small(**change))
-    if found.objective is not None:
-        assert np.isfinite(found.objective)
+def test_odd_but_valid_problems_are_allocated(change: dict[str, Any]) -> None:
+    for name in EVERY_POLICY:
+        objective = allocated(name, small(**change)).objective
+        assert objective is None or np.isfinite(objective), name
 
 
 @pytest.mark.parametrize("name", sorted(set(EVERY_POLICY) - {"allox"}))

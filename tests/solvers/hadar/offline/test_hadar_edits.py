@@ -391,13 +391,13 @@ def test_an_edit_of_the_file_itself_takes_effect(tmp_path, line, edited, printed
 def test_the_plan_of_an_edited_model_is_a_plan_and_holds_the_edit():
     instance = make(1, 3, 4, "1x3:a,1x2:b")
     table = effective_throughput(instance, ROUND_S, 4)
-    for edit in (few_of_a_type(0, 3), few_jobs(0, 0)):
-        found = optimum(instance, table, model=builder([edit]))
+    edits = (few_of_a_type(0, 3), few_jobs(0, 0))
+    _, fewer = edited = [optimum(instance, table, model=builder([edit])) for edit in edits]
+    for found in edited:
         assert check(instance, table, found.plan) == pytest.approx(found.utility)
         assert found.utility == pytest.approx(found.value)
     running = [t for runs in optimum(instance, table).plan.runs for t, _ in runs]
-    fewer = optimum(instance, table, model=builder([few_jobs(0, 0)])).plan
-    alone = [t for runs in fewer.runs for t, _ in runs]
+    alone = [t for runs in fewer.plan.runs for t, _ in runs]
     assert len(set(running)) < len(running)
     assert len(set(alone)) == len(alone)
 
