@@ -23,6 +23,9 @@ class Protection(StrEnum):
 class Seal:
     """What is enforced, as tried in the process before any code of the policy ran.
 
+    Of a command nothing is said of the processes that it starts: it may run programs of the system, which are confined
+    as it is.
+
     Parameters
     ----------
     enforced, missing : tuple of Protection
@@ -35,7 +38,7 @@ class Seal:
     def of(cls, tried: Mapping[Protection, bool]) -> Seal:
         """The seal of what was tried."""
         held = [each for each in Protection if tried.get(each, False)]
-        return cls(tuple(held), tuple(each for each in Protection if each not in held))
+        return cls(tuple(held), tuple(each for each in tried if each not in held))
 
     def __str__(self) -> str:
         holds = ", ".join(self.enforced) or "nothing of what it may do is limited"

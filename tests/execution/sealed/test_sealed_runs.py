@@ -88,7 +88,9 @@ def some_jobs(count: int = 30, seed: int = 0) -> Instance:
     return Instance(Cluster.parse("2x4"), jobs)
 
 
-@pytest.mark.parametrize("name", ["las2d", "gittins2d", "asrpt:predictor=last", "gavel:max_min_fairness"])
+@pytest.mark.parametrize(
+    "name", ["las2d", "gittins2d", "asrpt:predictor=last", "gavel:max_min_fairness"]
+)
 def test_in_a_process_of_its_own(name: str) -> None:
     from shadowprice.solvers.registry import policy
 
