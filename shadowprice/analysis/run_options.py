@@ -110,6 +110,9 @@ class RunOptions(Brief):
         What else holds or slows runs, such as racks or a term of one's own.
     prices : bool
         Whether to keep the prices over time, of policies that set some.
+    sealed : bool
+        Whether the policy's code runs in a process of its own, which is sent what the policy may see and holds nothing
+        else (:class:`shadowprice.execution.sealed.policy.SealedPolicy`).
     """
 
     preset: str | None = None
@@ -133,6 +136,7 @@ class RunOptions(Brief):
     preemption: Preemption = Preemption.RESUME
     declared: tuple[DeclaredTerm, ...] = ()
     prices: bool = False
+    sealed: bool = False
 
     def expect_of_runs_alone(self, source: str) -> None:
         """Raise InputError for a switch that says what an instance, which is given, says itself."""

@@ -130,6 +130,10 @@ class SeesRunsBegin(Protocol):
     def name(self) -> str:
         """Name of the policy."""
 
+    @property
+    def enforced(self) -> tuple[str, ...]:
+        """What the one elsewhere cannot do, each in words."""
+
     def begin(
         self,
         instance: Instance,

@@ -48,7 +48,7 @@ _BOOT = (
 
 
 @dataclass(frozen=True)
-class PolicySwitches:
+class RunSwitches:
     """Switches of a run that are the policy's to follow; one that does not take them refuses them.
 
     Parameters
@@ -76,7 +76,7 @@ class SealedPolicy:
         A policy's name as options have it, ``mine.py:Widest``; or a command, program and arguments, that speaks the
         protocol (:mod:`shadowprice.execution.sealed.protocol`) on its input and output.
     limits : Limits, optional
-    switches : PolicySwitches, optional
+    switches : RunSwitches, optional
     allowed : collection of Knowledge, optional
         What it may declare; everything if not given.
 
@@ -107,11 +107,11 @@ class SealedPolicy:
         policy: str | Sequence[str],
         limits: Limits | None = None,
         *,
-        switches: PolicySwitches | None = None,
+        switches: RunSwitches | None = None,
         allowed: Collection[Knowledge] | None = None,
     ) -> None:
         self.limits = limits or Limits()
-        self._assignment = _assignment(policy, self.limits, switches or PolicySwitches())
+        self._assignment = _assignment(policy, self.limits, switches or RunSwitches())
         self._what = policy if isinstance(policy, str) else " ".join(policy)
         self._process: SealedProcess | None = None
         self._fresh = False
@@ -133,6 +133,11 @@ class SealedPolicy:
                 f"policy {self._what!r}: declares that it knows {', '.join(refused)}, expected nothing but "
                 f"{', '.join(sorted(allowed or ())) or 'the past'}"
             )
+
+    @property
+    def enforced(self) -> tuple[str, ...]:
+        """What its process cannot do, each in words."""
+        return tuple(map(str, self.seal.enforced))
 
     def begin(
         self,
@@ -224,9 +229,7 @@ class SealedPolicy:
         return said
 
 
-def _assignment(
-    policy: str | Sequence[str], limits: Limits, switches: PolicySwitches
-) -> Assignment:
+def _assignment(policy: str | Sequence[str], limits: Limits, switches: RunSwitches) -> Assignment:
     if isinstance(policy, str):
         files = [Path(each).expanduser().absolute() for each in code_in(policy)]
         siblings = [each for file in files for each in sorted(file.parent.glob("*.py"))]
