@@ -1,6 +1,6 @@
 """Overhead of a sealed decision while many jobs wait: time beyond what the same decision takes in this process.
 
-``python benchmarks/sealed_decisions.py [WAITING]`` prints milliseconds a decision, wall clock and CPU of both processes.
+``python benchmarks/sealed_decisions.py [WAITING]`` prints milliseconds a decision: wall clock, and CPU of both.
 """
 
 from __future__ import annotations
