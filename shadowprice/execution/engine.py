@@ -132,7 +132,7 @@ class SeesRunsBegin(Protocol):
 
     @property
     def enforced(self) -> tuple[str, ...]:
-        """What the one elsewhere cannot do, each in words."""
+        """Protections from the one elsewhere, in words."""
 
     def begin(
         self,

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from shadowprice.execution.sealed.protocol import (
     Amounts,
-    Arrival,
+    ArrivedJob,
     Down,
     Due,
     Ended,
     Epoch,
     Failed,
-    Placed,
     Progress,
+    StartedJob,
     Up,
     WrittenProfile,
 )
@@ -42,7 +42,7 @@ _NOTHING = np.zeros(1)
 
 
 class Changes:
-    """What one sealed policy was sent of one run.
+    """Record of what one sealed policy was sent of one run.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Changes:
             now_s=state.now_s,
             free_gpus=state.allocator.free_gpus,
             stopped=stopped,
-            started=tuple(Placed(job, pieces) for job, pieces in starts.items()),
+            started=tuple(StartedJob(job, pieces) for job, pieces in starts.items()),
             events=tuple(self._events(state)) if state.finished or state.changed_nodes else (),
             arrived=arrived,
             progress=self._progress(state, touched),
@@ -86,7 +86,7 @@ class Changes:
             epochs=() if state.goodput is None else tuple(self._new_epochs(state, touched)),
         )
 
-    def _arrivals(self, state: State) -> Iterable[Arrival]:
+    def _arrivals(self, state: State) -> Iterable[ArrivedJob]:
         first, self._jobs = self._jobs, len(state.gang)
         if first == self._jobs:
             return
@@ -99,7 +99,7 @@ class Changes:
         for job in range(first, self._jobs):
             yield self._arrival(state, job)
 
-    def _arrival(self, state: State, job: int) -> Arrival:
+    def _arrival(self, state: State, job: int) -> ArrivedJob:
         table, environment = state.rows, state.environment
         row = table.numbers[job]
         texts: dict[str, Any] = dict(zip(TEXTS, table.texts[job], strict=True))
@@ -126,7 +126,7 @@ class Changes:
             more["asks"] = self._asked.demands[job]
         if self._times:
             more |= {"run_s": float(row["shortest_s"]), "work": float(row["work"])}
-        return Arrival(
+        return ArrivedJob(
             job=job,
             gpus=table.gang[job],
             arrival_s=float(row["arrival_s"]),

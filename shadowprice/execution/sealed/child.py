@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.sealed.answers import written_answer
-from shadowprice.execution.sealed.confinement import Needs, close_files, confine, trials
-from shadowprice.execution.sealed.limits import Limits
+from shadowprice.execution.sealed.confinement import Needs, confine, trials
+from shadowprice.execution.sealed.limits import ProcessLimits
 from shadowprice.execution.sealed.mirror import Mirror
 from shadowprice.execution.sealed.protocol import (
     VERSION,
@@ -36,11 +36,11 @@ from shadowprice.user_code import file_of, sentence
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
-    """What a process is started for.
+    """Purpose of a process.
 
     Parameters
     ----------
-    limits : Limits
+    limits : ProcessLimits
     files : tuple of str
         Files that it may read.
     policy : str
@@ -53,7 +53,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
         Command that is run instead.
     """
 
-    limits: Limits
+    limits: ProcessLimits
     files: tuple[str, ...] = ()
     policy: str = ""
     predictor: str | None = None
@@ -123,7 +123,6 @@ class Answering:
             self._policy = policy = _loaded(self._assignment)
         except (ShadowpriceError, ImportError, OSError) as error:
             return encoded(Answer(error=str(error) or type(error).__name__))
-        close_files()
         return encoded(
             Introduction(
                 version=VERSION,

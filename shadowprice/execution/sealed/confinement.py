@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shadowprice.execution.sealed import linux
-from shadowprice.execution.sealed.limits import Limits
+from shadowprice.execution.sealed.limits import ProcessLimits
 from shadowprice.execution.sealed.seal import Protection
 
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ _MB = 10**6
 
 @dataclass(frozen=True)
 class Needs:
-    """What a policy needs of the system.
+    """Needs of a policy, of the system.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Needs:
     programs: bool = False
 
 
-def confine(limits: Limits, needs: Needs) -> None:
+def confine(limits: ProcessLimits, needs: Needs) -> None:
     """Take from this process what a policy does not need; what the system cannot do is left out."""
     _set_limits(limits)
     if linux.PRESENT:
@@ -54,8 +54,8 @@ def confine(limits: Limits, needs: Needs) -> None:
         linux.seccomp(processes=needs.programs)
 
 
-def trials(limits: Limits, needs: Needs) -> dict[Protection, bool]:
-    """Whether each protection is enforced here, by trying what it forbids."""
+def trials(limits: ProcessLimits, needs: Needs) -> dict[Protection, bool]:
+    """Protections, and whether each is enforced here, by trying what it forbids."""
     data = _PACKAGE / "py.typed"  # A file of ours that is no code, and that everybody may read.
     tried: dict[Protection, Callable[[], object]] = {
         Protection.FILES: data.read_bytes,
@@ -70,18 +70,7 @@ def trials(limits: Limits, needs: Needs) -> dict[Protection, bool]:
     return {protection: _refused(attempt) for protection, attempt in tried.items()}
 
 
-def close_files() -> bool:
-    """Let this process open nothing more, where nothing else keeps it from files; True if that was needed."""
-    if linux.landlock_version():
-        return False
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _set_limits(limits: Limits) -> None:
+def _set_limits(limits: ProcessLimits) -> None:
     space, cpu_s = limits.memory_mb * _MB, limits.cpu_s
     wanted = {
         "RLIMIT_AS": space,
@@ -104,7 +93,7 @@ def _set_limits(limits: Limits) -> None:
 
 
 def _rules(needs: Needs) -> Iterator[tuple[Path, int]]:
-    """What may be read: code of Python and of the installed packages, the policy's own files, nothing else."""
+    """Files that may be read: code of Python and of the installed packages, the policy's own, nothing else."""
     code = linux.READ | linux.EXECUTE
     for path in _system():
         yield path, code

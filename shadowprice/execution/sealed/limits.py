@@ -1,4 +1,4 @@
-"""Limits of a sealed policy: how long a decision may take, and how much memory and time its process may have."""
+"""ProcessLimits of a sealed policy: how long a decision may take, and how much memory and time its process may have."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from shadowprice.errors import InputError
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of one process.
+class ProcessLimits:
+    """ProcessLimits of one process.
 
     Parameters
     ----------

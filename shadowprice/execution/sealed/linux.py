@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PRESENT = sys.platform == "linux"
-"""Whether this is Linux."""
+"""True on Linux."""
 
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
 _SIGKILL = 9

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shadowprice.execution.sealed.outline import environment_of, placement_of
 from shadowprice.execution.sealed.protocol import (
     Amounts,
-    Arrival,
+    ArrivedJob,
     Begin,
     Down,
     Due,
@@ -99,7 +99,7 @@ class Mirror:
 
     @property
     def on_cores(self) -> list[bool]:
-        """Whether jobs are on cores, of those that have arrived: all that racks ask of a workload."""
+        """Flags of the jobs that have arrived, true for those on cores: all that racks ask of a workload."""
         return self._on_cores
 
     def decided(self, decision: Decision) -> None:
@@ -185,7 +185,7 @@ class Mirror:
         del state.partner_of[partner]
         self._left_alone.append(partner)
 
-    def _take(self, arrival: Arrival) -> None:
+    def _take(self, arrival: ArrivedJob) -> None:
         """Add the row of a job that arrives."""
         environment = self.state.environment
         a = arrival
@@ -231,7 +231,7 @@ class Mirror:
         texts = (a.id, a.tenant, a.model, a.group, a.name, a.job_class)
         self._jobs.add(numbers, a.gpus, a.pools, texts)
 
-    def _alone_s(self, arrival: Arrival) -> NDArray[np.float64]:
+    def _alone_s(self, arrival: ArrivedJob) -> NDArray[np.float64]:
         """Run times on each GPU type; where they are not sent, whether it runs there at all."""
         if arrival.alone_s is not None:
             return np.array([_endless(each) for each in arrival.alone_s])

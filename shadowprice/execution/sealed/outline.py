@@ -1,4 +1,4 @@
-"""What is known before a job arrives: taken from an instance, and made again where a sealed policy runs."""
+"""Knowledge before a job arrives: taken from an instance, and made again where a sealed policy runs."""
 
 from __future__ import annotations
 

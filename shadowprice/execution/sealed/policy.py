@@ -17,7 +17,7 @@ from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.sealed.answers import decision_of
 from shadowprice.execution.sealed.changes import Changes
 from shadowprice.execution.sealed.child import Assignment, Trials
-from shadowprice.execution.sealed.limits import Limits
+from shadowprice.execution.sealed.limits import ProcessLimits
 from shadowprice.execution.sealed.outline import outline
 from shadowprice.execution.sealed.process import SealedProcess
 from shadowprice.execution.sealed.protocol import (
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.solvers.placement.protocol import Placement
 
-_BOOT = (
+BOOT = (
     "import sys; sys.path[:0] = [sys.argv.pop(1)]; "
     "from shadowprice.execution.sealed.child import main; main()"
 )
+"""Program of the process: this package, from where it is here."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class SealedPolicy:
     policy : str or sequence of str
         A policy's name as options have it, ``mine.py:Widest``; or a command, program and arguments, that speaks the
         protocol (:mod:`shadowprice.execution.sealed.protocol`) on its input and output.
-    limits : Limits, optional
+    limits : ProcessLimits, optional
     switches : RunSwitches, optional
     allowed : collection of Knowledge, optional
         What it may declare; everything if not given.
@@ -105,12 +106,12 @@ class SealedPolicy:
     def __init__(
         self,
         policy: str | Sequence[str],
-        limits: Limits | None = None,
+        limits: ProcessLimits | None = None,
         *,
         switches: RunSwitches | None = None,
         allowed: Collection[Knowledge] | None = None,
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits or ProcessLimits()
         self._assignment = _assignment(policy, self.limits, switches or RunSwitches())
         self._what = policy if isinstance(policy, str) else " ".join(policy)
         self._process: SealedProcess | None = None
@@ -136,7 +137,7 @@ class SealedPolicy:
 
     @property
     def enforced(self) -> tuple[str, ...]:
-        """What its process cannot do, each in words."""
+        """Protections that are enforced, in words."""
         return tuple(map(str, self.seal.enforced))
 
     def begin(
@@ -199,7 +200,7 @@ class SealedPolicy:
         self.close()
         root = str(Path(__file__).resolve().parents[3])
         assignment = encoded(self._assignment).decode()
-        process = SealedProcess([sys.executable, "-I", "-c", _BOOT, root, assignment])
+        process = SealedProcess([sys.executable, "-I", "-c", BOOT, root, assignment])
         self._process = process
         self._ending = weakref.finalize(self, process.close)
         try:
@@ -229,7 +230,9 @@ class SealedPolicy:
         return said
 
 
-def _assignment(policy: str | Sequence[str], limits: Limits, switches: RunSwitches) -> Assignment:
+def _assignment(
+    policy: str | Sequence[str], limits: ProcessLimits, switches: RunSwitches
+) -> Assignment:
     if isinstance(policy, str):
         files = [Path(each).expanduser().absolute() for each in code_in(policy)]
         siblings = [each for file in files for each in sorted(file.parent.glob("*.py"))]

@@ -91,7 +91,7 @@ class Sharing(Struct, frozen=True, kw_only=True):
 
 
 class Checkpoints(Struct, frozen=True, kw_only=True):
-    """What runs save of their progress: a checkpoint after each interval of progress, which takes its cost [s]."""
+    """Checkpoints of runs: one after each interval of progress, which takes its cost [s]."""
 
     interval_s: float | None = None
     cost_s: float = 0.0
@@ -107,7 +107,7 @@ class PlacementSettings(Struct, frozen=True, kw_only=True):
 class Begin(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="message", tag="begin"
 ):
-    """What is known before a job arrives.
+    """Knowledge before a job arrives.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class WrittenProfile(Struct, frozen=True, kw_only=True):
     speed: tuple[tuple[float, ...], ...]
 
 
-class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ArrivedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job that arrives: all that is known of it then.
 
     Parameters
@@ -221,7 +221,7 @@ class Arrival(Struct, frozen=True, kw_only=True, omit_defaults=True):
     efficiency: float | None = None
 
 
-class Placed(Struct, frozen=True, array_like=True):
+class StartedJob(Struct, frozen=True, array_like=True):
     """A job and the nodes that it holds."""
 
     job: int
@@ -254,7 +254,7 @@ class Up(Struct, frozen=True, tag_field="event", tag="up"):
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a job is, where that is other than what was sent last.
+    """Progress of a job, where that is other than what was sent last.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Epoch(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a job with goodput is at the beginning of its present run, and how it makes up its batch.
+    """Place of a job with goodput at the beginning of its present run, and its batch.
 
     Parameters
     ----------
@@ -320,11 +320,11 @@ class Due(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="mess
         GPUs that nobody holds.
     stopped : tuple of int
         Jobs that the last decision stopped.
-    started : tuple of Placed
+    started : tuple of StartedJob
         Jobs that it started, and where.
     events : tuple
         Ends, failures, and nodes that went down or came up, in order of time.
-    arrived : tuple of Arrival
+    arrived : tuple of ArrivedJob
         Jobs that are new; who failed waits again, and is not among them.
     progress : tuple of Progress
         Jobs of which any of these is new.
@@ -339,9 +339,9 @@ class Due(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="mess
     now_s: float
     free_gpus: int
     stopped: tuple[int, ...] = ()
-    started: tuple[Placed, ...] = ()
+    started: tuple[StartedJob, ...] = ()
     events: tuple[Ended | Failed | Down | Up, ...] = ()
-    arrived: tuple[Arrival, ...] = ()
+    arrived: tuple[ArrivedJob, ...] = ()
     progress: tuple[Progress, ...] = ()
     partners: tuple[tuple[int, int], ...] = ()
     amounts: tuple[tuple[int, Amounts], ...] = ()
@@ -411,7 +411,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 Message = Hello | Begin | Due
-"""What the engine says."""
+"""Words of the engine."""
 
 
 def _plain(value: object) -> object:

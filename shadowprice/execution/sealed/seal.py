@@ -1,4 +1,4 @@
-"""What keeps a sealed policy from all but its messages: what is enforced on this system, and what is missing."""
+"""Seal of a policy's process: what this system enforces of it, and what is missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Protection(StrEnum):
 
 @dataclass(frozen=True)
 class Seal:
-    """What is enforced, as tried in the process before any code of the policy ran.
+    """Protections that are enforced, as tried in the process before any code of the policy ran.
 
     Of a command nothing is said of the processes that it starts: it may run programs of the system, which are confined
     as it is.

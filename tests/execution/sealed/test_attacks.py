@@ -14,6 +14,7 @@ import pytest
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import run
+from shadowprice.execution.sealed import policy as sealed_policy
 from shadowprice.execution.sealed.policy import SealedPolicy
 from shadowprice.execution.sealed.seal import Protection
 from shadowprice.instances.cluster import Cluster
@@ -345,3 +346,27 @@ def test_what_a_command_gets_wrong_is_one_sentence(
 def test_a_command_that_is_not_there() -> None:
     with pytest.raises(InputError, match="expected a program that can be run"):
         SealedPolicy(["no-such-program"])
+
+
+def test_what_the_system_lacks_is_said_and_the_rest_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a system without Landlock, seccomp and namespaces."""
+    lacking = (
+        "import shadowprice.execution.sealed.linux as system; "
+        "system.PRESENT = False; system.landlock_version = lambda: 0; "
+        "from shadowprice.execution.sealed.child import main"
+    )
+    boot = sealed_policy.BOOT.replace(
+        "from shadowprice.execution.sealed.child import main", lacking
+    )
+    monkeypatch.setattr(sealed_policy, "BOOT", boot)
+    file = tmp_path / "cheat.py"
+    file.write_text(LOOKING, encoding="utf-8")
+    with SealedPolicy("fifo") as fifo:
+        run(instance(), fifo)
+    assert Protection.NETWORK in fifo.seal.missing
+    assert Protection.FILES in fifo.seal.missing
+    assert f"missing here: {Protection.FILES}" in str(fifo.seal)
+    with SealedPolicy(f"{file}:Cheat") as cheat, pytest.raises(PolicyError, match="StopIteration"):
+        run(instance(), cheat)
