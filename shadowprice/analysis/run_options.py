@@ -45,7 +45,7 @@ _GIVEN = (
     "declared",
 )
 """Switches that say what is given rather than how it is run."""
-OF_THE_ENGINE = ("placement", "round_s", "first_round_s", *_GIVEN)
+OF_THE_ENGINE = ("placement", "round_s", "first_round_s", "sealed", *_GIVEN)
 """Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
 OF_THE_POLICY = ("predictor", "graph_placement", "prices")

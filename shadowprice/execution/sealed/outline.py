@@ -51,7 +51,6 @@ KNOWS = frozenset(
         Feature.AMOUNTS,
         Feature.RACKS,
         Feature.WINDOW,
-        Feature.STOPPED,
         Feature.RESTART,
     }
 )
