@@ -15,6 +15,8 @@ from shadowprice.solvers.policy import ChoosesAmounts, ChoosesNodes, Decision, P
 class SealedHere:
     """A policy that decides about the state which messages rebuild."""
 
+    enforced: tuple[str, ...] = ()
+
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.name, self.knows, self.preemptive = policy.name, policy.knows, policy.preemptive

@@ -115,11 +115,15 @@ def through(call, *arguments):
         raise OSError(ctypes.get_errno(), call)
 
 def attempt():
-    try:
-        {attack}
-    except (OSError, ValueError, MemoryError):
-        return
-    raise RuntimeError("got through")
+    succeeded = []
+    for name, code in {attacks!r}:
+        try:
+            exec(code)
+        except (OSError, ValueError, MemoryError):
+            continue
+        succeeded.append(name)
+    if succeeded:
+        raise RuntimeError("got through: " + ", ".join(succeeded))
 
 class Mine:
     name, knows, preemptive = "mine", frozenset(), False
@@ -132,32 +136,38 @@ class Mine:
 """
 
 
-@pytest.mark.parametrize("attack", sorted(ATTACKS))
 @pytest.mark.parametrize("early", [True, False], ids=["when it is loaded", "when it decides"])
-def test_an_attack_fails(tmp_path: Path, attack: str, early: bool) -> None:
-    protection, code = ATTACKS[attack]
+def test_attacks_fail(tmp_path: Path, early: bool) -> None:
     folder = tmp_path / "policies"
     folder.mkdir()
     trace = folder / "jobs.csv"
     trace.write_text("arrival_s,gpus,work\n0,1,5\n", encoding="utf-8")
     (tmp_path / "other.csv").write_text("0", encoding="utf-8")
     file = folder / "mine.py"
-    text = TRYING.format(
-        trace=str(trace),
-        attack=code,
-        when="pass" if early else "attempt()",
-        now="attempt()" if early else "",
-    )
-    file.write_text(text, encoding="utf-8")
+
+    def write(names: list[str]) -> None:
+        text = TRYING.format(
+            trace=str(trace),
+            attacks=[(name, ATTACKS[name][1]) for name in names],
+            when="pass" if early else "attempt()",
+            now="attempt()" if early else "",
+        )
+        file.write_text(text, encoding="utf-8")
+
+    with SealedPolicy("fifo") as sealed:
+        enforced = sealed.seal.enforced
+    tried = [name for name, (protection, _) in ATTACKS.items() if protection in enforced]
+    write(tried)
     with SealedPolicy(f"{file}:Mine") as sealed:
-        if protection in sealed.seal.missing:
-            pytest.skip(f"not enforced on this system: {protection}")
         run(instance(), sealed)
     assert trace.exists()
-    # Without the seal it gets through, or does nothing that is a danger: the test can fail.
-    if attack in ("opens the trace", "reads /proc", "lists processes", "reads data of the package"):
-        with pytest.raises((InputError, PolicyError), match="got through"):
-            run(instance(), policy_by_name(f"{file}:Mine"))
+    if sys.platform == "linux":
+        assert len(tried) > 3
+    # Without the seal those get through that are no danger here: the test can fail.
+    harmless = ["lists processes", "reads data of the package", "opens the trace"]
+    write(harmless)
+    with pytest.raises((InputError, PolicyError), match=f"got through: {', '.join(harmless)}"):
+        run(instance(), policy_by_name(f"{file}:Mine"))
 
 
 def test_what_a_process_reports_is_what_was_tried() -> None:
@@ -237,9 +247,9 @@ def some_jobs(types: bool, seed: int) -> Instance:
 
 
 @pytest.mark.parametrize("types", [False, True])
-@pytest.mark.parametrize("name", ["fifo", "las2d", "gavel"])
+@pytest.mark.parametrize("name", ["fifo", "las2d", "gandiva"])
 def test_bytes_of_the_past_do_not_depend_on_run_times_to_come(name: str, types: bool) -> None:
-    for seed in range(20):
+    for seed in range(5):
         one = some_jobs(types, seed)
         policy = policy_by_name(name)
         schedule = run(one, policy).schedule
