@@ -13,6 +13,7 @@ import shadowprice as sp
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.execution.sealed.policy import SealedPolicy
+from shadowprice.execution.sealed.seal import Protection
 from shadowprice.instances.traces import load_trace
 from shadowprice.user_code import MODULE_PREFIX
 
@@ -137,7 +138,7 @@ def test_an_object_of_this_process_is_not_sealed_and_a_sealed_one_is() -> None:
         sp.simulate(jobs, "2x4", Own(), sp.RunOptions(sealed=True))  # type: ignore[arg-type]
     one = SealedPolicy("mine.py:Mine")
     outcome = sp.simulate(jobs, "2x4", one)
-    assert "writes no files" in outcome.settings["sealed"]  # type: ignore[operator]
+    assert Protection.SPACE in outcome.settings["sealed"]  # type: ignore[operator]
     again = sp.simulate(jobs, "2x4", one)
     assert (again.schedule.job == outcome.schedule.job).all()
 

@@ -164,10 +164,10 @@ def _refused(attempt: Callable[[], object]) -> bool:
 
 
 def _write() -> None:
-    """Write a file, which is not left behind."""
+    """Make a file, which is not left behind; an empty one says something too."""
     path = Path(tempfile.gettempdir(), f"shadowprice-{os.getpid()}")
     try:
-        path.write_bytes(b"written")
+        path.touch(exist_ok=False)
     finally:
         path.unlink(missing_ok=True)
 
