@@ -180,3 +180,18 @@ def test_a_policy_that_is_not_there_or_knows_too_much() -> None:
         InputError, match="declares that it knows duration, expected nothing but the past"
     ):
         SealedPolicy("srtf", allowed=())
+
+
+def test_who_goes_on_waiting_is_not_sent_again() -> None:
+    def longest(waiting: int) -> int:
+        count = waiting + 20
+        jobs = Workload.from_columns(
+            arrival_s=[0.0] * waiting + [1.0 + k for k in range(20)],
+            gpus=[1] * count,
+            work=[50.0 + k for k in range(count)],
+        )
+        sealed = SealedHere(POLICIES["las2d"])
+        run(Instance(Cluster.parse("1x4"), jobs), sealed)
+        return max(map(len, sealed.lines[2:]))
+
+    assert longest(1000) < longest(20) + 100
