@@ -60,18 +60,18 @@ KNOWS = (
 # What comparisons ask of the policies they compare, whatever the objective.
 
 
-def by_name(policies: Sequence[str | Policy]) -> dict[str, str | Policy]:
+def by_name(policies: Sequence[str | Policy], *, sealed: bool = False) -> dict[str, str | Policy]:
     """Policies by the names under which they are compared.
 
     Of objects that have the same name the parameters tell which is which. A list that a file has under one
-    name is all of its policies.
+    name is all of its policies; if they are sealed no file is run here, and each name is one policy.
 
     Raises
     ------
     InputError
         If there are none, or two are the same.
     """
-    listed = [each for policy in policies for each in _listed(policy)]
+    listed = [each for policy in policies for each in _listed(policy, sealed)]
     given = [policy_name(each) for each in listed]
     names = [
         name if isinstance(each, str) or given.count(name) == 1 else name_with_parameters(each)
@@ -84,10 +84,10 @@ def by_name(policies: Sequence[str | Policy]) -> dict[str, str | Policy]:
     return dict(zip(names, listed, strict=True))
 
 
-def _listed(policy: str | Policy) -> Sequence[str | Policy]:
+def _listed(policy: str | Policy, sealed: bool) -> Sequence[str | Policy]:
     if not isinstance(policy, str):
         return (policy if isinstance(policy, HasSimulator) else expect_policy(policy),)
-    found = policies_named(policy) if names_a_file(policy) else ()
+    found = policies_named(policy) if names_a_file(policy) and not sealed else ()
     return found if len(found) > 1 else (policy,)
 
 
@@ -358,7 +358,8 @@ def compare(
             f"objective {str(objective)!r}: expected one of {', '.join(Objective)}; "
             "for total utility there is compare_utility, or --objective utility"
         ) from None
-    named, given = by_name(policies), JobsAndCluster.of(jobs, cluster)
+    sealed = options is not None and options.sealed
+    named, given = by_name(policies, sealed=sealed), JobsAndCluster.of(jobs, cluster)
     window = given.window(options)
     runs: dict[str, PreparedRun] = {}
     outcomes: dict[str, Outcome] = {}

@@ -27,7 +27,7 @@ from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.analysis.run_options import DATA, OF_THE_ENGINE, OF_THE_POLICY, RunOptions
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
-from shadowprice.execution.engine import Rounds
+from shadowprice.execution.engine import Rounds, SeesRunsBegin
 from shadowprice.execution.preset import RunSetup
 from shadowprice.execution.preset_registry import preset as find_preset
 from shadowprice.execution.simulator import HasSimulator, Simulator, schedulers
@@ -47,6 +47,7 @@ from shadowprice.solvers.price_log import KeepsPrices, PriceLog
 from shadowprice.solvers.registry import switched, taken
 
 if TYPE_CHECKING:
+    from shadowprice.execution.sealed.policy import SealedPolicy
     from shadowprice.instances.failures.checkpointing import Checkpointing
     from shadowprice.instances.speeds.sensitivity import Sensitivity
     from shadowprice.instances.terms.copies import CopyRules
@@ -149,6 +150,9 @@ def prepare_run(
         return PreparedRun(name, instance, None, simulator=simulator, settings=settings)
     assert not isinstance(policy, HasSimulator)  # It has a loop of its own.
     setup = _setup(policy, chosen, kept, where)
+    sealed = (
+        {"sealed": list(setup.policy.enforced)} if isinstance(setup.policy, SeesRunsBegin) else {}
+    )
     settings = {
         "preset": chosen.preset,
         "placement": setup.placement.name,
@@ -157,6 +161,7 @@ def prepare_run(
         "seed": chosen.seed,
         "preemptive": setup.policy.preemptive,
         "dropped": dropped,
+        **sealed,
     }
     if given.instance is None:
         if setup.declared is not None:
@@ -222,6 +227,8 @@ def require_taken(policy: str | Policy | HasSimulator, options: RunOptions) -> N
     if options.preset is not None:
         find_preset(options.preset).require_known(policy, options.placement)
         return
+    if options.sealed:
+        return  # The policy is not looked up here, and refuses what it does not take where it runs.
     acting = registry.policy(policy) if isinstance(policy, str) else policy
     assert not isinstance(acting, HasSimulator)  # It has a loop of its own.
     if options.predictor is not None:
@@ -341,10 +348,13 @@ def _setup(
 ) -> RunSetup:
     """Policy, placement, rounds and charges for the engine, and what a preset makes of the jobs."""
     if chosen.preset is None:
-        acting = registry.policy(policy) if isinstance(policy, str) else policy
-        acting = switched(acting, _of_policy(acting, chosen))
+        acting = _acting(policy, chosen)
         known = chosen.sensitivity(workload, cluster)
         setup = RunSetup(workload, acting, _placement(chosen), sensitivity=known)
+    elif chosen.sealed:
+        raise InputError(
+            f"preset {chosen.preset}: its policies are of this process, and the run is sealed; expected one of the two"
+        )
     elif isinstance(policy, str):
         known = chosen.sensitivity(workload, cluster)
         setup = find_preset(chosen.preset).recipe(
@@ -366,6 +376,45 @@ def _setup(
         rounds = replace(rounds, first_s=chosen.first_round_s)
     overheads = setup.overheads if chosen.overheads is None else chosen.overheads
     return replace(setup, rounds=rounds, overheads=overheads)
+
+
+def _acting(policy: str | Policy, chosen: RunOptions) -> Policy:
+    """The policy with its switches, here or in a process of its own."""
+    if chosen.sealed:
+        return _sealed(policy, chosen)
+    acting = registry.policy(policy) if isinstance(policy, str) else policy
+    return switched(acting, _of_policy(acting, chosen))
+
+
+def _sealed(policy: str | Policy, chosen: RunOptions) -> SealedPolicy:
+    """The policy in a process of its own, which looks it up and gives it its switches.
+
+    Raises
+    ------
+    InputError
+        If it is an object of this process, there is no such policy, or it does not take a switch.
+    """
+    from shadowprice.execution.sealed.policy import RunSwitches, SealedPolicy
+
+    if isinstance(policy, SealedPolicy):
+        return policy
+    name = policy if isinstance(policy, str) else registry.registered_name(policy)
+    if name is None:
+        raise InputError(
+            f"policy {policy_name(policy)!r}: is an object of this process, and the run is sealed; expected its name, "
+            "such as FILE.py:NAME"
+        )
+    if chosen.prices:
+        raise InputError(
+            f"policy {name!r}: its prices stay in its process, and the run is sealed; expected one of the two"
+        )
+    of_graphs = chosen.placement in graph_placements()
+    switches = RunSwitches(
+        chosen.predictor,
+        chosen.placement if of_graphs else None,
+        None if chosen.samples is None else tuple(chosen.samples.samples_gpu_s.tolist()),
+    )
+    return SealedPolicy(name, switches=switches)
 
 
 def _placement(chosen: RunOptions) -> Placement:

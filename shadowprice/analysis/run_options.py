@@ -45,7 +45,7 @@ _GIVEN = (
     "declared",
 )
 """Switches that say what is given rather than how it is run."""
-OF_THE_ENGINE = ("placement", "round_s", "first_round_s", *_GIVEN)
+OF_THE_ENGINE = ("placement", "round_s", "first_round_s", "sealed", *_GIVEN)
 """Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
 OF_THE_POLICY = ("predictor", "graph_placement", "prices")
@@ -110,6 +110,9 @@ class RunOptions(Brief):
         What else holds or slows runs, such as racks or a term of one's own.
     prices : bool
         Whether to keep the prices over time, of policies that set some.
+    sealed : bool
+        Whether the policy's code runs in a process of its own, which is sent what the policy may see and holds nothing
+        else (:class:`shadowprice.execution.sealed.policy.SealedPolicy`).
     """
 
     preset: str | None = None
@@ -133,6 +136,7 @@ class RunOptions(Brief):
     preemption: Preemption = Preemption.RESUME
     declared: tuple[DeclaredTerm, ...] = ()
     prices: bool = False
+    sealed: bool = False
 
     def expect_of_runs_alone(self, source: str) -> None:
         """Raise InputError for a switch that says what an instance, which is given, says itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -184,9 +185,10 @@ def _execute(run: PreparedRun, watch: Watch | None = None) -> _Executed:
     """
     if run.simulator is None:
         assert run.policy is not None
-        done = run_fastest(
-            run.instance, run.policy, placement=run.placement, rounds=run.rounds, watch=watch
-        )
+        with _ending(run.policy):
+            done = run_fastest(
+                run.instance, run.policy, placement=run.placement, rounds=run.rounds, watch=watch
+            )
         return _Executed(done.instance, done.schedule, done.cpu_s, done.decisions)
     began, instance = time.process_time(), run.instance
     schedule = run.simulator.schedule(instance)
@@ -194,6 +196,11 @@ def _execute(run: PreparedRun, watch: Watch | None = None) -> _Executed:
         end_s = float(schedule.end_s.max(initial=0.0))
         instance = replace(instance, failures=known_after(instance.failures, end_s))
     return _Executed(instance, schedule, time.process_time() - began)
+
+
+def _ending(policy: Policy) -> AbstractContextManager[object]:
+    """End of a run for a policy that has one: its process, if it is sealed, is over then."""
+    return policy if isinstance(policy, AbstractContextManager) else nullcontext()
 
 
 def _verified(run: PreparedRun, done: _Executed) -> Outcome:

@@ -48,6 +48,8 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
         File of service times.
     drop_infeasible : bool
         Whether jobs that can never run are left out.
+    sealed : bool
+        Whether the policy runs in a process of its own.
     with_ : mapping of str to mapping
         Settings of terms by the names of these, the key ``with`` of a file.
     """
@@ -59,6 +61,7 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
     predictor: Name | None = None
     samples: Name | None = None
     drop_infeasible: bool = False
+    sealed: bool = False
     with_: dict[Name, Any] = msgspec.field(default_factory=dict, name="with")
 
     @classmethod
@@ -174,6 +177,7 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
             seed=seed,
             pair_throughputs=table,
             predictor=self.predictor,
+            sealed=self.sealed,
         )
         where = cluster if isinstance(cluster, Cluster) else Cluster.load(cluster)
         context = TermContext(where, jobs, origin_s, endless, drawn_by)

@@ -55,7 +55,7 @@ def laws_command(
     if scaling not in kinds:
         raise InputError(f"scaling {scaling!r}: expected one of {', '.join(kinds)}")
     named = tuple(name.strip() for name in times.split(",") if name.strip())
-    subject = PolicyUnderTest(found, waits, named, kinds[scaling], commits)
+    subject = PolicyUnderTest(found, waits, named, kinds[scaling], commits, policy)
     rows: list[tuple[str, str]] = []
     with progress_line() as say:
         say("trying the first law")

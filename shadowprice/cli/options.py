@@ -88,6 +88,7 @@ OPTION_OF = {
     "prices": "--prices",
     "samples": "--service-samples",
     "seed": "--seed",
+    "sealed": "--sealed",
 }
 """Options that set the switches of a run, by the names of these; others are set by terms (``--with``)."""
 
@@ -149,6 +150,13 @@ class CommandOptions:
         float | None, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
     ] = None
     seed: SeedOption = 0
+    sealed: Annotated[
+        bool,
+        typer.Option(
+            "--sealed",
+            help="Run the policy in a process of its own, without files and network, that holds no job to come.",
+        ),
+    ] = False
     trace_format: FormatOption = field(default=None, metadata=_ON_JOBS)
     throughputs: ThroughputsOption = field(default=None, metadata=_ON_JOBS)
     drop_infeasible: DropOption = field(default=False, metadata=_ON_JOBS)

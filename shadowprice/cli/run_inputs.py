@@ -11,6 +11,7 @@ from shadowprice.cli.options import CommandOptions
 from shadowprice.cli.show import note, printed_warnings, stderr
 from shadowprice.errors import InputError
 from shadowprice.solvers.registry import require_policy
+from shadowprice.user_code import runs_a_file
 
 if TYPE_CHECKING:
     from shadowprice.analysis.outcome import VerifiedRun
@@ -45,6 +46,8 @@ class RunInputs(Generic[Jobs]):
 def require_policies(names: Sequence[str], options: CommandOptions) -> None:
     """Refuse names that no policy has, before the trace is read; a preset, also of a file, has names of its own.
 
+    What is looked up in a process of its own is not looked up here.
+
     Raises
     ------
     InputError
@@ -52,7 +55,8 @@ def require_policies(names: Sequence[str], options: CommandOptions) -> None:
     """
     if options.preset is None and options.run is None:
         for name in names:
-            require_policy(name)
+            if not (options.sealed and runs_a_file(name)):
+                require_policy(name)
 
 
 def read_inputs(
@@ -150,6 +154,7 @@ def written(options: CommandOptions) -> WrittenOptions:
         samples=None if options.samples is None else str(options.samples),
         with_={each.label: each.settings for each in asked_terms(options.terms)},
         drop_infeasible=options.drop_infeasible,
+        sealed=options.sealed,
     )
     if options.run is None:
         return by_options
@@ -240,6 +245,16 @@ def split_names(text: str) -> list[str]:
         elif word:
             names.append(word)
     return names
+
+
+def report_sealed(outcome: VerifiedRun) -> None:
+    """Say on stderr what this system enforces of a policy's seal, and what is missing."""
+    enforced: Any = outcome.settings.get("sealed")
+    if enforced is None:
+        return
+    from shadowprice.execution.sealed.seal import Protection, Seal
+
+    note(str(Seal.of({each: each in enforced for each in Protection})))
 
 
 def report_dropped(outcome: VerifiedRun) -> None:

@@ -40,6 +40,7 @@ from shadowprice.cli.run_inputs import (
     read_endless,
     read_inputs,
     report_dropped,
+    report_sealed,
     require_policies,
     split_names,
 )
@@ -118,6 +119,7 @@ def simulate_command(
         raise InputError("expected either a trace or --endless GENERATOR")
     outcome = _simulated(given, f"simulating {policy} on {jobs}", policy, run_directory)
     report_dropped(outcome)
+    report_sealed(outcome)
     if jobs_out is not None:
         write_table(jobs_out, outcome.jobs)
     _write_prices(outcome, prices or ())
@@ -279,7 +281,9 @@ def _by_cost(
             watch=say,
             keep_finished=True,
         )
-    report_dropped(next(iter(result.outcomes.values())))
+    first = next(iter(result.outcomes.values()))
+    report_dropped(first)
+    report_sealed(first)
     print_comparison(result, form)
     tell_bounds(result.histories, result.warnings, explain=explain)
     if result.missing:
@@ -318,7 +322,9 @@ def _by_utility(
         stderr.print(
             str(warning.message), style="yellow", markup=False, highlight=False, soft_wrap=True
         )
-    report_dropped(next(iter(result.outcomes.values())))
+    first = next(iter(result.outcomes.values()))
+    report_dropped(first)
+    report_sealed(first)
     print_utilities(result, form)
     return result.plot
 

@@ -18,9 +18,10 @@ import math
 import time
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.course_hosts import CourseHosts
@@ -119,6 +120,27 @@ class Rounds:
             self.first_s
             + max(math.ceil((event_s - self.first_s) / self.length_s), 0) * self.length_s
         )
+
+
+@runtime_checkable
+class SeesRunsBegin(Protocol):
+    """Policy that stands for one elsewhere, and passes on what is known before a job arrives."""
+
+    @property
+    def name(self) -> str:
+        """Name of the policy."""
+
+    @property
+    def enforced(self) -> tuple[str, ...]:
+        """Protections from the one elsewhere, in words."""
+
+    def begin(
+        self,
+        instance: Instance,
+        placement: Placement,
+        service_gpu_s: NDArray[np.float64] | None,
+    ) -> None:
+        """Take note of a run, whose next decision will be its first."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +273,8 @@ class Engine:
         self.charged, self.unpaid = not instance.overheads.free, 0
         self.watch: Watch | None = None
         self.stopped = False
+        if isinstance(policy, SeesRunsBegin):
+            _begin(policy, instance, placement, service_gpu_s, hosts)
 
     def _ledger(self, gpus: Allocator, pool_of_node: Sequence[int]) -> Allocator:
         """Ledger of who holds what of the cluster, GPUs by a placement."""
@@ -305,6 +329,8 @@ class Engine:
             if state.finished:
                 state.finished.clear()
                 state.failed.clear()
+            if state.changed_nodes:
+                state.changed_nodes.clear()
         if state.waiting:
             self._starved()
 
@@ -372,6 +398,7 @@ class Engine:
         if not down:
             state.down_nodes.remove(node)
             state.allocator.give_back(everything)
+            state.changed_nodes.append((node, len(state.finished)))
             return
         lost = [
             job
@@ -390,6 +417,7 @@ class Engine:
         taken = state.allocator.take_exact(everything)
         assert taken, "a node that goes down is held by a run"
         state.down_nodes.add(node)
+        state.changed_nodes.append((node, len(state.finished)))
 
     def _window_complete(self, window: WindowProgress) -> bool:
         """Note who finished; once those of the window have, stop all that still run."""
@@ -550,3 +578,16 @@ class Engine:
             f"with {state.allocator.free_gpus} of {state.total_gpus} GPUs free, the first is "
             f"{self.ids[job]!r} ({state.gang[job]} GPUs); expected a start, or a time to be woken at"
         )
+
+
+def _begin(
+    policy: SeesRunsBegin,
+    instance: Instance,
+    placement: Placement,
+    service_gpu_s: NDArray[np.float64] | None,
+    hosts: Hosts | None,
+) -> None:
+    """Tell a policy that its run begins; what it passes on is of simulated runs."""
+    if hosts is not None:
+        raise InputError(f"policy {policy.name!r}: is sealed, expected a simulated run")
+    policy.begin(instance, placement, service_gpu_s)

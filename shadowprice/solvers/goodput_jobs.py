@@ -190,6 +190,10 @@ class GoodputJobs:
 
     # The engine's side.
 
+    def begun(self, job: int) -> tuple[Position, _Run | None]:
+        """Engine: where a job was when its present run began, and that run; None if it waits."""
+        return self._position.get(job, Position()), self._runs.get(job)
+
     def started(self, job: int, pieces: Pieces, from_s: float, field: BatchField) -> None:
         """Engine: a job runs, and makes progress from then on."""
         placement = tuple(gpus for _, gpus in pieces)

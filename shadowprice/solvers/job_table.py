@@ -7,7 +7,7 @@ cannot be read, whatever a policy does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -218,6 +218,23 @@ class JobTable:
             self.graphs += other.graphs[first:end]
         if other.profiles:
             self.profiles += other.profiles[first:end]
+
+    def add(
+        self,
+        numbers: Mapping[str, object],
+        gang: int,
+        pools: tuple[int, ...],
+        texts: tuple[str, ...],
+    ) -> None:
+        """Add a row whose other numbers are 0; O(columns), amortised."""
+        row = len(self.gang)
+        if row >= self._room:
+            self._grow(row + 1)
+        for name, value in numbers.items():
+            self.numbers[name][row] = value
+        self.gang.append(gang)
+        self.pools.append(pools)
+        self.texts.append(texts)
 
     def relearn(self, other: JobTable) -> None:
         """Take over what is given of the rows there are from better estimates; progress stays."""

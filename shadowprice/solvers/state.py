@@ -78,6 +78,9 @@ class State:
         arrives again with the work that it had not saved.
     failed : list of int
         Those of ``finished`` that lost a node.
+    changed_nodes : list of (int, int)
+        Nodes that went down or came up since the last decision, in order of time, each with how many of ``finished``
+        had left by then.
     down_nodes : set of int
         Nodes that are down now; none of their GPUs is free. Of simulations: where a real host is lost, its
         GPUs are not free, and it is not listed here.
@@ -93,6 +96,7 @@ class State:
         "allocator",
         "amounts",
         "arrived",
+        "changed_nodes",
         "down_nodes",
         "environment",
         "failed",
@@ -140,6 +144,7 @@ class State:
         self.arrived: list[int] = []
         self.finished: list[int] = []
         self.failed: list[int] = []
+        self.changed_nodes: list[tuple[int, int]] = []
         self.down_nodes: set[int] = set()
 
     # What is known at the start.
@@ -368,6 +373,11 @@ class State:
                 )
 
     # The engine's side.
+
+    @property
+    def rows(self) -> JobTable:
+        """Engine: rows of the jobs that have arrived."""
+        return self._jobs
 
     def admit(self, jobs: JobTable, end: int) -> None:
         """Engine: the jobs up to this row arrive, exclusively; theirs are copied, and no others."""

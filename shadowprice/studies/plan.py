@@ -44,7 +44,7 @@ from shadowprice.studies.study_file import (
     plain_value,
 )
 from shadowprice.studies.term_axes import AxisLabel, AxisPoint, points_of, put_all
-from shadowprice.user_code import code_from, code_in
+from shadowprice.user_code import code_from, code_in, runs_a_file
 
 CLUSTER_FILES = (".toml", ".csv")
 """Suffixes of files of clusters; other words are their short notation."""
@@ -215,7 +215,8 @@ def _check_names(
     for (name, _), entry in conditions.items():
         if "preset" not in entry:
             for text in policies:
-                _require(text)
+                if not (entry.get("sealed") and runs_a_file(text)):
+                    _require(text)
             placement = entry.get("placement")
             if placement is not None and placement not in graph_placements():
                 registry.placement(placement)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from inspect import signature
 from pathlib import Path
@@ -124,8 +124,10 @@ def _bounds(run: RunArguments, objectives: list[str], columns: int) -> list[dict
     """Certified bounds of an instance, for preemptive schedules."""
     if isinstance(run.workload, EndlessWorkload) or run.options.until_complete is not None:
         raise InputError("bounds: are of runs in which all jobs complete, and a window is given")
+    # The instance is the same wherever its policy runs.
+    unsealed = replace(run.options, sealed=False)
     instance = prepare_run(
-        run.workload, run.cluster, run.policy, run.options, drop_infeasible=run.drop_infeasible
+        run.workload, run.cluster, run.policy, unsealed, drop_infeasible=run.drop_infeasible
     ).instance
     goals = [Objective(name) for name in objectives]
     where = "" if instance.failures is None else " on nodes that never fail"

@@ -317,7 +317,7 @@ def test_the_traceback_is_shown_on_request_only(here: Path) -> None:
 def test_laws(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = call("laws", "mine.py:Widest", "--examples", 5, "--json")
     assert done.exit_code == 0, done.stdout
-    assert len(json.loads(done.stdout)) == 20
+    assert len(json.loads(done.stdout)) == 22
     assert all(row["holds"] for row in json.loads(done.stdout))
     done = call("laws", "mine.py:Widest:window_s=2", "--examples", 12, "--json")
     broken = {row["law"] for row in json.loads(done.stdout) if not row["holds"]}

@@ -70,7 +70,8 @@ def simulate_into(
     provenance : Provenance
         Command and trace that it comes from.
     """
-    if len(workload) >= STREAMED_JOBS and (options is None or options.until_complete is None):
+    streamed = options is None or (options.until_complete is None and not options.sealed)
+    if len(workload) >= STREAMED_JOBS and streamed:
         run = prepare_run(workload, cluster, policy, options, drop_infeasible=drop_infeasible)
         outcome = stream(run, directory, watch, provenance=provenance)
         if outcome is not None:

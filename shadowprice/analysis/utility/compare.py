@@ -224,7 +224,7 @@ def compare_utility(
     """
     chosen, given = options or RunOptions(), JobsAndCluster.of(jobs, cluster)
     outcomes: dict[str, Outcome] = {}
-    for name, policy in by_name(policies).items():
+    for name, policy in by_name(policies, sealed=chosen.sealed).items():
         progress(f"simulating {name}")
         # Prices are kept of the policies that set some, and not asked of the others.
         unpriced = replace(chosen, prices=False)

@@ -32,12 +32,15 @@ class Law:
         The strategy that makes cases.
     applies : callable
         Whether it is one for a policy with these declarations.
+    most : int
+        Examples at most, where each is dear.
     """
 
     name: str
     check: Callable[[PolicyUnderTest, Case], None]
     cases: Callable[[], st.SearchStrategy[Case]]
     applies: Callable[[PolicyUnderTest], bool] = lambda subject: True
+    most: int = 10**9
 
     @property
     def title(self) -> str:
@@ -88,6 +91,14 @@ LAWS = (
         "test_arrivals_are_not_foreseen",
         checks.blind_to_arrivals,
         cases.plain,
+    ),
+    Law("test_what_else_is_in_memory_does_not_matter", checks.blind_to_memory, cases.plain),
+    Law(
+        "test_it_decides_the_same_in_a_process_of_its_own",
+        checks.same_when_sealed,
+        cases.plain,
+        lambda subject: bool(subject.written),
+        most=10,
     ),
     Law("test_arrivals_are_not_foreseen_on_gpu_types", checks.blind_to_arrivals, cases.typed),
     Law(
@@ -164,7 +175,8 @@ def laws(
         If the policy is no policy, or has no such times.
     """
     named = policy_by_name(policy) if isinstance(policy, str) else policy
-    subject = PolicyUnderTest(named, waits, times, scaling, commits)
+    written = policy if isinstance(policy, str) else ""
+    subject = PolicyUnderTest(named, waits, times, scaling, commits, written)
     chosen = settings(
         max_examples=examples or settings().max_examples,
         deadline=None,
@@ -213,4 +225,5 @@ def as_test(law: Law, subject: PolicyUnderTest, chosen: settings) -> Callable[[o
 
     method.__name__, method.__doc__ = law.name, law.check.__doc__
     method.__qualname__ = f"Laws.{law.name}"
-    return chosen(given(case=law.cases())(method))
+    few = settings(chosen, max_examples=min(chosen.max_examples, law.most))
+    return few(given(case=law.cases())(method))

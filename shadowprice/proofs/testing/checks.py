@@ -8,17 +8,21 @@ from dataclasses import replace
 import numpy as np
 
 from shadowprice.errors import PolicyError, VerificationError
-from shadowprice.execution.engine import Rounds
+from shadowprice.execution.engine import Engine, Rounds
 from shadowprice.execution.kernel.run import run_fastest as compiled
+from shadowprice.execution.sealed.policy import SealedPolicy
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import verify
-from shadowprice.proofs.testing.future import other_future
+from shadowprice.proofs.testing.future import named, other_durations, other_future
 from shadowprice.proofs.testing.subject import Case, PolicyUnderTest, Scaling, broken
 from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.registry import placement
+
+_DECOYS = 3
+"""Engines of other instances on either side of the one that runs."""
 
 _TOLERANCE_S = 1e-4
 """What times may be off where they are rounded to the grid at every event [s]."""
@@ -181,6 +185,59 @@ def blind_to_durations(subject: PolicyUnderTest, case: Case) -> None:
             f"with job {jobs.id[longest]!r} twice as long, jobs start otherwise before {until_s} s",
             case,
         )
+    # Under names that no other instance in memory has, so that who looks there finds these.
+    other = other_durations(instance)
+    before, after = (
+        case.run(subject.policy, named(each, name))
+        for each, name in ((instance, "one"), (other, "two"))
+    )
+    until_s = min(float(each.end_s.min(initial=math.inf)) for each in (before, after))
+    if _starts(instance, before, until_s) != _starts(other, after, until_s):
+        broken(
+            subject.policy,
+            "it declares that it knows nothing of run times, so nobody's is noticed before the first has ended",
+            f"with work {other.workload.work.tolist()} jobs start otherwise before {until_s} s",
+            case,
+        )
+
+
+def blind_to_memory(subject: PolicyUnderTest, case: Case) -> None:
+    """Other instances of the same jobs in memory, older and newer than what is run, change nothing."""
+    before = case.run(subject.policy)
+    older = [_looking_alike(subject, case) for _ in range(_DECOYS)]
+    one = replace(case.instance, workload=replace(case.instance.workload))
+    newer = [_looking_alike(subject, case) for _ in range(_DECOYS)]
+    after = case.run(subject.policy, one)
+    assert len(older) == len(newer)  # They are there until here.
+    if not before.to_frame().equals(after.to_frame()):
+        broken(
+            subject.policy,
+            "a policy decides by its state, so what else is in memory does not matter",
+            "while other instances of these jobs are in memory, with other run times, its schedule is another",
+            case,
+            "it looks for the jobs outside of its state: see --sealed",
+        )
+
+
+def same_when_sealed(subject: PolicyUnderTest, case: Case) -> None:
+    """In a process of its own, where there is nothing but its state, it decides the same."""
+    before = case.run(subject.policy)
+    law = (
+        "a policy decides by its state, so in a process that holds nothing else it decides the same"
+    )
+    try:
+        with SealedPolicy(subject.written) as sealed:
+            after = case.run(sealed)
+    except PolicyError as error:
+        broken(subject.policy, law, f"there {error}", case)
+    if not before.to_frame().equals(after.to_frame()):
+        broken(subject.policy, law, "its schedule is another there", case)
+
+
+def _looking_alike(subject: PolicyUnderTest, case: Case) -> Engine:
+    """An engine before its first decision about the same jobs, that take other times."""
+    other = other_durations(case.instance)
+    return Engine(other, subject.policy, placement(case.placement), Rounds(case.round_s))
 
 
 def blind_to_arrivals(subject: PolicyUnderTest, case: Case) -> None:

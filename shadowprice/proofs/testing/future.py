@@ -75,6 +75,20 @@ def other_future(
     )
 
 
+def other_durations(instance: Instance) -> Instance:
+    """The same jobs, each with another run time, in another order of these."""
+    jobs = instance.workload
+    work = jobs.work[::-1] * 4.0 + np.arange(len(jobs)) % 3 * 8.0 + 16.0
+    return replace(instance, workload=replace(jobs, work=work))
+
+
+def named(instance: Instance, name: str) -> Instance:
+    """The same instance, its jobs under other names."""
+    jobs = instance.workload
+    ids = np.array([f"{name} {k}" for k in range(len(jobs))], dtype=object)
+    return replace(instance, workload=replace(jobs, id=ids))
+
+
 def _graphs(graphs: JobGraphs | None, kept: NDArray[np.int64], late: int) -> JobGraphs | None:
     """Graphs in another order, those of later jobs another one."""
     if graphs is None:

@@ -34,6 +34,8 @@ class Scaling(Enum):
 class PolicyUnderTest:
     """A policy and its declarations; see :func:`shadowprice.proofs.testing.laws`.
 
+    Of one whose code a process of its own can look up ``written`` is its name; of an object it is empty.
+
     Raises
     ------
     InputError
@@ -45,6 +47,7 @@ class PolicyUnderTest:
     times: tuple[str, ...] = ()
     scaling: Scaling = Scaling.EXACT
     commits: bool = False
+    written: str = ""
 
     def __post_init__(self) -> None:
         expect_policy(self.policy, "laws")

@@ -116,3 +116,23 @@ def test_mistakes_are_told_in_one_line(file: Path, words: tuple[object, ...], me
     with pytest.raises(InputError) as caught:
         said(*(file if word == "FILE" else word for word in words))
     assert message in str(caught.value)
+
+
+def test_conditions_may_seal_policies(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import os\n"
+        "from shadowprice.solvers.policy import Decision\n"
+        "if os.getcwd() != '/':\n"
+        "    raise RuntimeError('is run where the workload is')\n"
+        "class Mine:\n"
+        "    name, knows, preemptive = 'mine', frozenset(), False\n"
+        "    def decide(self, state):\n"
+        "        return Decision(state).start_all()\n"
+    )
+    sealed = "policies: [mine.py:Mine]\nconditions: {sealed: {sealed: true}}\n"
+    file.write_text(STUDY.replace("policies: [fifo, srtf]\n", sealed))
+    found = json.loads(said("run", file, "--json"))
+    assert (found["runs"], found["failed"], found["verified"]) == (2, 0, True)
+    file.write_text(STUDY.replace("[fifo, srtf]", "[mine.py:Mine]"))
+    with pytest.raises(InputError, match="is run where the workload is"):
+        said("run", file, "-o", tmp_path / "again")

@@ -21,6 +21,7 @@ from shadowprice.execution.copies.hadare import HadarE
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.job_window import cut_schedule, window_end_s
 from shadowprice.execution.kernel import run as kernel
+from shadowprice.execution.sealed import outline
 from shadowprice.hosts.live import engine as real
 from shadowprice.instances.documents import written_instance
 from shadowprice.instances.features import Feature, unknown
@@ -30,6 +31,7 @@ from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.proofs import certificate
 from shadowprice.proofs.verification import compiled_pass, segments
 from shadowprice.proofs.verification import features as verified_features
+from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.registry import policy
 from shadowprice.studies import instance_digest
@@ -131,6 +133,11 @@ def twice_a_second(instance: Instance) -> Instance:
 
 CONSUMERS = (
     Consumer("execution.engine.KNOWS", engine.KNOWS, lambda i: engine.run(i, FIFO)),
+    Consumer(
+        "execution.sealed.outline.KNOWS",
+        outline.KNOWS,
+        lambda i: outline.outline(i, [Knowledge.SPEED_UP], Count(), None),
+    ),
     Consumer(
         "execution.engine.CHOSEN_NODES_KNOWS",
         engine.CHOSEN_NODES_KNOWS,

@@ -1,0 +1,128 @@
+"""Answers of sealed policies: written from a decision, and carried over to the engine's, by the same public methods.
+
+The engine's side trusts nothing: whatever an answer says is done by the methods of :class:`Decision` or refused, and
+the decision is then checked as that of any policy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from shadowprice.errors import PolicyError
+from shadowprice.execution.sealed.protocol import Answer, Change, Start
+from shadowprice.instances.features import Feature
+from shadowprice.instances.goodput.application import Batching
+from shadowprice.instances.schedule import ALONE
+from shadowprice.solvers.policy import Decision
+from shadowprice.solvers.state import State
+
+
+def written_answer(decision: Decision, state: State) -> Answer:
+    """Answer that says what a decision does."""
+    fields: dict[int, dict[Feature, Any]] = decision.fields or {}
+    starts, begun = [], set[int]()
+    for job, pieces in decision.starts.items():
+        its = fields.get(job, {})
+        partner = its.get(Feature.SHARING, ALONE)
+        # Of two that start together the second joins the first.
+        joins = partner != ALONE and (partner in begun or partner not in decision.starts)
+        mapping, batch = its.get(Feature.GRAPHS), its.get(Feature.GOODPUT)
+        starts.append(
+            Start(
+                job=job,
+                pieces=None if mapping is not None else pieces,
+                partner=partner if joins else None,
+                amounts=its.get(Feature.PROFILES),
+                mapping=mapping,
+                batching=None if batch is None else tuple(batch.batching),
+            )
+        )
+        begun.add(job)
+    changes = []
+    for job, its in fields.items():
+        if job in begun or job in decision.stops or job not in state.running:
+            continue
+        amounts, batch = its.get(Feature.PROFILES), its.get(Feature.GOODPUT)
+        if amounts is not None or batch is not None:
+            batching = None if batch is None else tuple(batch.batching)
+            changes.append(Change(job=job, amounts=amounts, batching=batching))
+    return Answer(
+        stop=tuple(decision.stops),
+        start=tuple(starts),
+        change=tuple(changes),
+        wake_s=None if decision.wake_s == math.inf else decision.wake_s,
+        touched=tuple(fields),
+    )
+
+
+def decision_of(answer: Answer, state: State) -> Decision:
+    """Decision that an answer says, about the engine's state.
+
+    Raises
+    ------
+    PolicyError
+        If the answer is an error, or something in it is impossible.
+    """
+    if answer.error is not None:
+        raise PolicyError(" ".join(answer.error.split())[:1000])
+    decision = Decision(state)
+    for job in answer.stop:
+        decision.stop(job)
+    for start in answer.start:
+        _start(decision, start, state)
+    for change in answer.change:
+        _change(decision, change)
+    if answer.wake_s is not None:
+        decision.wake_at(answer.wake_s)
+    if answer.touched and decision.fields is not None:
+        order = dict.fromkeys((*answer.touched, *decision.fields))
+        decision.fields = {job: decision.fields[job] for job in order if job in decision.fields}
+    return decision
+
+
+def _start(decision: Decision, start: Start, state: State) -> None:
+    job = start.job
+    state.require_arrived(job)
+    if job in decision.starts:
+        raise PolicyError(f"job {job} is started twice at {state.now_s} s")
+    if start.partner is not None:
+        done, where = decision.join(job, start.partner, start.amounts), f"beside {start.partner}"
+    elif start.mapping is not None:
+        done, where = decision.start_mapped(job, start.mapping), f"as {start.mapping}"
+    elif start.pieces is not None:
+        _expect_pieces(job, start, state)
+        done, where = decision.start_at(job, start.pieces, start.amounts), f"on {start.pieces}"
+    else:
+        done = decision.start(job) if start.pool is None else decision.start_on(job, start.pool)
+        if not done:
+            return
+        where = ""
+    if not done:
+        raise PolicyError(f"job {job} is started {where}, which is not free or has no room for it")
+    if start.batching is not None:
+        decision.train(job, Batching(*start.batching))
+
+
+def _expect_pieces(job: int, start: Start, state: State) -> None:
+    """Refuse nodes that there are not: a ledger counts whatever it is asked."""
+    pieces, nodes = start.pieces or (), state.nodes
+    places = [node for node, gpus in pieces if 0 <= node < nodes and gpus > 0]
+    amounts = start.amounts
+    if not pieces or len(places) < len(pieces) or len(set(places)) < len(places):
+        raise PolicyError(
+            f"job {job} is started on {start.pieces}, expected different nodes of 0 to {nodes - 1} with at least one "
+            "GPU each"
+        )
+    if amounts is not None and (not state.profiled or len(amounts) != len(pieces)):
+        raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
+
+
+def _change(decision: Decision, change: Change) -> None:
+    if (
+        change.amounts is not None
+        and decision.of(Feature.PROFILES).get(change.job) != change.amounts
+    ):
+        decision.adjust(change.job, change.amounts)
+    if change.batching is not None:
+        decision.train(change.job, Batching(*change.batching))
