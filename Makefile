@@ -140,6 +140,10 @@ INSTALL = $(BIN)/python -m pip install --quiet --no-deps --no-compile
 # Once on a machine for each version of the loops: a first run of a policy would wait for it.
 COMPILE = $(BIN)/python -m shadowprice.execution.kernel
 
+# Once and by one process: processes of tests that begin together would each compile all that they import. What is wrong
+# with a test is for the tests to say.
+COLLECT = $(BIN)/python -m pytest --collect-only --quiet > /dev/null || true
+
 $(VENV)/.installed: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV): a minute or two the first time'
 	$(INSTALL) --only-binary :all: --requirement $<
@@ -152,6 +156,7 @@ $(VENV)/.installed-test: requirements/test.txt pyproject.toml | $(BIN)/python
 	$(INSTALL) --only-binary :all: --requirement $<
 	$(INSTALL) --no-build-isolation --editable .
 	$(COMPILE)
+	$(COLLECT)
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
