@@ -182,7 +182,7 @@ class NameCodes:
         """Code of a name that a rule has as an index; tables that have the name count as read."""
         self._constants.add(value)
         for table, _ in self._tables.values():
-            table.read |= value in table.texts
+            table.read = table.read or value in table.texts
         return self.code(value)
 
     def compared(self, value: Any) -> int:

@@ -176,7 +176,7 @@ def positions_of(component: Any, keys: list[Any], walker: Walker) -> list[int]:
         return [place[key] for key in keys]
     rows = [key if isinstance(key, tuple) else (key,) for key in keys]
     columns = [
-        np.array([walker.codes.constant(each) for each in part]) for part in zip(*rows, strict=True)
+        np.array([walker.codes.code(each) for each in part]) for part in zip(*rows, strict=True)
     ]
     found: list[int] = members.positions(columns).tolist()
     return found

@@ -152,7 +152,7 @@ class Walker:
         component, index = item.parent_component(), item.index()
         parts = index if isinstance(index, tuple) else (index,)
         where = self.members(component.index_set()).positions(
-            [np.array([self.codes.constant(part)]) for part in parts]
+            [np.array([self.codes.code(part)]) for part in parts]
         )
         return component, where
 
