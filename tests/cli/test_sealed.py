@@ -113,7 +113,7 @@ def test_a_file_of_a_run_may_say_it() -> None:
             "policy 'fifo' takes no predictor, got 'last'",
         ),
         (
-            ("--policy", "hadar", "--prices-out", "p.csv"),
+            ("--policy", "hadar", "--prices", "p.csv"),
             "policy 'hadar': its prices stay in its process",
         ),
         (("--policy", "nosuch"), "policy 'nosuch'"),

@@ -341,7 +341,7 @@ def test_a_certificate_of_quotas_is_bound_to_its_files(tmp_path):
     undated = call(app, [*bound_to, "--with", quotas])
     assert "does not say the date of its time 0" in str(undated.exception)
     alone = call(app, ["verify", str(cert), "--with", dated])
-    assert "goes with --instance and --cluster" in str(alone.exception)
+    assert "goes with TRACE and --cluster" in str(alone.exception)
     table.write_text("date,a,b,total\n2020-04-01,1,3,4\n2020-04-02,2,2,4\n")
     other = call(app, [*bound_to, "--with", dated])
     assert isinstance(other.exception, VerificationError)

@@ -1,4 +1,4 @@
-"""``shadowprice queue`` and ``execute --queue``: what they print, and what they refuse."""
+"""``shadowprice submit``, ``status`` and ``execute --queue``: what they print, and what they refuse."""
 
 from __future__ import annotations
 
