@@ -240,12 +240,27 @@ def test_all_laws_are_covered_here() -> None:
     }
 
 
+class LookingForTheLongest(Greedy):
+    """Takes run times from the instance of the jobs in this process that has the most work."""
+
+    def order(self, state: State) -> list[int]:
+        names = state.columns(range(len(state.gang))).id.tolist()
+        known = [each for each in gc.get_objects() if isinstance(each, Workload)]
+        same = [each.work for each in known if each.id[: len(names)].tolist() == names]
+        work = max(same, key=lambda each: float(each.sum()))
+        return sorted(state.waiting, key=lambda job: work[job])
+
+
 def test_who_looks_through_memory_is_caught_by_what_else_is_there() -> None:
-    jobs = Workload.from_columns(arrival_s=[0.0] * 6, gpus=[1] * 6, work=[3, 5, 1, 4, 2, 6])
+    names = [f"of this test {k}" for k in range(6)]
+    jobs = Workload.from_columns(
+        arrival_s=[0.0] * 6, gpus=[1] * 6, work=[3, 5, 1, 4, 2, 6], id=names
+    )
     case = Case(Instance(Cluster.parse("1x1"), jobs))
     BY_NAME[MEMORY].check(PolicyUnderTest(Greedy()), case)
+    gc.collect()
     with pytest.raises(LawBroken, match="what else is in memory does not matter"):
-        BY_NAME[MEMORY].check(PolicyUnderTest(Looking()), case)
+        BY_NAME[MEMORY].check(PolicyUnderTest(LookingForTheLongest()), case)
 
 
 CHEAT = """

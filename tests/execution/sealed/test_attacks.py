@@ -32,7 +32,8 @@ class Cheat:
     name, knows, preemptive = "cheat", frozenset(), False
 
     def decide(self, state):
-        work = next(each.work for each in gc.get_objects() if type(each).__name__ == "Workload")
+        found = (each for each in gc.get_objects() if type(each).__name__ == "Workload")
+        work = next(each.work for each in found if str(each.id[0]).startswith("of this test"))
         decision = Decision(state)
         for job in sorted(state.waiting, key=lambda job: work[job]):
             decision.start(job)
@@ -46,7 +47,8 @@ def instance(count: int = 12) -> Instance:
     jobs = Workload.from_columns(
         arrival_s=[0.0] * count,
         gpus=random.choice([1, 2], count).tolist(),
-        work=random.permutation(count).tolist() + np.ones(count),
+        work=random.permutation(count) + 1.0,
+        id=[f"of this test {k}" for k in range(count)],
     )
     return Instance(Cluster.parse("1x2"), jobs)
 

@@ -164,7 +164,7 @@ def test_each_mistake_is_one_sentence(tmp_path: Path, body: str, message: str) -
     instance = Instance(
         Cluster.parse("2x4"), Workload.from_columns(arrival_s=[0.0], gpus=[1], work=[1.0])
     )
-    limits = ProcessLimits(decision_s=1.0, memory_mb=4000)
+    limits = ProcessLimits(decision_s=1.0 if "sleep" in body else 60.0, memory_mb=4000)
     with (
         SealedPolicy(written(tmp_path, body), limits) as sealed,
         pytest.raises(PolicyError, match=message) as caught,
