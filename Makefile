@@ -14,7 +14,7 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-hosts test-studies test-library test-lowest test-newest engines check format lock nightly mutants bench figures reproduction library theorems hunt hunt-page features notebooks proven-checker docs docs-links pages dist clean
+.PHONY: help demo test test-core test-hosts test-studies test-library test-lowest test-newest engines check format lock nightly mutants bench figures reproduction library scores theorems hunt hunt-page features notebooks proven-checker docs docs-links pages dist clean
 
 # Tests that need no cluster.
 FAST = -n $(WORKERS) --dist worksteal -m 'not (slow or gpu or ray or slurm)'
@@ -99,6 +99,9 @@ theorems: $(VENV)/.installed  ## docs/theorems.md from the theorem files, and be
 
 library: $(VENV)/.installed  ## verify every schedule and bound of the library, but those of traces that are not here
 	$(BIN)/shadowprice library list --verify
+
+scores: $(VENV)/.installed-test  ## docs/score.md's table: eleven policies on the suite, sealed; some minutes
+	$(BIN)/python docs/build_scores.py docs/score.md
 
 hunt: $(VENV)/.installed  ## hunt the worst instance of every policy, going on where the stored results stop; MINUTES=10 of CPU time each: hours
 	nice $(BIN)/python benchmarks/hunt.py shadowprice/instances/hunted --minutes $(or $(MINUTES),10)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
+from shadowprice.analysis.adversary import search
 from shadowprice.analysis.adversary.family import FamilyInstance, FamilyJob, InstanceFamily
 from shadowprice.analysis.adversary.judge import Judge, JudgeEffort
 from shadowprice.analysis.adversary.search import (
@@ -231,6 +232,24 @@ def test_srtf_on_one_gpu_is_never_worse_than_the_preemptive_optimum() -> None:
     assert found.ratio == 1
     assert found.bound is not None
     assert found.bound.factor == 1
+
+
+def test_without_time_for_a_proof_no_solver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The witness is then the best that enumeration and shortest-first orders know, and feasible all the same."""
+    family = InstanceFamily(jobs=4, gpus=2, max_arrival=3, max_work=4)
+    proven = adversary("srtf", family, effort=JudgeEffort(evaluations=100))
+
+    def none(*args: object, **options: object) -> None:
+        raise AssertionError("no solver is asked")
+
+    monkeypatch.setattr(search, "slotted_preemptive_optimum", none)
+    effort = JudgeEffort(evaluations=100, budget_s=1e6, proof_s=0.0)
+    quick = adversary("srtf", family, effort=effort)
+    assert quick.hard.witness_is == FEASIBLE
+    assert quick.hard.instance.workload.to_frame().equals(proven.hard.instance.workload.to_frame())
+    assert 1 < quick.ratio <= proven.ratio
+    with pytest.raises(InputError, match="proof_s"):
+        JudgeEffort(proof_s=-1.0)
 
 
 def test_wrong_predictions_are_chosen_for_those_who_predict() -> None:

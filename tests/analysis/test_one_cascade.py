@@ -197,3 +197,34 @@ def test_a_fixed_effort_finds_the_same_on_every_run() -> None:
     least = max(each.ticks for each in bounds_of(instance, "flow", BoundEffort(0.0)))
     assert least <= max(each.ticks for each in one)
     assert least / TICKS_PER_S > 0
+
+
+def test_a_number_of_steps_bounds_without_a_solver_and_without_a_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same bounds twice, of plans only beside those that need no search, and more steps are never worse."""
+    rng = np.random.default_rng(3)
+    jobs = sp.Workload.from_columns(
+        arrival_s=np.sort(rng.integers(0, 50, 40)),
+        gpus=rng.integers(1, 5, 40),
+        work=rng.integers(1, 30, 40),
+    )
+    instance = Instance(sp.Cluster.parse("2x4"), jobs)
+
+    def none(*args: object) -> None:
+        raise AssertionError("no solver is asked")
+
+    monkeypatch.setattr(cascade, "interval_prices", none)
+    monkeypatch.setattr(cascade, "window_bounds", none)
+    effort = BoundEffort.of_plans(0.2)
+    assert effort.repeatable
+    one, other = (list(bounds_of(instance, "flow", effort)) for _ in range(2))
+    assert [(each.ticks, each.kind, each.record) for each in one] == [
+        (each.ticks, each.kind, each.record) for each in other
+    ]
+    best, _ = certified_and_largest(one)
+    assert best.kind in {"priced-plans", "configurations"}
+    least, _ = certified_and_largest(bounds_of(instance, "flow", BoundEffort(0.0)))
+    assert least.ticks < best.ticks
+    more, _ = certified_and_largest(bounds_of(instance, "flow", BoundEffort.of_plans(1.0)))
+    assert more.ticks >= best.ticks

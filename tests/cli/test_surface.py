@@ -177,7 +177,7 @@ def test_the_lines_are_of_every_command_of_the_core() -> None:
     tried = {words for words in COMMANDS for line in LINES if f"{line} ".startswith(f"{words} ")}
     tried.add("place graph")
     theirs = {"execute", "submit", "status", "profile", "study run", "study compare", "demo"}
-    theirs |= {"library list", "library show", "library submit"}
+    theirs |= {"library list", "library show", "library submit", "score"}
     assert tried == set(COMMANDS) - PRINT_NO_RESULT - theirs
 
 

@@ -47,17 +47,23 @@ class JudgeEffort:
         Wall time [s].
     seed : int
         Of all that is random.
+    proof_s : float
+        Time for a solver to look for a better witness that preempts [s]; with 0 nobody looks at a clock once
+        evaluations have ended the search, and the result is the same on every machine.
     """
 
     evaluations: int = 1_000_000
     budget_s: float = 60.0
     seed: int = 0
+    proof_s: float = 30.0
 
     def __post_init__(self) -> None:
-        if self.evaluations < 1 or not self.budget_s > 0 or not 0 <= self.seed < 2**32:
+        fine = self.evaluations >= 1 and self.budget_s > 0 and self.proof_s >= 0
+        if not fine or not 0 <= self.seed < 2**32:
             raise InputError(
                 f"adversary: evaluations {self.evaluations!r}, budget_s {self.budget_s!r}, "
-                f"seed {self.seed!r}: expected at least 1, more than 0, and 0 to 2^32 - 1"
+                f"seed {self.seed!r}, proof_s {self.proof_s!r}: expected at least 1, more than 0, 0 to 2^32 - 1, "
+                "and at least 0"
             )
 
 

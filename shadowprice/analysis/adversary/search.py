@@ -69,7 +69,7 @@ MOST_LISTED = 9
 """Jobs up to which a witness is the best schedule without preemption."""
 
 _PROOF_S = 30.0
-"""Time for CP-SAT [s], when a witness is made and when it is checked again."""
+"""Time for CP-SAT [s], when a witness is checked again."""
 
 _CELLS = 3_000
 """Most jobs x slots for which the preemptive witness is optimised."""
@@ -306,7 +306,7 @@ def _checked_result(trail: Trail, method: str) -> WorstInstance:
     outcome = execute_bounded(
         prepare_run(instance.workload, instance.cluster, judge.policy, switches)
     )
-    witness, least_s, witness_is = _witness(judge, instance)
+    witness, least_s, witness_is = _witness(judge, instance, trail.effort.proof_s)
     cost_s = judge.objective.cost_s(instance.workload, outcome.end_s)
     name = (
         f"{judge.acting.name}-{judge.objective}-{judge.family.gpus}gpu-{len(trail.best.jobs)}jobs"
@@ -327,7 +327,7 @@ def _checked_result(trail: Trail, method: str) -> WorstInstance:
     return recheck(hard, policy=judge.policy)
 
 
-def _witness(judge: Judge, instance: Instance) -> tuple[Schedule, float, str]:
+def _witness(judge: Judge, instance: Instance, proof_s: float) -> tuple[Schedule, float, str]:
     """The cheapest schedule known, its cost [s] and what is known of it."""
     cost, start_s, proven = judge.possible(instance, MOST_LISTED)
     schedule, kind = assign_nodes(instance, start_s), ENUMERATED if proven else FEASIBLE
@@ -343,12 +343,12 @@ def _witness(judge: Judge, instance: Instance) -> tuple[Schedule, float, str]:
     if judge.family.gpus == 1 and judge.objective is not Objective.MAKESPAN:
         return schedule, least_s, SHORTEST
     slots = int(sum(instance.shortest_s.tolist()) / judge.family.unit_s) + judge.family.max_arrival
-    if len(instance.workload) * slots <= _CELLS:
+    if proof_s > 0 and len(instance.workload) * slots <= _CELLS:
         found = slotted_preemptive_optimum(
             instance,
             objective=judge.objective,
             method="cp-sat",
-            budget_s=_PROOF_S,
+            budget_s=proof_s,
             slot_s=judge.family.unit_s,
         )
         if found.schedule is not None and found.upper_s <= least_s:

@@ -220,11 +220,16 @@ def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[Boun
     """Bounds on completions, in ticks."""
     yield from _plain_bounds(asked, goal)
     demands = asked.demands
-    if goal is Objective.MAKESPAN or not effort.programmes or _one_gpu_alike(demands):
+    searched = effort.programmes or effort.plans_s > 0
+    if goal is Objective.MAKESPAN or not searched or _one_gpu_alike(demands):
         return
     if max(demands.release) + sum(demands.shortest) >= _MOST_TICKS:
         return
     timer = effort.begin()
+    if effort.plans_s > 0:
+        yield from _plans(demands, effort.plans_s, timer)
+    if not effort.programmes:
+        return
     if effort.columns is None:
         share = PLANS_SHARE_BESIDE_MODES if asked.modes else PLANS_SHARE
         if demands.gangs:

@@ -18,6 +18,9 @@ class BoundEffort:
     columns : int or None
         Size of each interval LP. Then nobody looks at a clock, searches that do are left out, and the bounds are
         the same on every run.
+    plans_s : float
+        With ``columns``, steps of a search of prices at which jobs plan, counted as so many seconds of a common
+        machine [s].
 
     Examples
     --------
@@ -27,11 +30,20 @@ class BoundEffort:
 
     seconds: float
     columns: int | None = None
+    plans_s: float = 0.0
 
     @classmethod
     def of_size(cls, columns: int) -> BoundEffort:
         """A fixed amount of work: interval LPs of so many columns."""
         return cls(math.inf, columns)
+
+    @classmethod
+    def of_plans(cls, plans_s: float) -> BoundEffort:
+        """A fixed amount of work that asks no solver: steps of prices at which jobs plan.
+
+        Bounds are then the same wherever floats are IEEE's.
+        """
+        return cls(math.inf, 0, plans_s)
 
     @property
     def repeatable(self) -> bool:

@@ -69,7 +69,8 @@ class SealedPolicy:
     """A policy whose code runs in a process of its own, which gets what the policy may see as bytes.
 
     It never holds the workload: what is to come is not in its process, and it can reach no other. Each run has a
-    fresh process, so that no run knows what an earlier one saw. A context manager; :meth:`close` ends the process.
+    fresh process, so that no run knows what an earlier one saw, unless it is told otherwise. A context manager;
+    :meth:`close` ends the process.
 
     Parameters
     ----------
@@ -80,6 +81,9 @@ class SealedPolicy:
     switches : RunSwitches, optional
     allowed : collection of Knowledge, optional
         What it may declare; everything if not given.
+    fresh_runs : bool
+        Whether each run has a fresh process. Else one serves run after run, which takes milliseconds and not half a
+        second, for searches among many small instances: who remembers earlier ones may do so there.
 
     Attributes
     ----------
@@ -110,12 +114,13 @@ class SealedPolicy:
         *,
         switches: RunSwitches | None = None,
         allowed: Collection[Knowledge] | None = None,
+        fresh_runs: bool = True,
     ) -> None:
-        self.limits = limits or ProcessLimits()
+        self.limits, self._fresh_runs = limits or ProcessLimits(), fresh_runs
         self._assignment = _assignment(policy, self.limits, switches or RunSwitches())
         self._what = policy if isinstance(policy, str) else " ".join(policy)
         self._process: SealedProcess | None = None
-        self._fresh = False
+        self._fresh = self._serves = False
         self._changes: Changes | None = None
         self._last: Decision | None = None
         self.seal = Seal()
@@ -146,7 +151,7 @@ class SealedPolicy:
         placement: Placement,
         service_gpu_s: NDArray[np.float64] | None,
     ) -> None:
-        """Engine: a run begins, in a fresh process.
+        """Engine: a run begins, in a fresh process unless one serves several and has answered until now.
 
         Raises
         ------
@@ -155,7 +160,7 @@ class SealedPolicy:
         """
         services = None if service_gpu_s is None else service_gpu_s.tolist()
         begin = outline(instance, sorted(self.knows), placement, services)
-        if not self._fresh and self._start() != self._introduction:
+        if not (self._fresh or self._serves) and self._start() != self._introduction:
             raise PolicyError(f"{self.name}: introduces itself otherwise than before")
         self._fresh = False
         self._changes, self._last = Changes(instance, self.knows), None
@@ -165,6 +170,7 @@ class SealedPolicy:
         """Ask its process which jobs start and stop now."""
         if self._changes is None:
             raise PolicyError("a decision is asked for before a run begins")
+        self._serves = False
         due = self._changes.since(state, self._last)
         line = self._running().ask(encoded(due), self.limits.decision_s)
         try:
@@ -172,11 +178,12 @@ class SealedPolicy:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise _no_answer(line, error) from error
         self._last = decision_of(answer, state)
+        self._serves = not self._fresh_runs
         return self._last
 
     def close(self) -> None:
         """End its process."""
-        self._fresh = False
+        self._fresh = self._serves = False
         if self._process is not None:
             self._ending()
             self._process = None

@@ -31,6 +31,7 @@ from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.utility import over_duration
+from shadowprice.library.score import measures as score_measures
 from shadowprice.models import round_jobs, slotted
 from shadowprice.proofs.classic import hesrpt
 from shadowprice.proofs.hadar import copies_work
@@ -311,6 +312,11 @@ CONSUMERS = (
         "analysis.limits.KNOWS",
         limits.KNOWS,
         lambda i: limits.limit(ran(i), Measure.MEAN_JCT, columns=100),
+    ),
+    Consumer(
+        "library.score.measures.KNOWS",
+        score_measures.KNOWS,
+        lambda i: score_measures.ScoreMeasures.of(ran(i)),
     ),
     Consumer(
         "analysis.audit.measures.KNOWS",
