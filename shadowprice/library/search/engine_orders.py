@@ -1,0 +1,104 @@
+"""Orders and choices of jobs, carried out by the engine, for instances of any terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from shadowprice.analysis.metrics import end_s
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.errors import ShadowpriceError
+from shadowprice.execution.engine import run
+from shadowprice.instances.features import Feature
+from shadowprice.instances.instance import Instance
+from shadowprice.instances.objective import Objective
+from shadowprice.instances.schedule import Schedule
+from shadowprice.library.search.moves import Ints, climb
+from shadowprice.library.search.ranked.mapped import RankedGraphs
+from shadowprice.library.search.ranked.paired import RankedPairs
+from shadowprice.library.search.ranked.plain import RankedGangs
+from shadowprice.library.search.ranked.protocol import Ranked
+from shadowprice.library.search.ranked.wide import RankedWidths
+from shadowprice.solvers.job_table import JobTable
+from shadowprice.solvers.placement.consolidated import Consolidate
+from shadowprice.solvers.placement.count import Count
+
+TIE = 1e-7
+"""Weight of the mean completion beside the last one, where the last one is the cost."""
+
+Make = Callable[[Ints, Ints], Ranked]
+
+
+def maker(instance: Instance, *, preemptive: bool) -> tuple[Make, Ints]:
+    """Makes the policy that suits the terms of an instance, and the choices of each job."""
+    kind: type[Ranked] = RankedGangs
+    if Feature.GRAPHS in instance.features:
+        kind = RankedGraphs
+    elif Feature.WIDTHS in instance.features and preemptive:
+        kind = RankedWidths
+    elif Feature.SHARING in instance.features:
+        speeds = speeds_beside(instance)
+
+        def paired(rank: Ints, choice: Ints) -> Ranked:
+            return RankedPairs(rank, choice, preemptive, speeds)
+
+        return paired, RankedPairs.choices(instance)
+
+    def made(rank: Ints, choice: Ints) -> Ranked:
+        return kind(rank, choice, preemptive)
+
+    return made, kind.choices(instance)
+
+
+def speeds_beside(instance: Instance) -> np.ndarray:
+    """Speed of each job beside each other over that alone, shape (n, n); of GPUs of one type."""
+    from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
+
+    jobs = instance.workload
+    rates = SharingRates.of(instance.pair_throughputs, instance.cluster.gpu_types)
+    kind = rates.rows(jobs.model, jobs.gpus)
+    shared = SharedRuns(rates, kind, jobs.gpus, jobs.work, instance.processing_s)
+    every = np.arange(len(jobs))
+    beside = shared.run_s(every[:, None], every[None, :], 0)
+    found: np.ndarray = instance.shortest_s[:, None] / beside
+    return found
+
+
+def better_by_engine(
+    instance: Instance,
+    goal: Objective,
+    outcome: Outcome,
+    *,
+    preemptive: bool,
+    seconds: float,
+    seed: int,
+) -> tuple[Schedule | None, int]:
+    """The best schedule that orders and choices near those of a run come to, unverified, and how many were tried."""
+    make, choices = maker(instance, preemptive=preemptive)
+    placement = Consolidate() if Feature.SPREAD in instance.features else Count()
+    weight, arrival = instance.workload.weight, instance.workload.arrival_s
+
+    def schedule_of(order: Ints, choice: Ints) -> Schedule:
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return run(instance, make(rank, choice), placement=placement).schedule
+
+    def cost(order: Ints, choice: Ints) -> float:
+        try:
+            ends = end_s(instance, schedule_of(order, choice))
+        except ShadowpriceError:
+            return np.inf
+        if goal is Objective.MAKESPAN:
+            return float(ends.max() + TIE * ends.mean())
+        return float(np.dot(weight, ends - arrival))
+
+    ends = outcome.end_s
+    key = ends if preemptive else ends - instance.shortest_s
+    order = np.lexsort((arrival, key))
+    start = cost(order, np.zeros(len(order), dtype=np.int64))
+    heat = 0.01 * start / len(order) if goal is not Objective.MAKESPAN else 1e-4 * start
+    found = climb(order, choices, cost, seconds=seconds, heat=heat, seed=seed)
+    if not np.isfinite(found.cost):
+        return None, found.moves
+    return schedule_of(found.order, found.choice), found.moves

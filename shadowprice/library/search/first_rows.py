@@ -1,0 +1,109 @@
+"""First rows: what the systems and the classics make of an instance, and the best of these."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shadowprice.analysis.certificates.certificate_file import expect_each_begins_once
+from shadowprice.analysis.outcome import Outcome
+from shadowprice.analysis.run_options import RunOptions
+from shadowprice.analysis.simulate import simulate
+from shadowprice.errors import ShadowpriceError
+from shadowprice.instances.features import Feature
+from shadowprice.instances.instance import Instance
+
+CLASSICS = (
+    "srtf",
+    "srsf",
+    "server-filling-srpt",
+    "sjf",
+    "fifo-skip",
+    "fifo",
+    "easy",
+    "msf",
+    "wcs-workload",
+    "wcs-subtime",
+    "las2d",
+    "gittins2d",
+)
+"""Orders of jobs, which every instance runs."""
+
+SYSTEMS = (
+    "asrpt",
+    "asrpt-early",
+    "hadar",
+    "synergy-tune:srtf",
+    "synergy-opt:srtf",
+    "synergy-proportional:srtf",
+    "gandiva",
+    "gavel:max_sum_throughput",
+    "gavel:min_total_duration",
+    "gavel:finish_time_fairness",
+    "gavel:max_min_fairness",
+)
+"""Systems, with the parameters that serve total completion time, or the last completion, best."""
+
+_OF_FEATURES = {
+    Feature.WIDTHS: ("hesrpt", "lpf", "afs"),
+    Feature.PROFILES: ("synergy-tune:srtf-share", "synergy-greedy:srtf", "tetris"),
+    Feature.GRAPHS: ("asrpt-guarded",),
+}
+"""Policies that are for instances of a feature."""
+
+_MANY = 2_000
+"""Jobs from which on systems with programmes of their own are left out: hours."""
+_QUICK = ("asrpt", "asrpt-early", "synergy-tune:srtf", "gandiva")
+"""Systems that are run with many jobs as well."""
+
+PLACEMENTS = ("count", "consolidate")
+"""Placements that are tried where it matters on which nodes a gang is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A verified run.
+
+    Parameters
+    ----------
+    method : str
+        Policy, and placement if it is not the usual one.
+    outcome : Outcome
+    """
+
+    method: str
+    outcome: Outcome
+
+
+def policies_for(instance: Instance) -> tuple[str, ...]:
+    """Policies that are worth a run on an instance."""
+    many = len(instance.workload) >= _MANY
+    more = [each for each, names in _OF_FEATURES.items() if each in instance.features]
+    special = tuple(name for each in more for name in _OF_FEATURES[each])
+    return (*CLASSICS, *(_QUICK if many else SYSTEMS), *special)
+
+
+def first_rows(instance: Instance, *, preemptive: bool, seconds: float) -> Iterator[Row]:
+    """Verified runs of all policies that know the instance, until the time is over.
+
+    Parameters
+    ----------
+    preemptive : bool
+        Whether jobs may begin again; else runs in which one does are left out.
+    seconds : float
+        Time after which no run begins [s].
+    """
+    until = time.monotonic() + seconds
+    where = PLACEMENTS if Feature.SPREAD in instance.features else (None,)
+    for policy in policies_for(instance):
+        for placement in where:
+            if time.monotonic() > until:
+                return
+            try:
+                outcome = simulate(instance, None, policy, RunOptions(placement=placement))
+                if not preemptive:
+                    expect_each_begins_once(outcome)
+            except ShadowpriceError:
+                continue  # The policy does not know the instance, or stops jobs.
+            yield Row(policy if placement is None else f"{policy}, {placement}", outcome)

@@ -1,0 +1,112 @@
+"""Jobs that share GPUs: alone in order of rank while GPUs are free, then beside the partner with which most is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shadowprice.instances.instance import Instance
+from shadowprice.library.search.ranked.protocol import Ints, Ranked
+from shadowprice.solvers.policy import Decision, State
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankedPairs(Ranked):
+    """Who finds no free GPUs joins a job of his gang.
+
+    A job with ``choice`` 1 is never joined, one with 2 joins nobody, one with 3 neither.
+
+    Parameters
+    ----------
+    speeds : ndarray, shape (n, n)
+        Speed of each job beside each other over that alone; 0 where they cannot share.
+    """
+
+    speeds: np.ndarray
+
+    @classmethod
+    def choices(cls, instance: Instance) -> Ints:
+        """Both, either or neither of being joined and joining."""
+        return np.full(len(instance.workload), 4, dtype=np.int64)
+
+    def decide(self, state: State) -> Decision:
+        """Plan who is alone and who is with whom, then stop and start whom the plan moves."""
+        return self._plan(state) if self.preemptive else self._start(state)
+
+    def _partner(self, job: int, hosts: list[int]) -> int | None:
+        """The host with which most is done together, if both make progress."""
+        if self.choice[job] >= 2:
+            return None
+        best, most = None, 0.0
+        for host in hosts:
+            mine, theirs = self.speeds[job, host], self.speeds[host, job]
+            if mine > 0 and theirs > 0 and mine + theirs > max(most, 1.0):
+                best, most = host, mine + theirs
+        return best
+
+    def _start(self, state: State) -> Decision:
+        decision = Decision(state)
+        for job in self.in_order(state.waiting):
+            if decision.start(job):
+                continue
+            hosts = [
+                each
+                for each in (*state.running, *decision.starts)
+                if decision.partner_of(each) is None and self._joinable(state, job, each)
+            ]
+            host = self._partner(job, hosts)
+            if host is not None:
+                decision.join(job, host)
+        return decision
+
+    def _joinable(self, state: State, job: int, host: int) -> bool:
+        return self.choice[host] % 2 == 0 and state.gang[host] == state.gang[job] and host != job
+
+    def _plan(self, state: State) -> Decision:
+        decision = Decision(state)
+        free = state.total_gpus
+        hosts: list[int] = []
+        pairs: dict[int, int] = {}
+        for job in self.in_order((*state.waiting, *state.running)):
+            if state.gang[job] <= free:
+                free -= state.gang[job]
+                hosts.append(job)
+                continue
+            able = [h for h in hosts if h not in pairs and self._joinable(state, job, h)]
+            host = self._partner(job, able)
+            if host is not None:
+                pairs[host] = job
+        return self._carried_out(state, decision, hosts, pairs)
+
+    def _carried_out(
+        self, state: State, decision: Decision, hosts: list[int], pairs: dict[int, int]
+    ) -> Decision:
+        """Stops, starts and joins that lead from what runs to the plan."""
+        partner = dict(pairs) | {guest: host for host, guest in pairs.items()}
+        planned = {*hosts, *pairs.values()}
+        for job in [*state.running]:
+            beside = state.partner_of.get(job)
+            # Who is alone and stays is not touched; of two who part one stops.
+            if job not in planned or (
+                beside is not None and partner.get(job) != beside and beside not in decision.stops
+            ):
+                decision.stop(job)
+        held = {job for job in state.running if job not in decision.stops}
+        for host in hosts:
+            guest = pairs.get(host)
+            if host not in held and guest in held and state.partner_of.get(host) != guest:
+                decision.join(host, guest)
+            elif host not in held:
+                if not decision.start(host):
+                    continue
+            if guest is not None and guest not in held and host not in decision.starts | held_map(held):
+                continue
+            if guest is not None and guest not in held and guest not in decision.starts:
+                decision.join(guest, host)
+        return decision
+
+
+def held_map(held: set[int]) -> dict[int, None]:
+    """Jobs that go on, to be looked up beside those that start."""
+    return dict.fromkeys(held)
