@@ -18,7 +18,8 @@ def main(arguments: list[str]) -> int:
     """Search instances one after the other; one that fails is named, and the next one goes on."""
     parser = argparse.ArgumentParser(prog="python -m shadowprice.library.search")
     parser.add_argument("names", nargs="+", help="names or patterns of instances: 'gangs-10-*'")
-    parser.add_argument("--seconds", type=float, default=60.0, help="time for each search [s]")
+    parser.add_argument("--seconds", type=float, default=60.0, help="CPU time of a search [s]")
+    parser.add_argument("--bound-seconds", type=float, default=60.0, help="time of a bound [s]")
     parser.add_argument("--seed", type=int, default=0, help="seed of random moves")
     parser.add_argument("--root", type=Path, default=ENTRIES, help="folder of entries")
     chosen = parser.parse_args(arguments)
@@ -30,7 +31,9 @@ def main(arguments: list[str]) -> int:
             print(f"{which.name}: left out, data set {absent[0]} is not here", flush=True)
             continue
         try:
-            Search(which, chosen.seconds, chosen.seed, date, chosen.root, _say).run()
+            Search(
+                which, chosen.seconds, chosen.bound_seconds, chosen.seed, date, chosen.root, _say
+            ).run()
         except ShadowpriceError as error:
             failed += 1
             print(f"{which.name}: {error}", file=sys.stderr, flush=True)

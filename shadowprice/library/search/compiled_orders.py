@@ -82,15 +82,15 @@ def better_by_loops(
     best, cost = searched(order, 0, 0.0)
     tried = 1
     for heat in heats:
-        until = time.monotonic() + seconds / len(heats)
+        until = time.process_time() + seconds / len(heats)
         moves = _BATCH
-        while (left := until - time.monotonic()) > 0:
-            began = time.monotonic()
+        while (left := until - time.process_time()) > 0:
+            began = time.process_time()
             found, value = searched(best, moves, heat * (cost - fixed) / len(order))
             tried += moves
             if value < cost:
                 best, cost = found, value
-            pace = (time.monotonic() - began) / moves
+            pace = (time.process_time() - began) / moves
             moves = max(_BATCH, min(int(left / max(pace, 1e-9) / 2), 400_000))
     if once:
         list_loops.once_ends(best, release, work, gang, jobs.total_gpus, ends)

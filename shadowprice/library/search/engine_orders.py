@@ -15,12 +15,15 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.library.search.moves import Ints, climb
+from shadowprice.library.search.rated_loops import Floats
+from shadowprice.library.search.ranked.failing import RankedOnFailing
+from shadowprice.library.search.ranked.fed import RankedOnServers
 from shadowprice.library.search.ranked.mapped import RankedGraphs
 from shadowprice.library.search.ranked.paired import RankedPairs
 from shadowprice.library.search.ranked.plain import RankedGangs
 from shadowprice.library.search.ranked.protocol import Ranked
 from shadowprice.library.search.ranked.wide import RankedWidths
-from shadowprice.solvers.job_table import JobTable
+from shadowprice.library.search.rated_orders import compiled_ends, speeds_beside
 from shadowprice.solvers.placement.consolidated import Consolidate
 from shadowprice.solvers.placement.count import Count
 
@@ -37,6 +40,15 @@ def maker(instance: Instance, *, preemptive: bool) -> tuple[Make, Ints]:
         kind = RankedGraphs
     elif Feature.WIDTHS in instance.features and preemptive:
         kind = RankedWidths
+    elif Feature.PROFILES in instance.features and preemptive:
+        kind = RankedOnServers
+    elif instance.failures is not None and preemptive:
+        failures = instance.failures
+
+        def failing(rank: Ints, choice: Ints) -> Ranked:
+            return RankedOnFailing(rank, choice, preemptive, failures)
+
+        return failing, RankedOnFailing.choices(instance)
     elif Feature.SHARING in instance.features:
         speeds = speeds_beside(instance)
 
@@ -49,20 +61,6 @@ def maker(instance: Instance, *, preemptive: bool) -> tuple[Make, Ints]:
         return kind(rank, choice, preemptive)
 
     return made, kind.choices(instance)
-
-
-def speeds_beside(instance: Instance) -> np.ndarray:
-    """Speed of each job beside each other over that alone, shape (n, n); of GPUs of one type."""
-    from shadowprice.instances.speeds.sharing import SharedRuns, SharingRates
-
-    jobs = instance.workload
-    rates = SharingRates.of(instance.pair_throughputs, instance.cluster.gpu_types)
-    kind = rates.rows(jobs.model, jobs.gpus)
-    shared = SharedRuns(rates, kind, jobs.gpus, jobs.work, instance.processing_s)
-    every = np.arange(len(jobs))
-    beside = shared.run_s(every[:, None], every[None, :], 0)
-    found: np.ndarray = instance.shortest_s[:, None] / beside
-    return found
 
 
 def better_by_engine(
@@ -79,16 +77,26 @@ def better_by_engine(
     placement = Consolidate() if Feature.SPREAD in instance.features else Count()
     weight, arrival = instance.workload.weight, instance.workload.arrival_s
 
-    def schedule_of(order: Ints, choice: Ints) -> Schedule:
+    quick = compiled_ends(instance, preemptive=preemptive)
+
+    def rank_of(order: Ints) -> Ints:
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        return run(instance, make(rank, choice), placement=placement).schedule
+        return rank
+
+    def schedule_of(order: Ints, choice: Ints) -> Schedule:
+        return run(instance, make(rank_of(order), choice), placement=placement).schedule
+
+    def ends_of(order: Ints, choice: Ints) -> Floats:
+        if quick is not None:
+            return quick(rank_of(order), choice)
+        try:
+            return end_s(instance, schedule_of(order, choice))
+        except ShadowpriceError:
+            return np.full(len(order), np.inf)
 
     def cost(order: Ints, choice: Ints) -> float:
-        try:
-            ends = end_s(instance, schedule_of(order, choice))
-        except ShadowpriceError:
-            return np.inf
+        ends = ends_of(order, choice)
         if goal is Objective.MAKESPAN:
             return float(ends.max() + TIE * ends.mean())
         return float(np.dot(weight, ends - arrival))
@@ -97,8 +105,11 @@ def better_by_engine(
     key = ends if preemptive else ends - instance.shortest_s
     order = np.lexsort((arrival, key))
     start = cost(order, np.zeros(len(order), dtype=np.int64))
-    heat = 0.01 * start / len(order) if goal is not Objective.MAKESPAN else 1e-4 * start
+    heat = 0.02 * start / len(order) if goal is not Objective.MAKESPAN else 1e-4 * start
     found = climb(order, choices, cost, seconds=seconds, heat=heat, seed=seed)
     if not np.isfinite(found.cost):
         return None, found.moves
-    return schedule_of(found.order, found.choice), found.moves
+    try:
+        return schedule_of(found.order, found.choice), found.moves
+    except ShadowpriceError:
+        return None, found.moves

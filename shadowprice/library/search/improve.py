@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shadowprice.analysis.bounds import bounds_of, certified_and_largest
 from shadowprice.analysis.certificates.effort import BoundEffort
-from shadowprice.analysis.certificates.exact_cost import exact_cost
+from shadowprice.analysis.certificates.exact_cost import exact_cost, verified_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import ShadowpriceError
 from shadowprice.instances.instance import Instance
@@ -20,13 +20,14 @@ from shadowprice.library.first_entries import FINDER
 from shadowprice.library.library_instance import LibraryInstance
 from shadowprice.library.search.compiled_orders import better_by_loops, is_plain
 from shadowprice.library.search.engine_orders import better_by_engine
-from shadowprice.library.search.exact import exact_schedules
-from shadowprice.library.search.first_rows import first_rows
+from shadowprice.library.search.exact import by_solver
+from shadowprice.library.search.first_rows import Row, first_rows
 from shadowprice.library.submission import open_entry, submit_bound, submit_schedule
 from shadowprice.library.verification import verified_outcome
+from shadowprice.solvers.offline.bounds import Bound
 
-_FIRST_BOUND_S = 5.0
-"""Time for the bound of an entry that is opened [s]."""
+_THEN = ", then "
+"""Between the method that a search begins with and what it does."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Search:
     ----------
     which : LibraryInstance
     seconds : float
-        Time for each search of schedules, and for each bound [s].
+        CPU time for each search of schedules, and time of a solver [s].
+    bound_s : float
+        Time for each bound [s]; 0 for none where there is an entry.
     seed : int
         Of random moves.
     date : str
@@ -50,6 +53,7 @@ class Search:
 
     which: LibraryInstance
     seconds: float
+    bound_s: float
     seed: int
     date: str
     root: Path = ENTRIES
@@ -63,17 +67,16 @@ class Search:
         InputError
             If the instance cannot be made.
         """
-        instance = self.which.instance()
-        self._first_rows(instance)
-        for goal in self.which.objectives:
-            if self._is_closed(goal):
-                continue
-            for method, schedule in self._schedules(instance, goal):
-                self._submit(instance, schedule, method)
-                if self._is_closed(goal):
-                    break
-            else:
+        goals, instance = self.which.objectives, self.which.instance()
+        missing = [each for each in goals if read_about(self.which.name, each, self.root) is None]
+        if missing:
+            self._open(instance, missing)
+        for goal in goals:
+            if goal not in missing and self.bound_s and not self._is_closed(goal):
                 self._bound(instance, goal)
+            if not self._is_closed(goal):
+                for method, schedule in self._schedules(instance, goal):
+                    self._submit(instance, schedule, method)
 
     def _is_closed(self, goal: Objective) -> bool:
         about = read_about(self.which.name, goal, self.root)
@@ -82,57 +85,54 @@ class Search:
     def _credit(self, method: str) -> Credit:
         return Credit(FINDER, method, self.date)
 
-    def _first_rows(self, instance: Instance) -> None:
-        """Open the entries that are missing with the best of systems and classics."""
-        missing = [
-            goal
-            for goal in self.which.objectives
-            if read_about(self.which.name, goal, self.root) is None
-        ]
-        if not missing:
-            return
-        rows = list(
-            first_rows(instance, preemptive=self.which.preemptive, seconds=2 * self.seconds)
-        )
-        for goal in missing:
+    def _open(self, instance: Instance, goals: list[Objective]) -> None:
+        """Open entries with the best of systems and classics, or what came with a bound if that is better."""
+        preemptive = self.which.preemptive
+        rows = list(first_rows(instance, preemptive=preemptive, seconds=2 * self.seconds))
+        for goal in goals:
             costs = [exact_cost(instance, goal, row.outcome.end_s) for row in rows]
-            best = rows[costs.index(min(costs))]
-            bound, how = self._bound_of(instance, goal, _FIRST_BOUND_S, best.outcome)
-            credits = (self._credit(best.method), self._credit(how))
-            schedule = best.outcome.schedule
+            best: Row = rows[costs.index(min(costs))]
+            schedule, method = best.outcome.schedule, best.method
+            bound, how = self._bound_of(instance, goal, best.outcome)
+            witness = bound.witness
+            cost = None if witness is None else verified_cost(instance, goal, witness)
+            if witness is not None and cost is not None and cost < min(costs):
+                schedule, method = witness, f"search of {bound.kind}"
             assert schedule is not None
             opened = open_entry(
-                self.which, goal, schedule, bound, credits, instance=instance, root=self.root
+                self.which,
+                goal,
+                schedule,
+                StoredBound.of_bound(bound),
+                (self._credit(method), self._credit(how)),
+                instance=instance,
+                root=self.root,
             )
-            self.say(
-                f"{self.which.name} {goal}: best of {len(rows)}: {best.method}, gap {opened.gap:.4%}"
-            )
+            said = f"{self.which.name} {goal}: {best.method} of {len(rows)}: "
+            self.say(f"{said}{method} by {bound.kind}: gap {opened.gap:.4%}")
 
     def _schedules(self, instance: Instance, goal: Objective) -> Iterator[tuple[str, Schedule]]:
         """Schedules of each search, and how they came about."""
         preemptive, seconds, seed = self.which.preemptive, self.seconds, self.seed
         plain = is_plain(instance)
         if plain:
-            yield from exact_schedules(instance, goal, preemptive=preemptive, seconds=seconds)
+            yield from by_solver(instance, goal, preemptive=preemptive, seconds=seconds)
+            if self._is_closed(goal):
+                return
         outcome, method = self._best(instance, goal)
-        if plain:
-            schedule, tried = better_by_loops(
-                instance, goal, outcome, preemptive=preemptive, seconds=seconds, seed=seed
-            )
-            yield f"{method}, then {tried:,} orders of jobs", schedule
-            return
-        found, tried = better_by_engine(
+        better = better_by_loops if plain else better_by_engine
+        found, tried = better(
             instance, goal, outcome, preemptive=preemptive, seconds=seconds, seed=seed
         )
         if found is not None:
-            yield f"{method}, then {tried:,} orders of jobs", found
+            yield f"{method}{_THEN}{tried:,} orders of jobs", found
 
     def _best(self, instance: Instance, goal: Objective) -> tuple[Outcome, str]:
         """The best known schedule, verified, and its origin: the first method that led to it."""
         entry = read_entry(self.which.name, goal, self.root)
         method = entry.about.schedule.credit.method
         outcome = verified_outcome(self.which, instance, entry.schedule, method)
-        return outcome, method.partition(", then ")[0]
+        return outcome, method.partition(_THEN)[0]
 
     def _submit(self, instance: Instance, schedule: Schedule, method: str) -> None:
         try:
@@ -147,31 +147,31 @@ class Search:
                 self.say(f"{place.name} {place.objective}: {method}: gap {place.entry.gap:.4%}")
 
     def _bound(self, instance: Instance, goal: Objective) -> None:
-        """A longer search of bounds."""
+        """A search of bounds, and what came with the best."""
         outcome, _ = self._best(instance, goal)
-        bound, how = self._bound_of(instance, goal, self.seconds, outcome)
-        try:
-            place = submit_bound(
-                self.which, goal, bound, self._credit(how), instance=instance, root=self.root
-            )
-        except ShadowpriceError as error:
-            self.say(f"{self.which.name} {goal}: {bound.kind}: refused: {error}")
-            return
+        bound, how = self._bound_of(instance, goal, outcome)
+        place = submit_bound(
+            self.which,
+            goal,
+            StoredBound.of_bound(bound),
+            self._credit(how),
+            instance=instance,
+            root=self.root,
+        )
         if place.folder is not None:
             self.say(f"{place.name} {goal}: bound {bound.kind}: gap {place.entry.gap:.4%}")
+        if bound.witness is not None:
+            self._submit(instance, bound.witness, f"search of {bound.kind}")
 
     def _bound_of(
-        self, instance: Instance, goal: Objective, seconds: float, outcome: Outcome
-    ) -> tuple[StoredBound, str]:
-        """The strongest certified bound within a time, and how it came about."""
+        self, instance: Instance, goal: Objective, outcome: Outcome
+    ) -> tuple[Bound, str]:
+        """The strongest certified bound within the time, and how it came about."""
         found = bounds_of(
             instance,
             goal,
-            BoundEffort(seconds),
+            BoundEffort(self.bound_s),
             preemptive=self.which.preemptive,
             enough=exact_cost(instance, goal, outcome.end_s),
         )
-        return (
-            StoredBound.of_bound(certified_and_largest(found)[0]),
-            f"cascade of bounds, {seconds:g} s",
-        )
+        return certified_and_largest(found)[0], f"cascade of bounds, {self.bound_s:g} s"

@@ -82,31 +82,27 @@ class RankedPairs(Ranked):
     def _carried_out(
         self, state: State, decision: Decision, hosts: list[int], pairs: dict[int, int]
     ) -> Decision:
-        """Stops, starts and joins that lead from what runs to the plan."""
-        partner = dict(pairs) | {guest: host for host, guest in pairs.items()}
-        planned = {*hosts, *pairs.values()}
-        for job in [*state.running]:
-            beside = state.partner_of.get(job)
-            # Who is alone and stays is not touched; of two who part one stops.
-            if job not in planned or (
-                beside is not None and partner.get(job) != beside and beside not in decision.stops
-            ):
-                decision.stop(job)
-        held = {job for job in state.running if job not in decision.stops}
+        """Stops, then starts and joins, that lead from what runs to the plan."""
+        partner = pairs | {guest: host for host, guest in pairs.items()}
+        planned, stopped = {*hosts, *pairs.values()}, set[int]()
+        for job in state.running:
+            beside = state.partner_of.get(job, job)
+            parts = beside not in (job, partner.get(job)) and beside not in stopped
+            if job not in planned or parts:
+                stopped.add(job)
+        # Of two who run apart and shall be together one stops.
+        held = state.running.keys() - stopped
+        for host, guest in pairs.items():
+            if host in held and guest in held and state.partner_of.get(host) != guest:
+                stopped.add(guest)
+        for job in stopped:
+            decision.stop(job)
+        held = state.running.keys() - stopped
         for host in hosts:
-            guest = pairs.get(host)
-            if host not in held and guest in held and state.partner_of.get(host) != guest:
+            guest = pairs.get(host, -1)
+            if host not in held and guest in held:
                 decision.join(host, guest)
-            elif host not in held:
-                if not decision.start(host):
-                    continue
-            if guest is not None and guest not in held and host not in decision.starts | held_map(held):
-                continue
-            if guest is not None and guest not in held and guest not in decision.starts:
-                decision.join(guest, host)
+            elif host in held or decision.start(host):
+                if guest >= 0 and guest not in held:
+                    decision.join(guest, host)
         return decision
-
-
-def held_map(held: set[int]) -> dict[int, None]:
-    """Jobs that go on, to be looked up beside those that start."""
-    return dict.fromkeys(held)
