@@ -24,6 +24,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--root", type=Path, default=ENTRIES, help="folder of entries")
     chosen = parser.parse_args(arguments)
     date, failed = datetime.datetime.now(datetime.UTC).date().isoformat(), 0
+    for pattern in chosen.names:
+        if not fnmatch.filter([each.name for each in instances()], pattern):
+            parser.error(f"{pattern}: no instance has such a name, see `shadowprice library list`")
     for which in instances():
         if not any(fnmatch.fnmatch(which.name, each) for each in chosen.names):
             continue
