@@ -1,4 +1,4 @@
-"""``python -m shadowprice.library.search NAME ... --seconds 60``: better the entries of instances, by name or pattern."""
+"""``python -m shadowprice.library.search NAME ... --seconds 60``: better entries, by names or patterns."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.library.search import list_loops
-from shadowprice.library.search.list_loops import Ints
+from shadowprice.library.search.list_loops import Ints, Jobs
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
 from shadowprice.solvers.offline.one_pool import require_exact
 from shadowprice.solvers.offline.preemptive import KNOWS
 
-_BATCH, _REACH = 200, 40
-"""Moves by which one is timed; places by which a job moves at most."""
+_BATCH, _MOST_AT_ONCE = 200, 400_000
+"""Moves by which one is timed, and as many as random numbers are drawn for at once."""
 
 
 def is_plain(instance: Instance) -> bool:
@@ -54,36 +54,27 @@ def better_by_loops(
     heats : tuple of float
         What a move may cost more at the beginning, in mean costs of a job; each has its share of the time.
     """
-    jobs, span = RelaxedJobs.of(instance), goal is Objective.MAKESPAN
-    release, work, gang = (np.array(each) for each in (jobs.release, jobs.work, jobs.gpus))
-    weight = np.array([float(each) for each in jobs.weight])
-    arrivals, once = np.argsort(release, kind="stable"), not preemptive
-    ends = to_ticks(outcome.end_s)
-    order = np.lexsort((arrivals, ends - work if once else ends))
-    fixed = 0.0 if span else float(weight @ release)
+    relaxed, span, once = RelaxedJobs.of(instance), goal is Objective.MAKESPAN, not preemptive
+    jobs = np.zeros(len(relaxed.release), dtype=list_loops.JOB)
+    jobs["release"], jobs["work"], jobs["gang"] = relaxed.release, relaxed.work, relaxed.gpus
+    jobs["weight"] = [float(each) for each in relaxed.weight]
+    arrivals = np.argsort(jobs["release"], kind="stable")
+    ends, gpus = to_ticks(outcome.end_s), relaxed.total_gpus
+    order = np.lexsort((arrivals, ends - jobs["work"] if once else ends))
+    fixed = 0.0 if span else float(jobs["weight"] @ jobs["release"])
     rng = np.random.default_rng([seed, 7])
 
     def searched(since: Ints, moves: int, heat: float) -> tuple[Ints, float]:
-        return list_loops.anneal(
-            since,
-            arrivals,
-            release,
-            work,
-            gang,
-            weight,
-            jobs.total_gpus,
-            once,
-            span,
-            rng.random((moves, 4)),
-            min(_REACH, len(since) - 1),
-            heat,
+        draws = rng.random((moves, 4))
+        found: tuple[Ints, float] = list_loops.anneal(
+            jobs, since, arrivals, gpus, once, span, draws, heat
         )
+        return found
 
     best, cost = searched(order, 0, 0.0)
     tried = 1
     for heat in heats:
-        until = time.process_time() + seconds / len(heats)
-        moves = _BATCH
+        until, moves = time.process_time() + seconds / len(heats), _BATCH
         while (left := until - time.process_time()) > 0:
             began = time.process_time()
             found, value = searched(best, moves, heat * (cost - fixed) / len(order))
@@ -91,29 +82,26 @@ def better_by_loops(
             if value < cost:
                 best, cost = found, value
             pace = (time.process_time() - began) / moves
-            moves = max(_BATCH, min(int(left / max(pace, 1e-9) / 2), 400_000))
-    if once:
-        list_loops.once_ends(best, release, work, gang, jobs.total_gpus, ends)
-        runs = np.column_stack((np.arange(len(ends)), ends - work, ends))
-    else:
-        runs = _runs(best, arrivals, release, work, gang, jobs.total_gpus)
+            moves = max(_BATCH, min(int(left / max(pace, 1e-9) / 2), _MOST_AT_ONCE))
+    runs = _runs_once(jobs, best, gpus) if once else _runs(jobs, best, arrivals, gpus)
     start_s, end_s = (runs[:, k] / TICKS_PER_S for k in (1, 2))
     return assign_nodes_to_runs(instance, runs[:, 0], start_s, end_s), tried
 
 
-def _runs(
-    order: Ints, arrivals: Ints, release: Ints, work: Ints, gang: Ints, gpus: int
-) -> Ints:
+def _runs_once(jobs: Jobs, order: Ints, gpus: int) -> Ints:
+    """Job, start and end of each run."""
+    list_loops.once_ends(jobs, order, gpus)
+    return np.column_stack((np.arange(len(jobs)), jobs["end"] - jobs["work"], jobs["end"]))
+
+
+def _runs(jobs: Jobs, order: Ints, arrivals: Ints, gpus: int) -> Ints:
     """Job, start and end of runs, those that go on joined."""
-    rank, ends = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    most = 4 * len(order)
-    while True:
-        rows = np.empty((most, 3), np.int64)
-        made = list_loops.preemptive_ends(rank, arrivals, release, work, gang, gpus, ends, rows)
-        if made < most:
-            break
+    jobs["rank"][order] = np.arange(len(order))
+    made = most = 4 * len(order)
+    while made == most:
         most *= 2
+        rows = np.empty((most, 3), np.int64)
+        made = list_loops.preemptive_ends(jobs, arrivals, gpus, rows)
     rows = rows[:made]
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     begins = np.ones(made, dtype=bool)
@@ -121,5 +109,3 @@ def _runs(
     first = np.flatnonzero(begins)
     last = np.append(first[1:], made) - 1
     return np.column_stack((rows[first, 0], rows[first, 1], rows[last, 2]))
-
-

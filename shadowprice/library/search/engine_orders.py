@@ -15,14 +15,15 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.library.search.moves import Ints, climb
-from shadowprice.library.search.rated_loops import Floats
 from shadowprice.library.search.ranked.failing import RankedOnFailing
 from shadowprice.library.search.ranked.fed import RankedOnServers
 from shadowprice.library.search.ranked.mapped import RankedGraphs
 from shadowprice.library.search.ranked.paired import RankedPairs
 from shadowprice.library.search.ranked.plain import RankedGangs
+from shadowprice.library.search.ranked.planned import RankedOnce, knows_plans
 from shadowprice.library.search.ranked.protocol import Ranked
 from shadowprice.library.search.ranked.wide import RankedWidths
+from shadowprice.library.search.rated_loops import Floats
 from shadowprice.library.search.rated_orders import compiled_ends, speeds_beside
 from shadowprice.solvers.placement.consolidated import Consolidate
 from shadowprice.solvers.placement.count import Count
@@ -36,6 +37,12 @@ Make = Callable[[Ints, Ints], Ranked]
 def maker(instance: Instance, *, preemptive: bool) -> tuple[Make, Ints]:
     """Makes the policy that suits the terms of an instance, and the choices of each job."""
     kind: type[Ranked] = RankedGangs
+    if not preemptive and knows_plans(instance):
+
+        def planned(rank: Ints, choice: Ints) -> Ranked:
+            return RankedOnce.of(instance, rank, choice)
+
+        return planned, RankedOnce.choices(instance)
     if Feature.GRAPHS in instance.features:
         kind = RankedGraphs
     elif Feature.WIDTHS in instance.features and preemptive:

@@ -47,10 +47,10 @@ _OF_FEATURES = {
 }
 """Policies that are for instances of a feature."""
 
-_MANY = 2_000
-"""Jobs from which on systems with programmes of their own are left out: hours."""
-_QUICK = ("asrpt-early", "asrpt")
-"""Systems that are run with many jobs as well."""
+_MANY = 500
+"""Jobs from which on some policies are left out: each is minutes, and systems with programmes of their own hours."""
+_QUICK = ("srtf", "srsf", "sjf", "wcs-workload", "asrpt-early", "asrpt")
+"""Policies that are run with many jobs as well."""
 
 PLACEMENTS = ("count", "consolidate")
 """Placements that are tried where it matters on which nodes a gang is."""
@@ -76,7 +76,7 @@ def policies_for(instance: Instance) -> tuple[str, ...]:
     many = len(instance.workload) >= _MANY
     more = [each for each, names in _OF_FEATURES.items() if each in instance.features]
     special = tuple(name for each in more for name in _OF_FEATURES[each])
-    return (*special, *CLASSICS, *(_QUICK if many else SYSTEMS))
+    return (*special, *_QUICK) if many else (*special, *CLASSICS, *SYSTEMS)
 
 
 def first_rows(instance: Instance, *, preemptive: bool, seconds: float) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""Entries of an instance made and bettered: first rows, searches of schedules, long bounds; each verified and credited."""
+"""Entries of an instance, made and bettered: first rows, searches of schedules, bounds; each verified and credited."""
 
 from __future__ import annotations
 
@@ -163,9 +163,7 @@ class Search:
         if bound.witness is not None:
             self._submit(instance, bound.witness, f"search of {bound.kind}")
 
-    def _bound_of(
-        self, instance: Instance, goal: Objective, outcome: Outcome
-    ) -> tuple[Bound, str]:
+    def _bound_of(self, instance: Instance, goal: Objective, outcome: Outcome) -> tuple[Bound, str]:
         """The strongest certified bound within the time, and how it came about."""
         found = bounds_of(
             instance,

@@ -68,26 +68,18 @@ def _rated(instance: Instance) -> Ends:
     grows = instance.elasticity is not None
     assert len(pools.names) == room.shape[1]
 
+    rows = np.zeros(n, dtype=rated_loops.JOB)
+    rows["gang"], rows["release"], rows["widest"] = jobs.gpus, jobs.arrival_s, widest
+
     def ends(rank: Ints, choice: Ints) -> Floats:
-        found = np.empty(n)
-        may = count if grows or instance.failures is not None else np.maximum(count - choice // 2, 1)
-        width = widest - choice if grows else widest
-        rated_loops.rated_ends(
-            rank,
-            arrivals,
-            jobs.arrival_s,
-            jobs.gpus,
-            rate,
-            able,
-            may,
-            speed,
-            width,
-            widest,
-            times,
-            room,
-            found,
-        )
-        return found
+        rows["left"], rows["end"] = 1.0, np.inf
+        rows["rank"], rows["pools"], rows["width"] = rank, count, widest
+        if grows:
+            rows["width"] = widest - choice
+        elif instance.failures is None:
+            rows["pools"] = np.maximum(count - choice // 2, 1)
+        rated_loops.rated_ends(rows, arrivals, rate, able, speed, times, room)
+        return rows["end"].copy()
 
     return ends
 
@@ -122,11 +114,12 @@ def _paired(instance: Instance) -> Ends:
     beside = np.where(np.isfinite(beside), beside, 0.0)
     gpus = instance.cluster.total_gpus
 
+    rows = np.zeros(len(jobs), dtype=rated_loops.JOB)
+    rows["gang"], rows["release"] = jobs.gpus, jobs.arrival_s
+
     def ends(rank: Ints, choice: Ints) -> Floats:
-        found = np.empty(len(jobs))
-        rated_loops.paired_ends(
-            rank, arrivals, jobs.arrival_s, jobs.gpus, rate, beside, choice, gpus, found
-        )
-        return found
+        rows["left"], rows["rank"], rows["choice"] = 1.0, rank, choice
+        rated_loops.paired_ends(rows, arrivals, rate, beside, gpus)
+        return rows["end"].copy()
 
     return ends

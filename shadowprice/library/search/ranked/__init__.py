@@ -1,1 +1,1 @@
-"""Policies that follow an order of all jobs, and a choice for each: what a search varies, and the engine carries out."""
+"""Policies that follow an order of all jobs and a choice for each, which a search varies."""

@@ -1,4 +1,4 @@
-"""Jobs with profiles: CPUs and memory by a mechanism of Synergy, at every event, for the gangs that are first by rank."""
+"""Jobs with profiles: CPUs and memory by a mechanism of Synergy, at every event, for the first gangs by rank."""
 
 from __future__ import annotations
 

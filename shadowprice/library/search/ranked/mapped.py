@@ -54,7 +54,9 @@ class RankedGraphs(Ranked):
         if mapping is None:
             return False
         if self.choice[job] >= 2 and state.running:
-            slower = state.iteration_s(job, mapping) > starts.best_iteration_s(state, job) * 1.000001
+            slower = (
+                state.iteration_s(job, mapping) > starts.best_iteration_s(state, job) * 1.000001
+            )
             if slower:
                 return False
         return decision.start_mapped(job, mapping)

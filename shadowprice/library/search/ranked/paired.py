@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shadowprice.instances.instance import Instance
 from shadowprice.library.search.ranked.protocol import Ints, Ranked
@@ -23,7 +24,7 @@ class RankedPairs(Ranked):
         Speed of each job beside each other over that alone; 0 where they cannot share.
     """
 
-    speeds: np.ndarray
+    speeds: NDArray[np.float64]
 
     @classmethod
     def choices(cls, instance: Instance) -> Ints:
@@ -102,7 +103,6 @@ class RankedPairs(Ranked):
             guest = pairs.get(host, -1)
             if host not in held and guest in held:
                 decision.join(host, guest)
-            elif host in held or decision.start(host):
-                if guest >= 0 and guest not in held:
-                    decision.join(guest, host)
+            elif (host in held or decision.start(host)) and guest >= 0 and guest not in held:
+                decision.join(guest, host)
         return decision

@@ -24,8 +24,8 @@ class RankedGangs(Ranked):
     @classmethod
     def choices(cls, instance: Instance) -> Ints:
         """GPU types that each job can use, with and without being passed over."""
-        able = np.isfinite(instance.processing_s).sum(axis=1).astype(np.int64)
-        return 2 * np.maximum(able, 1)
+        able: Ints = np.isfinite(instance.processing_s).sum(axis=1).astype(np.int64)
+        return np.asarray(2 * np.maximum(able, 1))
 
     def decide(self, state: State) -> Decision:
         """Serve live jobs, or those that wait, by rank."""
@@ -36,7 +36,7 @@ class RankedGangs(Ranked):
         return self._move(state)
 
     def _positions(self, live: JobColumns) -> Ints:
-        return np.argsort(self.rank[live.jobs], kind="stable")
+        return np.asarray(np.argsort(self.rank[live.jobs], kind="stable"))
 
     def _pools(self, state: State, job: int) -> tuple[int, ...]:
         able = state.pools[job]

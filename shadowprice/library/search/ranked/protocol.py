@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shadowprice.brief import Brief
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.knowledge import Knowledge
+from shadowprice.solvers.policy import Decision, State
 
 Ints = NDArray[np.int64]
 
@@ -40,6 +41,10 @@ class Ranked(Brief):
     def choices(cls, instance: Instance) -> Ints:
         """Number of choices of each job, shape (n,); the choice is 0 at first, which restricts nothing."""
         return np.ones(len(instance.workload), dtype=np.int64)
+
+    def decide(self, state: State) -> Decision:
+        """What happens now, by rank and choices."""
+        raise NotImplementedError
 
     def in_order(self, jobs: Iterable[int]) -> list[int]:
         """Jobs by rank."""
