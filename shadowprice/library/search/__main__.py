@@ -11,7 +11,7 @@ from pathlib import Path
 from shadowprice.errors import ShadowpriceError
 from shadowprice.library.collection import instances
 from shadowprice.library.entries.entry import ENTRIES
-from shadowprice.library.search.improve import Search
+from shadowprice.library.search.improve import EntrySearch
 
 
 def main(arguments: list[str]) -> int:
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
             print(f"{which.name}: left out, data set {absent[0]} is not here", flush=True)
             continue
         try:
-            Search(
+            EntrySearch(
                 which, chosen.seconds, chosen.bound_seconds, chosen.seed, date, chosen.root, _say
             ).run()
         except ShadowpriceError as error:

@@ -24,7 +24,7 @@ from shadowprice.library.search.ranked.planned import RankedOnce, knows_plans
 from shadowprice.library.search.ranked.protocol import Ranked
 from shadowprice.library.search.ranked.wide import RankedWidths
 from shadowprice.library.search.rated_loops import Floats
-from shadowprice.library.search.rated_orders import compiled_ends, speeds_beside
+from shadowprice.library.search.rated_orders import compiled_ends, speeds_of_pairs
 from shadowprice.solvers.placement.consolidated import Consolidate
 from shadowprice.solvers.placement.count import Count
 
@@ -57,7 +57,7 @@ def maker(instance: Instance, *, preemptive: bool) -> tuple[Make, Ints]:
 
         return failing, RankedOnFailing.choices(instance)
     elif Feature.SHARING in instance.features:
-        speeds = speeds_beside(instance)
+        speeds = speeds_of_pairs(instance)
 
         def paired(rank: Ints, choice: Ints) -> Ranked:
             return RankedPairs(rank, choice, preemptive, speeds)

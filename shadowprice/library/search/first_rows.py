@@ -57,7 +57,7 @@ PLACEMENTS = ("count", "consolidate")
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class FirstRow:
     """A verified run.
 
     Parameters
@@ -79,7 +79,7 @@ def policies_for(instance: Instance) -> tuple[str, ...]:
     return (*special, *_QUICK) if many else (*special, *CLASSICS, *SYSTEMS)
 
 
-def first_rows(instance: Instance, *, preemptive: bool, seconds: float) -> Iterator[Row]:
+def first_rows(instance: Instance, *, preemptive: bool, seconds: float) -> Iterator[FirstRow]:
     """Verified runs of all policies that know the instance, as long as there is time.
 
     Parameters
@@ -101,4 +101,4 @@ def first_rows(instance: Instance, *, preemptive: bool, seconds: float) -> Itera
                     expect_each_begins_once(outcome)
             except ShadowpriceError:
                 continue  # The policy does not know the instance, or stops jobs.
-            yield Row(policy if placement is None else f"{policy}, {placement}", outcome)
+            yield FirstRow(policy if placement is None else f"{policy}, {placement}", outcome)

@@ -21,9 +21,9 @@ from shadowprice.library.library_instance import LibraryInstance
 from shadowprice.library.search.compiled_orders import better_by_loops, is_plain
 from shadowprice.library.search.engine_orders import better_by_engine
 from shadowprice.library.search.exact import by_solver
-from shadowprice.library.search.first_rows import Row, first_rows
+from shadowprice.library.search.first_rows import FirstRow, first_rows
 from shadowprice.library.submission import open_entry, submit_bound, submit_schedule
-from shadowprice.library.verification import verified_outcome
+from shadowprice.library.verification import VerifiedEntry, verified_outcome
 from shadowprice.solvers.offline.bounds import Bound
 
 _THEN = ", then "
@@ -31,7 +31,7 @@ _THEN = ", then "
 
 
 @dataclass(frozen=True)
-class Search:
+class EntrySearch:
     """A search for better entries of an instance.
 
     Parameters
@@ -80,7 +80,7 @@ class Search:
 
     def _is_closed(self, goal: Objective) -> bool:
         about = read_about(self.which.name, goal, self.root)
-        return about is not None and about.schedule.exact == about.bound.exact
+        return about is not None and VerifiedEntry(about.schedule.exact, about.bound.exact).closed
 
     def _credit(self, method: str) -> Credit:
         return Credit(FINDER, method, self.date)
@@ -91,7 +91,7 @@ class Search:
         rows = list(first_rows(instance, preemptive=preemptive, seconds=2 * self.seconds))
         for goal in goals:
             costs = [exact_cost(instance, goal, row.outcome.end_s) for row in rows]
-            best: Row = rows[costs.index(min(costs))]
+            best: FirstRow = rows[costs.index(min(costs))]
             schedule, method = best.outcome.schedule, best.method
             bound, how = self._bound_of(instance, goal, best.outcome)
             witness = bound.witness
@@ -131,7 +131,7 @@ class Search:
         """The best known schedule, verified, and its origin: the first method that led to it."""
         entry = read_entry(self.which.name, goal, self.root)
         method = entry.about.schedule.credit.method
-        outcome = verified_outcome(self.which, instance, entry.schedule, method)
+        outcome = verified_outcome(self.which, instance, entry.schedule)
         return outcome, method.partition(_THEN)[0]
 
     def _submit(self, instance: Instance, schedule: Schedule, method: str) -> None:

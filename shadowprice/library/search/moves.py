@@ -16,7 +16,7 @@ Cost = Callable[[Ints, Ints], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Searched:
+class SearchedOrder:
     """The best that a search came to.
 
     Parameters
@@ -42,7 +42,7 @@ def climb(
     heat: float,
     seed: int,
     choice: Ints | None = None,
-) -> Searched:
+) -> SearchedOrder:
     """Move jobs in the order, swap two, or choose otherwise, as long as there is time.
 
     A move that costs more is taken with a probability that falls with how much more and with time.
@@ -57,7 +57,7 @@ def climb(
     rng = np.random.default_rng([seed, 36])
     here = np.zeros(len(order), dtype=np.int64) if choice is None else choice.copy()
     now, at = order.copy(), cost(order, here)
-    best = Searched(now.copy(), here.copy(), at, 1)
+    best = SearchedOrder(now.copy(), here.copy(), at, 1)
     began, free = time.process_time(), np.flatnonzero(choices > 1)
     reach, tried, n = min(40, len(order) - 1), 1, len(order)
     if n < 2:
@@ -82,5 +82,5 @@ def climb(
         if more <= 0 or (warm > 0 and rng.random() < math.exp(-more / warm)):
             now, here, at = other, chosen, found
             if found < best.cost:
-                best = Searched(now.copy(), here.copy(), found, tried)
-    return Searched(best.order, best.choice, best.cost, tried)
+                best = SearchedOrder(now.copy(), here.copy(), found, tried)
+    return SearchedOrder(best.order, best.choice, best.cost, tried)

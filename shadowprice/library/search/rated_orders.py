@@ -33,7 +33,7 @@ def compiled_ends(instance: Instance, *, preemptive: bool) -> Ends | None:
     return None
 
 
-def speeds_beside(instance: Instance) -> Floats:
+def speeds_of_pairs(instance: Instance) -> Floats:
     """Speed of each job beside each other over that alone, shape (n, n); of GPUs of one type."""
     jobs = instance.workload
     rates = SharingRates.of(instance.pair_throughputs, instance.cluster.gpu_types)
@@ -110,7 +110,7 @@ def _room(instance: Instance) -> tuple[Floats, Ints]:
 def _paired(instance: Instance) -> Ends:
     jobs = instance.workload
     arrivals = np.argsort(jobs.arrival_s, kind="stable")
-    beside, rate = speeds_beside(instance), 1.0 / instance.shortest_s
+    beside, rate = speeds_of_pairs(instance), 1.0 / instance.shortest_s
     beside = np.where(np.isfinite(beside), beside, 0.0)
     gpus = instance.cluster.total_gpus
 
