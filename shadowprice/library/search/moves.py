@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Cost = Callable[[Ints, Ints], float]
-"""What an order of all jobs and their choices cost; infinite if nothing comes of them."""
+"""Cost of an order of all jobs and their choices; infinite if nothing comes of them."""
 
 
 @dataclass(frozen=True, eq=False)

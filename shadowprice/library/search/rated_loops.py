@@ -63,7 +63,7 @@ def _proceed(jobs: Jobs, live: Ints, size: int, now: float, until: float) -> int
 
 @njit(cache=True)
 def _next_end(jobs: Jobs, live: Ints, size: int, now: float, until: float) -> float:
-    """When the first of the jobs that run is complete, if that is before."""
+    """Moment at which the first of the jobs that run is complete, if that is before."""
     for at in range(size):
         if jobs[live[at]].pace > 0:
             until = min(until, now + jobs[live[at]].left / jobs[live[at]].pace)

@@ -23,7 +23,7 @@ _PAIRED = frozenset({Feature.RATES, Feature.SHARING})
 
 
 def compiled_ends(instance: Instance, *, preemptive: bool) -> Ends | None:
-    """What a loop makes of ranks and choices; None where none knows the instance."""
+    """Ends that a loop makes of ranks and choices; None where none knows the instance."""
     if not preemptive or instance.overheads.start_s:
         return None
     if instance.features <= _RATED:

@@ -16,7 +16,7 @@ from shadowprice.solvers.policy import Decision, State
 
 @dataclass
 class _Begun:
-    """When runs began [s]."""
+    """Beginnings of runs [s]."""
 
     at_s: dict[int, float] = field(default_factory=dict)
 

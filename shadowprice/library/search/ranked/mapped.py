@@ -16,7 +16,7 @@ PLACEMENT = "heavy-edge"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankedGraphs(Ranked):
-    """Who does not fit is passed over, but while a job with an odd ``choice`` waits.
+    """Gangs that do not fit are passed over, but while a job with an odd ``choice`` waits.
 
     One with a ``choice`` of 2 or 3 does not begin where an iteration takes longer than on the empty cluster.
     """

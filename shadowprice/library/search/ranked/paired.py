@@ -14,7 +14,7 @@ from shadowprice.solvers.policy import Decision, State
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankedPairs(Ranked):
-    """Who finds no free GPUs joins a job of his gang.
+    """Jobs that find no free GPUs join others of their gang.
 
     A job with ``choice`` 1 is never joined, one with 2 joins nobody, one with 3 neither.
 

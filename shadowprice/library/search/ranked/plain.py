@@ -14,7 +14,7 @@ from shadowprice.solvers.policy import Decision, JobColumns, State
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankedGangs(Ranked):
-    """Who does not fit is passed over.
+    """Gangs that do not fit are passed over.
 
     With several GPU types a job is on the fastest that is free of those it may use, all but the ``choice`` slowest, and
     moves on to faster ones where jobs may stop. Where each begins once, one with an odd ``choice`` is not passed over

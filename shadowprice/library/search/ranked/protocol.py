@@ -1,4 +1,4 @@
-"""What a search varies, and how many choices there are for each job."""
+"""The order and the choices that a search varies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Ranked(Brief):
         return np.ones(len(instance.workload), dtype=np.int64)
 
     def decide(self, state: State) -> Decision:
-        """What happens now, by rank and choices."""
+        """Start and stop jobs by rank and choices."""
         raise NotImplementedError
 
     def in_order(self, jobs: Iterable[int]) -> list[int]:
