@@ -76,7 +76,7 @@ def policies_for(instance: Instance) -> tuple[str, ...]:
     many = len(instance.workload) >= _MANY
     more = [each for each, names in _OF_FEATURES.items() if each in instance.features]
     special = tuple(name for each in more for name in _OF_FEATURES[each])
-    return (*special, *_QUICK) if many else (*special, *CLASSICS, *SYSTEMS)
+    return (*_QUICK, *special) if many else (*special, *CLASSICS, *SYSTEMS)
 
 
 def first_rows(instance: Instance, *, preemptive: bool, seconds: float) -> Iterator[FirstRow]:
@@ -87,13 +87,13 @@ def first_rows(instance: Instance, *, preemptive: bool, seconds: float) -> Itera
     preemptive : bool
         Whether jobs may begin again; else runs in which one does are left out.
     seconds : float
-        CPU time after which no run begins [s].
+        CPU time after which no run begins but the first [s].
     """
-    until = time.process_time() + seconds
+    until, none = time.process_time() + seconds, True
     where = PLACEMENTS if Feature.SPREAD in instance.features else (None,)
     for policy in policies_for(instance):
         for placement in where:
-            if time.process_time() > until:
+            if time.process_time() > until and not none:
                 return
             try:
                 outcome = simulate(instance, None, policy, RunOptions(placement=placement))
@@ -101,4 +101,5 @@ def first_rows(instance: Instance, *, preemptive: bool, seconds: float) -> Itera
                     expect_each_begins_once(outcome)
             except ShadowpriceError:
                 continue  # The policy does not know the instance, or stops jobs.
+            none = False
             yield FirstRow(policy if placement is None else f"{policy}, {placement}", outcome)

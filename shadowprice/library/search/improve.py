@@ -38,7 +38,7 @@ class EntrySearch:
     ----------
     which : LibraryInstance
     seconds : float
-        CPU time for each search of schedules, and time of a solver [s].
+        CPU time for each search of schedules, and time of a solver [s]; 0 for none.
     bound_s : float
         Time for each bound [s]; 0 for none where there is an entry.
     seed : int
@@ -74,7 +74,7 @@ class EntrySearch:
         for goal in goals:
             if goal not in missing and self.bound_s and not self._is_closed(goal):
                 self._bound(instance, goal)
-            if not self._is_closed(goal):
+            if self.seconds and not self._is_closed(goal):
                 for method, schedule in self._schedules(instance, goal):
                     self._submit(instance, schedule, method)
 
