@@ -1,0 +1,51 @@
+"""The order and the choices that a search varies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shadowprice.brief import Brief
+from shadowprice.instances.instance import Instance
+from shadowprice.solvers.knowledge import Knowledge
+from shadowprice.solvers.policy import Decision, State
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranked(Brief):
+    """A policy that follows an order of all jobs of an instance.
+
+    Parameters
+    ----------
+    rank : ndarray of int, shape (n,)
+        Place of each job in the order, 0 for the first.
+    choice : ndarray of int, shape (n,)
+        A choice for each job, of which each kind of policy says what it is.
+    preemptive : bool
+        Whether running jobs may stop.
+    """
+
+    rank: Ints
+    choice: Ints
+    preemptive: bool
+    name: str = field(default="order", init=False)
+    knows: ClassVar[frozenset[Knowledge]] = frozenset()
+
+    @classmethod
+    def choices(cls, instance: Instance) -> Ints:
+        """Number of choices of each job, shape (n,); the choice is 0 at first, which restricts nothing."""
+        return np.ones(len(instance.workload), dtype=np.int64)
+
+    def decide(self, state: State) -> Decision:
+        """Start and stop jobs by rank and choices."""
+        raise NotImplementedError
+
+    def in_order(self, jobs: Iterable[int]) -> list[int]:
+        """Jobs by rank."""
+        return sorted(jobs, key=self.rank.__getitem__)
