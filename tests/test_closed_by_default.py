@@ -117,6 +117,7 @@ SAYS = {
 BUILDERS = {
     "analysis/preparation.py: _instance": "an instance from the switches of a run",
     "execution/engine.py: __init__": "the parts of an engine",
+    "execution/sealed/outline.py: outline": "what a sealed policy is sent before a job arrives",
     "execution/simulated_hosts.py: __init__": "the tables of speeds and charges of simulated hosts",
     "proofs/testing/subject.py: __repr__": "a test case as text",
     "solvers/job_table.py: of": "the columns of what a policy sees",

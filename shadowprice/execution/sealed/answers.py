@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from shadowprice.errors import PolicyError
-from shadowprice.execution.sealed.protocol import Answer, Change, Start
+from shadowprice.execution.sealed.protocol import Answer, Change, Pieces, Start
 from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.application import Batching
 from shadowprice.instances.schedule import ALONE
@@ -21,38 +21,47 @@ from shadowprice.solvers.state import State
 def written_answer(decision: Decision, state: State) -> Answer:
     """Answer that says what a decision does."""
     fields: dict[int, dict[Feature, Any]] = decision.fields or {}
-    starts, begun = [], set[int]()
+    starts: list[Start] = []
+    begun: set[int] = set()
     for job, pieces in decision.starts.items():
         its = fields.get(job, {})
         partner = its.get(Feature.SHARING, ALONE)
         # Of two that start together the second joins the first.
         joins = partner != ALONE and (partner in begun or partner not in decision.starts)
-        mapping, batch = its.get(Feature.GRAPHS), its.get(Feature.GOODPUT)
-        starts.append(
-            Start(
-                job=job,
-                pieces=None if mapping is not None else pieces,
-                partner=partner if joins else None,
-                amounts=its.get(Feature.PROFILES),
-                mapping=mapping,
-                batching=None if batch is None else tuple(batch.batching),
-            )
-        )
+        starts.append(_written_start(job, pieces, its, partner if joins else None))
         begun.add(job)
-    changes = []
-    for job, its in fields.items():
-        if job in begun or job in decision.stops or job not in state.running:
-            continue
-        amounts, batch = its.get(Feature.PROFILES), its.get(Feature.GOODPUT)
-        if amounts is not None or batch is not None:
-            batching = None if batch is None else tuple(batch.batching)
-            changes.append(Change(job=job, amounts=amounts, batching=batching))
+    goes_on = state.running.keys() - begun - set(decision.stops)
+    changes = (_written_change(job, its) for job, its in fields.items() if job in goes_on)
     return Answer(
         stop=tuple(decision.stops),
         start=tuple(starts),
-        change=tuple(changes),
+        change=tuple(each for each in changes if each is not None),
         wake_s=None if decision.wake_s == math.inf else decision.wake_s,
         touched=tuple(fields),
+    )
+
+
+def _written_start(
+    job: int, pieces: Pieces, fields: dict[Feature, Any], partner: int | None
+) -> Start:
+    mapping, batch = fields.get(Feature.GRAPHS), fields.get(Feature.GOODPUT)
+    return Start(
+        job=job,
+        pieces=None if mapping is not None else pieces,
+        partner=partner,
+        amounts=fields.get(Feature.PROFILES),
+        mapping=mapping,
+        batching=None if batch is None else tuple(batch.batching),
+    )
+
+
+def _written_change(job: int, fields: dict[Feature, Any]) -> Change | None:
+    """Change of a job that goes on; None if it only has another partner."""
+    amounts, batch = fields.get(Feature.PROFILES), fields.get(Feature.GOODPUT)
+    if amounts is None and batch is None:
+        return None
+    return Change(
+        job=job, amounts=amounts, batching=None if batch is None else tuple(batch.batching)
     )
 
 
