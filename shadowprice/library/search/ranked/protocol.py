@@ -54,4 +54,5 @@ class Ranked(Brief):
     @cached_property
     def _places(self) -> list[int]:
         """Ranks as a list, whose entries are faster to read."""
-        return self.rank.tolist()
+        places: list[int] = self.rank.tolist()
+        return places
