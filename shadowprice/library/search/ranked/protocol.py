@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -16,6 +16,8 @@ from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, State
 
 Ints = NDArray[np.int64]
+Make = Callable[[Ints, Ints], "Ranked"]
+"""Makes a policy of ranks and choices."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +44,15 @@ class Ranked(Brief):
     def choices(cls, instance: Instance) -> Ints:
         """Number of choices of each job, shape (n,); the choice is 0 at first, which restricts nothing."""
         return np.ones(len(instance.workload), dtype=np.int64)
+
+    @classmethod
+    def made_for(cls, instance: Instance, *, preemptive: bool) -> Make:
+        """Makes the policy of ranks and choices."""
+
+        def made(rank: Ints, choice: Ints) -> Ranked:
+            return cls(rank, choice, preemptive)
+
+        return made
 
     def decide(self, state: State) -> Decision:
         """Start and stop jobs by rank and choices."""
