@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from shadowprice.analysis.metrics import end_s
@@ -21,53 +19,34 @@ from shadowprice.library.search.ranked.mapped import RankedGraphs
 from shadowprice.library.search.ranked.paired import RankedPairs
 from shadowprice.library.search.ranked.plain import RankedGangs
 from shadowprice.library.search.ranked.planned import RankedOnce, knows_plans
-from shadowprice.library.search.ranked.protocol import Ranked
+from shadowprice.library.search.ranked.protocol import Make, Ranked
 from shadowprice.library.search.ranked.wide import RankedWidths
 from shadowprice.library.search.rated_loops import Floats
-from shadowprice.library.search.rated_orders import compiled_ends, speeds_of_pairs
+from shadowprice.library.search.rated_orders import compiled_ends
 from shadowprice.solvers.placement.consolidated import Consolidate
 from shadowprice.solvers.placement.count import Count
 
 TIE = 1e-7
 """Weight of the mean completion beside the last one, where the last one is the cost."""
 
-Make = Callable[[Ints, Ints], Ranked]
+
+KINDS: tuple[tuple[Feature, type[Ranked]], ...] = (
+    (Feature.GRAPHS, RankedGraphs),
+    (Feature.WIDTHS, RankedWidths),
+    (Feature.PROFILES, RankedOnServers),
+    (Feature.FAILURES, RankedOnFailing),
+    (Feature.SHARING, RankedPairs),
+)
+"""Policies that suit a term; of several the first."""
 
 
 def maker(instance: Instance, *, preemptive: bool) -> tuple[Make, Ints]:
     """Makes the policy that suits the terms of an instance, and the choices of each job."""
-    kind: type[Ranked] = RankedGangs
+    suited = (kind for feature, kind in KINDS if feature in instance.features)
+    kind = next(suited, RankedGangs)
     if not preemptive and knows_plans(instance):
-
-        def planned(rank: Ints, choice: Ints) -> Ranked:
-            return RankedOnce.of(instance, rank, choice)
-
-        return planned, RankedOnce.choices(instance)
-    if Feature.GRAPHS in instance.features:
-        kind = RankedGraphs
-    elif Feature.WIDTHS in instance.features and preemptive:
-        kind = RankedWidths
-    elif Feature.PROFILES in instance.features and preemptive:
-        kind = RankedOnServers
-    elif instance.failures is not None and preemptive:
-        failures = instance.failures
-
-        def failing(rank: Ints, choice: Ints) -> Ranked:
-            return RankedOnFailing(rank, choice, preemptive, failures)
-
-        return failing, RankedOnFailing.choices(instance)
-    elif Feature.SHARING in instance.features:
-        speeds = speeds_of_pairs(instance)
-
-        def paired(rank: Ints, choice: Ints) -> Ranked:
-            return RankedPairs(rank, choice, preemptive, speeds)
-
-        return paired, RankedPairs.choices(instance)
-
-    def made(rank: Ints, choice: Ints) -> Ranked:
-        return kind(rank, choice, preemptive)
-
-    return made, kind.choices(instance)
+        kind = RankedOnce
+    return kind.made_for(instance, preemptive=preemptive), kind.choices(instance)
 
 
 def better_by_engine(

@@ -9,7 +9,8 @@ from functools import cached_property
 
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.grid import TICK_S
-from shadowprice.library.search.ranked.protocol import Ranked
+from shadowprice.instances.instance import Instance
+from shadowprice.library.search.ranked.protocol import Ints, Make, Ranked
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, State
 
@@ -33,6 +34,17 @@ class RankedOnFailing(Ranked):
     """
 
     failures: NodeFailures
+
+    @classmethod
+    def made_for(cls, instance: Instance, *, preemptive: bool) -> Make:
+        """Makes the policy that knows when nodes fail."""
+        failures = instance.failures
+        assert failures is not None
+
+        def made(rank: Ints, choice: Ints) -> Ranked:
+            return cls(rank, choice, preemptive, failures)
+
+        return made
 
     @cached_property
     def _downs(self) -> list[list[float]]:

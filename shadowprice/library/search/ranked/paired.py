@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.instances.instance import Instance
-from shadowprice.library.search.ranked.protocol import Ints, Ranked
+from shadowprice.library.search.ranked.protocol import Ints, Make, Ranked
+from shadowprice.library.search.rated_orders import speeds_of_pairs
 from shadowprice.solvers.policy import Decision, State
 
 
@@ -25,6 +26,16 @@ class RankedPairs(Ranked):
     """
 
     speeds: NDArray[np.float64]
+
+    @classmethod
+    def made_for(cls, instance: Instance, *, preemptive: bool) -> Make:
+        """Makes the policy that knows how fast pairs are."""
+        speeds = speeds_of_pairs(instance)
+
+        def made(rank: Ints, choice: Ints) -> Ranked:
+            return cls(rank, choice, preemptive, speeds)
+
+        return made
 
     @classmethod
     def choices(cls, instance: Instance) -> Ints:

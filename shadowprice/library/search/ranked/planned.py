@@ -12,7 +12,7 @@ from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.library.search import list_loops
 from shadowprice.library.search.ranked.mapped import PLACEMENT
-from shadowprice.library.search.ranked.protocol import Ints, Ranked
+from shadowprice.library.search.ranked.protocol import Ints, Make, Ranked
 from shadowprice.solvers.asrpt.predicted_jobs import GraphStarts
 from shadowprice.solvers.policy import Decision, State
 
@@ -34,6 +34,15 @@ class RankedOnce(Ranked):
 
     start_s: NDArray[np.float64]
     pool: Ints
+
+    @classmethod
+    def made_for(cls, instance: Instance, *, preemptive: bool) -> Make:
+        """Makes the plan of ranks and choices."""
+
+        def made(rank: Ints, choice: Ints) -> Ranked:
+            return cls.of(instance, rank, choice)
+
+        return made
 
     @classmethod
     def choices(cls, instance: Instance) -> Ints:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,8 @@ from shadowprice.solvers.knowledge import Knowledge
 from shadowprice.solvers.policy import Decision, State
 
 Ints = NDArray[np.int64]
+Make = Callable[[Ints, Ints], "Ranked"]
+"""Makes a policy of ranks and choices."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,10 +45,25 @@ class Ranked(Brief):
         """Number of choices of each job, shape (n,); the choice is 0 at first, which restricts nothing."""
         return np.ones(len(instance.workload), dtype=np.int64)
 
+    @classmethod
+    def made_for(cls, instance: Instance, *, preemptive: bool) -> Make:
+        """Makes the policy of ranks and choices."""
+
+        def made(rank: Ints, choice: Ints) -> Ranked:
+            return cls(rank, choice, preemptive)
+
+        return made
+
     def decide(self, state: State) -> Decision:
         """Start and stop jobs by rank and choices."""
         raise NotImplementedError
 
     def in_order(self, jobs: Iterable[int]) -> list[int]:
         """Jobs by rank."""
-        return sorted(jobs, key=self.rank.__getitem__)
+        return sorted(jobs, key=self._places.__getitem__)
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """Ranks as a list, whose entries are faster to read."""
+        places: list[int] = self.rank.tolist()
+        return places
