@@ -351,7 +351,10 @@ class Engine:
     def _await(self, wake_s: float) -> float:
         """Time of the next event [s], at the latest the one the policy asked for; infinity for none."""
         self.next_end_s = self.hosts.next_end_s
-        if self.changing is not None and self.state.waiting:
+        state = self.state
+        if self.next_arrival_s == math.inf and not (state.waiting or state.running):
+            return math.inf  # All jobs are complete: nobody is left to wake for.
+        if self.changing is not None and state.waiting:
             wake_s = min(wake_s, self.changing.next_change_s)
         event_s = min(self.next_end_s, self.next_arrival_s, wake_s)
         return event_s if self.outages is None else self._before(self.outages, event_s)

@@ -239,3 +239,21 @@ def test_a_policy_that_starves_jobs_is_an_error_not_a_hang(bad: Policy, message:
 def test_wrong_policy_names_are_explained(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         policy(name)
+
+
+class EverySecond(Idle):
+    """Asks to be woken every second, whatever happens."""
+
+    def decide(self, state: State) -> Decision:
+        decision = Decision(state)
+        for job in state.waiting:
+            decision.start(job)
+        decision.wake_at(state.now_s + 1.0)
+        return decision
+
+
+def test_a_run_ends_with_its_last_job_though_the_policy_would_be_woken_again() -> None:
+    jobs = Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[3, 2])
+    ran = run(Instance(Cluster.parse("1x2"), jobs), EverySecond())
+    assert ran.schedule.end_s.max() == 3
+    assert ran.decisions <= 4
