@@ -20,7 +20,7 @@ INTRODUCTION = """\
 
 {name} {version}: {instances} instances, {rows} rows, one an instance and objective. {closed} are closed (no schedule
 of the class costs less), {below} have a gap below 10 %. The gap is cost over bound less 1, rounded up. `make library`
-verifies every schedule and every bound anew. A click on a head of the table sorts it.
+verifies all of them anew, but those of traces that are not there. A click on a head of the table sorts it.
 [Formats and rules](../../library.md) say how a row is beaten.
 
 Each picture has, from the left, the bound as a part of the cost, the arrivals over time, and the jobs by the

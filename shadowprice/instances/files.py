@@ -36,13 +36,18 @@ def expect_file(path: str | Path) -> None:
         raise InputError(f"{path}: no such file")
 
 
-def read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: str | Path, *, limit_bytes: int = MAX_BYTES) -> bytes:
     """Contents of a file, decompressed; of a tar archive those of the one file in it.
+
+    Parameters
+    ----------
+    limit_bytes : int
+        Largest size after decompression.
 
     Raises
     ------
     InputError
-        If the file is missing, a directory, unreadable, corrupt, or expands beyond 4 GiB.
+        If the file is missing, a directory, unreadable, corrupt, or expands beyond the limit.
     """
     path = Path(path)
     expect_file(path)
@@ -52,16 +57,16 @@ def read_bytes(path: str | Path) -> bytes:
             raw.seek(0)
             if magic[:2] == b"\x1f\x8b":
                 with gzip.GzipFile(fileobj=raw) as packed:
-                    data = packed.read(MAX_BYTES + 1)
+                    data = packed.read(limit_bytes + 1)
             elif magic == b"\xfd7zXZ\x00":
                 with lzma.LZMAFile(raw) as packed:
-                    data = packed.read(MAX_BYTES + 1)
+                    data = packed.read(limit_bytes + 1)
             else:
-                data = raw.read(MAX_BYTES + 1)
+                data = raw.read(limit_bytes + 1)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{path}: larger than {MAX_BYTES // 2**30} GiB")
+    if len(data) > limit_bytes:
+        raise InputError(f"{path}: larger than {limit_bytes // 2**20:,} MiB")
     if data[257:262] == b"ustar":
         return _only_member(data, path)
     if data[:4] == b"PK\x03\x04":
@@ -85,20 +90,24 @@ def _only_member(data: bytes, path: Path) -> bytes:
     )
 
 
-def read_text(path: str | Path, *, keep_line_ends: bool = False) -> str:
+def read_text(
+    path: str | Path, *, keep_line_ends: bool = False, limit_bytes: int = MAX_BYTES
+) -> str:
     r"""Text of a file in UTF-8, without a byte order mark and with line ends as ``\n``.
 
     Parameters
     ----------
     keep_line_ends : bool
         Leave ``\r\n`` and ``\r`` as they are, for readers that allow them inside quotes.
+    limit_bytes : int
+        Largest size after decompression.
 
     Raises
     ------
     InputError
         Also if the file is empty or not text.
     """
-    data = read_bytes(path)
+    data = read_bytes(path, limit_bytes=limit_bytes)
     expect_no_utf16(data, path)
     if b"\x00" in data:
         raise InputError(f"{path}: is not text")

@@ -54,6 +54,8 @@ class Place:
         The entry that is there now, verified.
     folder : Path or None
         Where it was written; None if it is not better than what was there.
+    own : Path or None
+        Folder of one's own whose entry was there; None if it was that of the package.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Place:
     earlier: EntryFile
     entry: VerifiedEntry
     folder: Path | None
+    own: Path | None
 
     def sentence(self) -> str:
         """The place of the submission, in words."""
@@ -72,13 +75,17 @@ class Place:
                 amount_at_most(_seconds(self.ticks)),
                 amount_at_most(_seconds(before.exact)),
             )
-            verb, best = "costs", "least known cost"
+            verb, best = (
+                "costs",
+                "least known cost" if self.own is None else f"least cost in {self.own}",
+            )
         else:
             mine, theirs = (
                 amount_at_least(_seconds(self.ticks)),
                 amount_at_least(_seconds(before.exact)),
             )
-            verb, best = "no schedule costs less than", "largest known bound"
+            verb = "no schedule costs less than"
+            best = "largest known bound" if self.own is None else f"largest bound in {self.own}"
         credit = f"{before.credit.method} of {before.credit.by}, {before.credit.date}"
         if self.folder is not None:
             place = f"the {best}, before it {theirs} s by {credit}"
@@ -87,7 +94,7 @@ class Place:
         else:
             place = f"second to the {best}, {theirs} s by {credit}"
         gap = gap_text(self.entry)
-        left = gap if self.entry.closed else f"gap at most {gap}"
+        left = f"the entry {'is closed' if self.entry.closed else f'has a gap of at most {gap}'}"
         return f"{self.name}, {self.objective}: {verb} {mine} s: {place}; {left}"
 
     def record(self) -> dict[str, object]:
@@ -195,15 +202,15 @@ def submit_schedule(
     places = []
     for goal in which.objectives:
         cost, now = exact_cost(given, goal, outcome.end_s), best_known(which.name, goal, root)
-        about, folder = now.about, None
+        about, folder, own = now.about, None, _own(which.name, goal, root)
         if cost < about.schedule.exact:
             record = CreditedValue(text_of(cost), "schedule", credit)
             now = Entry(_replaced(about, schedule=record), schedule, now.bound)
             verified = verify_entry(which, goal, now, given)
             folder = write_entry(now, root)
         else:
-            verified = VerifiedEntry(about.schedule.exact, about.bound.exact)
-        places.append(Place(which.name, goal, cost, True, about, verified, folder))
+            verified = verify_entry(which, goal, now, given)
+        places.append(Place(which.name, goal, cost, True, about, verified, folder, own))
     return places
 
 
@@ -226,14 +233,15 @@ def submit_bound(
         If the instance has no entry in the objective.
     """
     before = best_known(which.name, goal, root)
-    about = before.about
+    about, own = before.about, _own(which.name, goal, root)
     if bound.ticks <= about.bound.exact:
-        verified = VerifiedEntry(about.schedule.exact, about.bound.exact)
-        return Place(which.name, goal, bound.ticks, False, about, verified, None)
+        verified = verify_entry(which, goal, before, instance)
+        return Place(which.name, goal, bound.ticks, False, about, verified, None, own)
     record = CreditedValue(text_of(bound.ticks), bound.kind, credit)
     now = Entry(_replaced(about, bound=record), before.schedule, bound)
     verified = verify_entry(which, goal, now, instance)
-    return Place(which.name, goal, bound.ticks, False, about, verified, write_entry(now, root))
+    folder = write_entry(now, root)
+    return Place(which.name, goal, bound.ticks, False, about, verified, folder, own)
 
 
 def best_known(name: str, goal: Objective, root: Path = ENTRIES) -> Entry:
@@ -244,8 +252,13 @@ def best_known(name: str, goal: Objective, root: Path = ENTRIES) -> Entry:
     InputError
         If neither has one, or a file is not of the form.
     """
-    here = read_about(name, goal, root) is not None
-    return read_entry(name, goal, root if here else ENTRIES)
+    return read_entry(name, goal, _own(name, goal, root) or ENTRIES)
+
+
+def _own(name: str, goal: Objective, root: Path) -> Path | None:
+    """The folder, if it is not the package's and has an entry."""
+    own = root != ENTRIES and read_about(name, goal, root) is not None
+    return root if own else None
 
 
 def open_entry(

@@ -101,17 +101,19 @@ def verified_rows(
     VerificationError
         Naming all entries that fail, or are missing.
     """
-    rows, failures = rows_of(family, root), list[str]()
+    rows, failures, absent_rows = rows_of(family, root), list[str](), 0
     for which in instances():
         mine = [row for row in rows if row.which is which]
         if not mine:
             continue
         if absent := which.absent():
             say(f"{which.name}: not verified, data set {absent[0]} is not here")
+            absent_rows += len(mine)
             continue
         failures += _failures(which, mine, root)
     if failures:
         raise VerificationError("\n".join(failures))
+    say(f"{len(rows) - absent_rows} of {len(rows)} entries verified")
     return rows
 
 

@@ -64,7 +64,8 @@ def verified_outcome(
         if not which.preemptive:
             expect_each_begins_once(outcome)
     except (VerificationError, InputError) as error:
-        raise VerificationError(f"{which.name}: {error}") from None
+        message = str(error).removeprefix(f"{which.name}: ")
+        raise VerificationError(f"{which.name}: {message}") from None
     return outcome
 
 
@@ -102,6 +103,11 @@ def verify_entry(
     ):
         if stated != value:
             raise VerificationError(f"{where}: the {what} {value} ticks, entry.json says {stated}")
+    kinds = about.schedule.kind, about.bound.kind
+    if kinds != ("schedule", entry.bound.kind):
+        raise VerificationError(
+            f"{where}: entry.json says kinds {', '.join(kinds)}, expected schedule, {entry.bound.kind}"
+        )
     return VerifiedEntry(cost, entry.bound.ticks)
 
 

@@ -78,7 +78,7 @@ def test_submit_prints_the_place_and_the_path(tmp_path: Path) -> None:
     outcome = simulate(which.instance(), policy="sjf")
     rows.write_text(text_of_schedule(outcome.schedule, {"instance": NAME}))
     words = ("submit", rows, "--by", "Ada", "--method", "search", "-o", tmp_path)
-    assert f"{NAME}, flow: costs 39921 s: equals the least known cost" in run(*words)
+    assert f"{NAME}, flow: costs 39921 s: equals the least cost in" in run(*words)
     # With a worse entry before it, it is written, and the path is printed.
     worse = {**about["schedule"], "ticks": about["schedule"]["ticks"] + 1}
     path.write_text(json.dumps({**about, "schedule": worse}))
@@ -101,12 +101,20 @@ def test_verification_names_what_fails(tmp_path: Path, monkeypatch: pytest.Monke
         table.verified_rows(None, pytest.fail, tmp_path)
     for _ in open_first(which, "2026-11-27", 0.0, tmp_path):
         pass
-    rows = table.verified_rows(None, pytest.fail, tmp_path)
+    said: list[str] = []
+    rows = table.verified_rows(None, said.append, tmp_path)
+    assert said == ["2 of 2 entries verified"]
     assert [row.values.closed for row in rows] == [False, True]
     path = folder_of(NAME, Objective.FLOW, tmp_path) / ENTRY
     about = json.loads(path.read_text())
     path.write_text(json.dumps({**about, "bound": {**about["bound"], "ticks": 5}}))
     with pytest.raises(VerificationError, match=f"{NAME}, flow: the bound is .* says 5"):
+        table.verified_rows(None, pytest.fail, tmp_path)
+    path.write_text(json.dumps({**about, "bound": {**about["bound"], "kind": "proof"}}))
+    with pytest.raises(VerificationError, match=r"says kinds schedule, proof, expected schedule"):
+        table.verified_rows(None, pytest.fail, tmp_path)
+    path.write_text(json.dumps({**about, "schedule": {**about["schedule"], "ticks": 1}}))
+    with pytest.raises(InputError, match="bound is larger than what the schedule costs"):
         table.verified_rows(None, pytest.fail, tmp_path)
 
 
@@ -118,7 +126,10 @@ def test_an_instance_whose_data_set_is_not_here_is_named(
     monkeypatch.setattr(table, "instances", lambda: (which,))
     said: list[str] = []
     table.verified_rows(None, said.append, tmp_path)
-    assert said == ["gangs-10-philly-1: not verified, data set philly-flat is not here"]
+    assert said == [
+        "gangs-10-philly-1: not verified, data set philly-flat is not here",
+        "0 of 1 entries verified",
+    ]
 
 
 def test_the_commands_are_in_a_panel_and_have_examples() -> None:

@@ -78,7 +78,7 @@ def test_a_better_schedule_becomes_the_entry(root: Path) -> None:
     which = library_instance(NAME)
     worse = submit_text(one_after_the_other(NAME), "rows.csv", ADA, root)
     assert all(place.folder is None for place in worse)
-    assert "second to the least known cost" in flow_place(worse).sentence()
+    assert f"second to the least cost in {root}" in flow_place(worse).sentence()
     before = read_about(NAME, Objective.FLOW, root)
     best = simulate(which.instance(), policy="easy")
     rows = text_of_schedule(best.schedule, {"instance": NAME, "digest": which.digest})
@@ -87,7 +87,7 @@ def test_a_better_schedule_becomes_the_entry(root: Path) -> None:
     assert place.folder is not None
     assert place.ticks < before.schedule.exact
     assert after.about.schedule.credit == ADA
-    assert "the least known cost, before it" in place.sentence()
+    assert f"the least cost in {root}, before it" in place.sentence()
     assert verify_entry(which, Objective.FLOW, after).cost_ticks == place.ticks
 
 
@@ -187,4 +187,4 @@ def test_what_is_better_than_the_entries_of_the_package_is_written_to_a_folder_o
     assert verify_entry(which, Objective.FLOW, written).cost_ticks < before.about.schedule.exact
     again = flow_place(submit_text(rows, "rows.csv", ADA, own))
     assert again.folder is None
-    assert "equals the least known cost, by first come, in awk of Ada" in again.sentence()
+    assert f"equals the least cost in {own}, by first come, in awk of Ada" in again.sentence()

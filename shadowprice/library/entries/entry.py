@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import lzma
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,8 @@ from shadowprice.library.entries.stored_bound import StoredBound
 
 ENTRIES = FOLDER / "entries"
 """Folder of the entries of this version."""
+LARGEST_BYTES = 64 * 2**20
+"""Largest schedule or bound read, after decompression: some twenty times the largest published one."""
 ENTRY, SCHEDULE, BOUND = "entry.json", "schedule.csv.xz", "bound.jsonl.xz"
 
 _Ticks = (
@@ -42,7 +45,9 @@ class Credit(msgspec.Struct, frozen=True):
 
     by: Name
     method: Name
-    date: Annotated[str, Meta(pattern=r"\A\d{4}-\d\d-\d\d\Z", description="a date YYYY-MM-DD")]
+    date: Annotated[
+        str, Meta(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", description="a date YYYY-MM-DD")
+    ]
 
     def checked(self) -> Credit:
         """The same credit, in the form that entries have.
@@ -52,7 +57,14 @@ class Credit(msgspec.Struct, frozen=True):
         InputError
             Naming the part that is not.
         """
-        return decode(Credit, plain(self), "credit")
+        credit = decode(Credit, plain(self), "credit")
+        try:
+            datetime.date.fromisoformat(credit.date)
+        except ValueError:
+            raise InputError(
+                f"credit: date {credit.date}: expected a day of the calendar"
+            ) from None
+        return credit
 
 
 class CreditedValue(msgspec.Struct, frozen=True):
@@ -108,7 +120,14 @@ def read_about(name: str, objective: Objective, root: Path = ENTRIES) -> EntryFi
         If the file is not of the form.
     """
     path = folder_of(name, objective, root) / ENTRY
-    return decode(EntryFile, read_json(path), str(path)) if path.is_file() else None
+    if not path.is_file():
+        return None
+    about = decode(EntryFile, read_json(path), str(path))
+    for each in (about.schedule, about.bound):
+        each.credit.checked()
+    if about.bound.exact > about.schedule.exact:
+        raise InputError(f"{path}: the bound is larger than what the schedule costs")
+    return about
 
 
 def read_entry(name: str, objective: Objective, root: Path = ENTRIES) -> Entry:
@@ -122,8 +141,10 @@ def read_entry(name: str, objective: Objective, root: Path = ENTRIES) -> Entry:
     folder, about = folder_of(name, objective, root), read_about(name, objective, root)
     if about is None:
         raise InputError(f"{folder / ENTRY}: no such file")
-    rows = schedule_of_text(read_text(folder / SCHEDULE), str(folder / SCHEDULE))
-    bound = StoredBound.of_text(read_text(folder / BOUND), str(folder / BOUND))
+    rows = schedule_of_text(_text(folder / SCHEDULE), str(folder / SCHEDULE))
+    if rows.about.get("instance", name) != name:
+        raise InputError(f"{folder / SCHEDULE}: is of {rows.about['instance']}, expected {name}")
+    bound = StoredBound.of_text(_text(folder / BOUND), str(folder / BOUND))
     return Entry(about, rows.schedule, bound)
 
 
@@ -146,6 +167,10 @@ def write_entry(entry: Entry, root: Path = ENTRIES) -> Path:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from error
     return folder
+
+
+def _text(path: Path) -> str:
+    return read_text(path, limit_bytes=LARGEST_BYTES)
 
 
 def _packed(text: str) -> bytes:

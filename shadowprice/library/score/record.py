@@ -22,14 +22,15 @@ _DIGITS = 6
 def score_record(score: Score) -> Record:
     """Everything that a score says, for ``--json``.
 
-    Under ``score`` is what the same policy gets on every machine, with the SHA-256 of its text in ``sha256``; under
+    Under ``score`` is what the same policy gets on every machine that keeps the limits of time. ``sha256`` is of it,
+    but for feedback, laws and adversary, whose texts and draws are also those of installed packages; under
     ``ratio_to_best_known`` what depends on the entries that the library has by now, and under ``machine`` what depends
     on this one.
     """
     mine = _score(score)
     return {
         "score": mine,
-        "sha256": record_digest(mine),
+        "sha256": record_digest(_settled(mine)),
         "ratio_to_best_known": {each.scored.name: _to_best(each) for each in score.results},
         "machine": _machine(score),
     }
@@ -52,6 +53,14 @@ def record_digest(record: Record) -> str:
     """SHA-256 of a record as sorted JSON without spaces."""
     text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _settled(record: Record) -> Record:
+    """Costs, bounds and what follows from them."""
+    settled = {key: value for key, value in record.items() if key not in ("adversary", "laws")}
+    rows = record["instances"]
+    settled["instances"] = [{k: v for k, v in row.items() if k != "feedback"} for row in rows]
+    return settled
 
 
 def _score(score: Score) -> Record:
