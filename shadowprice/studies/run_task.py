@@ -33,6 +33,7 @@ from shadowprice.studies.instance_digest import digest_of
 from shadowprice.studies.points.digests import DIGITS, file_digest, package_digest
 from shadowprice.studies.run_rows import rows_of_run
 from shadowprice.studies.study_file import TraceArrivals, plain_value
+from shadowprice.user_code import runs_a_file
 
 _TRACES_KEPT = 2
 
@@ -124,7 +125,9 @@ def _bounds(run: RunArguments, objectives: list[str], columns: int) -> list[dict
     """Certified bounds of an instance, for preemptive schedules."""
     if isinstance(run.workload, EndlessWorkload) or run.options.until_complete is not None:
         raise InputError("bounds: are of runs in which all jobs complete, and a window is given")
-    # The instance is the same wherever its policy runs.
+    # The instance is the same wherever its policy runs; a sealed policy's file is never run here.
+    if run.options.sealed and runs_a_file(run.policy):
+        raise InputError("bounds: are computed under a policy by its name where runs are sealed")
     unsealed = replace(run.options, sealed=False)
     instance = prepare_run(
         run.workload, run.cluster, run.policy, unsealed, drop_infeasible=run.drop_infeasible

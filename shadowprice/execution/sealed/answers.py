@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from shadowprice.errors import PolicyError
+from shadowprice.execution.sealed.process import in_one_line
 from shadowprice.execution.sealed.protocol import Answer, Change, Pieces, Start
 from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.application import Batching
@@ -74,7 +75,7 @@ def decision_of(answer: Answer, state: State) -> Decision:
         If the answer is an error, or something in it is impossible.
     """
     if answer.error is not None:
-        raise PolicyError(" ".join(answer.error.split())[:1000])
+        raise PolicyError(in_one_line(answer.error)[:1000])
     decision = Decision(state)
     for job in answer.stop:
         decision.stop(job)

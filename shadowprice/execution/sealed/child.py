@@ -1,7 +1,8 @@
 """Process of a sealed policy: it confines itself, then loads the policy, then answers messages.
 
-``python -I`` runs :func:`main` with an :class:`Assignment` as its only argument. Before it runs any code that is not
-ours it says on its output what is enforced (:class:`Trials`), by which the other side knows that this came from here.
+``python -I`` runs :func:`main`, which reads an :class:`Assignment` from its first line of input. Before it runs any
+code that is not ours it says on its output what is enforced (:class:`Trials`), by which the other side knows that this
+came from here.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Trials(Struct, frozen=True):
 
 def main() -> None:
     """Confine this process, then run a command or answer for a policy."""
-    assignment = msgspec.json.decode(sys.argv[1], type=Assignment)
+    assignment = msgspec.json.decode(sys.stdin.buffer.readline(), type=Assignment)
     needs = Needs(tuple(map(Path, assignment.files)), bool(assignment.command))
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     confine(assignment.limits, needs)
@@ -79,7 +80,6 @@ def main() -> None:
         _become(assignment.command)
     # What a policy prints is no message.
     os.dup2(2, 1)
-    sys.argv[1:] = []
     Answering(assignment, out).loop()
 
 

@@ -1,21 +1,24 @@
 """Confinement of this process: what it may still do, and trials that say what of that the system enforces.
 
-It is done before any code of a policy is run, and cannot be undone from within.
+It is done before any code of a policy is run, and cannot be undone from within, but for ending with the parent.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
 import signal
 import socket
+import stat
 import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from shadowprice.execution.sealed import linux
 from shadowprice.execution.sealed.limits import ProcessLimits
@@ -62,7 +65,7 @@ def trials(limits: ProcessLimits, needs: Needs) -> dict[Protection, bool]:
         Protection.WRITING: _write,
         Protection.NETWORK: _reach,
         Protection.MEMORY: _look_at_parent,
-        Protection.SIGNALS: lambda: os.kill(os.getppid(), 0),
+        Protection.SIGNALS: _affect_parent,
         Protection.SPACE: lambda: bytearray(limits.memory_mb * _MB),
     }
     if not needs.programs:
@@ -164,12 +167,39 @@ def _refused(attempt: Callable[[], object]) -> bool:
 
 
 def _write() -> None:
-    """Make a file, which is not left behind; an empty one says something too."""
+    """Make a file, which is not left behind, or change what is noted at one, here of the input: both say something."""
+    with contextlib.suppress(OSError):
+        os.fchmod(0, stat.S_IMODE(os.fstat(0).st_mode))
+        return
     path = Path(tempfile.gettempdir(), f"shadowprice-{os.getpid()}")
     try:
         path.touch(exist_ok=False)
     finally:
         path.unlink(missing_ok=True)
+
+
+def _affect_parent() -> None:
+    """Signal the parent, its thread, or change how it is scheduled, each in a way that leaves it as it is."""
+    parent = os.getppid()
+    tgkill: Any = getattr(ctypes.CDLL(None, use_errno=True), "tgkill", None)
+
+    def signal_thread() -> None:
+        if tgkill is None or tgkill(parent, parent, 0):
+            raise PermissionError(ctypes.get_errno(), "the parent's thread")
+
+    def reschedule() -> None:
+        os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent))
+
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: os.kill(parent, 0),
+        signal_thread,
+        reschedule,
+    )
+    for attempt in attempts:
+        with contextlib.suppress(OSError):
+            attempt()
+            return
+    raise PermissionError("the parent")
 
 
 def _reach() -> None:

@@ -162,7 +162,7 @@ def _allow(rule_set: int, path: Path, rights: int) -> None:
 # seccomp: which system calls are refused.
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
 _THREAD = 0x00010000
@@ -211,6 +211,38 @@ _CALLS: dict[str, tuple[int | None, int]] = {
     "semget": (64, 190),
     "mq_open": (240, 180),
     "open_by_handle_at": (304, 265),
+    # What is noted at a file without writing into it.
+    "chmod": (90, -1),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, -1),
+    "fchown": (93, 55),
+    "lchown": (94, -1),
+    "fchownat": (260, 54),
+    "utime": (132, -1),
+    "utimes": (235, -1),
+    "futimesat": (261, -1),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+    "flock": (73, 32),
+    # What slows other processes of the same user, or leaves the group that is ended.
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "sched_setaffinity": (203, 122),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setattr": (314, 274),
+    "setsid": (112, 157),
+    "setpgid": (109, 154),
 }
 _OF_PROCESSES: dict[str, tuple[int | None, int]] = {
     "execve": (59, 221),
@@ -219,6 +251,10 @@ _OF_PROCESSES: dict[str, tuple[int | None, int]] = {
     "vfork": (58, -1),
 }
 _CLONE, _CLONE3 = (56, 220), (435, 435)
+_TGKILL, _FCNTL, _CLOCK_GETTIME = (234, 131), (72, 25), (228, 113)
+_LOCKS_AND_SIGNALS = (5, 6, 7, 36, 37, 38, 8, 10, 15)
+"""Commands of ``fcntl`` that lock files for others to see, or have the system signal another process."""
+_NEGATIVE = 0x80000000
 
 
 def seccomp(*, processes: bool) -> bool:
@@ -251,6 +287,16 @@ def seccomp(*, processes: bool) -> bool:
     for number in numbers:
         if number is not None and number >= 0:
             program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE | _EPERM)]
+    # Threads may signal each other; clocks of other processes have negative numbers.
+    program += [
+        *_where(_TGKILL[column], _FIRST_ARGUMENT, allowed=(os.getpid(),)),
+        *_where(_FCNTL[column], _SECOND_ARGUMENT, refused=_LOCKS_AND_SIGNALS),
+        (_EQUAL, 0, 4, _CLOCK_GETTIME[column]),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        (_ANY_BIT, 1, 0, _NEGATIVE),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _REFUSE | _EPERM),
+    ]
     if not processes:
         # A newer call for the same is said to be missing, so that threads are made by the older one.
         program += [
@@ -270,3 +316,20 @@ def seccomp(*, processes: bool) -> bool:
     mode = ctypes.c_ulong(_FILTER_MODE)
     zero = ctypes.c_ulong(0)
     return bool(_libc().prctl(_PR_SET_SECCOMP, mode, header, zero, zero) == 0)
+
+
+_Step = tuple[int, int, int, int]
+
+
+def _where(
+    number: int, argument: int, *, allowed: tuple[int, ...] = (), refused: tuple[int, ...] = ()
+) -> list[_Step]:
+    """Steps for a call that is allowed, or refused, where its argument has one of these values, and else not."""
+    values = allowed or refused
+    last = [(_RETURN, 0, 0, _REFUSE | _EPERM), (_RETURN, 0, 0, _ALLOW)]
+    return [
+        (_EQUAL, 0, len(values) + 3, number),
+        (_LOAD, 0, 0, argument),
+        *((_EQUAL, len(values) - k, 0, value) for k, value in enumerate(values)),
+        *(last if allowed else reversed(last)),
+    ]

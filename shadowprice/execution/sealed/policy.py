@@ -19,7 +19,7 @@ from shadowprice.execution.sealed.changes import Changes
 from shadowprice.execution.sealed.child import Assignment, Trials
 from shadowprice.execution.sealed.limits import ProcessLimits
 from shadowprice.execution.sealed.outline import outline
-from shadowprice.execution.sealed.process import SealedProcess
+from shadowprice.execution.sealed.process import SealedProcess, in_one_line
 from shadowprice.execution.sealed.protocol import (
     VERSION,
     Answer,
@@ -46,6 +46,8 @@ BOOT = (
     "from shadowprice.execution.sealed.child import main; main()"
 )
 """Program of the process: this package, from where it is here."""
+_NOT_READ = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Errors in reading a line that is no message."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ class SealedPolicy:
         line = self._running().ask(encoded(due), self.limits.decision_s)
         try:
             answer = answer_of(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _NOT_READ as error:
             raise _no_answer(line, error) from error
         self._last = decision_of(answer, state)
         self._serves = not self._fresh_runs
@@ -206,16 +208,16 @@ class SealedPolicy:
         """A new process, and what its policy says of itself."""
         self.close()
         root = str(Path(__file__).resolve().parents[3])
-        assignment = encoded(self._assignment).decode()
-        process = SealedProcess([sys.executable, "-I", "-c", BOOT, root, assignment])
+        process = SealedProcess([sys.executable, "-I", "-c", BOOT, root])
         self._process = process
         self._ending = weakref.finalize(self, process.close)
         try:
-            trials = process.next_line(self.limits.start_s)
+            # Not as an argument, of which others may see what it is and the system may find it too long.
+            trials = process.ask(encoded(self._assignment), self.limits.start_s)
             self.seal = Seal.of(msgspec.json.decode(trials, type=Trials).seal)
             line = process.ask(encoded(Hello()), self.limits.start_s)
             said = self._introduced(line)
-        except (PolicyError, msgspec.DecodeError) as error:
+        except (PolicyError, *_NOT_READ) as error:
             self.close()
             raise PolicyError(f"policy {self._what!r}: {error}") from error
         self._fresh = True
@@ -224,13 +226,13 @@ class SealedPolicy:
     def _introduced(self, line: bytes) -> Introduction:
         try:
             said = introduction_of(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _NOT_READ as error:
             trouble = Answer()
-            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+            with contextlib.suppress(*_NOT_READ):
                 trouble = answer_of(line)
             self.close()
             if trouble.error is not None:
-                raise InputError(" ".join(trouble.error.split())[:1000]) from None
+                raise InputError(in_one_line(trouble.error)[:1000]) from None
             raise _no_answer(line, error) from error
         if said.version != VERSION:
             raise PolicyError(f"speaks version {said.version}, expected {VERSION}")
@@ -274,5 +276,5 @@ def _absolute(argument: str) -> str:
 
 
 def _no_answer(line: bytes, error: Exception) -> PolicyError:
-    text = " ".join(line.decode("utf-8", "replace").split())
+    text = in_one_line(line.decode("utf-8", "replace"))
     return PolicyError(f"its process answers {text[:80]!r}: {error}")

@@ -27,6 +27,7 @@ _ENVIRONMENT = MappingProxyType(
 
 _LONGEST_ANSWER = 64 * 2**20
 _LAST_WORDS = 2000
+_LAST_PARTS = 64
 _AT_A_TIME = 2**16
 
 
@@ -66,6 +67,7 @@ class SealedProcess:
         for each in (self._in, self._out, self._err):
             os.set_blocking(each, False)
         self._unread, self._words = b"", b""
+        self._over = False
 
     @property
     def id(self) -> int:
@@ -99,7 +101,10 @@ class SealedProcess:
         return self._line(time.monotonic() + within_s, within_s)
 
     def close(self) -> None:
-        """End the process, and all that it started."""
+        """End the process, and all that it started; once, for its number may be another's later."""
+        if self._over:
+            return
+        self._over = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -145,7 +150,7 @@ class SealedProcess:
         poll.register(self._err, select.POLLIN)
         while True:
             left_s = until - time.monotonic()
-            ready = poll.poll(max(left_s, 0.0) * 1000)
+            ready = poll.poll(left_s * 1000) if left_s > 0 else []
             if not ready:
                 self.close()
                 raise PolicyError(
@@ -170,15 +175,16 @@ class SealedProcess:
         """Error that says how the process ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
-        while self._listen_to_end():
-            pass
+        for _ in range(_LAST_PARTS):
+            if not self._listen_to_end():
+                break
         code = self._process.poll()
         self.close()
-        how = f"with code {code}"
-        if code is not None and code < 0:
-            how = f"by signal {signal.Signals(-code).name}"
+        if code is None:
+            return PolicyError("its process closed its output, and was ended")
+        how = f"with code {code}" if code >= 0 else f"by signal {_signal_name(-code)}"
         words = self._words.decode("utf-8", "replace").split("\n")
-        last = next((" ".join(each.split()) for each in reversed(words) if each.strip()), "")
+        last = next((each for each in map(in_one_line, reversed(words)) if each), "")
         return PolicyError(f"its process ended {how}{f': {last:.300}' if last else ''}")
 
     def _listen_to_end(self) -> bool:
@@ -188,6 +194,18 @@ class SealedProcess:
             return False
         self._words = (self._words + part)[-_LAST_WORDS:]
         return bool(part)
+
+
+def in_one_line(text: str) -> str:
+    """Text from a process in one line, without what a terminal takes as a command."""
+    return "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def _descriptor(pipe: IO[bytes] | None) -> int:

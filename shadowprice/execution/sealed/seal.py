@@ -14,7 +14,7 @@ class Protection(StrEnum):
     WRITING = "writes no files"
     NETWORK = "has no network"
     MEMORY = "sees no memory of other processes"
-    SIGNALS = "signals no process"
+    SIGNALS = "signals and slows no process"
     PROCESSES = "starts no process"
     SPACE = "has no more memory than its limit"
 

@@ -15,7 +15,7 @@ import pytest
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.execution.engine import run
 from shadowprice.execution.sealed import policy as sealed_policy
-from shadowprice.execution.sealed.policy import SealedPolicy
+from shadowprice.execution.sealed.policy import RunSwitches, SealedPolicy
 from shadowprice.execution.sealed.seal import Protection
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
@@ -90,7 +90,30 @@ ATTACKS: dict[str, tuple[Protection, str]] = {
     "leaves a note": (Protection.WRITING, "open(tempfile.gettempdir() + '/note', 'w').write('1')"),
     "leaves a note in memory": (Protection.WRITING, "open('/dev/shm/note', 'w').write('1')"),
     "removes a file": (Protection.WRITING, "os.unlink(TRACE)"),
+    "notes at its file": (Protection.WRITING, "os.setxattr(__file__, 'user.known', b'1')"),
+    "changes times of its file": (Protection.WRITING, "os.utime(__file__, (1, 1))"),
+    "changes rights of its file": (Protection.WRITING, "os.chmod(__file__, 0o600)"),
+    "locks its file": (Protection.WRITING, "fcntl.flock(os.open(__file__, 0), fcntl.LOCK_EX)"),
+    "locks a part of its file": (
+        Protection.WRITING,
+        "fcntl.lockf(os.open(__file__, 0), fcntl.LOCK_SH)",
+    ),
     "kills the engine": (Protection.SIGNALS, "os.kill(os.getppid(), 9)"),
+    "signals a thread of the engine": (
+        Protection.SIGNALS,
+        "through('tgkill', os.getppid(), os.getppid(), 0)",
+    ),
+    "has the engine signalled": (
+        Protection.SIGNALS,
+        "fcntl.fcntl(0, fcntl.F_SETOWN, os.getppid())",
+    ),
+    "slows the engine": (Protection.SIGNALS, "os.setpriority(0, os.getppid(), 19)"),
+    "reschedules the engine": (Protection.SIGNALS, "os.sched_setaffinity(os.getppid(), {0})"),
+    "reads the engine's clock": (
+        Protection.SIGNALS,
+        "time.clock_gettime(((~os.getppid()) << 3) | 2)",
+    ),
+    "leaves the group that is ended": (Protection.SIGNALS, "os.setsid()"),
     "opens a connection": (Protection.NETWORK, "socket.create_connection(('127.0.0.1', 9), 0.1)"),
     "sends a datagram": (
         Protection.NETWORK,
@@ -105,7 +128,7 @@ ATTACKS: dict[str, tuple[Protection, str]] = {
 }
 
 TRYING = """
-import ctypes, os, pathlib, resource, socket, subprocess, tempfile
+import ctypes, fcntl, os, pathlib, resource, socket, subprocess, tempfile, time
 import shadowprice
 from shadowprice.solvers.policy import Decision
 
@@ -381,3 +404,30 @@ def test_what_the_system_lacks_is_said_and_the_rest_holds(
     assert f"missing here: {Protection.FILES}" in str(fifo.seal)
     with SealedPolicy(f"{file}:Cheat") as cheat, pytest.raises(PolicyError, match="StopIteration"):
         run(instance(), cheat)
+
+
+MESSAGES = {
+    "a deep answer": (
+        "os.write(3, b'{\"version\":1,\"name\":\"x\",\"f\":' + b'[' * 60000 + b']' * 60000 + b'}\\n')",
+        "answers",
+    ),
+    "an unnamed signal": ("signal.raise_signal(40)", "by signal 40"),
+    "commands to a terminal": ("raise RuntimeError('\\x1b[2J\\x9bdone')", r"\?\[2J\?done"),
+}
+
+
+@pytest.mark.parametrize("what", MESSAGES)
+def test_what_a_process_says_of_itself_is_one_line_of_text(tmp_path: Path, what: str) -> None:
+    code, message = MESSAGES[what]
+    file = tmp_path / "mine.py"
+    file.write_text(f"import os, signal\n{code}\n", encoding="utf-8")
+    with pytest.raises((InputError, PolicyError), match=message) as refused:
+        SealedPolicy(f"{file}:Mine")
+    assert str(refused.value).isprintable()
+
+
+def test_a_long_sample_of_services_reaches_its_process() -> None:
+    """An argument of a process has at most 128 KiB."""
+    samples = tuple(float(k % 977 + 1) for k in range(40_000))
+    with SealedPolicy("gittins2d", switches=RunSwitches(samples=samples)) as sealed:
+        assert run(instance(), sealed).schedule.end_s.size >= 12
