@@ -129,6 +129,7 @@ notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
 dist: $(VENV)/.installed-dev  ## source distribution and wheel, in dist/
 	rm -rf build dist
 	$(BIN)/python -m build --no-isolation
+	rm -rf *.egg-info  # Python in this folder would read its commands, not those that are installed.
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .venv-lowest .venv-newest .venv-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
