@@ -52,7 +52,10 @@ def page(rows: Sequence[Row], counts: dict[str, JobCounts]) -> str:
     )
     heads = "".join(f"<th>{escape(name)}</th>" for name in HEADS)
     body = "\n".join(_row(row, counts[row.which.name]) for row in rows)
-    table = f'<table class="library sortable">\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>'
+    inner = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>"
+    table = (
+        f'<div class="table-wrapper">\n<table class="library sortable">\n{inner}\n</table>\n</div>'
+    )
     return f"{head}\n{table}\n"
 
 
