@@ -54,7 +54,7 @@ def page(rows: Sequence[Row], counts: dict[str, JobCounts]) -> str:
     body = "\n".join(_row(row, counts[row.which.name]) for row in rows)
     inner = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>"
     table = (
-        f'<div class="table-wrapper">\n<table class="library sortable">\n{inner}\n</table>\n</div>'
+        f'<div class="library">\n<table class="library sortable">\n{inner}\n</table>\n</div>'
     )
     return f"{head}\n{table}\n"
 
