@@ -53,9 +53,7 @@ def page(rows: Sequence[Row], counts: dict[str, JobCounts]) -> str:
     heads = "".join(f"<th>{escape(name)}</th>" for name in HEADS)
     body = "\n".join(_row(row, counts[row.which.name]) for row in rows)
     inner = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>"
-    table = (
-        f'<div class="library">\n<table class="library sortable">\n{inner}\n</table>\n</div>'
-    )
+    table = f'<div class="library">\n<table class="library sortable">\n{inner}\n</table>\n</div>'
     return f"{head}\n{table}\n"
 
 
