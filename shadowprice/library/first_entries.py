@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 from shadowprice.analysis.bounds import bounds_of, certified_and_largest
@@ -16,6 +17,7 @@ from shadowprice.library.entries.stored_bound import StoredBound
 from shadowprice.library.library_instance import LibraryInstance
 from shadowprice.library.submission import open_entry
 from shadowprice.library.verification import VerifiedEntry
+from shadowprice.solvers.offline.bounds import Bound
 
 FINDER = "shadowprice"
 """Finder of what the package finds by itself."""
@@ -28,12 +30,30 @@ def first_policy(instance: Instance, *, preemptive: bool) -> str:
     return "srtf" if preemptive else "sjf"
 
 
+def largest_bound(
+    instance: Instance,
+    goal: Objective,
+    seconds: float,
+    *,
+    preemptive: bool,
+    enough: Fraction | None = None,
+) -> Bound:
+    """The strongest certified bound of the cascade within a time [s], which ends where a bound is ``enough``."""
+    effort = BoundEffort(seconds)
+    found = bounds_of(instance, goal, effort, preemptive=preemptive, enough=enough)
+    return certified_and_largest(found)[0]
+
+
 def certified_bound(
     instance: Instance, goal: Objective, seconds: float, *, preemptive: bool
 ) -> StoredBound:
-    """The strongest certified bound of the cascade within a time [s]."""
-    found = bounds_of(instance, goal, BoundEffort(seconds), preemptive=preemptive)
-    return StoredBound.of_bound(certified_and_largest(found)[0])
+    """The same as a record of entries."""
+    return StoredBound.of_bound(largest_bound(instance, goal, seconds, preemptive=preemptive))
+
+
+def method_of_bound(seconds: float) -> str:
+    """Method of such a bound, as credits have it."""
+    return f"cascade of bounds, {seconds:g} s"
 
 
 def open_first(
@@ -63,7 +83,7 @@ def open_first(
         bound = certified_bound(instance, goal, seconds, preemptive=which.preemptive)
         credits = (
             Credit(FINDER, policy, date),
-            Credit(FINDER, f"cascade of bounds, {seconds:g} s", date),
+            Credit(FINDER, method_of_bound(seconds), date),
         )
         yield (
             goal,

@@ -39,9 +39,7 @@ class Row:
     @property
     def values(self) -> VerifiedEntry | None:
         """Cost and bound as the entry says."""
-        if self.entry is None:
-            return None
-        return VerifiedEntry(self.entry.schedule.exact, self.entry.bound.exact)
+        return None if self.entry is None else VerifiedEntry.stated(self.entry)
 
     def record(self) -> dict[str, Any]:
         """The row as JSON has it."""

@@ -13,7 +13,7 @@ from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import BoundedCost, Objective
 from shadowprice.instances.schedule import Schedule
-from shadowprice.library.entries.entry import Entry
+from shadowprice.library.entries.entry import Entry, EntryFile
 from shadowprice.library.library_instance import LibraryInstance
 
 
@@ -29,6 +29,11 @@ class VerifiedEntry(BoundedCost):
 
     cost_ticks: Fraction
     bound_ticks: Fraction
+
+    @classmethod
+    def stated(cls, about: EntryFile) -> VerifiedEntry:
+        """Cost and bound that ``entry.json`` says; whoever wrote it verified them."""
+        return cls(about.schedule.exact, about.bound.exact)
 
     def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
         return self.cost_ticks, self.bound_ticks

@@ -157,26 +157,28 @@ class SealedProcess:
                     f"its process gives no answer within {within_s:g} s, and was ended"
                 )
             places = {place for place, _ in ready}
-            if self._err in places and not self._listen():
+            if self._err in places and self._listen() == b"":
                 poll.unregister(self._err)
             if descriptor in places:
                 return
 
-    def _listen(self) -> bool:
-        """Read what it complains of; False if that is over."""
+    def _listen(self) -> bytes | None:
+        """Read a part of what it complains of; None if there is none now, empty if that is over."""
         try:
             part = os.read(self._err, _AT_A_TIME)
         except BlockingIOError:
-            return True
+            return None
+        except OSError:
+            return b""
         self._words = (self._words + part)[-_LAST_WORDS:]
-        return bool(part)
+        return part
 
     def _ended(self) -> PolicyError:
         """Error that says how the process ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         for _ in range(_LAST_PARTS):
-            if not self._listen_to_end():
+            if not self._listen():
                 break
         code = self._process.poll()
         self.close()
@@ -186,14 +188,6 @@ class SealedProcess:
         words = self._words.decode("utf-8", "replace").split("\n")
         last = next((each for each in map(in_one_line, reversed(words)) if each), "")
         return PolicyError(f"its process ended {how}{f': {last:.300}' if last else ''}")
-
-    def _listen_to_end(self) -> bool:
-        try:
-            part = os.read(self._err, _AT_A_TIME)
-        except (BlockingIOError, OSError):
-            return False
-        self._words = (self._words + part)[-_LAST_WORDS:]
-        return bool(part)
 
 
 def in_one_line(text: str) -> str:

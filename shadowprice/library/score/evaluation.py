@@ -222,7 +222,7 @@ def run_instance(policy: Policy, scored: ScoredInstance) -> tuple[InstanceScore,
     try:
         outcome = execute(prepare_run(scored.instance, None, policy))
     except ShadowpriceError as error:
-        return InstanceScore(scored, None, None, f"Lost: {on_one_line(error)}"), 0
+        return InstanceScore(scored, None, None, f"Lost: {short_message(error)}"), 0
     return _scored(scored, outcome), outcome.decisions
 
 
@@ -249,7 +249,7 @@ def hunt(
             result = adversary(policy, family, OBJECTIVE, effort=effort)
         except ShadowpriceError as error:
             return AdversaryScore(
-                None, looked, f"Lost on an instance of the adversary: {on_one_line(error)}"
+                None, looked, f"Lost on an instance of the adversary: {short_message(error)}"
             )
         looked += int(result.hard.provenance["evaluations"])
         worst = result if worst is None or result.ratio > worst.ratio else worst
@@ -270,11 +270,11 @@ def try_laws(
     subject = PolicyUnderTest(policy, True, (), Scaling.NONE)
     results = []
     for law, error in verdicts(subject, suite.law_examples):
-        results.append(LawScore(law.title, "" if error is None else on_one_line(error)))
+        results.append(LawScore(law.title, "" if error is None else short_message(error)))
         progress(f"laws, {len(results)} tried")
     return tuple(results)
 
 
-def on_one_line(error: Exception) -> str:
+def short_message(error: Exception) -> str:
     """Message of an error, some of which a policy wrote: on one line, and not long; its name if it has none."""
     return " ".join(str(error).split())[:_LONGEST_MESSAGE] or type(error).__name__

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shadowprice.analysis.bounds import bounds_of, certified_and_largest
-from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost, verified_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import ShadowpriceError
@@ -16,7 +14,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.library.entries.entry import ENTRIES, Credit, read_about, read_entry
 from shadowprice.library.entries.stored_bound import StoredBound
-from shadowprice.library.first_entries import FINDER
+from shadowprice.library.first_entries import FINDER, largest_bound, method_of_bound
 from shadowprice.library.library_instance import LibraryInstance
 from shadowprice.library.search.compiled_orders import better_by_loops, is_plain
 from shadowprice.library.search.engine_orders import better_by_engine
@@ -80,7 +78,7 @@ class EntrySearch:
 
     def _is_closed(self, goal: Objective) -> bool:
         about = read_about(self.which.name, goal, self.root)
-        return about is not None and VerifiedEntry(about.schedule.exact, about.bound.exact).closed
+        return about is not None and VerifiedEntry.stated(about).closed
 
     def _credit(self, method: str) -> Credit:
         return Credit(FINDER, method, self.date)
@@ -165,11 +163,8 @@ class EntrySearch:
 
     def _bound_of(self, instance: Instance, goal: Objective, outcome: Outcome) -> tuple[Bound, str]:
         """The strongest certified bound within the time, and how it came about."""
-        found = bounds_of(
-            instance,
-            goal,
-            BoundEffort(self.bound_s),
-            preemptive=self.which.preemptive,
-            enough=exact_cost(instance, goal, outcome.end_s),
+        enough = exact_cost(instance, goal, outcome.end_s)
+        bound = largest_bound(
+            instance, goal, self.bound_s, preemptive=self.which.preemptive, enough=enough
         )
-        return certified_and_largest(found)[0], f"cascade of bounds, {self.bound_s:g} s"
+        return bound, method_of_bound(self.bound_s)

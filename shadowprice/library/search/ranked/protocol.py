@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +22,7 @@ Make = Callable[[Ints, Ints], "Ranked"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranked(Brief):
+class Ranked(Brief, ABC):
     """A policy that follows an order of all jobs of an instance.
 
     Parameters
@@ -54,9 +55,9 @@ class Ranked(Brief):
 
         return made
 
+    @abstractmethod
     def decide(self, state: State) -> Decision:
         """Start and stop jobs by rank and choices."""
-        raise NotImplementedError
 
     def in_order(self, jobs: Iterable[int]) -> list[int]:
         """Jobs by rank."""
