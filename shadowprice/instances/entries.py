@@ -109,6 +109,12 @@ _LINES = frozenset(("Cc", "Cs", "Zl", "Zp"))
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
+def printable(text: object, instead: str = " ") -> str:
+    """One line that a terminal shows as it is: whatever would steer it becomes ``instead``."""
+    shown = (c if c.isprintable() or c.isspace() else instead for c in str(text))
+    return " ".join("".join(shown).split())
+
+
 def on_one_line(text: str) -> bool:
     """True if a name is printable without ending a line, moving a cursor or turning text around.
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import IO
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.entries import printable
 
 _ENVIRONMENT = MappingProxyType(
     {
@@ -192,7 +193,7 @@ class SealedProcess:
 
 def in_one_line(text: str) -> str:
     """Text from a process in one line, without what a terminal takes as a command."""
-    return "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
+    return printable(text, "?")
 
 
 def _signal_name(number: int) -> str:

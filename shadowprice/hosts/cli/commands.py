@@ -18,7 +18,7 @@ from shadowprice.cli.results import ResultForm, entries, print_result
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
 from shadowprice.hosts.reports.jobs import JobRow, job_rows
-from shadowprice.hosts.reports.status import printable
+from shadowprice.instances.entries import printable
 
 if TYPE_CHECKING:
     from shadowprice.hosts.live.ledger import RunLedger

@@ -35,7 +35,7 @@ from shadowprice.hosts.cli.commands import (
     words_of,
 )
 from shadowprice.hosts.live.limits import Limits
-from shadowprice.hosts.reports.status import printable
+from shadowprice.instances.entries import printable
 
 if TYPE_CHECKING:
     from shadowprice.hosts.live.driver import Summary

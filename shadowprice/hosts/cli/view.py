@@ -18,8 +18,9 @@ from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.reports.jobs import JobRow, counts, job_rows
 from shadowprice.hosts.reports.run import RunReader
-from shadowprice.hosts.reports.status import event_words, printable
+from shadowprice.hosts.reports.status import event_words
 from shadowprice.hosts.reports.timeline import Hold, Row
+from shadowprice.instances.entries import printable
 
 _MIDDLE, _NARROW = 110, 76
 """Widths [characters] below which columns that can be missed are left out."""

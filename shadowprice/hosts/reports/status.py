@@ -8,6 +8,7 @@ from typing import Any
 from shadowprice.hosts.reports.jobs import job_rows
 from shadowprice.hosts.reports.run import RunReader
 from shadowprice.hosts.reports.timeline import Row, ending_words
+from shadowprice.instances.entries import printable
 
 _LONGEST = 200
 
@@ -108,11 +109,6 @@ def _decision(data: Row) -> str:
 
 def _because(why: object) -> str:
     return f": {shortened(str(why))}" if why else ""
-
-
-def printable(text: object) -> str:
-    """One line that a terminal shows as it is: whatever would steer it becomes a blank."""
-    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
 
 
 def shortened(text: str) -> str:

@@ -12,6 +12,7 @@ from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
+from shadowprice.library.search.list_loops import TIE
 from shadowprice.library.search.moves import Ints, climb
 from shadowprice.library.search.ranked.failing import RankedOnFailing
 from shadowprice.library.search.ranked.fed import RankedOnServers
@@ -25,10 +26,6 @@ from shadowprice.library.search.rated_loops import Floats
 from shadowprice.library.search.rated_orders import compiled_ends
 from shadowprice.solvers.placement.consolidated import Consolidate
 from shadowprice.solvers.placement.count import Count
-
-TIE = 1e-7
-"""Weight of the mean completion beside the last one, where the last one is the cost."""
-
 
 KINDS: tuple[tuple[Feature, type[Ranked]], ...] = (
     (Feature.GRAPHS, RankedGraphs),

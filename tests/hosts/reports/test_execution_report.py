@@ -27,7 +27,7 @@ from shadowprice.hosts.reports.gantt import execution_gantt
 from shadowprice.hosts.reports.jobs import job_rows
 from shadowprice.hosts.reports.report import figure_html, report
 from shadowprice.hosts.reports.run import RunReader
-from shadowprice.hosts.reports.status import event_words, printable, status_record
+from shadowprice.hosts.reports.status import event_words, status_record
 from shadowprice.hosts.reports.timeline import (
     RUNNING,
     STARTING,
@@ -39,6 +39,7 @@ from shadowprice.hosts.reports.timeline import (
     pieces,
     union,
 )
+from shadowprice.instances.entries import printable
 from support.execution_ledgers import GPUS, NAMES, Script, written
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
