@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shadowprice.analysis.bounds import strongest_bound
     from shadowprice.analysis.compare import Comparison, compare
     from shadowprice.analysis.optimum import (
+        copies_optimum,
         optimum,
         preemptive_optimum,
         slotted_preemptive_optimum,
@@ -79,6 +80,7 @@ __all__ = [
     "audit",
     "compare",
     "compare_utility",
+    "copies_optimum",
     "endless",
     "generate",
     "load",
@@ -120,6 +122,7 @@ _HOME = {
     "audit": "analysis.audit.audit",
     "compare": "analysis.compare",
     "compare_utility": "analysis.utility.compare",
+    "copies_optimum": "analysis.optimum",
     "endless": "instances.generators",
     "generate": "instances.generators",
     "load_throughputs": "instances.speeds.throughputs",

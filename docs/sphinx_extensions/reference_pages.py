@@ -56,6 +56,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
             "optimum",
             "preemptive_optimum",
             "slotted_preemptive_optimum",
+            "copies_optimum",
         ),
     ),
     "shares": ("Shares of GPU types", ("AllocationProblem", "allocate")),

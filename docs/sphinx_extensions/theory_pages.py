@@ -6,7 +6,7 @@ import importlib
 from types import ModuleType
 
 import build_theorems
-from shadowprice.models.catalogue import model_files
+from shadowprice.solvers.programs.catalogue import model_files
 
 SYSTEMS = {
     "lower_bounds": "Lower bounds of the offline optimum",

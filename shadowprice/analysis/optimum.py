@@ -13,17 +13,21 @@ from shadowprice.analysis.certificates.exact_cost import exact_cost, verified_co
 from shadowprice.analysis.certificates.windows import window_candidate
 from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.analysis.metrics import end_s
+from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.wording import cost_in_words, counted
 from shadowprice.brief import html_table, screen
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.execution.copies import optimal_plan
+from shadowprice.execution.copies.hadare import HadarE
+from shadowprice.execution.copies.optimal_plan import ClaimedBound, PlanSearch
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import BoundedCost, Objective, exact_ticks
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
+from shadowprice.models import hadare, time_indexed
 from shadowprice.models import preemptive as preemptive_model
-from shadowprice.models import time_indexed
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline import preemptive
@@ -34,6 +38,7 @@ from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
 from shadowprice.solvers.offline.one_pool import require_exact
 from shadowprice.solvers.offline.preemptive import KNOWS as PREEMPTIVE_KNOWS
 from shadowprice.solvers.programs.compile import OptimalityEvidence
+from shadowprice.solvers.programs.published import falls_back
 
 _SOLVER_SHARE = 0.7
 """Part of a budget that is the solver's; the rest is for a bound that the checker evaluates."""
@@ -360,6 +365,148 @@ def preemptive_optimum(
     holds_for = ScheduleClass.allowed(instance, preemptive=True)
     return PreemptiveOptimum(
         lower, upper, schedule, holds_for, found.finished, found.parts, found.tree
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CopiesOptimum(OptimumTable):
+    """Offline optimum of jobs that run as several copies, as far as it is known.
+
+    Parameters
+    ----------
+    upper_ticks : Fraction
+        Cost of the schedule.
+    lower_ticks : Fraction
+        No schedule of the class costs less: the largest of the bounds that were evaluated, by the checker in exact
+        arithmetic, or from the programme's multipliers with rounding errors counted.
+    schedule : Schedule
+        The best one known, which passed the verifier.
+    holds_for : ScheduleClass
+    claimed, aligned : ClaimedBound
+        A solver's word on all schedules of the class, and on those whose rounds begin at multiples of their length,
+        as HadarE's do; the same where all jobs arrive at multiples.
+    round_s : float
+    edited : bool
+        Whether the schedule and the solver's word are those of a model that is not the published one.
+    """
+
+    upper_ticks: Fraction
+    lower_ticks: Fraction
+    schedule: Schedule
+    holds_for: ScheduleClass
+    claimed: ClaimedBound
+    aligned: ClaimedBound
+    round_s: float
+    edited: bool = False
+
+    @property
+    def upper_s(self) -> float:
+        """Cost of the schedule [s]."""
+        return float(self.upper_ticks / TICKS_PER_S)
+
+    @property
+    def lower_s(self) -> float:
+        """The bound [s], rounded down."""
+        return seconds_down(self.lower_ticks)
+
+    def _cost_and_bound(self) -> tuple[Fraction, Fraction]:
+        return self.upper_ticks, self.lower_ticks
+
+    def _remarks(self) -> dict[str, str]:
+        edited = {"model": "not the published one"} if self.edited else {}
+        aligned = f"in rounds that begin at multiples of {self.round_s:g} s"
+        return {
+            "class": str(self.holds_for),
+            "by the solver's word": _in_words(self.claimed),
+            aligned: _in_words(self.aligned),
+            **edited,
+        }
+
+
+def _in_words(claimed: ClaimedBound) -> str:
+    return f"at least {claimed.value_s:,.10g} s ({claimed.evidence})"
+
+
+def copies_optimum(
+    jobs: Problem,
+    cluster: Where | None = None,
+    objective: Objective | str = Objective.FLOW,
+    *,
+    policy: str | HadarE = "hadare",
+    budget_s: float = 60.0,
+    model: optimal_plan.Build = hadare.build,
+) -> CopiesOptimum:
+    """Best schedule of jobs that run as several copies, a copy on all GPUs of a node, or bounds when time runs out.
+
+    Parameters
+    ----------
+    jobs, cluster
+        As in :func:`shadowprice.simulate`; a few jobs, nodes and rounds.
+    policy : str or HadarE
+        Whose rounds, charges and number of copies are meant.
+    budget_s : float
+        Time for the search [s].
+    model : callable
+        The programme; one that is not as published is solved as it is.
+
+    Raises
+    ------
+    InputError
+        If the policy does not run copies, there are no jobs, the instance says more than the model knows, or it would
+        be too large.
+    SolverError
+        If an edited model has no answer.
+    VerificationError
+        If the verifier refuses a schedule, or it costs less than the bound: faults of this package.
+
+    Notes
+    -----
+    Rounds of the schedule begin at multiples of their length. The bounds are for rounds that begin at any times: with
+    all rounds and arrivals moved to the last multiple before, no schedule of the instance ends a job later.
+
+    Examples
+    --------
+    >>> import shadowprice as sp
+    >>> jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[900, 300])
+    >>> sp.copies_optimum(jobs, "2x1", policy="hadare:restart_s=0").upper_s
+    930.0
+    """
+    goal = Objective(objective)
+    instance = prepare_run(jobs, cluster, policy).instance
+    source = instance.workload.source
+    if instance.copies is None:
+        raise InputError(f"policy {policy!r}: runs no copies of jobs, expected hadare")
+    require(instance, hadare.KNOWS, "the optimum of copies")
+    if not len(instance.workload):
+        raise InputError(f"{source}: has no jobs, expected some")
+
+    def cost(schedule: Schedule) -> Fraction:
+        verify(instance, schedule)
+        return exact_cost(instance, goal, end_s(instance, schedule))
+
+    until = time.monotonic() + budget_s
+    search = PlanSearch(instance, goal, cost, until - (1 - _SOLVER_SHARE) * budget_s)
+    edited = falls_back(model, "HadarE's own schedules are not used, and the model is solved")
+    best = search.edited(model) if edited else search.best()
+    asked, effort = Asked.of(instance), BoundEffort(max(until - time.monotonic(), 0.1))
+    lower = asked.evaluated(asked.candidates(goal, effort, best.cost_ticks), goal).ticks
+    if best.every.evidence is OptimalityEvidence.PROVEN and not edited:
+        lower = max(lower, Fraction(best.every.value_s) * TICKS_PER_S)
+    if lower > best.cost_ticks:
+        raise VerificationError(
+            f"{source}: a bound says that no schedule of copies costs less than {seconds_down(lower)} s, a verified "
+            f"one costs {seconds_down(best.cost_ticks)} s"
+        )
+    holds_for = ScheduleClass.allowed(instance, preemptive=True)
+    return CopiesOptimum(
+        best.cost_ticks,
+        lower,
+        best.schedule,
+        holds_for,
+        best.every,
+        best.aligned,
+        instance.copies.round_s,
+        edited,
     )
 
 

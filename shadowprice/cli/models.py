@@ -15,7 +15,7 @@ from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
 from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console
 from shadowprice.errors import InputError
-from shadowprice.models.catalogue import OF_INSTANCE, ModelFile, model_file, model_files
+from shadowprice.solvers.programs.catalogue import OF_INSTANCE, ModelFile, model_file, model_files
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance

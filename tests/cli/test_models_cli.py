@@ -19,7 +19,7 @@ from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.traces import load_trace
-from shadowprice.models.catalogue import OF_INSTANCE, model_file, model_files
+from shadowprice.solvers.programs.catalogue import OF_INSTANCE, model_file, model_files
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.programs.model_text import rows_of, size_of
 from support.paths import ROOT
@@ -28,7 +28,7 @@ FILES = sorted(
     path.stem
     for path in (ROOT / "shadowprice" / "models").glob("*.py")
     if re.search(r"^def [a-z]\w*\((.|\n)*?-> pyo.ConcreteModel:", path.read_text(), re.MULTILINE)
-    and path.stem not in ("catalogue", "tracing")
+    and path.stem != "tracing"
 )
 TRACE = """id,submit,gpus,duration
 a,0,1,360
@@ -69,7 +69,7 @@ def test_every_file_with_a_model_is_listed() -> None:
 
 def test_the_list_does_not_load_pyomo() -> None:
     program = (
-        "from shadowprice.models.catalogue import model_files; import sys; model_files(); "
+        "from shadowprice.solvers.programs.catalogue import model_files; import sys; model_files(); "
         "print('pyomo' in sys.modules)"
     )
     done = subprocess.run(
@@ -138,7 +138,7 @@ def test_a_model_of_jobs_is_described_without_them() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nothing",), "model 'nothing': expected one of afs, asrpt, asrpt_joint,"),
+        (("nothing",), "model 'nothing': expected one of the 17 that"),
         (("--cluster", "1x2"), "are of one model, expected a NAME"),
         (("hadar", "--cluster", "1x2"), "TRACE and --cluster go together"),
         (("tiresias", "{trace}", "--cluster", "1x2"), "is not about a trace"),
@@ -166,10 +166,10 @@ def test_a_model_that_would_be_too_large_to_show_is_refused(tmp_path: Path) -> N
 def test_a_file_that_does_not_say_what_it_has_to_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shadowprice.models import catalogue
+    from shadowprice.solvers.programs import catalogue
 
     source = (ROOT / "shadowprice" / "models" / "tiresias.py").read_text(encoding="utf-8")
-    monkeypatch.setattr(catalogue, "__file__", str(tmp_path / "catalogue.py"))
+    monkeypatch.setattr(catalogue, "FOLDER", tmp_path)
     mine = tmp_path / "mine.py"
     mine.write_text(source, encoding="utf-8")
     assert list(model_files()) == ["mine"]

@@ -19,10 +19,10 @@ from shadowprice.instances.names import NameCodes, Names
 from shadowprice.instances.workload import Workload
 from shadowprice.models import gavel
 from shadowprice.models.arrays import param, subsets, tuples
-from shadowprice.models.catalogue import OF_INSTANCE, model_files
 from shadowprice.models.gavel import Shape
 from shadowprice.models.tracing import traced
 from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.programs.catalogue import OF_INSTANCE, model_files
 from shadowprice.solvers.programs.compile import SolverWarning, compile_model
 from shadowprice.solvers.programs.model_text import DistinctLabels, write_model
 from support.compiled_rows import assert_same_rows, rows_of
@@ -51,6 +51,9 @@ COUNTED: dict[str, dict[str, dict[int, str]]] = {
     "hadar": {
         **{each: {0: ROUND} for each in ("T", "after_first", "until")},
         "S": {1: "n-th plan"},
+    },
+    "hadare": {
+        **{each: {-1: ROUND} for each in ("T", "JHT", "JT", "HT", "copies_of", "before_last")},
     },
     "interval_lp": {
         **{each: {-1: INTERVAL} for each in ("K", "JK", "intervals_of")},
@@ -114,7 +117,7 @@ def test_a_model_of_an_instance_has_the_names_of_its_jobs_and_types(name: str) -
     texts = {
         place for _, rows in sets_of(model) for row in rows for place in row if type(place) is str
     }
-    assert set(JOBS) <= texts <= {*JOBS, "v100", "k80"}
+    assert set(JOBS) <= texts <= {*JOBS, "v100", "k80", "node-0", "node-1"}
     assert "job-0" not in " ".join(each.name for each in model.component_data_objects(pyo.Var))
 
 

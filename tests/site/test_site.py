@@ -21,7 +21,7 @@ import theory_pages
 
 import check_links
 from build_theorems import theorems
-from shadowprice.models.catalogue import model_files
+from shadowprice.solvers.programs.catalogue import model_files
 from support.paths import ROOT
 
 

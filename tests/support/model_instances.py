@@ -19,6 +19,7 @@ from shadowprice.models import (
     gandiva,
     gavel,
     hadar,
+    hadare,
     interval_lp,
     pollux,
     preemptive,
@@ -256,6 +257,17 @@ def of_pollux(jobs: int, draw: Random) -> Any:
     return pollux.build(drawn_round(jobs, 2, draw, avoid=bool(draw.integers(0, 2))))
 
 
+def of_hadare(jobs: int, draw: Random) -> Any:
+    alone = draw.uniform(0.5, 2.0, (jobs, 2))
+    alone[draw.random((jobs, 2)) < 0.2] = np.inf
+    alone[:, 0] = np.minimum(alone[:, 0], 2.0)
+    charges = draw.choice([0.0, 0.1], 2)
+    given = hadare.CopiesInRounds(
+        draw.integers(0, 2, jobs), alone, draw.uniform(0.5, 2.0, jobs), 2, *charges.tolist()
+    )
+    return hadare.build(given, 2 * jobs + 2, makespan=bool(draw.integers(0, 2)))
+
+
 def of_sia(jobs: int, draw: Random) -> Any:
     job = np.repeat(np.arange(jobs), 3)
     both = np.concatenate([draw.choice(6, 3, replace=False) for _ in range(jobs)])
@@ -281,6 +293,7 @@ INSTANCES: dict[str, Callable[[int, Random], Any]] = {
     "gandiva": of_gandiva,
     "gavel": of_gavel,
     "hadar": of_hadar,
+    "hadare": of_hadare,
     "interval_lp": of_interval_lp,
     "pollux": of_pollux,
     "preemptive": of_preemptive,

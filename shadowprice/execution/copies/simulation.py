@@ -15,7 +15,7 @@ different copies are worth as much as those of one (see :mod:`shadowprice.execut
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -31,6 +31,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.terms.copies import CopyRules, total_steps
 from shadowprice.solvers.hadar.copies import (
+    ByArrival,
     CopyOrder,
     NodeGrant,
     RoundView,
@@ -80,6 +81,29 @@ def run_copies(instance: Instance, order: CopyOrder, width: Width) -> Schedule:
             f"{instance.workload.source}: the instance has no rules of copies, expected some"
         )
     return _Loop(instance, instance.copies, order, width).schedule()
+
+
+Plan = Mapping[int, Mapping[int, Sequence[int]]]
+"""Nodes of the jobs that have copies in a round, by the number of the round and the row of the job."""
+
+
+def run_plan(instance: Instance, plan: Plan) -> Schedule:
+    """Schedule of the copies of a plan, each on all GPUs of its node; rounds are counted from time 0.
+
+    In every round a job does as many whole steps as its copies have time for. Who has steps left after its last
+    planned round goes on, on the same nodes, as soon as they are free.
+
+    Raises
+    ------
+    InputError, InfeasibleJobError
+        As :func:`run_copies`.
+    """
+    require(instance, KNOWS, "runs of copies")
+    if instance.copies is None:
+        raise InputError(
+            f"{instance.workload.source}: the instance has no rules of copies, expected some"
+        )
+    return _PlannedLoop(instance, instance.copies, plan).schedule()
 
 
 class _Loop:
@@ -184,8 +208,22 @@ class _Loop:
 
     def _round(self, now: int) -> bool:
         """Carry a round out; true if some job got a node."""
-        view = self._view(now / TICKS_PER_S)
         jobs: list[int] = self.active.tolist()
+        begun = len(self.rows)
+        for grant in self._grants(now, jobs):
+            self._train(now, jobs[grant.position], grant)
+        if self.instance.restarts:
+            self._lose(now, begun)
+        # A copy without steps was struck, and has its node no more.
+        self.had = {(row[0], row[1]) for row in self.rows[begun:] if row[-1]}
+        over = self.left[self.active] == 0
+        if self.window is not None:
+            self.window.leave(self.active[over].tolist())
+        self.active = self.active[~over]
+        return len(self.rows) > begun
+
+    def _grants(self, now: int, jobs: list[int]) -> list[NodeGrant]:
+        """Nodes of the jobs that are there, in the order in which they are served."""
         active = set(jobs)
 
         def room(position: int, node: int, several: bool) -> int:
@@ -198,20 +236,8 @@ class _Loop:
 
         quotas, up = self.instance.cluster.quotas, self._up(now)
         limits = RoundNodes(self.instance, quotas, now / TICKS_PER_S, jobs, self.had, up)
-        most, begun = self.rules.max_copies, len(self.rows)
-        for grant in assign(
-            view, self.order, self.class_of_node, prefer, room, lambda _: most, limits
-        ):
-            self._train(now, jobs[grant.position], grant)
-        if self.instance.restarts:
-            self._lose(now, begun)
-        # A copy without steps was struck, and has its node no more.
-        self.had = {(row[0], row[1]) for row in self.rows[begun:] if row[-1]}
-        over = self.left[self.active] == 0
-        if self.window is not None:
-            self.window.leave(self.active[over].tolist())
-        self.active = self.active[~over]
-        return len(self.rows) > begun
+        view, most = self._view(now / TICKS_PER_S), self.rules.max_copies
+        return assign(view, self.order, self.class_of_node, prefer, room, lambda _: most, limits)
 
     def _lose(self, now: int, begun: int) -> None:
         """Take the steps of jobs that no copy went on with in this round, whose rows begin at a number."""
@@ -327,3 +353,40 @@ class _Loop:
         job, node, gpus, start, end, lost, copy, steps = table.copy()
         seconds = (start / TICKS_PER_S, end / TICKS_PER_S, lost / TICKS_PER_S)
         return Schedule(job, node, gpus, *seconds, copy=copy, steps=steps)
+
+
+class _PlannedLoop(_Loop):
+    """As a plan says, for whole nodes; the order serves nobody."""
+
+    def __init__(self, instance: Instance, rules: CopyRules, plan: Plan) -> None:
+        super().__init__(instance, rules, ByArrival(), lambda gang, room: room)
+        self.plan = plan
+        self.until = {job: number for number in sorted(plan) for job in plan[number]}
+
+    def _grants(self, now: int, jobs: list[int]) -> list[NodeGrant]:
+        number = now // self.length
+        planned, free = self.plan.get(number, {}), self._up(now)
+        grants = []
+        waiting = []
+        for position, job in enumerate(jobs):
+            if job in planned:
+                grants.append(self._grant(position, job, planned[job]))
+                free -= set(grants[-1].nodes)
+            elif self.until.get(job, -1) < number:
+                waiting.append((position, job))
+        for position, job in waiting:
+            last = self.plan[self.until[job]][job] if job in self.until else ()
+            grant = self._grant(position, job, last)
+            if free.issuperset(grant.nodes):
+                grants.append(grant)
+                free -= set(grant.nodes)
+        return grants
+
+    def _grant(self, position: int, job: int, nodes: Sequence[int]) -> NodeGrant:
+        """Those of some nodes on which a step fits, fastest first; else the fastest node of all."""
+        rate = self.rates[job, self.class_of_node]
+        able = sorted((node for node in nodes if rate[node] > 0), key=lambda node: -rate[node])
+        return NodeGrant(position, able or [int(np.argmax(rate))], 1)
+
+    def _after(self, now: int, *, served: bool) -> int:
+        return now + self.length

@@ -1,6 +1,6 @@
-"""Catalogue of the models: what the files of this folder say of themselves.
+"""Catalogue of the models: what the files of :mod:`shadowprice.models` say of themselves.
 
-A model is a file here with a function that returns a ``ConcreteModel``. Its docstring begins with what it
+A model is a file there with a function that returns a ``ConcreteModel``. Its docstring begins with what it
 is and has a paragraph ``Source:``; ``KIND`` is ``"exact"`` or ``"relaxation"``; ``RUNS_IN`` names the
 module that solves it for users, and ``REFERENCE`` the tests that compare it with an oracle. A function
 ``of_instance(instance)`` builds it from jobs and a cluster; where its data are others, ``example()``
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import shadowprice.models
 from shadowprice.errors import InputError
 from shadowprice.instances.entries import expected_name
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import pyomo.environ as pyo
 
     from shadowprice.instances.instance import Instance
+
+FOLDER = Path(shadowprice.models.__path__[0])
 
 _ROLE = re.compile(r":\w+:`[~.]*([^`]+)`")
 """Sphinx's marks of names."""
@@ -73,7 +76,7 @@ class ModelFile:
         InputError
             If it takes an instance and none is given, or the other way round.
         """
-        module: Any = importlib.import_module(f"{__package__}.{self.name}")
+        module: Any = importlib.import_module(f"{shadowprice.models.__name__}.{self.name}")
         if self.displayed_by == OF_INSTANCE:
             if instance is None:
                 raise InputError(
@@ -97,7 +100,7 @@ def model_files() -> dict[str, ModelFile]:
     InputError
         If a file with a model does not say what it has to.
     """
-    found = (_read(path) for path in sorted(Path(__file__).parent.glob("*.py")))
+    found = (_read(path) for path in sorted(FOLDER.glob("*.py")))
     return {each.name: each for each in found if each is not None}
 
 
