@@ -154,7 +154,8 @@ class CopiesInRounds:
     def rounds_alone(self) -> NDArray[np.int64]:
         """Rounds that each job needs on its best node, with nobody else and a charge in each; shape (n,)."""
         longest = self.alone.min(axis=1) / (1.0 - self.restart)
-        return np.ceil(longest * (1.0 + 1e-9)).astype(np.int64)
+        rounds: NDArray[np.int64] = np.ceil(longest * (1.0 + 1e-9)).astype(np.int64)
+        return rounds
 
     def expect_few(self, rounds: int) -> None:
         """Refuse programmes that are too large to be of use.
