@@ -28,6 +28,7 @@ from shadowprice.instances.features import Feature, unknown
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.sensitivity import Sensitivity
+from shadowprice.models import hadare
 from shadowprice.proofs import certificate
 from shadowprice.proofs.verification import compiled_pass, segments
 from shadowprice.proofs.verification import features as verified_features
@@ -162,6 +163,12 @@ CONSUMERS = (
         "execution.copies.simulation.KNOWS",
         simulation.KNOWS,
         copied,
+        lambda *f: instance_with(Feature.COPIES, *f),
+    ),
+    Consumer(
+        "models.hadare.KNOWS",
+        hadare.KNOWS,
+        hadare.CopiesInRounds.of,
         lambda *f: instance_with(Feature.COPIES, *f),
     ),
     Consumer(
