@@ -21,15 +21,17 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import yaml
+from matplotlib.patches import Patch
 
+from shadowprice.analysis.plots.style import colour_of
 from shadowprice.hosts.live.driver import execute
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import LEDGER
-from shadowprice.hosts.reports.gantt import execution_gantt
 from shadowprice.hosts.reports.results import Results, results
 from shadowprice.hosts.reports.run import RunReader
+from shadowprice.hosts.reports.timeline import STARTING, pieces
 
 TARGET = 0.10
 JOBS = Path(__file__).resolve().parents[1] / "examples" / "jobs" / "torch.yaml"
@@ -133,15 +135,23 @@ def draw(found: dict[str, tuple[Path, Results]], path: Path) -> None:
         assert drift is not None
         assert drift.relative_error is not None
         with RunReader(state) as run:
-            execution_gantt(
-                run,
-                axis,
-                until_s=until_s,
-                title=f"{title} ({drift.policy}): mean JCT {drift.real_mean_s:.0f} s, simulated "
-                f"{drift.simulated_mean_s:.0f} s ({100 * drift.relative_error:+.1f} %)",
-            )
-        if axis is not axes[-1]:
-            axis.set_xlabel("")
+            colours = {job["name"]: colour_of(k) for k, job in enumerate(run.jobs)}
+            for piece in pieces(run.timeline, until_s):
+                axis.broken_barh(
+                    [(piece.start_s, piece.end_s - piece.start_s)],
+                    (piece.low, piece.high - piece.low),
+                    color=colours[piece.hold.job],
+                    alpha=0.4 if piece.phase == STARTING else 1.0,
+                )
+        axis.legend(handles=[Patch(color=each, label=job) for job, each in colours.items()])
+        axis.set(xlim=(0.0, until_s), ylim=(0.0, 1.0), yticks=[])
+        axis.set_title(
+            f"{title} ({drift.policy}): mean JCT {drift.real_mean_s:.0f} s, simulated "
+            f"{drift.simulated_mean_s:.0f} s ({100 * drift.relative_error:+.1f} %); pale: starting",
+            loc="left",
+            fontsize=9,
+        )
+    axes[-1].set_xlabel("time [seconds]")
     figure.tight_layout()
     figure.savefig(path, dpi=150)
 

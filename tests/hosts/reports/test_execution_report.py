@@ -23,7 +23,6 @@ from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.measured_run import measured_run
 from shadowprice.hosts.live.state_directory import LEDGER
 from shadowprice.hosts.reports.figures import gantt_figure, throughput_figure
-from shadowprice.hosts.reports.gantt import execution_gantt
 from shadowprice.hosts.reports.jobs import job_rows
 from shadowprice.hosts.reports.report import figure_html, report
 from shadowprice.hosts.reports.run import RunReader
@@ -310,21 +309,6 @@ def test_the_drift_is_shown_where_it_was_measured(tmp_path: Path) -> None:
     (state / "measured" / "drift.csv").write_bytes(b"\xff\xfe\n")
     with pytest.raises(InputError, match=r"drift\.csv"):
         report(RunReader(state))
-
-
-def test_gantt_as_a_picture(run: RunReader, tmp_path: Path) -> None:
-    axes = execution_gantt(run, title="six jobs")
-    drawn = sum(len(c.get_paths()) for c in axes.collections[:3])
-    assert drawn == len(pieces(run.timeline, run.now_s))
-    assert [label.get_text() for label in axes.get_yticklabels()] == [
-        "n0:0",
-        "n0:1",
-        "n1:0",
-        "n1:1",
-    ]
-    figure = axes.figure
-    figure.savefig(tmp_path / "g.png")  # type: ignore[union-attr]
-    assert (tmp_path / "g.png").stat().st_size > 5_000
 
 
 def evil(state: Path) -> Path:
