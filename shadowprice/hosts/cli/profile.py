@@ -16,7 +16,6 @@ from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, stderr
 
 if TYPE_CHECKING:
-    from shadowprice.hosts.profiling.limited_command import Meter
     from shadowprice.hosts.profiling.profiler import Measurement, Storage
 
 
@@ -62,21 +61,15 @@ def profile_command(
     `simulate`.
     """
     expect_outputs(force, output)
-    from shadowprice.hosts.profiling.limited_command import (
-        LimitedCommand,
-        PrintedThroughput,
-        TimedWork,
-        available_cpus,
-    )
+    from shadowprice.hosts.profiling.limited_command import LimitedCommand, available_cpus
     from shadowprice.hosts.profiling.profiler import Storage, measure_profile
     from shadowprice.instances.speeds.profiles import table_entry
 
-    limited = LimitedCommand(tuple(command), timeout_s)
-    meter: Meter = PrintedThroughput() if work_per_run is None else TimedWork(work_per_run)
+    limited = LimitedCommand(tuple(command), timeout_s, work_per_run)
     place = record_of_option("--storage", storage, Storage)
 
     def throughput(cpus: int) -> float:
-        rate = meter.throughput(limited.run(cpus))
+        rate = limited.throughput(cpus)
         stderr.print(f"{cpus} CPUs: {rate:.6g} units/s", markup=False, highlight=False)
         return rate
 

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO
 
 from shadowprice.errors import InputError
 
@@ -38,25 +38,6 @@ _LAUNCHER = (
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A run that ended well.
-
-    Parameters
-    ----------
-    command : str
-        For messages: the command and its CPUs.
-    wall_s : float
-        From start to end [s].
-    output : str
-        The last MiB of its standard output.
-    """
-
-    command: str
-    wall_s: float
-    output: str
-
-
-@dataclass(frozen=True)
 class LimitedCommand:
     """A command that can be run with any number of CPUs.
 
@@ -66,15 +47,18 @@ class LimitedCommand:
         Program and arguments; no shell is involved.
     timeout_s : float
         A run that takes longer is an error; it and all it started are killed.
+    work_per_run : float, optional
+        Units of work that each run does; if not given it prints how fast it was.
 
     Raises
     ------
     InputError
-        If there is no such program, or this system cannot limit CPUs.
+        If there is no such program, a number is out of range, or this system cannot limit CPUs.
     """
 
     argv: tuple[str, ...]
     timeout_s: float = 3600.0
+    work_per_run: float | None = None
 
     def __post_init__(self) -> None:
         if not self.argv:
@@ -83,10 +67,39 @@ class LimitedCommand:
             raise InputError(f"profile: no program {self.argv[0]!r} was found")
         if not 0 < self.timeout_s <= 1e6:
             raise InputError(f"timeout_s is {self.timeout_s!r}, expected seconds > 0, at most 1e6")
+        if self.work_per_run is not None and not 0 < self.work_per_run < math.inf:
+            raise InputError(f"work of a run is {self.work_per_run!r}, expected units > 0")
         available_cpus()
 
-    def run(self, cpus: int) -> Finished:
-        """Run it once on so many CPUs.
+    def throughput(self, cpus: int) -> float:
+        """Units of work a second of a run on so many CPUs.
+
+        Raises
+        ------
+        InputError
+            As of :meth:`run`, or if it is to print a number above 0 and does not.
+        """
+        wall_s, output = self.run(cpus)
+        if self.work_per_run is not None:
+            return self.work_per_run / wall_s
+        lines = _LINE.findall(output)
+        if not lines:
+            raise InputError(
+                f"{self._named(cpus)}: printed no line throughput=NUMBER, expected one, in units of work "
+                "a second; or say how much work a run does"
+            )
+        try:
+            value = float(lines[-1])
+        except ValueError:
+            value = math.nan
+        if not 0 < value < math.inf:
+            raise InputError(
+                f"{self._named(cpus)}: printed throughput={lines[-1]:.80}, expected a number > 0"
+            )
+        return value
+
+    def run(self, cpus: int) -> tuple[float, str]:
+        """Wall time [s] of a run on so many CPUs, and the last MiB of its standard output.
 
         Raises
         ------
@@ -96,7 +109,6 @@ class LimitedCommand:
         mine = available_cpus()
         if not 1 <= cpus <= len(mine):
             raise InputError(f"cpus is {cpus!r}, expected 1 to {len(mine)}, those of this process")
-        what = f"command {' '.join(self.argv)!r:.200} with {cpus} CPUs"
         limited = [sys.executable, "-I", "-S", "-c", _LAUNCHER, ",".join(map(str, mine[:cpus]))]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             began_s = time.perf_counter()
@@ -109,74 +121,25 @@ class LimitedCommand:
                 start_new_session=True,
             )
             try:
-                in_time = _ends_within(process.pid, self.timeout_s)
+                # Precise, where polling would add to short runs, and without reaping it.
+                with open(os.pidfd_open(process.pid), "rb") as ended:
+                    in_time, _, _ = select.select([ended], [], [], self.timeout_s)
                 wall_s = time.perf_counter() - began_s
             finally:
                 # Before the process is reaped, while its id cannot be another's.
                 os.killpg(process.pid, signal.SIGKILL)
                 code = process.wait()
             if not in_time:
-                raise InputError(f"{what}: did not end within {self.timeout_s:g} s")
+                raise InputError(f"{self._named(cpus)}: did not end within {self.timeout_s:g} s")
             if code != 0:
-                raise InputError(f"{what}: {_ending(code)}, expected 0{_last_lines(err)}")
-            return Finished(what, wall_s, _tail(out))
+                how = (
+                    f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                )
+                raise InputError(f"{self._named(cpus)}: {how}, expected 0{_last_lines(err)}")
+            return wall_s, _tail(out)
 
-
-class Meter(Protocol):
-    """Meter of the throughput of a run."""
-
-    def throughput(self, run: Finished) -> float:
-        """Units of work a second."""
-
-
-@dataclass(frozen=True)
-class PrintedThroughput:
-    """The command prints it."""
-
-    def throughput(self, run: Finished) -> float:
-        """The last ``throughput=NUMBER`` of its output.
-
-        Raises
-        ------
-        InputError
-            If there is none, or it is no number above 0.
-        """
-        found = _LINE.findall(run.output)
-        if not found:
-            raise InputError(
-                f"{run.command}: printed no line throughput=NUMBER, expected one, in units of work "
-                "a second; or say how much work a run does"
-            )
-        try:
-            value = float(found[-1])
-        except ValueError:
-            value = math.nan
-        if not 0 < value < math.inf:
-            raise InputError(
-                f"{run.command}: printed throughput={found[-1]:.80}, expected a number > 0"
-            )
-        return value
-
-
-@dataclass(frozen=True)
-class TimedWork:
-    """The command always does the same work.
-
-    Parameters
-    ----------
-    units : float
-        Units of work of one run.
-    """
-
-    units: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.units < math.inf:
-            raise InputError(f"work of a run is {self.units!r}, expected units > 0")
-
-    def throughput(self, run: Finished) -> float:
-        """Work over wall time."""
-        return self.units / run.wall_s
+    def _named(self, cpus: int) -> str:
+        return f"command {' '.join(self.argv)!r:.200} with {cpus} CPUs"
 
 
 def available_cpus() -> list[int]:
@@ -190,21 +153,6 @@ def available_cpus() -> list[int]:
     if not hasattr(os, "sched_setaffinity") or not hasattr(os, "pidfd_open"):
         raise InputError(f"profile: {sys.platform} cannot limit the CPUs of a process, Linux can")
     return sorted(os.sched_getaffinity(0))
-
-
-def _ends_within(pid: int, seconds: float) -> bool:
-    """Wait for a child without reaping it; precise, where polling would add to short runs."""
-    descriptor = os.pidfd_open(pid)
-    try:
-        ready = select.poll()
-        ready.register(descriptor, select.POLLIN)
-        return bool(ready.poll(seconds * 1000.0))
-    finally:
-        os.close(descriptor)
-
-
-def _ending(code: int) -> str:
-    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def _tail(stream: IO[bytes]) -> str:

@@ -13,10 +13,7 @@ import pytest
 from shadowprice.errors import InputError
 from shadowprice.hosts.profiling.limited_command import (
     CPUS_VARIABLE,
-    Finished,
     LimitedCommand,
-    PrintedThroughput,
-    TimedWork,
     available_cpus,
 )
 
@@ -33,8 +30,8 @@ def test_a_command_sees_its_cpus_and_no_shell() -> None:
         "print(sys.argv[1:]); print(repr(sys.stdin.read()))"
     )
     mine = available_cpus()
-    done = LimitedCommand((sys.executable, "-c", code, "$HOME; exit 3", "a b")).run(1)
-    assert done.output == f"{mine[:1]} 1\n['$HOME; exit 3', 'a b']\n''\n"
+    _, output = LimitedCommand((sys.executable, "-c", code, "$HOME; exit 3", "a b")).run(1)
+    assert output == f"{mine[:1]} 1\n['$HOME; exit 3', 'a b']\n''\n"
     assert sorted(os.sched_getaffinity(0)) == mine
 
 
@@ -77,7 +74,7 @@ def test_a_command_that_ends_well_leaves_nothing_behind(tmp_path: Path) -> None:
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         f"open({str(note)!r}, 'w').write(str(child.pid))"
     )
-    assert python(code).run(1).wall_s < 30
+    assert python(code).run(1)[0] < 30
     assert _is_gone(int(note.read_text()))
 
 
@@ -113,9 +110,8 @@ def test_cpus_that_are_not_there(cpus: int) -> None:
 
 def test_the_last_line_counts() -> None:
     output = "a throughput=1\nthroughput=2\n throughput = 3.5e2 \nthroughput:4\nthroughput=\n"
-    assert PrintedThroughput().throughput(Finished("c", 1.0, output)) == 350.0
-    long = python("print('x' * 5_000_000); print('throughput=7')").run(1)
-    assert PrintedThroughput().throughput(long) == 7.0
+    assert python(f"print({output!r})").throughput(1) == 350.0
+    assert python("print('x' * 5_000_000); print('throughput=7')").throughput(1) == 7.0
 
 
 @pytest.mark.parametrize(
@@ -132,13 +128,12 @@ def test_the_last_line_counts() -> None:
 )
 def test_output_that_says_nothing(output: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        PrintedThroughput().throughput(Finished("command", 1.0, output))
+        python(f"print({output!r})").throughput(1)
 
 
 def test_timed_work() -> None:
-    done = python("import time; time.sleep(0.5)").run(1)
-    assert done.wall_s >= 0.5
-    assert TimedWork(10.0).throughput(done) == pytest.approx(10.0 / done.wall_s)
+    command = ("sleep", "0.5")
+    assert 0.0 < LimitedCommand(command, work_per_run=10.0).throughput(1) <= 10.0 / 0.5
     for units in (0.0, -1.0, math.inf):
         with pytest.raises(InputError, match="work of a run"):
-            TimedWork(units)
+            LimitedCommand(command, work_per_run=units)
