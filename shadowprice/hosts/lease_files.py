@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,58 +43,6 @@ from shadowprice.hosts.supervision.processes import kill_orphans, machine, proce
 
 LIBRARY = "library/shadowprice"
 _FOLDER = f"{LIBRARY}/hosts/supervision"
-
-
-class SupervisorCopy:
-    """The supervisor's program in a state directory.
-
-    Parameters
-    ----------
-    state : Path
-        The state directory.
-    """
-
-    def __init__(self, state: Path) -> None:
-        self._state = state
-        self._paths = [str(state / name) for name in _supervisor_sources()]
-        self._whole: list[tuple[int, ...] | None] = []
-
-    def put(self) -> tuple[str, ...]:
-        """Write what is missing or differs of it; what has the attributes it had is not read again.
-
-        Returns
-        -------
-        tuple of str
-            Names of files that were something else: of another release, or damaged.
-
-        Raises
-        ------
-        HostError
-            If it cannot be written.
-        """
-        # Of before it is read, so that a change meanwhile is one of the next time.
-        attributes = list(map(_attributes, self._paths))
-        differed: tuple[str, ...] = ()
-        if None in attributes or attributes != self._whole:
-            differed = copy_supervisor(self._state)
-            self._whole = attributes
-        return differed
-
-
-def _attributes(path: str) -> tuple[int, ...] | None:
-    """Those of a file that tell whether it was changed; None if it cannot be opened.
-
-    It is opened, since on a network's file system attributes may be old otherwise.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        about = os.fstat(descriptor)
-    finally:
-        os.close(descriptor)
-    return about.st_ino, about.st_mtime_ns, about.st_ctime_ns, about.st_size
 
 
 def copy_supervisor(state: Path) -> tuple[str, ...]:
@@ -125,6 +74,7 @@ def copy_supervisor(state: Path) -> tuple[str, ...]:
     return tuple(differed)
 
 
+@cache
 def _supervisor_sources() -> dict[str, bytes]:
     """Bytes of the files to copy, by their names in a state directory."""
     package = importlib.resources.files("shadowprice.hosts")
@@ -137,19 +87,10 @@ def _supervisor_sources() -> dict[str, bytes]:
     return sources
 
 
-# -B: what is compiled is left nowhere, to be torn and then read in place of its source.
-PYTHON_OPTIONS = ("-I", "-S", "-B")
-
-
-def supervisor_argv(state: Path, directory: Path, python: str = sys.executable) -> list[str]:
-    """Command to execute on a node for the order in a lease's directory."""
-    return [python, *PYTHON_OPTIONS, str(state / "supervisor.py"), str(directory)]
-
-
-def launcher_argv(state: Path, descriptor: int, python: str = sys.executable) -> list[str]:
-    """Command that starts supervisors for whoever writes to a socket."""
-    program = str(state / "supervisor.py")
-    return [python, *PYTHON_OPTIONS, program, "serve", str(descriptor)]
+def supervisor_argv(state: Path, *arguments: str) -> list[str]:
+    """Command of the supervisor's program: the directory of a lease, or ``serve`` and a descriptor."""
+    # -B: what is compiled is left nowhere, to be torn and then read in place of its source.
+    return [sys.executable, "-I", "-S", "-B", str(state / "supervisor.py"), *arguments]
 
 
 # Files that a job and its supervisor wrote, reduced to what makes sense.
@@ -309,16 +250,11 @@ def prune(folder: Path, keep: int) -> None:
                     shutil.rmtree(directory)
 
 
-def expire(directory: Path, detail: str) -> bool:
-    """Write the end of a lease whose supervisor is dead with its node; whether nobody has its lock.
-
-    The supervisor, if it lives, has ended the command for want of a renewal.
-    """
-    with lease_lock(directory) as free:
-        if free:
-            record = ending(-9, "expired", forced=True, detail=detail)
+def write_off(directory: Path, record: Mapping[str, Any]) -> None:
+    """Write the end of a lease whose supervisor is dead with its node, unless it wrote one, or has its lock."""
+    with suppress(OSError), lease_lock(directory) as free:
+        if free and read_exit(directory) is None:
             write_json(f"{directory}/exit.json", record)
-        return free
 
 
 @contextmanager

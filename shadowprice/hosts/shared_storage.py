@@ -90,13 +90,13 @@ class SharedStorageHost(ABC, Generic[L]):
     """
 
     name: str
+    lease_type: type[L]
     notes: tuple[str, ...] = ()
 
     def __init__(self, state: Path) -> None:
         self._state = state.resolve()
         self._leases: dict[LeaseKey, L] = {}
-        self._supervisor = lease_files.SupervisorCopy(self._state)
-        differed = self._supervisor.put()
+        differed = lease_files.copy_supervisor(self._state)
         if differed:
             self.notes = (f"written again, of another release or damaged: {', '.join(differed)}",)
 
@@ -104,9 +104,9 @@ class SharedStorageHost(ABC, Generic[L]):
     def discover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes and devices that this run may use."""
 
-    @abstractmethod
-    def _lease_of(self, order: LaunchSpec) -> L:
-        """A lease that this driver has not seen before."""
+    def rediscover(self) -> tuple[DiscoveredNode, ...]:
+        """Nodes and devices that this run may use now; the same, where to ask takes no time."""
+        return self.discover()
 
     @abstractmethod
     def _launch(self, leases: Sequence[L]) -> None:
@@ -120,12 +120,6 @@ class SharedStorageHost(ABC, Generic[L]):
         """Time between two looks of the supervisor of a lease at it, if nothing wakes it [s]."""
         return order.poll_s
 
-    def _find(self, lease: L) -> None:
-        """Find again what an earlier driver started for a lease."""
-
-    def _wake(self, leases: Sequence[L], grace_s: float) -> None:
-        """Have supervisors look at once: leases were asked to stop."""
-
     def _look(self, lease: L) -> RankStatus:
         """Status of a lease that was not refused."""
         return lease.reader.status()
@@ -138,18 +132,16 @@ class SharedStorageHost(ABC, Generic[L]):
         HostError
             If the supervisor's program is not whole any more, and cannot be written.
         """
-        self._supervisor.put()
+        lease_files.copy_supervisor(self._state)
         written = []
         for order in orders:
             if order.key in self._leases:
                 continue
-            lease = self._leases[order.key] = self._lease_of(order)
+            lease = self._leases[order.key] = self.lease_type(order)
             try:
                 made = replace(order, env=self._environment(order), poll_s=self._poll_s(order))
                 if lease_files.write_order(made):
                     written.append(lease)
-                else:
-                    self._find(lease)
             except OSError as error:
                 lease.refuse(str(error))
         self._launch(written)
@@ -158,8 +150,7 @@ class SharedStorageHost(ABC, Generic[L]):
         """Continue leases of an earlier driver; those that no supervisor has taken never begin."""
         for order in orders:
             if order.key not in self._leases:
-                self._leases[order.key] = self._lease_of(order)
-                self._find(self._leases[order.key])
+                self._leases[order.key] = self.lease_type(order)
             self._leases[order.key].adopted = True
             lease_files.void(order.directory, NOT_BEGUN)
 
@@ -170,10 +161,8 @@ class SharedStorageHost(ABC, Generic[L]):
 
     def stop(self, keys: Collection[LeaseKey], grace_s: float, reason: str) -> None:
         """Write the wish for each, and wake supervisors that can be reached."""
-        leases = self._known(keys)
-        for lease in leases:
+        for lease in self._known(keys):
             lease.ask_stop(grace_s, reason)
-        self._wake(leases, grace_s)
 
     def poll(self, keys: Collection[LeaseKey]) -> Mapping[LeaseKey, RankStatus]:
         """Read the files of those that changed."""
@@ -208,6 +197,5 @@ class SharedStorageHost(ABC, Generic[L]):
         """None, unless a host knows better."""
         return frozenset()
 
-    @abstractmethod
     def close(self) -> None:
-        """Let go of devices; leases that run are left to their supervisors."""
+        """Let go of devices, where some are held; leases that run are left to their supervisors."""

@@ -101,7 +101,7 @@ def test_a_node_that_is_back_ends_what_is_left_of_a_lease(
         return  # nothing began: who adopts it makes it void
     with tempfile.TemporaryDirectory() as folder:
         order = lease(Path(folder), found)
-        command = supervisor_argv(program, order.directory)
+        command = supervisor_argv(program, str(order.directory))
         done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=False)
         assert done.returncode == 0
         assert files.read_json(f"{order.directory}/exit.json") is not None

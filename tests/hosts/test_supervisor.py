@@ -44,7 +44,7 @@ class Rank:
         self.process: subprocess.Popen[bytes] | None = None
 
     def supervise(self) -> subprocess.Popen[bytes]:
-        argv = lease_files.supervisor_argv(self.state, self.directory)
+        argv = lease_files.supervisor_argv(self.state, str(self.directory))
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
         return self.process
 
@@ -239,7 +239,7 @@ def test_signals_to_the_supervisor(rank: Callable[..., Rank]) -> None:
 
 def test_a_supervisor_outlives_who_started_it(rank: Callable[..., Rank]) -> None:
     run = rank(python(SAVES))
-    argv = lease_files.supervisor_argv(run.state, run.directory)
+    argv = lease_files.supervisor_argv(run.state, str(run.directory))
     code = f"import subprocess,time; subprocess.Popen({argv!r}, start_new_session=True); time.sleep(60)"
     driver = subprocess.Popen([sys.executable, "-I", "-c", code], start_new_session=True)
     run.wait(lambda: "up" in run.output())

@@ -139,6 +139,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
     """
 
     name = "local"
+    lease_type = LocalLease
 
     def __init__(
         self,
@@ -191,16 +192,6 @@ class LocalHost(SharedStorageHost[LocalLease]):
             nodes.append(self._node(name, gpu_type, devices, len(uuids) / len(free)))
         return tuple(nodes)
 
-    def rediscover(self) -> tuple[DiscoveredNode, ...]:
-        """The same: to ask takes milliseconds.
-
-        Raises
-        ------
-        HostError
-            See :meth:`discover`.
-        """
-        return self.discover()
-
     def _node(
         self, name: str, gpu_type: str, devices: tuple[Device, ...], share: float
     ) -> DiscoveredNode:
@@ -232,9 +223,6 @@ class LocalHost(SharedStorageHost[LocalLease]):
         except OSError:
             return False
         return any(variable.startswith(tag) for variable in variables)
-
-    def _lease_of(self, order: LaunchSpec) -> LocalLease:
-        return LocalLease(order)
 
     def _poll_s(self, order: LaunchSpec) -> float:
         """Seldom: who wants something of a supervisor wakes it, and renewals are for its TTL."""

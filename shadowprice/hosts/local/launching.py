@@ -40,7 +40,7 @@ class LauncherProcess:
         try:
             self._pid = os.posix_spawn(
                 sys.executable,
-                lease_files.launcher_argv(state, theirs.fileno()),
+                lease_files.supervisor_argv(state, "serve", str(theirs.fileno())),
                 os.environ,
                 file_actions=[
                     *silent,

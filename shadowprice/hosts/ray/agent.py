@@ -31,12 +31,13 @@ from shadowprice.hosts.supervision.processes import TAG, kill_orphans, processes
 
 LAUNCHER = """
 import os, sys
-for directory in sys.argv[2:]:
+at = sys.argv.index("--")
+for directory in sys.argv[1:at]:
     if os.fork() == 0:
         os.setsid()
         log = os.open(directory + "/supervisor.log", os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(log, 2)
-        os.execv(sys.executable, [sys.executable, "-I", "-S", "-B", sys.argv[1], directory])
+        os.execv(sys.executable, [*sys.argv[at + 1:], directory])
 """
 """Starts supervisors and ends, so that they have no parent that Ray would kill them with."""
 
@@ -148,10 +149,10 @@ class Agent:
 
     def _launch(self, directories: Sequence[str]) -> None:
         self._launchers = [one for one in self._launchers if one.poll() is None]
-        supervisor = supervisor_argv(self._state, Path(), sys.executable)[-2]
+        program = supervisor_argv(self._state)
         self._launchers.append(
             subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", LAUNCHER, supervisor, *directories],
+                [sys.executable, "-I", "-S", "-c", LAUNCHER, *directories, "--", *program],
                 env=clean_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

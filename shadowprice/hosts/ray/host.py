@@ -25,6 +25,7 @@ from shadowprice.hosts.protocol import (
 from shadowprice.hosts.ray.cluster import ANSWER_S, RayNodes
 from shadowprice.hosts.ray.connection import CONNECT_S, RayThread, connect, import_ray
 from shadowprice.hosts.shared_storage import SharedStorageHost, StoredLease
+from shadowprice.hosts.supervision.files import ending
 
 CONFIRM_S = 10.0
 """For the SIGKILL that follows the grace, before a lease of a lost node counts as expired."""
@@ -96,6 +97,7 @@ class RayHost(SharedStorageHost[RayLease]):
     """
 
     name = "ray"
+    lease_type = RayLease
 
     def __init__(self, calls: RayThread, cluster: RayNodes, state: Path, *, ours: bool) -> None:
         super().__init__(state)
@@ -121,9 +123,6 @@ class RayHost(SharedStorageHost[RayLease]):
             If Ray is too slow for it now, or there are none.
         """
         return self._cluster.discover(ANSWER_S)
-
-    def _lease_of(self, order: LaunchSpec) -> RayLease:
-        return RayLease(order)
 
     def _environment(self, order: LaunchSpec) -> Mapping[str, str]:
         """Devices as Ray numbers them."""
@@ -170,8 +169,10 @@ class RayHost(SharedStorageHost[RayLease]):
         status = lease.reader.status(doubt=True)
         if status.phase is Phase.LOST and time.monotonic() > lease.expires_s:
             why = f"node {order.node} was lost, and nobody renewed the lease since"
-            if lease_files.expire(order.directory, why):
-                status = lease.reader.status(doubt=True)
+            # Its supervisor, if it lives, has ended the command for want of a renewal.
+            end = ending(-9, "expired", forced=True, detail=why)
+            lease_files.write_off(order.directory, end)
+            status = lease.reader.status(doubt=True)
         return status if status.phase is Phase.ENDED else RankStatus(Phase.LOST, status.report)
 
     def _beat(self) -> None:

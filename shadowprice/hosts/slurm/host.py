@@ -143,6 +143,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
     """
 
     name = "slurm"
+    lease_type = SlurmLease
 
     def __init__(self, slurm: Slurm, job: int, state: Path) -> None:
         super().__init__(state)
@@ -205,16 +206,6 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             raise HostError(f"slurm: {path} cannot be written: {error.strerror}") from None
         return found
 
-    def rediscover(self) -> tuple[DiscoveredNode, ...]:
-        """The same: to ask takes less than a second.
-
-        Raises
-        ------
-        HostError
-            See :meth:`discover`.
-        """
-        return self.discover()
-
     def _probe(self, names: Sequence[str]) -> dict[str, tuple[list[str], int]]:
         """GPUs and CPUs that the allocation has of nodes."""
         count = str(len(names))
@@ -243,9 +234,6 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             *("--kill-on-bad-exit=0", "--chdir=/", f"--nodelist={','.join(names)}"),
         ]
 
-    def _lease_of(self, order: LaunchSpec) -> SlurmLease:
-        return SlurmLease(order)
-
     def _environment(self, order: LaunchSpec) -> Mapping[str, str]:
         """With the numbers that GPUs have in the allocation; slots stand for GPUs that must not be visible."""
         visible = self._visible.get(order.node, [])
@@ -266,12 +254,9 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
 
     def _begin(self, lease: SlurmLease) -> Step:
         """A step with the supervisor of a lease; where one died before it ends what that left."""
-        task = (sys.executable, "-I", "-S", "-B", str(self._state / "supervisor.py"))
-        argv = [
-            *self._srun([self._real[lease.order.node]]),
-            *("--nodes=1", "--ntasks=1", *task, str(lease.directory)),
-        ]
-        return Step(argv, f"{lease.directory}/{LOG}")
+        task = lease_files.supervisor_argv(self._state, str(lease.directory))
+        srun = self._srun([self._real[lease.order.node]])
+        return Step([*srun, "--nodes=1", "--ntasks=1", *task], f"{lease.directory}/{LOG}")
 
     def _look(self, lease: SlurmLease) -> RankStatus:
         status = lease.reader.status(doubt=lease.step_is_over())
@@ -302,11 +287,9 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
 
     def _written_off(self, lease: SlurmLease, status: RankStatus) -> RankStatus:
         """Write the end of a lease whose allocation is over."""
-        with suppress(OSError), lease_files.lease_lock(lease.directory) as mine:
-            if mine and read_json(f"{lease.directory}/exit.json") is None:
-                detail = "the allocation it ran in is over"
-                end = ending(-9, "exited", detail=detail, host_failed=True)
-                write_json(f"{lease.directory}/exit.json", end)
+        detail = "the allocation it ran in is over"
+        end = ending(-9, "exited", detail=detail, host_failed=True)
+        lease_files.write_off(lease.directory, end)
         return lease.reader.status(doubt=True)
 
     def _sweep(self, lease: SlurmLease) -> None:
@@ -338,9 +321,6 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             except HostError:
                 return frozenset()
         return self._lists[listed]
-
-    def close(self) -> None:
-        """Nothing to let go of: steps are left to their supervisors."""
 
 
 def _natural(name: str) -> tuple[str, int, str]:
