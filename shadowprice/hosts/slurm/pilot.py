@@ -9,27 +9,22 @@ of them as steps, in a tenth of a second::
 
 Two minutes before Slurm takes the allocation back the driver is told to stop: running jobs make a
 checkpoint, and the same command again, in a new pilot of the same shape, goes on where this one ended.
-``--print`` shows the script instead of submitting it.
+What an option asks for is Slurm's to refuse; ``--print`` shows the script instead of submitting it.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from shadowprice.errors import HostError, ShadowpriceError
 from shadowprice.hosts.slurm.commands import Slurm
-from shadowprice.hosts.slurm.time_limits import limit_s
 
 NOTICE_S = 120
-_GPUS = re.compile(r"(?:(?P<type>[A-Za-z][A-Za-z0-9._-]*):)?(?P<count>[1-9]\d*)")
 _LOG = "pilot.log"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
-_PASSED = ("account", "qos", "reservation", "exclude")
 
 _SCRIPT = """\
 #!/bin/bash
@@ -50,127 +45,48 @@ exit $code
 """
 
 
-def placed(address: str) -> list[str]:
-    """Options of ``sbatch`` that say where: ``PARTITION[,account=NAME][,qos=NAME][,reservation=NAME][,exclude=NODE]``.
-
-    Raises
-    ------
-    HostError
-        If a part is unknown or malformed.
-    """
-    options = []
-    for position, part in enumerate(filter(None, address.split(","))):
-        name, equals, value = part.partition("=")
-        if not equals and position == 0 and _NAME.fullmatch(name):
-            options.append(f"--partition={name}")
-        elif name in _PASSED and _NAME.fullmatch(value):
-            options.append(f"--{name}={value}")
-        else:
-            raise HostError(
-                f"slurm pilot: {part!r} in {address!r}, expected PARTITION[,account=NAME][,qos=NAME]"
-                "[,reservation=NAME][,exclude=NODE]"
-            )
-    return options
-
-
-def checked_limit(text: str) -> str:
-    """A time limit, as it was given.
-
-    Raises
-    ------
-    HostError
-        If it is none.
-    """
-    try:
-        limit_s(text)
-    except ValueError as error:
-        raise HostError(f"slurm pilot: time {text}: {error}") from None
-    return text
-
-
-@dataclass(frozen=True)
-class Pilot:
-    """One allocation and the run inside it.
+def sbatch_options(nodes: int, gpus: str, time_limit: str, cpus: int, partition: str) -> list[str]:
+    """Options of ``sbatch``.
 
     Parameters
     ----------
-    state : Path
-        State directory of the run, on storage that all nodes share.
-    arguments : tuple of str
-        Of ``shadowprice execute``, but for ``--hosts`` and ``--state``.
     nodes : int
         Nodes, each with ``gpus``.
     gpus : str
         GPUs of each node, ``COUNT`` or ``TYPE:COUNT``; empty for CPU slots.
     time_limit : str
-        As ``--time`` of ``sbatch`` takes it.
+        As ``--time`` of ``sbatch`` takes it; the partition's own if empty.
     cpus : int
         CPU cores of each node; 0 for all of it, with nobody else on it.
-    options : tuple of str
-        Further options of ``sbatch``.
+    partition : str
+        Partitions and further options, ``gpu,account=lab``.
     """
+    parts = [part for part in partition.split(",") if part]
+    partitions = ",".join(part for part in parts if "=" not in part)
+    return [
+        "--no-requeue",
+        "--no-kill",  # a node that is lost is not the end of the run
+        f"--nodes={nodes}",
+        "--ntasks-per-node=1",
+        "--job-name=shadowprice-pilot",
+        *([f"--cpus-per-task={cpus}"] if cpus else ["--exclusive", "--mem=0"]),
+        *([f"--gres=gpu:{gpus}"] if gpus else []),
+        *([f"--time={time_limit}"] if time_limit else []),
+        f"--signal=B:USR1@{NOTICE_S}",
+        "--output=/dev/null",
+        *([f"--partition={partitions}"] if partitions else []),
+        *(f"--{part}" for part in parts if "=" in part),
+    ]
 
-    state: Path
-    arguments: tuple[str, ...]
-    nodes: int = 1
-    gpus: str = ""
-    time_limit: str = ""
-    cpus: int = 0
-    options: tuple[str, ...] = ()
-    python: str = sys.executable
 
-    def __post_init__(self) -> None:
-        """Refuse what Slurm would.
-
-        Raises
-        ------
-        HostError
-            If GPUs are malformed, or there is no node.
-        """
-        if self.gpus and not _GPUS.fullmatch(self.gpus):
-            raise HostError(f"slurm pilot: gpus {self.gpus!r}, expected COUNT or TYPE:COUNT")
-        if self.nodes < 1:
-            raise HostError(f"slurm pilot: {self.nodes} nodes, expected at least 1")
-
-    def sbatch_options(self) -> list[str]:
-        """Options of ``sbatch``."""
-        room = [f"--cpus-per-task={self.cpus}"] if self.cpus else ["--exclusive", "--mem=0"]
-        return [
-            "--no-requeue",
-            "--no-kill",  # a node that is lost is not the end of the run
-            f"--nodes={self.nodes}",
-            "--ntasks-per-node=1",
-            "--job-name=shadowprice-pilot",
-            *room,
-            *([f"--gres=gpu:{self.gpus}"] if self.gpus else []),
-            *([f"--time={self.time_limit}"] if self.time_limit else []),
-            f"--signal=B:USR1@{NOTICE_S}",
-            "--output=/dev/null",
-            *self.options,
-        ]
-
-    def script(self) -> str:
-        """Script that runs on the first node of the allocation."""
-        return _SCRIPT.format(
-            state=shlex.quote(str(self.state)),
-            log=_LOG,
-            python=shlex.quote(self.python),
-            arguments=shlex.join([*self.arguments, "--state", str(self.state)]),
-        )
-
-    def submit(self, slurm: Slurm) -> int:
-        """Make the state directory, and submit; the number of the job.
-
-        Raises
-        ------
-        HostError
-            If the directory cannot be written or Slurm refuses.
-        """
-        try:
-            self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise HostError(f"state directory {self.state}: {error.strerror}") from None
-        return slurm.submit(self.sbatch_options(), self.script())
+def script(state: Path, arguments: Sequence[str]) -> str:
+    """Script that runs ``shadowprice execute`` with these arguments on the first node of the allocation."""
+    return _SCRIPT.format(
+        state=shlex.quote(str(state)),
+        log=_LOG,
+        python=shlex.quote(sys.executable),
+        arguments=shlex.join([*arguments, "--state", str(state)]),
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -182,26 +98,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--gpus", default="", help="of each node: COUNT or TYPE:COUNT")
     parser.add_argument("--time", default="", help="of the allocation, as sbatch takes it")
     parser.add_argument("--cpus", type=int, default=0, help="of each node; 0: all, exclusively")
-    parser.add_argument("--partition", default="", help="PARTITION[,account=NAME][,qos=NAME]...")
+    parser.add_argument(
+        "--partition",
+        default="",
+        help="PARTITION[,OPTION=VALUE]..., options of sbatch: account=NAME",
+    )
     parser.add_argument("--state", type=Path, required=True, help="shared by all nodes")
     parser.add_argument("--print", action="store_true", help="show the script, submit nothing")
     parser.add_argument("execute", nargs="+", help="JOBS and options of `shadowprice execute`")
-    parsed = parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    state = asked.state.resolve()
+    text = script(state, asked.execute)
+    if asked.print:
+        print(text, end="")
+        return 0
+    options = sbatch_options(asked.nodes, asked.gpus, asked.time, asked.cpus, asked.partition)
     try:
-        options = tuple(placed(parsed.partition))
-        pilot = Pilot(
-            parsed.state.resolve(),
-            tuple(parsed.execute),
-            parsed.nodes,
-            parsed.gpus,
-            parsed.time and checked_limit(parsed.time),
-            parsed.cpus,
-            options=options,
-        )
-        if parsed.print:
-            print(pilot.script(), end="")
-            return 0
-        print(f"submitted job {pilot.submit(Slurm())}; see {pilot.state / _LOG}")
+        try:
+            state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise HostError(f"state directory {state}: {error.strerror}") from None
+        print(f"submitted job {Slurm().submit(options, text)}; see {state / _LOG}")
     except ShadowpriceError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,18 +1,14 @@
-"""Slurm's answers as records, time limits, and what is refused: without a Slurm."""
+"""Slurm's answers as records, and what is refused: without a Slurm."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from shadowprice.errors import HostError
 from shadowprice.hosts.registry import open_host
 from shadowprice.hosts.slurm.commands import gpus_of, nodes_of_lines, outside_jobs
-from shadowprice.hosts.slurm.pilot import checked_limit
-from shadowprice.hosts.slurm.time_limits import limit_s
 
 PROGRAMS = ("sbatch", "squeue", "sinfo", "scontrol", "srun")
 
@@ -47,32 +43,6 @@ def test_nodes_in_the_fixed_format(state: str, answers: bool) -> None:
     node = nodes_of_lines(line + "\nno such line\n")["n0"]
     assert (node.memory_mb, node.address, node.gpus) == (4000, "10.0.0.1", {"v100": 2})
     assert node.answers == answers
-
-
-@pytest.mark.parametrize(
-    "limit",
-    [
-        *("soon", "", "0", "0:00", "-5", "1:60", "1:00:60", "1-24", "1-00:60:00", "99999-00:00:00"),
-        *("367-00:00:00", "1-2-3", "1:2:3:4", "9" * 40, "1;reboot"),
-    ],
-)
-def test_time_limits_that_are_none_are_refused(limit: str) -> None:
-    with pytest.raises(HostError, match=r"time .*: expected"):
-        checked_limit(limit)
-
-
-@given(st.integers(0, 365), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
-def test_time_limits_are_read_as_slurm_does(
-    days: int, hours: int, minutes: int, seconds: int
-) -> None:
-    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    if total:
-        assert limit_s(f"{days}-{hours:02}:{minutes:02}:{seconds:02}") == total
-        if not days:
-            assert limit_s(f"{hours}:{minutes:02}:{seconds:02}") == total
-    if total >= 60 and not seconds:
-        assert limit_s(f"{total // 60}") == total
-        assert limit_s(f"{days}-{hours:02}:{minutes:02}") == total
 
 
 def test_slurm_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
