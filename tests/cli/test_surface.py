@@ -26,7 +26,7 @@ from support.paths import ROOT
 
 MOST_WORDS, MOST_OPTIONS = 30, 90
 PRINT_NO_RESULT = {
-    *("certify", "cancel", "retry", "drain", "study report"),
+    *("certify", "cancel", "retry", "drain", "undrain", "study report"),
     "library get",
 }
 """Commands that write or change something, and say so in a sentence: no numbers, no rows."""

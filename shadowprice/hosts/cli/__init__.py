@@ -12,6 +12,7 @@ from shadowprice.hosts.cli.commands import (
     retry_command,
     status_command,
     submit_command,
+    undrain_command,
 )
 from shadowprice.hosts.cli.execute import execute_command
 from shadowprice.hosts.cli.profile import profile_command
@@ -32,6 +33,7 @@ COMMANDS = Commands(
             "cancel",
             "retry",
             "drain",
+            "undrain",
             "profile",
         )
     },
@@ -42,6 +44,7 @@ COMMANDS = Commands(
         "cancel": cancel_command,
         "retry": retry_command,
         "drain": drain_command,
+        "undrain": undrain_command,
         "profile": profile_command,
     },
     verifiers=(DirectoryVerifier(_is_state_directory, print_verified),),
@@ -82,8 +85,8 @@ COMMANDS = Commands(
         ),
         "drain": (
             Example("drain run1 localhost:0 --reason 'ECC errors'", "No new lease on a device."),
-            Example("drain run1 localhost:0 --back", "It is given out again."),
         ),
+        "undrain": (Example("undrain run1 localhost:0", "It is given out again."),),
         "profile": (
             Example(
                 "profile --model mine --storage dataset_gb=1,disk_gb_per_s=0.5 --units-per-epoch 100 "
@@ -95,6 +98,7 @@ COMMANDS = Commands(
     earlier={
         "report": "is now `shadowprice status DIR --page FILE`",
         "queue": "is now `shadowprice status DIR [JOB ...]`; `submit` adds jobs, `cancel` cancels them",
+        "drain --back": "is now `shadowprice undrain DIR NODE[:INDEX] ...`",
         "execute --grace": "is now `--limits grace_s=SECONDS`",
         "execute --ttl": "is now `--limits ttl_s=SECONDS`",
         "execute --start-timeout": "is now `--limits start_s=SECONDS`",

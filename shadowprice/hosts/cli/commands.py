@@ -1,4 +1,4 @@
-"""``shadowprice status``, ``submit``, ``cancel``, ``retry`` and ``drain``: real runs, from another terminal."""
+"""Commands that look at a real run, or change it, from another terminal: ``status``, ``submit``, ``cancel``, ``retry``, ``drain``."""
 
 from __future__ import annotations
 
@@ -71,6 +71,11 @@ def checked_line(checked: Mapping[str, int]) -> str:
 
 StateArgument = Annotated[
     Path, typer.Argument(help="State directory: what `execute --state` was given.", metavar="DIR")
+]
+
+DevicesArgument = Annotated[
+    list[str],
+    typer.Argument(help="Nodes, or devices as NODE:INDEX.", metavar="NODE[:INDEX]..."),
 ]
 
 _EVENTS = 10
@@ -327,29 +332,28 @@ def retry_command(
 
 def drain_command(
     state: StateArgument,
-    names: Annotated[
-        list[str],
-        typer.Argument(help="Nodes, or devices as NODE:INDEX.", metavar="NODE[:INDEX]..."),
-    ],
+    names: DevicesArgument,
     reason: Annotated[str, typer.Option("--reason", help="For people who look.")] = "by a person",
     now: Annotated[
         bool,
         typer.Option("--now", help="Ask jobs there for a checkpoint, to go on elsewhere."),
     ] = False,
-    back: Annotated[bool, typer.Option("--back", help="Give them out again.")] = False,
 ) -> None:
     """Give devices of a real run to nobody any more; jobs there go on until they end or move."""
     from shadowprice.hosts.live.devices import Drains
 
-    if back and now:
-        raise InputError("--back: gives devices out again, expected no --now")
     with _changing(state) as ledger:
-        uuids = devices_named(ledger.nodes(), names)
-        if back:
-            Drains(ledger).undrain(uuids)
-        else:
-            Drains(ledger).drain(uuids, reason, now=now)
-    _say_when(state, "to be given out again" if back else "drained", names)
+        Drains(ledger).drain(devices_named(ledger.nodes(), names), reason, now=now)
+    _say_when(state, "drained", names)
+
+
+def undrain_command(state: StateArgument, names: DevicesArgument) -> None:
+    """Give devices of a real run that were drained out again."""
+    from shadowprice.hosts.live.devices import Drains
+
+    with _changing(state) as ledger:
+        Drains(ledger).undrain(devices_named(ledger.nodes(), names))
+    _say_when(state, "to be given out again", names)
 
 
 def devices_named(nodes: Sequence[DiscoveredNode], names: Sequence[str]) -> list[str]:

@@ -48,11 +48,6 @@ if TYPE_CHECKING:
 # Output of ``shadowprice execute --dry-run``.
 
 
-_CELLS, _FEWEST_CELLS = 40, 12
-_FRAME = 19
-"""Characters of a row of six columns that are its frame."""
-
-
 def print_plan(plan: ExecutionPlan, form: ResultForm) -> None:
     """Print nodes, commands, assumptions, the first decision and what simulation predicts."""
     print_result(
@@ -109,28 +104,18 @@ def _print_commands(plan: ExecutionPlan) -> None:
 
 
 def _print_predicted(plan: ExecutionPlan) -> None:
-    """Print a row a job: when it would run, in text, and how long it would take."""
-    from shadowprice.hosts.reports.plan import bar
-
-    jobs, runs = plan.outcome.jobs, plan.runs()
-    until_s = max((end_s for end_s in jobs["end_s"].tolist()), default=0.0)
+    """Print a row a job: when it would run, and how long it would take."""
     heads = ("job", "arrival [s]", "start [s]", "end [s]", "JCT [s]")
     table = Table(*map(escape, heads), title=escape(plan.settings.policy_name))
     for column in table.columns[1:]:
         column.justify = "right"
-    table.add_column(f"0 to {until_s:,.0f} s", no_wrap=True)
-    rows = jobs.to_dict(orient="records")
-    # Names and numbers are worth more than a long bar.
-    taken = max(len(str(row["id"])) for row in rows) + 4 * len("arrival [s]") + _FRAME
-    cells = min(max(console.width - taken, _FEWEST_CELLS), _CELLS)
 
-    def row_cells(row: Mapping[Hashable, Any]) -> Iterator[RenderableType]:
+    def cells(row: Mapping[Hashable, Any]) -> Iterator[RenderableType]:
         yield Text(str(row["id"]))
         numbers = (row[key] for key in ("arrival_s", "first_start_s", "end_s", "jct_s"))
         yield from (f"{value:,.1f}" for value in numbers)
-        yield Text(bar(runs[str(row["id"])], until_s, cells))
 
-    print_table(table, rows, row_cells)
+    print_table(table, plan.outcome.jobs.to_dict(orient="records"), cells)
 
 
 NOT_ALL, INTERRUPTED = 1, 130

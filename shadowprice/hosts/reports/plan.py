@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,6 @@ from shadowprice.hosts.reports.simulated_run import simulate_as_executed
 from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.terms.charges import Overheads
-
-_HELD_AT_ONCE_S = 1e-6
 
 
 @dataclass(frozen=True)
@@ -54,17 +51,6 @@ class ExecutionPlan:
         held = node.held(demand_of(job), min(job.gpus, node.gpus))
         limits = ResourceLimits.of(job, held, chosen=False)
         return command_line(job, own, str(folder_of(own, 1)), gpus=gpus, limits=limits)
-
-    def runs(self) -> dict[str, list[tuple[float, float]]]:
-        """Spans of time in which each job would hold GPUs [s]."""
-        names = self.outcome.instance.workload.id
-        spans: dict[str, list[tuple[float, float]]] = {str(name): [] for name in names}
-        rows = self.outcome.schedule
-        for job, start_s, end_s in zip(
-            rows.job.tolist(), rows.start_s.tolist(), rows.end_s.tolist(), strict=True
-        ):
-            spans[str(names[job])].append((start_s, end_s))
-        return spans
 
     def first(self) -> list[tuple[str, str, int]]:
         """Job, node and GPUs of what the first decision that starts something would start."""
@@ -182,19 +168,6 @@ def discovered(hosts: str) -> tuple[tuple[DiscoveredNode, ...], tuple[str, ...]]
         finally:
             host.close()
     return nodes, notes
-
-
-def bar(spans: Sequence[tuple[float, float]], until_s: float, cells: int) -> str:
-    """Spans of time as text: a cell is full if something of it lies in a span.
-
-    >>> bar([(0.0, 5.0), (8.0, 10.0)], 10.0, 10)
-    '█████   ██'
-    """
-    width_s = max(until_s, _HELD_AT_ONCE_S) / cells
-    return "".join(
-        "█" if any(a < (k + 1) * width_s and b > k * width_s for a, b in spans) else " "
-        for k in range(cells)
-    )
 
 
 def _node_record(node: DiscoveredNode) -> dict[str, Any]:

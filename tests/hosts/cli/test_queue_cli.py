@@ -112,8 +112,8 @@ def test_a_drain_names_what_there_is(state: Path) -> None:
     assert printed("drain", state, "n1:0").startswith(
         "drained: n1:0; the driver will act when it is started"
     )
-    assert printed("drain", state, "n1", "--back").startswith("to be given out again: n1; ")
+    assert printed("undrain", state, "n1").startswith("to be given out again: n1; ")
     with pytest.raises(InputError, match="no node or device 'n9', expected one of n0, n1, n0:0"):
         printed("drain", state, "n1", "n9")
-    with pytest.raises(InputError, match="expected no --now"):
-        printed("drain", state, "n1", "--now", "--back")
+    with pytest.raises(InputError, match=r"drain --back: is now `shadowprice undrain DIR"):
+        printed("drain", state, "n1", "--back")
