@@ -1,4 +1,4 @@
-"""Commands that look at a real run, or change it, from another terminal: ``status``, ``submit``, ``cancel``, ``retry``, ``drain``."""
+"""Commands about a real run: ``status``, ``submit``, ``cancel``, ``retry``, ``drain`` and ``undrain``."""
 
 from __future__ import annotations
 

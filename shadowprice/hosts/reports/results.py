@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from html import escape
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -52,22 +51,13 @@ class Drift:
         ``difference_s`` (simulated minus real) and ``relative_error`` (that over real).
     policy : str
         Policy of both.
-    assumed : mapping
-        What the simulation was told beside rates: the charges [s], the length of rounds [s].
-    left_out : tuple of str
-        Jobs that did not finish, or were not simulated.
-    notes : tuple of str
-        What had to be assumed.
-    unsimulated : tuple of str
-        What the real run had that no simulation knows: faults, drivers that took over.
+    remarks : tuple of str
+        Where the simulation is of something else: faults, drivers that took over, replicas placed otherwise.
     """
 
     frame: pd.DataFrame
     policy: str
-    assumed: Mapping[str, float] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    unsimulated: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def real_mean_s(self) -> float | None:
@@ -98,12 +88,6 @@ class Drift:
         tau = float(kendalltau(*ends).statistic) if len(self.frame) > 1 else math.nan
         return None if math.isnan(tau) else tau
 
-    @property
-    def largest_error(self) -> float | None:
-        """Largest relative error of one job, by size; None without jobs."""
-        errors = self.frame["relative_error"].abs()
-        return float(errors.max()) if len(errors) else None
-
     def sentence(self) -> str:
         """The result in words."""
         if self.real_mean_s is None or self.relative_error is None:
@@ -127,45 +111,10 @@ class Drift:
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
             for row in rows
         ]
-        return "\n".join(
-            [*lines, self.sentence(), *map("not simulated: {}".format, self.unsimulated)]
-        )
-
-    def summary(self) -> dict[str, object]:
-        """The numbers, for JSON."""
-        return {
-            "policy": self.policy,
-            "jobs": len(self.frame),
-            "real_mean_jct_s": self.real_mean_s,
-            "simulated_mean_jct_s": self.simulated_mean_s,
-            "relative_error": self.relative_error,
-            "largest_error": self.largest_error,
-            "rank_agreement": self.rank_agreement,
-            **self.assumed,
-            "left_out": list(self.left_out),
-            "unsimulated": list(self.unsimulated),
-        }
-
-    def __repr__(self) -> str:
-        return f"Drift({self.sentence()})"
-
-    def _repr_html_(self) -> str:
-        """Show the jobs as a table in a notebook."""
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.frame.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row) + "</tr>"
-            for row in self.frame.itertuples(index=False)
-        )
-        return f"<p>{escape(self.sentence())}</p><table><tr>{head}</tr>{body}</table>"
+        return "\n".join([*lines, self.sentence(), *self.remarks])
 
 
-def drift(
-    jobs: Iterable[RealJob],
-    outcome: Outcome,
-    *,
-    assumed: Mapping[str, float] | None = None,
-    notes: tuple[str, ...] = (),
-) -> Drift:
+def drift(jobs: Iterable[RealJob], outcome: Outcome, remarks: Sequence[str] = ()) -> Drift:
     """Compare jobs of a real run with the same ones of a simulation.
 
     Jobs that did not finish, and those that were not simulated, are left out of both means.
@@ -176,10 +125,9 @@ def drift(
         If a job finished no later than it arrived.
     """
     row_of, simulated = outcome.instance.workload.row_of, outcome.jct_s
-    rows, left_out = [], []
+    rows = []
     for job in jobs:
         if not math.isfinite(job.finish_s) or job.name not in row_of:
-            left_out.append(job.name)
             continue
         real_s, simulated_s = job.finish_s - job.arrival_s, float(simulated[row_of[job.name]])
         if real_s <= 0:
@@ -191,8 +139,7 @@ def drift(
         rows.append(
             (job.name, job.arrival_s, real_s, simulated_s, difference_s, difference_s / real_s)
         )
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return Drift(frame, outcome.policy, dict(assumed or {}), tuple(left_out), notes)
+    return Drift(pd.DataFrame(rows, columns=list(COLUMNS)), outcome.policy, tuple(remarks))
 
 
 def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
@@ -227,13 +174,7 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
         graphs=None if mapped is None else mapped.graphs,
     )
     outcome = simulate_as_executed(run.workload, run.cluster, policy or run.policy, options)
-    assumed = {
-        "start_s": run.overheads.start_s,
-        "restart_s": run.overheads.restart_s,
-        "round_s": run.round_s,
-    }
-    notes = run.notes if mapped is None else (*run.notes, *_placed_otherwise(mapped, outcome))
-    return drift(run.jobs, outcome, assumed=assumed, notes=notes)
+    return drift(run.jobs, outcome, [] if mapped is None else _placed_otherwise(mapped, outcome))
 
 
 def _placed_otherwise(mapped: MeasuredMappings, outcome: Outcome) -> list[str]:
@@ -259,10 +200,6 @@ def _placed_otherwise(mapped: MeasuredMappings, outcome: Outcome) -> list[str]:
     if not others:
         return []
     return [f"replicas are first on other nodes together than in the real run: {', '.join(others)}"]
-
-
-def _shown(value: object) -> str:
-    return f"{value:,.3f}" if isinstance(value, float) else str(value)
 
 
 MEASURED = "measured"
@@ -333,7 +270,7 @@ def results(state: Path, policy: str | Policy | None = None) -> Results:
     checked = verify_run(state)
     ledger = RunLedger.open(state / LEDGER, readonly=True)
     try:
-        faults = unsimulated(ledger.events())
+        faults = map("not simulated: {}".format, unsimulated(ledger.events()))
         run = measured_run(ledger)
     except InputError as error:
         return Results(checked, None, "", str(error))
@@ -348,7 +285,8 @@ def results(state: Path, policy: str | Policy | None = None) -> Results:
         why = f"its policy {run.policy!r} runs a file, which is not done because a log names it"
         return Results(checked, None, command, why)
     try:
-        drift = replace(replay(run, policy), unsimulated=faults)
+        drift = replay(run, policy)
+        drift = replace(drift, remarks=(*faults, *drift.remarks))
     except ShadowpriceError as error:
         return Results(checked, None, command, str(error))
     write_text(str(place / "drift.csv"), drift.frame.to_csv(index=False))

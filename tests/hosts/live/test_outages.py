@@ -64,7 +64,7 @@ def test_a_driver_that_was_stopped_says_so_and_its_leases_tell_no_charges(tmp_pa
     assert 3.0 < gap < 6.0
     found = results(driver.state)
     assert found.drift is not None
-    assert f"1 gap of {gap:.1f} s together" in " ".join(found.drift.unsimulated)
+    assert f"1 gap of {gap:.1f} s together" in " ".join(found.drift.remarks)
     log = RunLedger.open(ledger, readonly=True)
     assert lease_times(log.events()) == []
     log.close()
