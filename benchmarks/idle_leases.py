@@ -38,7 +38,7 @@ def waited(condition: Callable[[], bool], began_s: float) -> float:
 
 def measure(state: Path, leases: int, seconds: float) -> None:
     """Start leases, leave them alone, stop them; print what it cost."""
-    host = LocalHost(state, leases, nvml=None, claims=DeviceClaims("benchmark"))
+    host = LocalHost(state, leases, claims=DeviceClaims("benchmark"))
     (node,) = host.discover()
     orders = [
         LaunchSpec(

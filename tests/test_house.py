@@ -38,7 +38,7 @@ SHIPPED = [
     if path.is_file() and path.suffix in {".py", ".md", ".toml", ".ipynb", ".sh", ""}
 ] + sorted(path for path in ROOT.iterdir() if path.is_file() and path.name != ".git")
 # Import name where it differs from the name on the package index.
-DISTRIBUTION = {"sklearn": "scikit-learn", "pynvml": "nvidia-ml-py", "yaml": "pyyaml"}
+DISTRIBUTION = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 OPTIONAL = {
     name: {"hypothesis"}
     for name in ("strategies.py", "graph_strategies.py", "battery.py", "cases.py")

@@ -76,7 +76,6 @@ DISTRIBUTIONS = (
     Distribution(
         "transformers", "training", "the callback for Hugging Face", _extra("huggingface")
     ),
-    Distribution("nvidia-ml-py", "GPUs", "GPUs by NVML; else nvidia-smi is asked", _extra("gpu")),
     Distribution("jupyter", "notebooks", "docs/notebooks", _extra("notebooks")),
 )
 

@@ -36,6 +36,7 @@ from shadowprice.hosts.supervision.files import (
     write_json,
     write_text,
 )
+from shadowprice.hosts.supervision.output import TEXT_LIMIT
 from shadowprice.hosts.supervision.processes import kill_orphans, machine, process
 
 # The copy of the supervisor, with what it imports, for nodes to run.
@@ -97,7 +98,6 @@ def supervisor_argv(state: Path, *arguments: str) -> list[str]:
 
 
 REPORT_LIMIT_BYTES = 1 << 16
-TEXT_LIMIT = 2000
 REASONS = ("exited", "stopped", "expired", "void", "unstartable", "unhealthy")
 
 
@@ -124,21 +124,6 @@ def read_report(directory: Path) -> dict[str, Any]:
         elif isinstance(value, bool) or (_is_number(value) and 0 <= value <= 2**53):
             report[key] = value
     return report
-
-
-def read_text_tail(path: Path, characters: int = TEXT_LIMIT) -> str:
-    """The end of a text, without what could steer a terminal; empty if there is no such file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return ""
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        file.seek(max(0, os.fstat(descriptor).st_size - 4 * characters))
-        text = file.read(4 * characters).decode(errors="replace")
-    shown = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
-    return shown.strip()[-characters:]
 
 
 def _is_number(value: object) -> bool:

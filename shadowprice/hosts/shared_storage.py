@@ -24,6 +24,7 @@ from shadowprice.hosts.protocol import (
     Phase,
     RankStatus,
 )
+from shadowprice.hosts.supervision.output import read_tail
 
 NOT_BEGUN = "it had not begun when the driver was started again"
 
@@ -67,7 +68,7 @@ class StoredLease:
 
     def void(self, why: str) -> None:
         """Let it never begin: its supervisor did not come, of which ``supervisor.log`` may tell."""
-        words = lease_files.read_text_tail(self.directory / "supervisor.log")
+        words = read_tail(f"{self.directory}/supervisor.log")
         lease_files.void(self.directory, f"{why}: {words or 'it said nothing'}")
 
     def refuse(self, why: str) -> None:

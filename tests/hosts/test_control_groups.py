@@ -98,7 +98,7 @@ def test_what_has_detached_itself_is_ended_where_supervisor_and_launcher_are_kil
     """The one hole that a search of processes has."""
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
-    host = LocalHost(state, 1, nvml=None, claims=DeviceClaims("run", "groups"))
+    host = LocalHost(state, 1, claims=DeviceClaims("run", "groups"))
     (node,) = host.discover()
     key = LeaseKey("job", 1)
     order = LaunchSpec(
@@ -145,7 +145,7 @@ def output(directory: Path) -> str:
 def test_groups_of_leases_that_ended_are_removed(divisible: None, tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
-    host = LocalHost(state, 1, nvml=None, claims=DeviceClaims("run", "groups"))
+    host = LocalHost(state, 1, claims=DeviceClaims("run", "groups"))
     (node,) = host.discover()
     key = LeaseKey("job", 1)
     directory = state / "jobs/job/leases" / key.folder

@@ -233,7 +233,7 @@ def adopted(tmp_path: Path) -> tuple[LocalHost, LaunchSpec, int]:
     assert write_order(made)
     lock = take_lock(str(made.directory))
     assert lock is not None
-    host = LocalHost(tmp_path, 1, nvml=None, claims=DeviceClaims("run", str(tmp_path)[-20:]))
+    host = LocalHost(tmp_path, 1, claims=DeviceClaims("run", str(tmp_path)[-20:]))
     host.adopt([made])
     return host, made, lock
 

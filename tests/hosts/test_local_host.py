@@ -9,9 +9,9 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import MappingProxyType
 
 import pytest
 
@@ -168,57 +168,27 @@ class TestLocalHost(HostConformance):
             case.host.poll([LeaseKey("j", 9)])
 
 
-class Gpu(SimpleNamespace):
-    """A GPU of the fake NVML."""
-
-    uuid: str
-    name: str
-    pids: Sequence[int]
-    instances: Sequence[Gpu] | None  # None where it cannot be split
+V100 = "Tesla V100-SXM2-16GB"
 
 
-def gpu(number: int, name: str = "Tesla V100-SXM2-16GB", **fields: object) -> Gpu:
-    return Gpu(**{"uuid": f"GPU-{number}", "name": name, "pids": (), "instances": None, **fields})
+def program(folder: Path, code: str) -> str:
+    path = folder / "smi"
+    path.write_text(f"#!/bin/sh\n{code}\n")
+    path.chmod(0o700)
+    return str(path)
 
 
-def fake_nvml(gpus: Sequence[Gpu], failure: str = "") -> ModuleType:
-    """A module with the calls of pynvml that discovery makes; ``failure`` is raised at the start."""
-    nvml = ModuleType("pynvml")
-    kinds = ("LibraryNotFound", "DriverNotLoaded", "NotSupported", "NotFound", "Unknown")
-    base = type("NVMLError", (Exception,), {})
-    errors = {kind: type(f"NVMLError_{kind}", (base,), {}) for kind in kinds}
-    nvml.NVMLError = base
-    for kind, error in errors.items():
-        setattr(nvml, f"NVMLError_{kind}", error)
-
-    def start() -> None:
-        if failure:
-            raise errors[failure](failure)
-
-    def split(handle: Gpu) -> list[int]:
-        if handle.instances is None:
-            raise errors["NotSupported"]("no MIG")
-        return [int(bool(handle.instances)), 0]
-
-    def instance(handle: Gpu, k: int) -> Gpu:
-        assert handle.instances is not None
-        if k >= len(handle.instances):
-            raise errors["NotFound"]("no such instance")
-        return handle.instances[k]
-
-    nvml.nvmlInit = start
-    nvml.nvmlShutdown = lambda: None
-    nvml.nvmlDeviceGetCount = lambda: len(gpus)
-    nvml.nvmlDeviceGetHandleByIndex = lambda index: gpus[index]
-    nvml.nvmlDeviceGetUUID = lambda handle: handle.uuid
-    nvml.nvmlDeviceGetName = lambda handle: handle.name.encode()
-    nvml.nvmlDeviceGetMigMode = split
-    nvml.nvmlDeviceGetMaxMigDeviceCount = lambda handle: 7
-    nvml.nvmlDeviceGetMigDeviceHandleByIndex = instance
-    nvml.nvmlDeviceGetComputeRunningProcesses = lambda handle: [
-        SimpleNamespace(pid=pid) for pid in handle.pids
-    ]
-    return nvml
+def fake_smi(
+    folder: Path,
+    gpus: Sequence[str] = (V100,),
+    pids: Mapping[int, Sequence[int]] = MappingProxyType({}),
+) -> str:
+    """A program that answers as nvidia-smi does: GPUs by their models, and processes by their number."""
+    listed = [f"GPU {k}: {name} (UUID: GPU-{k})" for k, name in enumerate(gpus)]
+    running = [f"GPU-{k}, {pid}" for k, each in pids.items() for pid in each]
+    for name, lines in (("listed", listed), ("running", running)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    return program(folder, f'case "$1" in -L) cat {folder}/listed;; *) cat {folder}/running;; esac')
 
 
 @pytest.fixture
@@ -227,15 +197,14 @@ def claims() -> str:
     return f"test-{uuid.uuid4().hex[:20]}"
 
 
-def local(tmp_path: Path, claims: str, nvml: ModuleType | None, run_id: str = "run") -> LocalHost:
+def local(tmp_path: Path, claims: str, smi: str, run_id: str = "run") -> LocalHost:
     state = tmp_path / run_id
     state.mkdir(exist_ok=True)
-    held = DeviceClaims(run_id, claims)
-    return LocalHost(state, None, nvml=nvml, claims=held, smi="/absent/nvidia-smi")
+    return LocalHost(state, None, claims=DeviceClaims(run_id, claims), smi=smi)
 
 
-def test_gpus_by_nvml(tmp_path: Path, claims: str) -> None:
-    host = local(tmp_path, claims, fake_nvml([gpu(0), gpu(1)]))
+def test_gpus_of_a_machine(tmp_path: Path, claims: str) -> None:
+    host = local(tmp_path, claims, fake_smi(tmp_path, (V100, V100)))
     (node,) = host.discover()
     assert (node.name, node.gpu_type) == ("localhost", "v100-sxm2-16gb")
     assert [device.uuid for device in node.devices] == ["GPU-0", "GPU-1"]
@@ -245,7 +214,7 @@ def test_gpus_by_nvml(tmp_path: Path, claims: str) -> None:
 
 
 def test_types_are_nodes_of_their_own(tmp_path: Path, claims: str) -> None:
-    host = local(tmp_path, claims, fake_nvml([gpu(0), gpu(1, "NVIDIA A100"), gpu(2)]))
+    host = local(tmp_path, claims, fake_smi(tmp_path, (V100, "NVIDIA A100", V100)))
     first, second = host.discover()
     assert (first.name, second.name) == ("localhost", "localhost-2")
     assert (first.gpu_type, second.gpu_type) == ("v100-sxm2-16gb", "a100")
@@ -255,34 +224,18 @@ def test_types_are_nodes_of_their_own(tmp_path: Path, claims: str) -> None:
     host.close()
 
 
-def test_mig_instances_are_devices(tmp_path: Path, claims: str) -> None:
-    parts = [gpu(k, "NVIDIA A100 MIG 1g.5gb", uuid=f"MIG-{k}") for k in range(2)]
-    split = gpu(0, "NVIDIA A100", instances=parts)
-    whole = gpu(1, "NVIDIA A100", instances=[])
-    host = local(tmp_path, claims, fake_nvml([split, whole]))
-    first, second = host.discover()
-    assert [device.uuid for device in first.devices] == ["MIG-0", "MIG-1"]
-    assert (first.gpu_type, second.gpu_type) == ("a100-mig-1g.5gb", "a100")
-    host.close()
-
-
-@pytest.mark.parametrize("failure", ["LibraryNotFound", "DriverNotLoaded"])
-def test_no_driver_is_no_gpu(tmp_path: Path, claims: str, failure: str) -> None:
-    host = local(tmp_path, claims, fake_nvml([gpu(0)], failure))
-    (node,) = host.discover()
-    assert node.gpu_type == "cpu"
-    assert len(node.devices) == len(os.sched_getaffinity(0))
-    assert node.devices[0].uuid == "localhost/cpu:0"
-
-
-def test_no_library_and_no_program_is_no_gpu(tmp_path: Path, claims: str) -> None:
-    (node,) = local(tmp_path, claims, None).discover()
-    assert node.gpu_type == "cpu"
+def test_no_program_or_no_driver_is_no_gpu(tmp_path: Path, claims: str) -> None:
+    for smi in ("/absent/nvidia-smi", program(tmp_path, "exit 9")):
+        (node,) = local(tmp_path, claims, smi).discover()
+        assert node.gpu_type == "cpu"
+        assert len(node.devices) == len(os.sched_getaffinity(0))
+        assert node.devices[0].uuid == "localhost/cpu:0"
 
 
 def test_a_driver_that_is_broken_is_an_error(tmp_path: Path, claims: str) -> None:
-    host = local(tmp_path, claims, fake_nvml([gpu(0)], "Unknown"))
-    with pytest.raises(HostError, match=r"NVML does not start: Unknown.*local:SLOTS"):
+    code = "echo Failed to initialize NVML: Driver/library version mismatch; exit 18"
+    host = local(tmp_path, claims, program(tmp_path, code))
+    with pytest.raises(HostError, match=r"ended with 18: Failed to initialize .*local:SLOTS"):
         host.discover()
 
 
@@ -294,24 +247,16 @@ GPU 1: NVIDIA GeForce RTX 3090 (UUID: GPU-cc-2)
 """
 
 
-def program(tmp_path: Path, code: str) -> str:
-    path = tmp_path / "smi"
-    path.write_text(f"#!/bin/sh\n{code}\n")
-    path.chmod(0o700)
-    return str(path)
-
-
-def test_gpus_by_the_program(tmp_path: Path) -> None:
+def test_mig_instances_are_devices(tmp_path: Path) -> None:
     (tmp_path / "list").write_text(LISTED)
     code = f'case "$1" in -L) cat {tmp_path}/list;; *) echo "GPU-cc-2, 123";; esac'
-    found = find_gpus(None, program(tmp_path, code))
+    found = find_gpus(program(tmp_path, code))
     assert [(item.uuid, item.gpu_type) for item in found] == [
         ("MIG-bb-1", "a100-sxm4-40gb-mig-1g.5gb"),
         ("MIG-GPU-aa-0/5/0", "a100-sxm4-40gb-mig-2g.10gb"),
         ("GPU-cc-2", "rtx-3090"),
     ]
     assert [set(item.processes) for item in found] == [set(), set(), {123}]
-    assert find_gpus(None, program(tmp_path, "exit 9")) == ()
 
 
 def test_names_of_types() -> None:
@@ -321,13 +266,12 @@ def test_names_of_types() -> None:
 
 
 def test_a_gpu_that_others_use_is_left_out(tmp_path: Path, claims: str) -> None:
-    nvml = fake_nvml([gpu(0, pids=[77, 5]), gpu(1)])
-    host = local(tmp_path, claims, nvml)
+    host = local(tmp_path, claims, fake_smi(tmp_path, (V100, V100), {0: (77, 5)}))
     (node,) = host.discover()
     assert [device.uuid for device in node.devices] == ["GPU-1"]
     assert host.notes == ("v100-sxm2-16gb GPU-0 is used by processes of others: 5, 77",)
     host.close()
-    alone = local(tmp_path, claims, fake_nvml([gpu(0, pids=[5])]))
+    alone = local(tmp_path, claims, fake_smi(tmp_path, pids={0: (5,)}))
     with pytest.raises(HostError, match=r"no GPU of this machine is free.*processes of others: 5"):
         alone.discover()
 
@@ -340,15 +284,15 @@ def test_a_process_that_a_dead_supervisor_of_this_run_left_is_no_stranger(
     with subprocess.Popen(["sleep", "60"], env=environment) as left:
         while not living(str(lease)):
             time.sleep(0.001)
-        host = local(tmp_path, claims, fake_nvml([gpu(0, pids=[left.pid])]))
+        host = local(tmp_path, claims, fake_smi(tmp_path, pids={0: (left.pid,)}))
         assert host.discover()[0].devices[0].uuid == "GPU-0"
         host.close()
         left.kill()
 
 
 def test_two_runs_never_share_a_gpu(tmp_path: Path, claims: str) -> None:
-    nvml = fake_nvml([gpu(0)])
-    first, second = (local(tmp_path, claims, nvml, run) for run in ("one", "two"))
+    smi = fake_smi(tmp_path)
+    first, second = (local(tmp_path, claims, smi, run) for run in ("one", "two"))
     first.discover()
     with pytest.raises(HostError, match="GPU-0 is claimed by run 'one' of user"):
         second.discover()
@@ -358,9 +302,8 @@ def test_two_runs_never_share_a_gpu(tmp_path: Path, claims: str) -> None:
 
 
 def test_a_gpu_stays_claimed_while_a_supervisor_lives(tmp_path: Path, claims: str) -> None:
-    running = gpu(0)
-    nvml = fake_nvml([running])
-    host = local(tmp_path, claims, nvml, "one")
+    smi = fake_smi(tmp_path)
+    host = local(tmp_path, claims, smi, "one")
     (node,) = host.discover()
     key = LeaseKey("job", 1)
     directory = tmp_path / "one" / "jobs" / "job" / "leases" / key.folder
@@ -368,19 +311,19 @@ def test_a_gpu_stays_claimed_while_a_supervisor_lives(tmp_path: Path, claims: st
     order = LaunchSpec(key, node.devices, False, argv, {}, directory, tmp_path, 60.0, 5.0)
     host.start([order])
     wait(host, key, Phase.RUNNING)
-    running.pids = [1234]  # its own process
+    fake_smi(tmp_path, pids={0: (1234,)})  # its own process
     assert host.discover() == (node,)
     host.close()  # as if the driver had ended
-    other = local(tmp_path, claims, nvml, "two")
+    other = local(tmp_path, claims, smi, "two")
     with pytest.raises(HostError, match="claimed by run 'one'"):
         other.discover()
-    again = local(tmp_path, claims, nvml, "one")
+    again = local(tmp_path, claims, smi, "one")
     assert again.discover() == (node,)
     again.adopt([order])
     again.stop([key], 5.0, "round over")
     wait(again, key, Phase.ENDED)
     assert "socket:" not in (directory / "output.log").read_text(), "the command has the claim"
-    running.pids = []
+    fake_smi(tmp_path)
     later = LaunchSpec(
         LeaseKey("job", 2),
         node.devices,

@@ -72,7 +72,7 @@ def test_a_lease_ends_whatever_a_power_cut_left_of_it(
         found = found | {"supervisor.json": json.dumps(here).encode()}
     with tempfile.TemporaryDirectory() as folder:
         order = lease(Path(folder), found)
-        host = LocalHost(Path(folder), 1, nvml=None, claims=DeviceClaims("run", "test-power"))
+        host = LocalHost(Path(folder), 1, claims=DeviceClaims("run", "test-power"))
         host.adopt([order])
         status = host.poll([KEY])[KEY]
         assert status.phase is Phase.ENDED
@@ -119,7 +119,7 @@ def test_what_a_command_left_is_killed_though_its_supervisors_record_is_lost(
     order = lease(tmp_path, {"supervisor.json": b""})
     tagged = {"SHADOWPRICE_LEASE": str(order.directory)}
     with subprocess.Popen(["/bin/sleep", "60"], env=tagged) as orphan:
-        host = LocalHost(tmp_path, 1, nvml=None, claims=DeviceClaims("run", "test-power"))
+        host = LocalHost(tmp_path, 1, claims=DeviceClaims("run", "test-power"))
         host.adopt([order])
         while host.poll([KEY])[KEY].phase is not Phase.ENDED:
             orphan.poll()

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import ClassVar
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.hosts import lease_files
 from shadowprice.hosts.local.claims import DeviceClaims
-from shadowprice.hosts.local.discovery import DiscoveredGpu, find_gpus, load_nvml
+from shadowprice.hosts.local.discovery import DiscoveredGpu, find_gpus
 from shadowprice.hosts.local.launching import LauncherProcess, has_orphans
 from shadowprice.hosts.protocol import (
     Device,
@@ -69,7 +68,6 @@ def open_host(address: str, state: Path, run_id: str) -> LocalHost:
         state,
         slots,
         nodes,
-        nvml=load_nvml(),
         claims=DeviceClaims(run_id),
         amounts=MachineAmounts(**amounts),
     )
@@ -128,12 +126,10 @@ class LocalHost(SharedStorageHost[LocalLease]):
         CPU slots of a node to use; None for GPUs, or one slot a core where there is none.
     nodes : int
         Nodes to make of CPU slots.
-    nvml
-        The module ``pynvml``, or None.
     claims : DeviceClaims
         The run's claims on GPUs.
     smi : str
-        Program that lists GPUs where ``nvml`` is None.
+        Program that lists GPUs.
     amounts : MachineAmounts
         CPUs and memory that jobs may hold.
     """
@@ -147,14 +143,12 @@ class LocalHost(SharedStorageHost[LocalLease]):
         slots: int | None,
         nodes: int = 1,
         *,
-        nvml: ModuleType | None,
         claims: DeviceClaims,
         smi: str = "nvidia-smi",
         amounts: MachineAmounts | None = None,
     ) -> None:
         super().__init__(state)
         self._slots, self._nodes = slots, nodes
-        self._nvml = nvml
         self._smi = smi
         self._amounts = amounts or MachineAmounts()
         self._claims = claims
@@ -169,7 +163,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
         HostError
             If there are GPUs but none is free, or the driver does not answer.
         """
-        found = () if self._slots else find_gpus(self._nvml, self._smi)
+        found = () if self._slots else find_gpus(self._smi)
         if not found:
             cores = len(os.sched_getaffinity(0))
             count = self._slots or cores

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.hosts import lease_files
+from shadowprice.hosts.supervision.output import read_tail
 from shadowprice.hosts.supervision.processes import process, processes
 
 CLOSE_S = 5.0
@@ -85,7 +86,7 @@ class LauncherProcess:
 
     def last_output(self) -> str:
         """Text that it said before it ended."""
-        return lease_files.read_text_tail(self._log)
+        return read_tail(str(self._log))
 
     def close(self, *, wait: bool) -> None:
         """Start no more; it ends with its last supervisor.

@@ -22,7 +22,7 @@ from shadowprice.hosts.supervision.files import (
     reserve_space,
     write_json,
 )
-from shadowprice.hosts.supervision.health import HealthCheck
+from shadowprice.hosts.supervision.health import why_unfit
 from shadowprice.hosts.supervision.processes import TAG, machine, process, settled
 
 TYPE_CHECKING = False  # importing typing would cost a third of the start-up
@@ -155,12 +155,9 @@ class Command:
         if not order.get("health_check"):
             return None
         become_subreaper()
-        check = HealthCheck(order["health_check"], {**order["env"]}, self.directory)
-        while check.goes_on():
-            if self._is_to_stop():
-                check.end()
-                return ending(0, "void", detail="stopped before it began")
-        why = check.why()
+        why = why_unfit(order["health_check"], order["env"], self.directory, self._is_to_stop)
+        if why is None:
+            return ending(0, "void", detail="stopped before it began")
         _prctl(_SUBREAPER, _ZERO)  # what a command leaves is its supervisor's
         return ending(127, "unhealthy", detail=without_secrets(why, secrets)) if why else None
 

@@ -42,19 +42,8 @@ def make_folder(path: str) -> None:
 
 def read_json(path: str, limit: int = FILE_LIMIT) -> dict[str, Any] | None:
     """Object in a file; None if it is missing, no plain file, too large, or anything but an object."""
-    try:
-        descriptor = os.open(path, READ_FLAGS)
-    except OSError:
-        return None
-    try:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
-            return None
-        return parsed_object(os.read(descriptor, about.st_size))
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
+    data = read_whole(path, limit + 1)
+    return None if data is None or len(data) > limit else parsed_object(data)
 
 
 def read_whole(path: str, limit: int) -> bytes | None:

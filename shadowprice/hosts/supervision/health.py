@@ -11,15 +11,23 @@ from shadowprice.hosts.supervision.processes import TAG, descendants, processes,
 
 TYPE_CHECKING = False  # importing typing would cost a third of the start-up
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 LIMIT_S = 60.0
 POLL_S = 0.02
-SAID_BYTES = 400
+OUTPUT_BYTES = 400
 
 
-class HealthCheck:
-    """A check that runs; all of its processes are children of the caller, a child subreaper.
+def why_unfit(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    directory: str,
+    is_asked_to_stop: Callable[[], bool],
+) -> str | None:
+    """Reason that the node is not fit, empty if it is; None if the lease was asked to stop meanwhile.
+
+    All processes of the check are children of the caller, a child subreaper. What takes too long is
+    killed, and so is what the check leaves behind.
 
     Parameters
     ----------
@@ -29,84 +37,52 @@ class HealthCheck:
         Added to the environment.
     directory : str
         Of the lease.
+    is_asked_to_stop : callable
+        Asked again and again.
     """
-
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], directory: str) -> None:
-        self.argv = list(argv)
-        self.output_tail = b""
-        self.code: int | None = None
-        self.until = time.monotonic() + LIMIT_S
-        self.late = False
-        self.output, write_end = os.pipe()
-        os.set_blocking(self.output, False)
-        environment = {**os.environ, **env, TAG: directory}
-        actions = [
-            (os.POSIX_SPAWN_DUP2, write_end, 1),
-            (os.POSIX_SPAWN_DUP2, write_end, 2),
-        ]
-        self.problem = ""
-        self.pid = 0
-        try:
-            self.pid = os.posix_spawnp(
-                self.argv[0],
-                self.argv,
-                environment,
-                file_actions=actions,
-                setsid=True,
-                setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGPIPE],
-            )
-        except (OSError, ValueError) as error:
-            self.problem = getattr(error, "strerror", None) or str(error)
-        finally:
-            os.close(write_end)
-
-    def goes_on(self) -> bool:
-        """True while it runs; waits for a moment. What takes too long is killed."""
+    name = os.path.basename(argv[0])
+    output, write_end = os.pipe()
+    os.set_blocking(output, False)
+    try:
+        check = os.posix_spawnp(
+            argv[0],
+            list(argv),
+            {**os.environ, **env, TAG: directory},
+            file_actions=[(os.POSIX_SPAWN_DUP2, write_end, fd) for fd in (1, 2)],
+            setsid=True,
+            setsigdef=[signal.SIGHUP, signal.SIGINT, signal.SIGPIPE],
+        )
+    except (OSError, ValueError) as error:
+        os.close(output)
+        return f"health check {name} cannot be run: {getattr(error, 'strerror', None) or error}"
+    finally:
+        os.close(write_end)
+    until, tail = time.monotonic() + LIMIT_S, b""
+    code: int | None = None
+    is_late = is_stopped = False
+    while True:
         with contextlib.suppress(BlockingIOError):
-            self.output_tail = (self.output_tail + os.read(self.output, 1 << 16))[-SAID_BYTES:]
-        if not self.pid or self._reaped():
-            return False
-        if time.monotonic() > self.until:
-            self.late = True
-            self.end()
-            return False
-        time.sleep(POLL_S)
-        return True
-
-    def end(self) -> None:
-        """Kill all of its processes, and wait until they are gone."""
-        while not self._reaped():
-            for pid in descendants({os.getpid()}, processes()):
-                send(pid, signal.SIGKILL)
+            tail = (tail + os.read(output, 1 << 16))[-OUTPUT_BYTES:]
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:  # none is left
+            break
+        if pid == check:
+            code = os.waitstatus_to_exitcode(status)
+        if code is None:
+            is_late = is_late or time.monotonic() > until
+            is_stopped = is_stopped or is_asked_to_stop()
+        if is_late or is_stopped or code is not None:
+            for other in descendants({os.getpid()}, processes()):
+                send(other, signal.SIGKILL)
+        if pid == 0:
             time.sleep(POLL_S)
-
-    def why(self) -> str:
-        """Reason that the node is not fit, empty if it is; called once it is over."""
-        with contextlib.suppress(BlockingIOError):
-            self.output_tail = (self.output_tail + os.read(self.output, 1 << 16))[-SAID_BYTES:]
-        os.close(self.output)
-        name = os.path.basename(self.argv[0])
-        if self.problem:
-            return f"health check {name} cannot be run: {self.problem}"
-        if self.late:
-            return f"health check {name} did not end within {LIMIT_S:g} s"
-        if self.code == 0:
-            return ""
-        said = " ".join(self.output_tail.decode(errors="replace").split())
-        return f"health check {name} ended with {self.code}" + (f": {said}" if said else "")
-
-    def _reaped(self) -> bool:
-        """Collect who died; whether none is left, children that it left behind included."""
-        try:
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == self.pid:
-                    self.code = os.waitstatus_to_exitcode(status)
-                if pid == 0:
-                    break
-        except ChildProcessError:
-            return True
-        if self.code is not None:  # what it left behind
-            for pid in descendants({os.getpid()}, processes()):
-                send(pid, signal.SIGKILL)
-        return False
+    os.close(output)
+    if is_stopped:
+        return None
+    if is_late:
+        return f"health check {name} did not end within {LIMIT_S:g} s"
+    words = " ".join(tail.decode(errors="replace").split())
+    return (
+        "" if code == 0 else f"health check {name} ended with {code}" + f": {words}" * bool(words)
+    )

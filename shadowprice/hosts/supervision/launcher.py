@@ -31,6 +31,7 @@ from shadowprice.hosts.supervision.files import (
     take_lock,
     write_json,
 )
+from shadowprice.hosts.supervision.output import read_tail
 from shadowprice.hosts.supervision.processes import (
     descendants,
     kill_orphans,
@@ -42,7 +43,6 @@ from shadowprice.hosts.supervision.rank import Supervisor, handle_signals, warm_
 MESSAGE_BYTES, MOST_DESCRIPTORS = 1 << 13, 250
 _CLOSED = int(socket.MSG_CMSG_CLOEXEC)  # for what a health check executes
 _KEPT_BYTES = socket.CMSG_SPACE(4 * MOST_DESCRIPTORS)
-LOG_BYTES = 2000
 SWEEP_S = 0.02
 _ENCODING = sys.getfilesystemencoding()
 
@@ -167,10 +167,8 @@ def _write_end(directory: str) -> None:
         if os.path.lexists(f"{directory}/supervisor.json"):
             kill_orphans(directory, read_json(f"{directory}/supervisor.json") or {}, here=True)
             return
-        said = ""
-        with contextlib.suppress(OSError), open(f"{directory}/supervisor.log", "rb") as file:
-            said = file.read(LOG_BYTES).decode(errors="replace").strip()
-        detail = f"the supervisor ended before it began: {said or 'it said nothing'}"
+        words = read_tail(f"{directory}/supervisor.log") or "it said nothing"
+        detail = f"the supervisor ended before it began: {words}"
         record = ending(127, "unstartable", detail=detail, host_failed=True)
         write_json(f"{directory}/exit.json", record)
     finally:

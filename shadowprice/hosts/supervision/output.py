@@ -5,16 +5,44 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import stat
 import time
 from os import open as open_
 
+from shadowprice.hosts.supervision.files import READ_FLAGS
+
 FLUSH_S = 2.0
+TEXT_LIMIT = 2000
 LOG_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def open_log(path: str) -> int:
     """Descriptor of the file for the output of a command."""
     return open_(path, LOG_FLAGS, 0o600)
+
+
+def plain_text(data: bytes | bytearray) -> str:
+    """A text without what could steer a terminal."""
+    text = data.decode(errors="replace")
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
+
+
+def read_tail(path: str, characters: int = TEXT_LIMIT) -> str:
+    """The end of a text, without what could steer a terminal; empty if there is no such file."""
+    try:
+        descriptor = open_(path, READ_FLAGS)
+    except OSError:
+        return ""
+    try:
+        about = os.fstat(descriptor)
+        most = 4 * characters
+        if not stat.S_ISREG(about.st_mode):
+            return ""
+        return plain_text(os.pread(descriptor, most, max(0, about.st_size - most)))[-characters:]
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
 
 
 class Log:
@@ -62,11 +90,9 @@ class Log:
             note = f"\n[{left_out} bytes left out]\n".encode()
             self._write(self.half, note + self.late[-self.half :])
 
-    def tail(self, lines: int = 20, characters: int = 2000) -> str:
+    def tail(self, lines: int = 20, characters: int = TEXT_LIMIT) -> str:
         """The last lines, without what could steer a terminal."""
-        text = self.recent.decode(errors="replace")
-        shown = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
-        return "\n".join(shown.strip().splitlines()[-lines:])[-characters:]
+        return "\n".join(plain_text(self.recent).splitlines()[-lines:])[-characters:]
 
     def _write(self, position: int, data: bytes) -> None:
         with contextlib.suppress(OSError):

@@ -165,21 +165,17 @@ def test_a_device_whose_health_check_fails_is_drained(tmp_path: Path, what: str,
 
 @pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux")
 def test_a_health_check_that_cannot_be_run_says_so(tmp_path: Path) -> None:
-    from shadowprice.hosts.supervision.health import HealthCheck
+    from shadowprice.hosts.supervision.health import why_unfit
 
-    check = HealthCheck(["/no/such/program"], {}, str(tmp_path))
-    assert not check.goes_on()
-    assert check.why() == "health check program cannot be run: No such file or directory"
+    why = why_unfit(["/no/such/program"], {}, str(tmp_path), lambda: False)
+    assert why == "health check program cannot be run: No such file or directory"
 
 
 HANGING_CHECK = """
 import sys
 from shadowprice.hosts.supervision import health
 health.LIMIT_S = 0.1
-check = health.HealthCheck(["sleep", "99"], {}, sys.argv[1])
-while check.goes_on():
-    pass
-print(check.why())
+print(health.why_unfit(["sleep", "99"], {}, sys.argv[1], lambda: False))
 """
 
 
