@@ -38,6 +38,11 @@ class Device:
     uuid: str
 
 
+def cpu_slots(node: str, count: int) -> tuple[Device, ...]:
+    """CPU slots of a node."""
+    return tuple(Device(node, k, f"{node}/cpu:{k}") for k in range(count))
+
+
 @dataclass(frozen=True, repr=False)
 class DiscoveredNode(Brief):
     """A node and what it has.

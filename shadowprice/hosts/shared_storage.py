@@ -8,6 +8,7 @@ nodes, and says which nodes are lost.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,70 @@ from shadowprice.hosts.protocol import (
     RankStatus,
 )
 from shadowprice.hosts.supervision.output import read_tail
+
+
+class LoggedProcess:
+    """A process that this driver started, with a session of its own: it may outlive the driver.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        Program and arguments.
+    log : str
+        File for what it says.
+    environment : mapping of str to str
+        All of it.
+    descriptors : sequence of int
+        Files that it gets open, by the same numbers.
+
+    Attributes
+    ----------
+    killed : bool
+        Whether a signal ended it, which is no fault of its program.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started, or its log not be written.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        log: str,
+        environment: Mapping[str, str],
+        descriptors: Sequence[int] = (),
+    ) -> None:
+        self.killed = False
+        words = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        try:
+            self._pid = os.posix_spawnp(
+                argv[0],
+                list(argv),
+                environment,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    *((os.POSIX_SPAWN_DUP2, words, number) for number in (1, 2)),
+                    *((os.POSIX_SPAWN_DUP2, number, number) for number in descriptors),
+                ],
+                setsid=True,
+            )
+        finally:
+            os.close(words)
+
+    def is_over(self) -> bool:
+        """True once it has ended."""
+        if self._pid:
+            try:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+                if pid == 0:
+                    return False
+                self.killed = os.WIFSIGNALED(status)
+            except ChildProcessError:
+                pass  # somebody else's handler was faster
+            self._pid = 0
+        return True
+
 
 NOT_BEGUN = "it had not begun when the driver was started again"
 

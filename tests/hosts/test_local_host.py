@@ -38,7 +38,7 @@ launch = launching.LauncherProcess.launch
 
 
 def _launch_late(launcher: launching.LauncherProcess, directory: Path, kept: list[int]) -> None:
-    while launcher.lives():
+    while not launcher.is_over():
         time.sleep(0.005)
     launch(launcher, directory, kept)
 

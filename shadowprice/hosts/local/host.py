@@ -29,9 +29,10 @@ from shadowprice.hosts.protocol import (
     LaunchSpec,
     Phase,
     RankStatus,
+    cpu_slots,
 )
 from shadowprice.hosts.shared_storage import SharedStorageHost, StoredLease
-from shadowprice.hosts.supervision.processes import TAG, machine, process, send
+from shadowprice.hosts.supervision.processes import lease_of, machine, process, send
 
 IDLE_POLL_S = 2.0
 _ADDRESS = re.compile(r"((?P<nodes>[1-9][0-9]{0,3})x)?(?P<slots>[1-9][0-9]{0,3})")
@@ -69,28 +70,9 @@ def open_host(address: str, state: Path, run_id: str) -> LocalHost:
         slots,
         nodes,
         claims=DeviceClaims(run_id),
-        amounts=MachineAmounts(**amounts),
+        cpus=amounts.get("cpus", 0.0),
+        memory_gb=amounts.get("memory_gb", 0.0),
     )
-
-
-@dataclass(frozen=True)
-class MachineAmounts:
-    """CPUs and memory of this machine that jobs may hold.
-
-    Parameters
-    ----------
-    cpus, memory_gb : float
-        CPU cores and memory [GB]; 0 for all that the driver may use.
-    """
-
-    cpus: float = 0.0
-    memory_gb: float = 0.0
-
-    def share(self, part: float) -> tuple[float, float]:
-        """CPUs and memory [GB] of a part of the machine."""
-        cores = self.cpus or len(os.sched_getaffinity(0))
-        memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-        return cores * part, (self.memory_gb or memory_gb) * part
 
 
 @dataclass
@@ -130,8 +112,8 @@ class LocalHost(SharedStorageHost[LocalLease]):
         The run's claims on GPUs.
     smi : str
         Program that lists GPUs.
-    amounts : MachineAmounts
-        CPUs and memory that jobs may hold.
+    cpus, memory_gb : float
+        CPU cores and memory [GB] that jobs may hold; 0 for all that the driver may use.
     """
 
     name = "local"
@@ -145,12 +127,15 @@ class LocalHost(SharedStorageHost[LocalLease]):
         *,
         claims: DeviceClaims,
         smi: str = "nvidia-smi",
-        amounts: MachineAmounts | None = None,
+        cpus: float = 0.0,
+        memory_gb: float = 0.0,
     ) -> None:
         super().__init__(state)
         self._slots, self._nodes = slots, nodes
         self._smi = smi
-        self._amounts = amounts or MachineAmounts()
+        self._cpus = cpus or float(len(os.sched_getaffinity(0)))
+        machine_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+        self._memory_gb = memory_gb or machine_gb
         self._claims = claims
         self._claimed: frozenset[str] = frozenset()
         self._launcher: LauncherProcess | None = None
@@ -165,10 +150,9 @@ class LocalHost(SharedStorageHost[LocalLease]):
         """
         found = () if self._slots else find_gpus(self._smi)
         if not found:
-            cores = len(os.sched_getaffinity(0))
-            count = self._slots or cores
+            count = self._slots or len(os.sched_getaffinity(0))
             return tuple(
-                self._node(name, "cpu", _slots(name, count), 1.0 / self._nodes)
+                self._node(name, "cpu", cpu_slots(name, count), 1.0 / self._nodes)
                 for name in map(_name, range(self._nodes))
             )
         notes = {gpu.uuid: self._taken(gpu) for gpu in found}
@@ -190,7 +174,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
         self, name: str, gpu_type: str, devices: tuple[Device, ...], share: float
     ) -> DiscoveredNode:
         """A node with its share of the machine's cores and memory."""
-        return DiscoveredNode(name, gpu_type, devices, *self._amounts.share(share))
+        return DiscoveredNode(name, gpu_type, devices, self._cpus * share, self._memory_gb * share)
 
     def _taken(self, gpu: DiscoveredGpu) -> str:
         """Reason that a GPU cannot be used, empty if it can."""
@@ -202,21 +186,14 @@ class LocalHost(SharedStorageHost[LocalLease]):
                 return ""  # a supervisor of an earlier driver of this run
             who = f"run {holder.run_id or 'unknown'!r} of {_user(holder.user)}"
             return f"{gpu.gpu_type} {gpu.uuid} is claimed by {who}"
-        strangers = [pid for pid in sorted(gpu.processes) if not self._is_ours(pid)]
+        # Ours belong to a lease of this run, whose supervisor may be dead.
+        ours = f"{self._state}/"
+        strangers = [pid for pid in sorted(gpu.processes) if not lease_of(pid).startswith(ours)]
         if strangers:
             self._claims.release(gpu.uuid)
             pids = ", ".join(str(pid) for pid in strangers)
             return f"{gpu.gpu_type} {gpu.uuid} is used by processes of others: {pids}"
         return ""
-
-    def _is_ours(self, pid: int) -> bool:
-        """True if a process belongs to a lease of this run, whose supervisor may be dead."""
-        tag = os.fsencode(f"{TAG}={self._state}/")
-        try:
-            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            return False
-        return any(variable.startswith(tag) for variable in variables)
 
     def _poll_s(self, order: LaunchSpec) -> float:
         """Seldom: who wants something of a supervisor wakes it, and renewals are for its TTL."""
@@ -225,7 +202,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
     def _launch(self, leases: Sequence[LocalLease]) -> None:
         for lease in leases:
             try:
-                if self._launcher is None or not self._launcher.lives():
+                if self._launcher is None or self._launcher.is_over():
                     self._launcher = LauncherProcess(self._state)
                 lease.launcher = self._launcher
                 with suppress(BrokenPipeError):  # it has just ended: how is seen at the next look
@@ -244,7 +221,7 @@ class LocalHost(SharedStorageHost[LocalLease]):
 
     def _look(self, lease: LocalLease) -> RankStatus:
         launcher = lease.launcher
-        died = launcher is not None and not launcher.lives()
+        died = launcher is not None and launcher.is_over()
         status = lease.reader.status(doubt=died)
         if status.phase is Phase.STARTING and died and launcher is not None:
             why = (
@@ -277,10 +254,6 @@ def _user(number: int) -> str:
 
 def _name(k: int) -> str:
     return f"localhost-{k + 1}" if k else "localhost"
-
-
-def _slots(name: str, count: int) -> tuple[Device, ...]:
-    return tuple(Device(name, k, f"{name}/cpu:{k}") for k in range(count))
 
 
 HOST = HostKind(name="local", open_host=open_host)

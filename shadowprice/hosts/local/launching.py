@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shadowprice.hosts import lease_files
+from shadowprice.hosts.lease_files import supervisor_argv
+from shadowprice.hosts.shared_storage import LoggedProcess
 from shadowprice.hosts.supervision.output import read_tail
 from shadowprice.hosts.supervision.processes import process, processes
 
@@ -18,13 +18,8 @@ CLOSE_S = 5.0
 LOG = "launcher.log"
 
 
-class LauncherProcess:
+class LauncherProcess(LoggedProcess):
     """A launcher that runs; see :mod:`shadowprice.hosts.supervision.launcher`.
-
-    Attributes
-    ----------
-    killed : bool
-        Whether a signal ended it, which is no fault of its program.
 
     Raises
     ------
@@ -33,46 +28,21 @@ class LauncherProcess:
     """
 
     def __init__(self, state: Path) -> None:
-        self.killed = False
-        self._log = state / LOG
+        self._log = str(state / LOG)
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        silent = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
+        descriptor = theirs.fileno()
+        argv = supervisor_argv(state, "serve", str(descriptor))
         try:
-            self._pid = os.posix_spawn(
-                sys.executable,
-                lease_files.supervisor_argv(state, "serve", str(theirs.fileno())),
-                os.environ,
-                file_actions=[
-                    *silent,
-                    (os.POSIX_SPAWN_DUP2, log, 2),
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), theirs.fileno()),
-                ],
-                setsid=True,
-            )
+            super().__init__(argv, self._log, os.environ, [descriptor])
         except OSError:
             self._channel.close()
             raise
         finally:
-            os.close(log)
             theirs.close()
 
     def __del__(self) -> None:
         """Let it end with its last supervisor, as the end of the driver does."""
         self._channel.close()
-
-    def lives(self) -> bool:
-        """True if it does."""
-        if self._pid:
-            try:
-                pid, status = os.waitpid(self._pid, os.WNOHANG)
-                if pid == 0:
-                    return True
-                self.killed = os.WIFSIGNALED(status)
-            except ChildProcessError:
-                pass  # somebody else's handler was faster
-            self._pid = 0
-        return False
 
     def launch(self, directory: Path, descriptors: Sequence[int]) -> None:
         """Have a supervisor started that keeps these descriptors open.
@@ -86,7 +56,7 @@ class LauncherProcess:
 
     def last_output(self) -> str:
         """Text that it said before it ended."""
-        return read_tail(str(self._log))
+        return read_tail(self._log)
 
     def close(self, *, wait: bool) -> None:
         """Start no more; it ends with its last supervisor.
@@ -98,7 +68,7 @@ class LauncherProcess:
         """
         self._channel.close()
         until = time.monotonic() + CLOSE_S
-        while wait and self.lives() and time.monotonic() < until:
+        while wait and not self.is_over() and time.monotonic() < until:
             time.sleep(0.005)
 
 

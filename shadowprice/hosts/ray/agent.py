@@ -27,7 +27,7 @@ from shadowprice.hosts.lease_files import (
     void,
 )
 from shadowprice.hosts.supervision.files import read_json, write_text
-from shadowprice.hosts.supervision.processes import TAG, kill_orphans, processes
+from shadowprice.hosts.supervision.processes import kill_orphans, lease_of, processes
 
 LAUNCHER = """
 import os, sys
@@ -168,15 +168,10 @@ class Agent:
         directories : sequence of str
             Leases whose supervisor ran on this node; of others, only those whose processes live.
         """
-        tag = os.fsencode(f"{TAG}={self._state}/")
-        found = set(directories)
-        for pid in processes():
-            try:
-                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            found |= {os.fsdecode(one)[len(TAG) + 1 :] for one in variables if one.startswith(tag)}
+        found = {*directories, *map(lease_of, processes())}
         for directory in sorted(found):
+            if not directory.startswith(f"{self._state}/"):
+                continue
             recorded = read_supervisor(Path(directory))
             here = directory in directories
             if recorded is None and not (here and os.path.lexists(f"{directory}/supervisor.json")):

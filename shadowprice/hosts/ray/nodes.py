@@ -12,7 +12,7 @@ from typing import Any
 
 from shadowprice.errors import HostError
 from shadowprice.hosts.lease_files import lease_lock
-from shadowprice.hosts.protocol import Device, DiscoveredNode
+from shadowprice.hosts.protocol import Device, DiscoveredNode, cpu_slots
 from shadowprice.hosts.supervision.files import write_json
 
 _TYPE = "accelerator_type:"
@@ -153,10 +153,8 @@ def slots_of(
         If two groups see one device.
     """
     if member.gpu_type == "cpu":
-        return tuple(
-            Slot(Device(member.name, k, f"{member.name}/cpu:{k}"), group, "")
-            for k, group in enumerate(sorted(groups))
-        )
+        devices = cpu_slots(member.name, len(groups))
+        return tuple(Slot(*each, "") for each in zip(devices, sorted(groups), strict=True))
     if len({visible[group] for group in groups}) != len(groups):
         raise HostError(f"hosts ray: node {member.name} gives one GPU to two placement groups")
     found = []

@@ -29,8 +29,9 @@ from shadowprice.hosts.protocol import (
     LaunchSpec,
     Phase,
     RankStatus,
+    cpu_slots,
 )
-from shadowprice.hosts.shared_storage import SharedStorageHost, StoredLease
+from shadowprice.hosts.shared_storage import LoggedProcess, SharedStorageHost, StoredLease
 from shadowprice.hosts.slurm.commands import (
     GB_PER_MIB,
     STEP_TIMEOUT_S,
@@ -75,58 +76,12 @@ def open_host(address: str, state: Path, run_id: str) -> SlurmHost:
     return SlurmHost(slurm, int(number), state)
 
 
-class Step:
-    """A step that this driver started; it outlives the driver.
-
-    Parameters
-    ----------
-    argv : sequence of str
-        Of ``srun``.
-    log : str
-        File for what it and its task say.
-
-    Raises
-    ------
-    OSError
-        If it cannot be started, or its log not be written.
-    """
-
-    def __init__(self, argv: Sequence[str], log: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        said = os.open(log, flags, 0o600)
-        try:
-            self._pid = os.posix_spawnp(
-                argv[0],
-                list(argv),
-                outside_jobs(os.environ),
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, said, 1),
-                    (os.POSIX_SPAWN_DUP2, said, 2),
-                ],
-                setsid=True,
-            )
-        finally:
-            os.close(said)
-
-    def is_over(self) -> bool:
-        """True once it has ended."""
-        if self._pid:
-            try:
-                if os.waitpid(self._pid, os.WNOHANG)[0] == 0:
-                    return False
-            except ChildProcessError:
-                pass  # somebody else's handler was faster
-            self._pid = 0
-        return True
-
-
 @dataclass
 class SlurmLease(StoredLease):
     """One rank: the step of its supervisor, and that which ends what a dead one left."""
 
-    step: Step | None = None
-    sweep: Step | None = None
+    step: LoggedProcess | None = None
+    sweep: LoggedProcess | None = None
     sweep_s: float = float("-inf")
 
     def step_is_over(self) -> bool:
@@ -252,11 +207,15 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
             except (OSError, HostError) as error:
                 lease.refuse(str(error))
 
-    def _begin(self, lease: SlurmLease) -> Step:
+    def _begin(self, lease: SlurmLease) -> LoggedProcess:
         """A step with the supervisor of a lease; where one died before it ends what that left."""
         task = lease_files.supervisor_argv(self._state, str(lease.directory))
         srun = self._srun([self._real[lease.order.node]])
-        return Step([*srun, "--nodes=1", "--ntasks=1", *task], f"{lease.directory}/{LOG}")
+        return LoggedProcess(
+            [*srun, "--nodes=1", "--ntasks=1", *task],
+            f"{lease.directory}/{LOG}",
+            outside_jobs(os.environ),
+        )
 
     def _look(self, lease: SlurmLease) -> RankStatus:
         status = lease.reader.status(doubt=lease.step_is_over())
@@ -335,9 +294,11 @@ def _node(name: str, node: SlurmNode, visible: Sequence[str] | None, cpus: int) 
             f"slurm: node {node.name} has GPUs of types {', '.join(sorted(node.gpus))}, expected one "
             "type a node; ask for an allocation without it"
         )
-    word, count = ("cpu", cpus) if visible is None else ("gpu", len(visible))
-    devices = tuple(Device(name, k, f"{name}/{word}:{k}") for k in range(count))
-    kind = SLOT_TYPE if visible is None else next(iter(node.gpus), "gpu")
+    if visible is None:
+        kind, devices = SLOT_TYPE, cpu_slots(name, cpus)
+    else:
+        kind = next(iter(node.gpus), "gpu")
+        devices = tuple(Device(name, k, f"{name}/gpu:{k}") for k in range(len(visible)))
     memory_gb = node.memory_mb * GB_PER_MIB
     return DiscoveredNode(name, kind, devices, float(cpus), memory_gb, node.address)
 

@@ -78,9 +78,19 @@ def send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
+def lease_of(pid: int) -> str:
+    """Directory of the lease whose command a process belongs to by its environment; empty if of none."""
+    tag = os.fsencode(f"{TAG}=")
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:
+        return ""
+    return next((os.fsdecode(each[len(tag) :]) for each in variables if each.startswith(tag)), "")
+
+
 def remnants(directory: str, recorded: Mapping[str, Any]) -> set[int]:
     """Processes that a supervisor left when it died: its command's session, all that bear its tag."""
-    tag = os.fsencode(f"{TAG}={directory}")
     leader, begun = recorded.get("command_pid"), recorded.get("command_start_ticks")
     table = processes()
     # The number of a session is not given to a new process while the session lasts; a leader that
@@ -88,14 +98,7 @@ def remnants(directory: str, recorded: Mapping[str, Any]) -> set[int]:
     if type(leader) is not int or (leader in table and table[leader][3] != begun):
         leader = None
     found = {pid for pid, about in table.items() if pid == leader or about[2] == leader}
-    for pid in table.keys() - found:
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                tagged = tag in file.read().split(b"\0")
-        except OSError:
-            continue
-        if tagged:
-            found.add(pid)
+    found |= {pid for pid in table.keys() - found if lease_of(pid) == directory}
     # In its group are also those that have detached themselves and cleared their environment.
     found |= left_in(recorded.get("group"), directory)
     return (found | descendants(found, table)) - {os.getpid()}
