@@ -53,7 +53,7 @@ class AbsentDevices:
         if self._ask_s > -math.inf:
             before = self.devices
             with suppress(HostError):  # it cannot be asked now: what is absent stays so
-                self._compare(self._host.rediscover())
+                self._compare(self._host.discover())
             self._wait_s = FIRST_S if self.devices != before else min(2.0 * self._wait_s, LAST_S)
         self._ask_s = now_s + self._wait_s
 

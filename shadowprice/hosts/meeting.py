@@ -20,6 +20,8 @@ class Meeting:
         Whose gang it is: of two attempts none meets the other.
     address : str
         Of the first rank's node.
+    index : int
+        Of its first device there: jobs that share a device differ by their names.
     fixed_ranks : bool
         Whether torchrun's ranks are in the order of the lease's: the replicas of a job graph are
         placed by rank. Else it gives nodes their ranks as they come.
@@ -28,8 +30,14 @@ class Meeting:
     job: str
     epoch: int
     address: str
-    port: int
+    index: int
     fixed_ranks: bool = False
+
+    @property
+    def port(self) -> int:
+        """Port of the first rank; others than those of other attempts and jobs."""
+        name = zlib.crc32(self.job.encode())
+        return _FIRST_PORT + (name + 131 * self.index + 17 * self.epoch) % _PORTS
 
     def variables(self, rank: int, ranks: int, devices: int, own_address: str) -> dict[str, str]:
         """Variables of one rank: those of ``torch.distributed``, and those of torchrun.
@@ -48,19 +56,7 @@ class Meeting:
         own_address : str
             Of this node.
         """
-        fixed = {
-            "PET_RDZV_BACKEND": "static",
-            "PET_NODE_RANK": str(rank),
-            "PET_MASTER_ADDR": self.address,
-            "PET_MASTER_PORT": str(self.port),
-            "PET_RDZV_CONF": f"timeout={STORE_TIMEOUT_S}",
-        }
-        return self._any_order(rank, ranks, devices, own_address) | (
-            fixed if self.fixed_ranks else {}
-        )
-
-    def _any_order(self, rank: int, ranks: int, devices: int, own_address: str) -> dict[str, str]:
-        return {
+        variables = {
             "MASTER_ADDR": self.address,
             "MASTER_PORT": str(self.port),
             "RANK": str(rank),
@@ -78,22 +74,15 @@ class Meeting:
             # find the addresses of those that died, and wait for them (PyTorch 2.13).
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         }
+        if self.fixed_ranks:
+            variables |= {
+                "PET_RDZV_BACKEND": "static",
+                "PET_NODE_RANK": str(rank),
+                "PET_MASTER_ADDR": self.address,
+                "PET_MASTER_PORT": str(self.port),
+                "PET_RDZV_CONF": f"timeout={STORE_TIMEOUT_S}",
+            }
+        return variables
 
 
 MEETING_VARIABLES = frozenset(Meeting("", 0, "", 0, fixed_ranks=True).variables(0, 1, 1, ""))
-
-
-def meeting_of(
-    job: str, epoch: int, address: str, index: int, *, fixed_ranks: bool = False
-) -> Meeting:
-    """Meeting point of a gang: jobs that share a device differ, and so do attempts of one.
-
-    Parameters
-    ----------
-    address : str
-        Of the first rank's node.
-    index : int
-        Of its first device there.
-    """
-    port = _FIRST_PORT + (zlib.crc32(job.encode()) + 131 * index + 17 * epoch) % _PORTS
-    return Meeting(job, epoch, address, port, fixed_ranks)

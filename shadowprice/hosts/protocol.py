@@ -238,22 +238,12 @@ class Host(Protocol):
     def discover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes and devices that this run may use; claims them against other runs.
 
+        Who misses some asks again while a run goes on; those that are held already are among them.
+
         Raises
         ------
         HostError
             If the host cannot be reached or has nothing free, saying what to do.
-        """
-
-    def rediscover(self) -> tuple[DiscoveredNode, ...]:
-        """Nodes and devices that this run may use now, while it goes on.
-
-        For who misses some of those that were discovered before; those that are held already are
-        among them.
-
-        Raises
-        ------
-        HostError
-            If the host cannot be asked now, or has nothing free.
         """
 
     def start(self, orders: Sequence[LaunchSpec]) -> None:

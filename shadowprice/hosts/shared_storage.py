@@ -170,10 +170,6 @@ class SharedStorageHost(ABC, Generic[L]):
     def discover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes and devices that this run may use."""
 
-    def rediscover(self) -> tuple[DiscoveredNode, ...]:
-        """Nodes and devices that this run may use now; the same, where to ask takes no time."""
-        return self.discover()
-
     @abstractmethod
     def _launch(self, leases: Sequence[L]) -> None:
         """Have a supervisor started for each lease, whose order is written."""

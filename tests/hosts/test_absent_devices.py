@@ -25,7 +25,7 @@ class Asked:
     def __init__(self, *found):
         self.found, self.count, self.fails = list(found), 0, False
 
-    def rediscover(self):
+    def discover(self):
         self.count += 1
         if self.fails:
             raise HostError("no answer")

@@ -98,9 +98,6 @@ class FakeHost:
     notes: tuple[str, ...] = ()
 
     def discover(self) -> tuple[DiscoveredNode, ...]:
-        return self.nodes
-
-    def rediscover(self) -> tuple[DiscoveredNode, ...]:
         self.asked_again += 1
         return self.nodes
 

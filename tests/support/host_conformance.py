@@ -218,7 +218,7 @@ class HostConformance:
 
     def test_discovery_is_stable_and_names_are_unique(self, case: HostCase) -> None:
         again = case.host.discover()
-        assert again == case.nodes == case.host.rediscover()
+        assert again == case.nodes == case.host.discover()
         uuids = [device.uuid for device in case.devices]
         assert len(set(uuids)) == len(uuids) >= 2
         assert len({node.name for node in again}) == len(again)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shadowprice.cli.options import RUNS_IT, with_options
+from shadowprice.cli.options import with_options
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin
 from shadowprice.cli.results import ResultForm, entries, print_result
@@ -79,57 +78,6 @@ DevicesArgument = Annotated[
 ]
 
 _EVENTS = 10
-
-HostsOption = Annotated[
-    str,
-    typer.Option(
-        "--hosts", help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:JOBID]."
-    ),
-]
-RoundOption = Annotated[
-    float, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
-]
-NodePlacementOption = Annotated[
-    str, typer.Option("--placement", help=f"count, consolidate, pack or skew; {RUNS_IT}.")
-]
-ShareOption = Annotated[
-    float | None,
-    typer.Option(
-        "--share", help="Let jobs share GPUs; each is assumed to keep this part of its rate."
-    ),
-]
-LimitsOption = Annotated[
-    str,
-    typer.Option(
-        "--limits",
-        metavar="key=value,...",
-        help="When the run stops waiting: grace_s (30: a stopped job's time for a checkpoint), ttl_s (60: jobs go on "
-        "after the driver died), start_s (120: until a started job runs), hang_s (600: without a step), retries (3: "
-        "failures in a row until it is given up); all are in docs/execution.md.",
-    ),
-]
-HealthCheckOption = Annotated[
-    str | None,
-    typer.Option(
-        "--health-check",
-        metavar="COMMAND",
-        help="Has to end with 0 on a node before a lease begins there; else its devices are drained.",
-    ),
-]
-
-
-def words_of(command: str | None) -> tuple[str, ...]:
-    """Words of a command line; no shell reads it.
-
-    Raises
-    ------
-    InputError
-        If a quotation does not end.
-    """
-    try:
-        return tuple(shlex.split(command or ""))
-    except ValueError as error:
-        raise InputError(f"--health-check {command!r}: {error}") from error
 
 
 @with_options

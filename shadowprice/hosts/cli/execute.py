@@ -17,6 +17,7 @@ from rich.text import Text
 
 from shadowprice.cli.options import (
     POLICY_HELP,
+    RUNS_IT,
     ThroughputsOption,
     record_of_option,
     with_options,
@@ -25,15 +26,6 @@ from shadowprice.cli.outputs import with_origin
 from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table, stderr
 from shadowprice.errors import InputError
-from shadowprice.hosts.cli.commands import (
-    HealthCheckOption,
-    HostsOption,
-    LimitsOption,
-    NodePlacementOption,
-    RoundOption,
-    ShareOption,
-    words_of,
-)
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.instances.entries import printable
 
@@ -118,6 +110,20 @@ def _print_predicted(plan: ExecutionPlan) -> None:
     print_table(table, plan.outcome.jobs.to_dict(orient="records"), cells)
 
 
+def _words_of(command: str | None) -> tuple[str, ...]:
+    """Words of a command line; no shell reads it.
+
+    Raises
+    ------
+    InputError
+        If a quotation does not end.
+    """
+    try:
+        return tuple(shlex.split(command or ""))
+    except ValueError as error:
+        raise InputError(f"--health-check {command!r}: {error}") from error
+
+
 NOT_ALL, INTERRUPTED = 1, 130
 """Exit codes: some jobs did not finish; Ctrl-C."""
 
@@ -132,19 +138,49 @@ def execute_command(
     queued: Annotated[
         bool, typer.Option("--queue", help="Run the jobs that `submit` brings, until Ctrl-C.")
     ] = False,
-    hosts: HostsOption = "local",
-    round_s: RoundOption = 60.0,
+    hosts: Annotated[
+        str,
+        typer.Option(
+            "--hosts", help="local, local:SLOTS, local:NODESxSLOTS, ray[:ADDRESS], slurm[:JOBID]."
+        ),
+    ] = "local",
+    round_s: Annotated[
+        float, typer.Option("--round", help="Seconds between decisions; 0: at every event.")
+    ] = 60.0,
     state: Annotated[
         Path | None,
         typer.Option(
             "--state", help="State directory; the same again goes on. JOBS.state if none."
         ),
     ] = None,
-    placement: NodePlacementOption = "count",
+    placement: Annotated[
+        str, typer.Option("--placement", help=f"count, consolidate, pack or skew; {RUNS_IT}.")
+    ] = "count",
     throughputs: ThroughputsOption = None,
-    share: ShareOption = None,
-    limits: LimitsOption = "",
-    health_check: HealthCheckOption = None,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            "--share", help="Let jobs share GPUs; each is assumed to keep this part of its rate."
+        ),
+    ] = None,
+    limits: Annotated[
+        str,
+        typer.Option(
+            "--limits",
+            metavar="key=value,...",
+            help="When the run stops waiting: grace_s (30: a stopped job's time for a checkpoint), ttl_s (60: jobs go on "
+            "after the driver died), start_s (120: until a started job runs), hang_s (600: without a step), retries (3: "
+            "failures in a row until it is given up); all are in docs/execution.md.",
+        ),
+    ] = "",
+    health_check: Annotated[
+        str | None,
+        typer.Option(
+            "--health-check",
+            metavar="COMMAND",
+            help="Has to end with 0 on a node before a lease begins there; else its devices are drained.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -177,7 +213,7 @@ def execute_command(
         throughputs=throughputs,
         share=share,
         limits=record_of_option("--limits", limits, Limits),
-        health_check=words_of(health_check),
+        health_check=_words_of(health_check),
     )
     if dry_run:
         print_plan(plan(settings), form)

@@ -13,7 +13,7 @@ from shadowprice.hosts.live.checkpoints import folder_of
 from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.limits import Limits
-from shadowprice.hosts.meeting import meeting_of
+from shadowprice.hosts.meeting import Meeting
 from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec, LeaseKey
 from shadowprice.instances.clusters.amounts import CPU_MILLI, MIB_PER_GB, HeldAmounts
 
@@ -84,7 +84,7 @@ class LaunchSpecs:
         folder = str(folder_of(directory, epoch))
         gpus, granted = "cpu:" not in devices[0].uuid, amounts or GrantedAmounts()
         first = devices[0]
-        meeting = meeting_of(
+        meeting = Meeting(
             job.name,
             epoch,
             addresses[first.node],

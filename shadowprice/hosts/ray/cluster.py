@@ -242,19 +242,17 @@ class RayNodes:
         self._silent_s = math.inf  # since when the head does not answer
         self._slow_s = math.inf  # since when no attempt to reach actors succeeds
 
-    def discover(self, within_s: float = PATIENCE_S) -> tuple[DiscoveredNode, ...]:
+    def discover(self) -> tuple[DiscoveredNode, ...]:
         """Nodes with the devices that could be held for this run.
 
-        Parameters
-        ----------
-        within_s : float
-            How long Ray may take for each of a few calls [s].
+        Ray may take long for it before a run begins, and not while it goes on.
 
         Raises
         ------
         HostError
             If there are none, or a node does not share the state directory.
         """
+        within_s = ANSWER_S if self._nodes else PATIENCE_S
         found = self._members(fresh=True)
         if not found:
             raise HostError("hosts ray: no node of the cluster has a GPU or a CPU; see ray status")

@@ -22,7 +22,7 @@ from shadowprice.hosts.protocol import (
     Phase,
     RankStatus,
 )
-from shadowprice.hosts.ray.cluster import ANSWER_S, RayNodes
+from shadowprice.hosts.ray.cluster import RayNodes
 from shadowprice.hosts.ray.connection import CONNECT_S, RayThread, connect, import_ray
 from shadowprice.hosts.shared_storage import SharedStorageHost, StoredLease
 from shadowprice.hosts.supervision.files import ending
@@ -113,16 +113,6 @@ class RayHost(SharedStorageHost[RayLease]):
             If there are none, or a node does not share the state directory.
         """
         return self._cluster.discover()
-
-    def rediscover(self) -> tuple[DiscoveredNode, ...]:
-        """Nodes and devices that are free by now, beside those that are held.
-
-        Raises
-        ------
-        HostError
-            If Ray is too slow for it now, or there are none.
-        """
-        return self._cluster.discover(ANSWER_S)
 
     def _environment(self, order: LaunchSpec) -> Mapping[str, str]:
         """Devices as Ray numbers them."""

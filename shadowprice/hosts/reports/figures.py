@@ -25,7 +25,6 @@ from shadowprice.hosts.reports.timeline import (
     Row,
     devices_held,
     jobs_waiting,
-    outages,
     pieces,
 )
 
@@ -196,7 +195,8 @@ def _add_outages(
     figure: go.Figure, run: RunReader, lanes: dict[str, int], unit_s: float, until_s: float
 ) -> None:
     """Grey behind the devices of nodes that did not answer."""
-    for node, start_s, end_s in outages(run.timeline.incidents, until_s):
+    still = [(node, start_s, until_s) for node, start_s in run.timeline.lost_nodes.items()]
+    for node, start_s, end_s in (*run.timeline.outages, *still):
         for device in run.devices:
             if device.node == node:
                 figure.add_shape(

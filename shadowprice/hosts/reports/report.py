@@ -10,6 +10,7 @@ import pandas as pd
 
 from shadowprice.analysis.pages.figures import figure_html, plotly_library
 from shadowprice.analysis.pages.page import Section, Sheet, Text, page
+from shadowprice.analysis.wording import counted
 from shadowprice.errors import InputError
 from shadowprice.hosts.reports.jobs import JobRow, counts, job_rows
 from shadowprice.hosts.reports.run import RunReader
@@ -85,9 +86,9 @@ def _sentence(run: RunReader, rows: Sequence[JobRow]) -> str:
     finished = [row.jct_s for row in rows if row.state == "finished" and row.jct_s is not None]
     states = ", ".join(f"{number} {state}" for state, number in counts(list(rows)).items())
     round_s = float(run.facts["round_s"] or 0.0)
-    where = f"{_count(len(run.devices), 'device')} on {_count(len(run.nodes), 'node')}"
+    where = f"{counted(len(run.devices), 'device')} on {counted(len(run.nodes), 'node')}"
     words = [
-        f"{_count(len(rows), 'job')} with {where}, rounds of {round_s:g} s: {states}",
+        f"{counted(len(rows), 'job')} with {where}, rounds of {round_s:g} s: {states}",
         f"{run.now_s:,.1f} s in all",
     ]
     if finished:
@@ -176,7 +177,3 @@ def _number(value: float | None, digits: int | None = None) -> str:
     if value is None:
         return "-"
     return f"{value:,.4g}" if digits is None else f"{value:,.{digits}f}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

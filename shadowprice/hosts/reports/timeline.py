@@ -117,6 +117,8 @@ class Timeline:
         In order.
     lost_nodes, quarantined : dict
         Nodes that do not answer and devices that are quarantined now, with when that began [s].
+    outages : list of (str, float, float)
+        Nodes that did not answer and do again, from when to when [s].
     arrived_s, over_s : dict of str to float
         When jobs came, and when they finished, gave up or were cancelled [s].
     last_s : float
@@ -133,6 +135,7 @@ class Timeline:
     over_s: dict[str, float] = field(default_factory=dict)
     last_s: float = 0.0
     pid: int | None = None
+    outages: list[tuple[str, float, float]] = field(default_factory=list)
     _open: dict[Key, Hold] = field(default_factory=dict)
     _causes: dict[str, set[Key]] = field(default_factory=dict)
 
@@ -179,7 +182,9 @@ class Timeline:
         if hold is None:
             return
         if kind == "running":
-            self._keep(key, replace(hold, running_s=hold.granted_s + _seconds(data, hold, time_s)))
+            after_s = data.get("after_s")
+            running_s = time_s if after_s is None else hold.granted_s + float(after_s)
+            self._keep(key, replace(hold, running_s=running_s))
         elif kind == "stop-asked":
             self._keep(key, replace(hold, stop_why=str(data.get("why", ""))))
         else:
@@ -231,8 +236,8 @@ class Timeline:
         )
         if kind == "node-lost":
             self.lost_nodes.setdefault(node, time_s)
-        elif kind == "node-back":
-            self.lost_nodes.pop(node, None)
+        elif kind == "node-back" and node in self.lost_nodes:
+            self.outages.append((node, self.lost_nodes.pop(node), time_s))
         elif kind == "quarantined":
             self.quarantined.setdefault(device, time_s)
             self._causes.setdefault(device, set()).add((event["job"], event["epoch"]))
@@ -242,24 +247,6 @@ class Timeline:
             causes.discard((event["job"], event["epoch"]))
             if not causes:
                 self.quarantined.pop(device, None)
-
-
-def _seconds(data: Row, hold: Hold, time_s: float) -> float:
-    """Seconds from the grant until the command ran."""
-    after_s = data.get("after_s")
-    return time_s - hold.granted_s if after_s is None else float(after_s)
-
-
-def outages(incidents: Sequence[Incident], until_s: float) -> list[tuple[str, float, float]]:
-    """Nodes that did not answer, from when to when [s]."""
-    began: dict[str, float] = {}
-    found: list[tuple[str, float, float]] = []
-    for incident in incidents:
-        if incident.kind == "node-lost":
-            began.setdefault(incident.node, incident.time_s)
-        elif incident.kind == "node-back" and incident.node in began:
-            found.append((incident.node, began.pop(incident.node), incident.time_s))
-    return found + [(node, start_s, until_s) for node, start_s in began.items()]
 
 
 # Bars and curves of a real run: what each device did, how many jobs waited, how many GPUs worked.

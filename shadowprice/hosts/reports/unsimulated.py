@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from shadowprice.analysis.wording import counted
+
 
 def unsimulated(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Causes of delay in a run, of its hosts, drivers and faults, that are not simulated; O(n).
@@ -34,7 +36,7 @@ def unsimulated(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         words.append(f"hosts were found in {ready_s[0]:.1f} s, and the run begins after that")
     if away_s:
         words.append(
-            f"{_count(len(away_s), 'driver')} took over, and nothing was decided for "
+            f"{counted(len(away_s), 'driver')} took over, and nothing was decided for "
             f"{math.fsum(away_s):.1f} s"
         )
     gaps_s, full_s = (
@@ -43,22 +45,18 @@ def unsimulated(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     )
     if gaps_s:
         words.append(
-            f"the driver was stopped, or its machine suspended: {_count(len(gaps_s), 'gap')} of "
+            f"the driver was stopped, or its machine suspended: {counted(len(gaps_s), 'gap')} of "
             f"{math.fsum(gaps_s):.1f} s together"
         )
     if full_s:
         words.append(f"the disk was full for {math.fsum(full_s):.1f} s, and nothing was decided")
     if failed or lost:
         words.append(
-            f"{_count(failed, 'lease')} failed, and {_count(lost, 'step')} were done again"
+            f"{counted(failed, 'lease')} failed, and {counted(lost, 'step')} were done again"
         )
     taken_up = sum(event["kind"] == "retried" for event in log)
     if taken_up:
-        words.append(f"{_count(taken_up, 'job')} given up and taken up again by a person")
+        words.append(f"{counted(taken_up, 'job')} given up and taken up again by a person")
     if nodes:
-        words.append(f"{_count(nodes, 'node')} did not answer for some time")
+        words.append(f"{counted(nodes, 'node')} did not answer for some time")
     return tuple(words)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -140,10 +140,10 @@ def open_lock(directory: str) -> int:
     return open_(f"{directory}/lock", LOCK_FLAGS, 0o600)
 
 
-def take_lock(directory: str, wait_s: float = 0.0) -> int | None:
+def take_lock(directory: str) -> int | None:
     """Descriptor of the lease's lock, or None while another holds it."""
     descriptor = open_lock(directory)
-    if lock_within(descriptor, wait_s):
+    if lock_within(descriptor, 0.0):
         return descriptor
     os.close(descriptor)
     return None

@@ -180,10 +180,10 @@ class TestCluster:
             order = case.start(["sleep", "600"])
             case.wait(order, Phase.RUNNING)
             ray.cancel(holder, force=True)
-            wait_until(lambda: _devices(case.host.rediscover()) == 4, 20.0)
+            wait_until(lambda: _devices(case.host.discover()) == 4, 20.0)
             assert case.seen(order).phase is Phase.RUNNING
             assert case.host.lost_nodes() == frozenset()
-            case.nodes = case.host.rediscover()
+            case.nodes = case.host.discover()
             other = case.start(["true"], job="other", devices=case.devices[2:])
             assert case.ended(other).code == 0
         finally:

@@ -162,7 +162,7 @@ def steps(cluster: SlurmCluster) -> list[str]:
 
 
 def test_discovers_types_and_counts(slurm: SlurmCluster, job: int, state: Path) -> None:
-    nodes = opened(state, job).rediscover()
+    nodes = opened(state, job).discover()
     # By type, then by name.
     assert [node.gpu_type for node in nodes] == ["k80", "k80", "v100", "v100"]
     assert [device.uuid for device in nodes[2].devices] == ["node-2/gpu:0", "node-2/gpu:1"]
@@ -173,7 +173,7 @@ def test_discovers_types_and_counts(slurm: SlurmCluster, job: int, state: Path) 
 
 def test_only_what_the_job_has_is_given_out(slurm: SlurmCluster, state: Path) -> None:
     job = slurm.allocate("n1", gpus=1)
-    (node,) = opened(state, job).rediscover()
+    (node,) = opened(state, job).discover()
     assert [device.uuid for device in node.devices] == ["node-0/gpu:0"]
     slurm.run("scancel", str(job))
     wait(lambda: not slurm.run("squeue", "-h", "-o", "%i"))
@@ -182,7 +182,7 @@ def test_only_what_the_job_has_is_given_out(slurm: SlurmCluster, state: Path) ->
 
 
 def test_no_gpu_anywhere_makes_slots(slurm: SlurmCluster, state: Path) -> None:
-    (node,) = opened(state, slurm.allocate("n1", gpus=0)).rediscover()
+    (node,) = opened(state, slurm.allocate("n1", gpus=0)).discover()
     assert (node.gpu_type, len(node.devices)) == ("cpu", 8)
     assert node.devices[3].uuid == "node-0/cpu:3"
 
