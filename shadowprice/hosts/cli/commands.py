@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from shadowprice.hosts.reports.run import RunReader
     from shadowprice.solvers.policy import Policy
 
-# Output of the results of a real run.
+
+def print_text(text: str) -> None:
+    """Print text as it is: its lines are as long as they are, and nothing in it is markup."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_results(state: Path, policy: str | Policy | None = None) -> None:
@@ -40,7 +43,7 @@ def print_results(state: Path, policy: str | Policy | None = None) -> None:
         lines.append(f"nothing to simulate: {found.why}")
     if found.command:
         lines.append(f"simulate what was measured: {found.command}")
-    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    print_text("\n".join(lines))
 
 
 def print_verified(state: Path, form: ResultForm) -> None:
@@ -50,7 +53,7 @@ def print_verified(state: Path, form: ResultForm) -> None:
     checked = dict(verify_run(state))
     print_result(
         form,
-        lambda: console.print(checked_line(checked), markup=False, highlight=False, soft_wrap=True),
+        lambda: print_text(checked_line(checked)),
         lambda: with_origin(checked),
         lambda: entries(checked),
     )
@@ -128,7 +131,7 @@ def status_command(
             else:
                 console.print(view(run, console.size.width, events=_EVENTS))
             if page is not None:
-                console.print(str(page), markup=False, highlight=False, soft_wrap=True)
+                print_text(str(page))
 
         print_result(
             form,
@@ -159,7 +162,7 @@ def _show_jobs(rows: Sequence[JobRow]) -> None:
     """Print where each job runs, or why it waits, a line each."""
     for row in rows:
         words = f"{row.name} is {row.state}: {row.because or 'nothing more is known'}"
-        console.print(printable(words), markup=False, highlight=False, soft_wrap=True)
+        print_text(printable(words))
 
 
 def _write_page(run: RunReader, page: Path) -> None:
@@ -193,7 +196,7 @@ def submit_command(
         queue.close()
     print_result(
         form,
-        lambda: console.print("\n".join(names), markup=False, highlight=False, soft_wrap=True),
+        lambda: print_text("\n".join(names)),
         lambda: with_origin({"jobs": names}),
         lambda: ({"job": name} for name in names),
         ("job",),
@@ -225,7 +228,7 @@ def _say_when(
 
     with RunReader(state) as run:
         when = "the driver acts at once" if run.driver == "running" else later
-    console.print(f"{what}: {', '.join(names)}; {when}", markup=False, highlight=False)
+    print_text(f"{what}: {', '.join(names)}; {when}")
 
 
 def cancel_command(

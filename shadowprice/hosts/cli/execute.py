@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -24,8 +23,9 @@ from shadowprice.cli.options import (
 )
 from shadowprice.cli.outputs import with_origin
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, print_table, stderr
+from shadowprice.cli.show import console, note, print_table
 from shadowprice.errors import InputError
+from shadowprice.hosts.cli.commands import print_results, print_text
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.instances.entries import printable
 
@@ -53,61 +53,61 @@ def print_plan(plan: ExecutionPlan, form: ResultForm) -> None:
 def _show_plan(plan: ExecutionPlan) -> None:
     _print_nodes(plan)
     _print_commands(plan)
-    for note in plan.notes:
-        console.print(Text(printable(note), style="yellow"), soft_wrap=True)
+    for sentence in plan.notes:
+        console.print(Text(printable(sentence), style="yellow"), soft_wrap=True)
     starts = ", ".join(
         f"{job} on {node} ({gpus} GPU{'s' if gpus > 1 else ''})" for job, node, gpus in plan.first()
     )
     if starts:
-        console.print(Text(f"\nfirst decision: {starts}"), soft_wrap=True)
+        print_text(f"\nfirst decision: {starts}")
     _print_predicted(plan)
     summary = plan.outcome.summary()
-    console.print(
+    print_text(
         f"predicted by simulation: mean JCT {summary['avg_jct_s']:,.1f} s, "
-        f"makespan {summary['makespan_s']:,.1f} s; nothing was started",
-        highlight=False,
-        soft_wrap=True,
+        f"makespan {summary['makespan_s']:,.1f} s; nothing was started"
     )
 
 
 def _print_nodes(plan: ExecutionPlan) -> None:
-    table = Table(
-        "node", "type", "devices", "CPUs", "memory [GB]", title=printable(plan.settings.hosts)
-    )
+    heads = ("node", "type", "devices", "CPUs", "memory [GB]")
 
-    def cells(node: DiscoveredNode) -> Iterator[Text]:
+    def cells(node: DiscoveredNode) -> tuple[str, ...]:
         names = " ".join(device.uuid for device in node.devices)
         memory = f"{node.memory_gb:,.0f}" if node.memory_gb else ""
-        return map(Text, (node.name, node.gpu_type, names, f"{node.cpus:g}", memory))
+        return (node.name, node.gpu_type, names, f"{node.cpus:g}", memory)
 
-    print_table(table, plan.nodes, cells)
+    _print_rows(heads, map(cells, plan.nodes), title=plan.settings.hosts)
 
 
 def _print_commands(plan: ExecutionPlan) -> None:
-    table = Table("job", "GPUs", "iterations", "command, and names of variables")
-
-    def cells(job: Job) -> Iterator[RenderableType]:
+    def cells(job: Job) -> tuple[str, ...]:
         command = printable(shlex.join(plan.argv(job)))
-        if job.env:
-            command += f"\nwith {printable(', '.join(sorted(job.env)))}"
-        yield from (Text(job.name), str(job.gpus), f"{job.iterations:,}", Text(command))
+        variables = f"\nwith {printable(', '.join(sorted(job.env)))}" if job.env else ""
+        return (job.name, str(job.gpus), f"{job.iterations:,}", command + variables)
 
-    print_table(table, plan.job_file.jobs, cells)
+    heads = ("job", "GPUs", "iterations", "command, and names of variables")
+    _print_rows(heads, map(cells, plan.job_file.jobs))
 
 
 def _print_predicted(plan: ExecutionPlan) -> None:
     """Print a row a job: when it would run, and how long it would take."""
     heads = ("job", "arrival [s]", "start [s]", "end [s]", "JCT [s]")
-    table = Table(*map(escape, heads), title=escape(plan.settings.policy_name))
-    for column in table.columns[1:]:
+    jobs = plan.outcome.jobs[["id", "arrival_s", "first_start_s", "end_s", "jct_s"]]
+    rows = [
+        (str(name), *(f"{value:,.1f}" for value in numbers))
+        for name, *numbers in jobs.itertuples(index=False)
+    ]
+    _print_rows(heads, rows, title=plan.settings.policy_name, numbers=True)
+
+
+def _print_rows(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", numbers: bool = False
+) -> None:
+    """Print rows under their heads; ``numbers`` are in all columns but the first."""
+    table = Table(*map(escape, heads), title=escape(printable(title)) or None)
+    for column in table.columns[1:] if numbers else ():
         column.justify = "right"
-
-    def cells(row: Mapping[Hashable, Any]) -> Iterator[RenderableType]:
-        yield Text(str(row["id"]))
-        numbers = (row[key] for key in ("arrival_s", "first_start_s", "end_s", "jct_s"))
-        yield from (f"{value:,.1f}" for value in numbers)
-
-    print_table(table, plan.outcome.jobs.to_dict(orient="records"), cells)
+    print_table(table, list(rows), lambda row: map(Text, row))
 
 
 def _words_of(command: str | None) -> tuple[str, ...]:
@@ -168,9 +168,9 @@ def execute_command(
         typer.Option(
             "--limits",
             metavar="key=value,...",
-            help="When the run stops waiting: grace_s (30: a stopped job's time for a checkpoint), ttl_s (60: jobs go on "
-            "after the driver died), start_s (120: until a started job runs), hang_s (600: without a step), retries (3: "
-            "failures in a row until it is given up); all are in docs/execution.md.",
+            help="When the run stops waiting: grace_s (30: a stopped job's time for a checkpoint), ttl_s (60: jobs "
+            "go on after the driver died), start_s (120: until a started job runs), hang_s (600: without a step), "
+            "retries (3: failures in a row until it is given up); all are in docs/execution.md.",
         ),
     ] = "",
     health_check: Annotated[
@@ -234,7 +234,7 @@ def _carry_out(run: Callable[[Settings], Summary], settings: Settings, *, shown:
     with Following(settings.state, console) as following:
         summary = run(settings)
     if following.error is not None:
-        stderr.print(f"the view ended: {following.error}", style="yellow", markup=False)
+        note(f"the view ended: {following.error}")
     return summary
 
 
@@ -251,26 +251,15 @@ def _say_how_it_ended(settings: Settings, summary: Summary, form: ResultForm) ->
             lambda: map(asdict, job_rows(run)),
         )
     if summary.interrupted:
-        stderr.print(
-            f"stopped: everything is kept in {settings.state}, the same command goes on with it",
-            style="yellow",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        note(f"stopped: everything is kept in {settings.state}, the same command goes on with it")
 
 
 def _show_how_it_ended(settings: Settings, summary: Summary) -> None:
-    from shadowprice.hosts.cli.commands import print_results
-
     states = ", ".join(
         f"{number} {state}" for state, number in Counter(summary.jobs.values()).items()
     )
-    console.print(
-        f"{len(summary.jobs)} jobs: {states}; `shadowprice status {settings.state} --page FILE` draws them",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+    print_text(
+        f"{len(summary.jobs)} jobs: {states}; `shadowprice status {settings.state} --page FILE` draws them"
     )
     if not summary.interrupted:
         print_results(settings.state, settings.policy)
