@@ -358,15 +358,13 @@ class LeaseReader:
         changed_ns = self._read_time_ns()
         now = time.monotonic()
         if doubt or changed_ns != self._changed_ns or now >= self._alive_until:
-            self._recorded = self._recorded or read_supervisor(self.directory)
-            self._last = self._begun(self._read(), now)
+            self.supervisor()
+            read = read_status(self.directory, self._recorded, here=self._here)
+            self._last = self._begun(read, now)
             settled = abs(time.time_ns() - changed_ns) > 50_000_000
             self._changed_ns = changed_ns if settled else -1
             self._alive_until = now + LIVENESS_S
         return self._last
-
-    def _read(self) -> RankStatus:
-        return read_status(self.directory, self._recorded, here=self._here)
 
     def supervisor(self) -> Mapping[str, Any] | None:
         """Record that its supervisor wrote when it began, None before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from shadowprice.cli.commands import Commands, DirectoryVerifier, Example
@@ -24,29 +25,20 @@ def _is_state_directory(path: Path) -> bool:
     return is_state_directory(path)
 
 
+RUN: Mapping[str, Callable[..., None]] = {
+    "execute": execute_command,
+    "submit": submit_command,
+    "status": status_command,
+    "cancel": cancel_command,
+    "retry": retry_command,
+    "drain": drain_command,
+    "undrain": undrain_command,
+    "profile": profile_command,
+}
+
 COMMANDS = Commands(
-    panels={
-        "Real hosts": (
-            "execute",
-            "submit",
-            "status",
-            "cancel",
-            "retry",
-            "drain",
-            "undrain",
-            "profile",
-        )
-    },
-    run={
-        "execute": execute_command,
-        "submit": submit_command,
-        "status": status_command,
-        "cancel": cancel_command,
-        "retry": retry_command,
-        "drain": drain_command,
-        "undrain": undrain_command,
-        "profile": profile_command,
-    },
+    panels={"Real hosts": tuple(RUN)},
+    run=RUN,
     verifiers=(DirectoryVerifier(_is_state_directory, print_verified),),
     examples={
         "execute": (

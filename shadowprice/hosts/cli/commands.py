@@ -105,19 +105,16 @@ def status_command(
     form: ResultForm,
 ) -> None:
     """Show where a real run stands: jobs, who holds which GPU, why each waits, last events."""
-    from shadowprice.hosts.cli.view import Following, view
+    from shadowprice.hosts.cli.view import follow as follow_run
+    from shadowprice.hosts.cli.view import view
     from shadowprice.hosts.reports.run import RunReader
     from shadowprice.hosts.reports.status import status_record
 
     if follow and (form.option or page or jobs):
         raise InputError("--follow: shows a view, expected no other option")
     if follow:
-        # Fails here, not in a thread, where the directory is none of a run.
-        RunReader(state).close()
-        with Following(state, console, until_over=True) as following:
-            following.wait()
-        if following.error is not None:
-            raise following.error
+        with RunReader(state) as run:
+            follow_run(run, console)
         return
     expect_outputs(force, page)
     with RunReader(state) as run:

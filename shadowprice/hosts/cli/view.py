@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -206,7 +207,7 @@ def _name(text: str) -> Text:
     return Text(printable(text), no_wrap=True, overflow="ellipsis")
 
 
-# A view of a real run that follows it, in a thread of its own: the run never waits for it.
+# A view of a real run that follows it; beside the driver in a thread of its own: the run never waits for it.
 
 
 REFRESH_S = 0.25
@@ -217,7 +218,7 @@ REDRAW_S = 1.0
 
 
 class Following:
-    """Shows a run while it is entered; a table in a terminal, a line an event elsewhere.
+    """Shows a run in a thread while it is entered.
 
     Parameters
     ----------
@@ -225,14 +226,10 @@ class Following:
         State directory; the ledger may come later.
     console : Console
         Where to show it.
-    until_over : bool
-        Whether to end by itself when the driver does; see :meth:`wait`.
     """
 
-    def __init__(self, directory: Path, console: Console, *, until_over: bool = False) -> None:
-        self._directory = directory
-        self._console = console
-        self._until_over = until_over
+    def __init__(self, directory: Path, console: Console) -> None:
+        self._directory, self._console = directory, console
         self._done = threading.Event()
         # SQLite's connections stay in the thread that opened them: the reader lives in this one.
         self._thread = threading.Thread(target=self._run, name="view", daemon=True)
@@ -251,21 +248,12 @@ class Following:
         self._done.set()
         self._thread.join(timeout=5.0)
 
-    def wait(self) -> None:
-        """Until the run is over or its driver stopped, or the view failed."""
-        while self._thread.is_alive():
-            self._thread.join(timeout=0.2)
-
     def _run(self) -> None:
         try:
             run = self._opened()
-            if run is None:
-                return
-            with run:
-                if self._console.is_terminal:
-                    self._show(run)
-                else:
-                    self._tell(run)
+            if run is not None:
+                with run:
+                    follow(run, self._console, self._done)
         except (ShadowpriceError, OSError) as error:
             # The view is not the run: it ends, the run goes on and the caller may say why.
             self.error = error if isinstance(error, ShadowpriceError) else ShadowpriceError(error)
@@ -273,44 +261,51 @@ class Following:
     def _opened(self) -> RunReader | None:
         """The run, once its driver has made the ledger; None if nobody wants to see it any more."""
         while True:
-            try:
+            with suppress(InputError):
                 run = RunReader(self._directory)
-                if run.facts["ready"] or self._until_over:
+                if run.facts["ready"]:
                     return run
                 run.close()
-            except InputError:
-                if self._until_over:
-                    raise
             if self._done.wait(REFRESH_S):
                 return None
 
-    def _show(self, run: RunReader) -> None:
-        with Live(console=self._console, auto_refresh=False, transient=False) as live:
-            drawn_s = -math.inf
-            while True:
-                over = self._over(run)
-                news = run.refresh()
-                if news or time.monotonic() - drawn_s >= REDRAW_S:
-                    size = self._console.size
-                    live.update(view(run, size.width, height=size.height), refresh=True)
-                    drawn_s = time.monotonic()
-                if over or self._done.wait(REFRESH_S):
-                    break
-            run.refresh()
-            live.update(view(run, self._console.size.width), refresh=True)
 
-    def _tell(self, run: RunReader) -> None:
-        for event in _of_this_driver(run):
-            self._console.print(event_line(run, event), soft_wrap=True)
+def follow(run: RunReader, console: Console, done: threading.Event | None = None) -> None:
+    """Show a run as it goes on: a table in a terminal, a line an event elsewhere.
+
+    Parameters
+    ----------
+    done : Event, optional
+        Ends it; if not given, it ends with the run, or when its driver stops.
+    """
+    wait = time.sleep if done is None else done.wait
+
+    def is_over() -> bool:
+        return run.driver != "running" if done is None else done.is_set()
+
+    if not console.is_terminal:
+        events = _of_this_driver(run)
         while True:
-            over = self._over(run) or self._done.wait(REFRESH_S)
-            for event in run.refresh():
-                self._console.print(event_line(run, event), soft_wrap=True)
+            over = is_over()
+            for event in (*events, *run.refresh()):
+                console.print(event_line(run, event), soft_wrap=True)
             if over:
                 return
-
-    def _over(self, run: RunReader) -> bool:
-        return self._until_over and run.driver != "running"
+            events = []
+            wait(REFRESH_S)
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        drawn_s = -math.inf
+        while True:
+            over = is_over()
+            if run.refresh() or time.monotonic() - drawn_s >= REDRAW_S:
+                size = console.size
+                live.update(view(run, size.width, height=size.height), refresh=True)
+                drawn_s = time.monotonic()
+            if over:
+                break
+            wait(REFRESH_S)
+        run.refresh()
+        live.update(view(run, console.size.width), refresh=True)
 
 
 def _of_this_driver(run: RunReader) -> list[Row]:

@@ -6,9 +6,10 @@ another, so that a view of a run that goes on reads each only once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -382,13 +383,9 @@ def union(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _count(spans: Iterable[tuple[float, float]], until_s: float) -> Curve:
-    changes: dict[float, int] = {0.0: 0}
+    changes = Counter({0.0: 0, until_s: 0})
     for start_s, end_s in spans:
-        changes[start_s] = changes.get(start_s, 0) + 1
-        changes[end_s] = changes.get(end_s, 0) - 1
-    changes.setdefault(until_s, 0)
-    times_s, values, now = sorted(changes), [], 0
-    for time_s in times_s:
-        now += changes[time_s]
-        values.append(now)
-    return Curve(times_s, values)
+        changes[start_s] += 1
+        changes[end_s] -= 1
+    times_s = sorted(changes)
+    return Curve(times_s, list(accumulate(changes[time_s] for time_s in times_s)))

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -94,8 +95,7 @@ def words(states: str) -> frozenset[str]:
 class Slurm:
     """The commands, in the environment of this process without the job it may itself be in."""
 
-    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
-        self.timeout_s = timeout_s
+    def __init__(self) -> None:
         absent = [program for program in PROGRAMS if shutil.which(program) is None]
         if absent:
             raise HostError(
@@ -103,7 +103,7 @@ class Slurm:
                 "them (Debian: slurm-client) and run on a machine of the cluster, or use --hosts local"
             )
 
-    def run(self, *argv: str, script: str | None = None, timeout_s: float | None = None) -> str:
+    def run(self, *argv: str, script: str | None = None, timeout_s: float = TIMEOUT_S) -> str:
         """Output of a command.
 
         Raises
@@ -111,7 +111,6 @@ class Slurm:
         HostError
             If it fails, or does not answer in time.
         """
-        limit_s = timeout_s or self.timeout_s
         try:
             done = subprocess.run(
                 argv,
@@ -121,12 +120,12 @@ class Slurm:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=limit_s,
+                timeout=timeout_s,
                 check=False,
             )
         except subprocess.TimeoutExpired:
             raise HostError(
-                f"slurm: {argv[0]} gave no answer in {limit_s:.0f} s; is slurmctld running?"
+                f"slurm: {argv[0]} gave no answer in {timeout_s:.0f} s; is slurmctld running?"
             ) from None
         except OSError as error:
             raise HostError(f"slurm: {argv[0]} could not be executed: {error}") from None
@@ -197,7 +196,7 @@ def nodes_of_lines(text: str) -> dict[str, SlurmNode]:
 
 @dataclass
 class CachedQuery(Generic[T]):
-    """An answer, the time when it was asked for, and why it could not be asked for again.
+    """An answer, and when it was asked for.
 
     A controller that is restarted leaves the last answer standing: leases live on by their files.
     """
@@ -205,16 +204,12 @@ class CachedQuery(Generic[T]):
     ask: Callable[[], T]
     answer: T
     asked_s: float = -math.inf
-    tried_s: float = -math.inf
-    trouble: str = ""
 
-    def get(self, newer_s: float = REFRESH_S) -> T:
-        """The answer, asked for again if it is older than ``newer_s`` seconds."""
+    def get(self) -> T:
+        """The answer, asked for again after a while."""
         now = time.monotonic()
-        if now - self.tried_s >= newer_s:
-            self.tried_s = now
-            try:
-                self.answer, self.asked_s, self.trouble = self.ask(), now, ""
-            except HostError as error:
-                self.trouble = str(error)
+        if now - self.asked_s >= REFRESH_S:
+            self.asked_s = now
+            with suppress(HostError):
+                self.answer = self.ask()
         return self.answer
