@@ -53,17 +53,6 @@ def visible_device() -> str:
     return str(ray.get_runtime_context().get_accelerator_ids()["GPU"][0])
 
 
-def list_gpus() -> dict[str, str]:
-    """UUID of each GPU of this node by index; empty if the driver's tool is missing or fails."""
-    query = ["nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=10.0, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    pairs = (line.split(",") for line in done.stdout.splitlines() if line.count(",") == 1)
-    return {index.strip(): uuid.strip() for index, uuid in pairs}
-
-
 def clean_environment() -> dict[str, str]:
     """The node's environment without what Ray sets for its own workers."""
     kept = {
@@ -99,7 +88,7 @@ class Agent:
     def hold(self, claims: Sequence[str]) -> dict[str, Any]:
         """Answer for these placement groups, and give them back if no driver calls any more.
 
-        What an earlier actor's leases left is cleaned up. Returns process, modules and GPUs.
+        What an earlier actor's leases left is cleaned up. Returns its process and what it has loaded of this package.
         """
         self._called_s = time.monotonic()
         self._claims = list(claims)
@@ -110,7 +99,6 @@ class Agent:
         return {
             "pid": os.getpid(),
             "modules": sorted(name for name in sys.modules if name.startswith("shadowprice")),
-            "gpus": list_gpus(),
         }
 
     def probe(self, name: str) -> tuple[str, bool]:

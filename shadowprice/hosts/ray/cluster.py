@@ -413,12 +413,12 @@ class RayNodes:
             "say which GPU a slot has", lambda: self._claims.read_devices(gpus), ACTOR_S
         )
         groups = {member.name: held[member.node_id] for member in new}
-        abouts = self._ask_all(agents, "hold", lambda name: groups[name])
+        self._ask_all(agents, "hold", lambda name: groups[name])
         check_shared(self._state, lambda name: self._ask_all(agents, "probe", lambda _: name))
         return tuple(
             ClusterNode(
                 member,
-                slots_of(member, groups[member.name], visible, abouts[member.name]["gpus"]),
+                slots_of(member, groups[member.name], visible),
                 agents[member.name],
                 time.monotonic(),
             )

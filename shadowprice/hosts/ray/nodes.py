@@ -135,17 +135,13 @@ class Slot:
     visible: str
 
 
-def slots_of(
-    member: Member, groups: Sequence[str], visible: Mapping[str, str], gpus: Mapping[str, str]
-) -> tuple[Slot, ...]:
+def slots_of(member: Member, groups: Sequence[str], visible: Mapping[str, str]) -> tuple[Slot, ...]:
     """Devices of a node's placement groups, by index.
 
     Parameters
     ----------
     visible : mapping of str to str
-        What a process in each group sees; none for slots of a CPU.
-    gpus : mapping of str to str
-        UUID of each GPU of the node by index, as far as known.
+        What a process in each group sees, an index or a MIG instance; none for slots of a CPU.
 
     Raises
     ------
@@ -157,14 +153,10 @@ def slots_of(
         return tuple(Slot(*each, "") for each in zip(devices, sorted(groups), strict=True))
     if len({visible[group] for group in groups}) != len(groups):
         raise HostError(f"hosts ray: node {member.name} gives one GPU to two placement groups")
-    found = []
-    for k, group in enumerate(sorted(groups, key=lambda group: _order(visible[group]))):
-        seen = visible[group]
-        uuid = gpus.get(seen, seen)
-        known = uuid.startswith(("GPU-", "MIG-"))
-        name = uuid if known else f"{member.name}/gpu:{seen}"
-        found.append(Slot(Device(member.name, k, name), group, uuid if known else seen))
-    return tuple(found)
+    return tuple(
+        Slot(Device(member.name, k, f"{member.name}/gpu:{visible[group]}"), group, visible[group])
+        for k, group in enumerate(sorted(groups, key=lambda group: _order(visible[group])))
+    )
 
 
 def _order(visible: str) -> tuple[int, str]:

@@ -197,18 +197,18 @@ class TestTable:
 class TestSlots:
     (member,) = members([_row("a", Resources={"GPU": 3.0, "CPU": 3.0})])
 
-    def test_devices_are_named_by_uuid_where_the_driver_knows_them(self) -> None:
+    def test_devices_are_named_as_a_process_sees_them(self) -> None:
         visible = {"x": "10", "y": "2", "z": "MIG-7"}
-        slots = slots_of(self.member, ["x", "y", "z"], visible, {"2": "GPU-two"})
+        slots = slots_of(self.member, ["x", "y", "z"], visible)
         assert [(s.group, s.device.index, s.device.uuid, s.visible) for s in slots] == [
-            ("y", 0, "GPU-two", "GPU-two"),
+            ("y", 0, "host/gpu:2", "2"),
             ("x", 1, "host/gpu:10", "10"),
-            ("z", 2, "MIG-7", "MIG-7"),
+            ("z", 2, "host/gpu:MIG-7", "MIG-7"),
         ]
 
     def test_one_gpu_in_two_slots(self) -> None:
         with pytest.raises(HostError, match="node host gives one GPU to two placement groups"):
-            slots_of(self.member, ["x", "y"], {"x": "1", "y": "1"}, {})
+            slots_of(self.member, ["x", "y"], {"x": "1", "y": "1"})
 
 
 class TestSharedStorage:
