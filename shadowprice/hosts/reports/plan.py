@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_options import RunOptions
-from shadowprice.hosts.first_instance import instance_of, profiles_of
+from shadowprice.hosts.first_instance import instance_of
 from shadowprice.hosts.lease_amounts import capacity_of, demand_of
 from shadowprice.hosts.live.checkpoints import folder_of
 from shadowprice.hosts.live.job_file import Job, JobFile, load_job_file
@@ -20,8 +20,6 @@ from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.registry import open_host
 from shadowprice.hosts.reports.results import MEASURED
 from shadowprice.hosts.reports.simulated_run import simulate_as_executed
-from shadowprice.instances.graphs.named_graphs import NamedGraphs
-from shadowprice.instances.instance import Instance
 from shadowprice.instances.terms.charges import Overheads
 
 
@@ -107,17 +105,9 @@ def plan(settings: Settings) -> ExecutionPlan:
     nodes, left_out = discovered(settings.hosts)
     instance, assumed = instance_of(settings, job_file, nodes)
     charges, said = measured_charges(settings)
-    semantics = RunOptions(
-        placement=settings.placement,
-        round_s=settings.round_s,
-        pair_throughputs=instance.pair_throughputs,
-        profiles=profiles_of(instance),
-        network=None if instance.graphs is None else instance.graphs.network,
-        graphs=_named_graphs(instance),
-        overheads=charges,
-        declared=instance.declared,
-    )
-    outcome = simulate_as_executed(instance.workload, instance.cluster, settings.policy, semantics)
+    options = RunOptions(placement=settings.placement, round_s=settings.round_s)
+    charged = replace(instance, overheads=charges)
+    outcome = simulate_as_executed(charged, None, settings.policy, options)
     return ExecutionPlan(settings, job_file, nodes, (*left_out, *assumed, said), outcome)
 
 
@@ -146,16 +136,6 @@ def measured_charges(settings: Settings) -> tuple[Overheads, str]:
         "starts and saves cost nothing here, which they do: --throughputs MEASURED/throughputs.json of a run that is "
         "over charges what that measured"
     )
-
-
-def _named_graphs(instance: Instance) -> NamedGraphs | None:
-    """Graphs of the jobs of a run."""
-    graphs = instance.graphs
-    if graphs is None:
-        return None
-    names = map(str, instance.workload.id.tolist())
-    of = dict(zip(names, graphs.of.tolist(), strict=True))
-    return NamedGraphs(graphs.graph, of, instance.workload.source)
 
 
 def discovered(hosts: str) -> tuple[tuple[DiscoveredNode, ...], tuple[str, ...]]:

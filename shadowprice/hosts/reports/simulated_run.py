@@ -9,31 +9,30 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from shadowprice.analysis.jobs_and_cluster import Problem, Where
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import execute, verified_outcome
 from shadowprice.execution.engine import Engine, Rounds
 from shadowprice.execution.simulated_hosts import SimulatedHosts
-from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.terms.charges import Overheads
-from shadowprice.instances.workload import Workload
 from shadowprice.solvers.placement.protocol import Placement
 from shadowprice.solvers.policy import Decision, Policy
 
 
 def simulate_as_executed(
-    workload: Workload, cluster: Cluster, policy: str | Policy, options: RunOptions
+    jobs: Problem, cluster: Where | None, policy: str | Policy, options: RunOptions
 ) -> Outcome:
-    """Simulate a run as real hosts carry it out, and verify it.
+    """Simulate jobs on a cluster, or an instance, as real hosts carry them out, and verify it.
 
     Raises
     ------
     InputError, PolicyError
         As of :func:`shadowprice.simulate`.
     """
-    run = prepare_run(workload, cluster, policy, options)
+    run = prepare_run(jobs, cluster, policy, options)
     if run.policy is None or run.instance.overheads.free:
         return execute(run)
     began_s = time.process_time()
