@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from shadowprice.cli.options import with_options
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin
 from shadowprice.cli.results import ResultForm, entries, print_result
-from shadowprice.cli.show import console
+from shadowprice.cli.show import console, print_table
 from shadowprice.errors import InputError
 from shadowprice.hosts.reports.jobs import JobRow, job_rows
 from shadowprice.instances.entries import printable
@@ -29,6 +32,16 @@ if TYPE_CHECKING:
 def print_text(text: str) -> None:
     """Print text as it is: its lines are as long as they are, and nothing in it is markup."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_rows(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", numbers: bool = False
+) -> None:
+    """Print rows under their heads; ``numbers`` are in all columns but the first."""
+    table = Table(*map(escape, heads), title=escape(printable(title)) or None)
+    for column in table.columns[1:] if numbers else ():
+        column.justify = "right"
+    print_table(table, list(rows), lambda row: map(Text, row))
 
 
 def print_results(state: Path, policy: str | Policy | None = None) -> None:

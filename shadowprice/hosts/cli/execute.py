@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from shadowprice.cli.options import (
@@ -23,9 +21,9 @@ from shadowprice.cli.options import (
 )
 from shadowprice.cli.outputs import with_origin
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, note, print_table
+from shadowprice.cli.show import console, note
 from shadowprice.errors import InputError
-from shadowprice.hosts.cli.commands import print_results, print_text
+from shadowprice.hosts.cli.commands import print_results, print_rows, print_text
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.instances.entries import printable
 
@@ -76,7 +74,7 @@ def _print_nodes(plan: ExecutionPlan) -> None:
         memory = f"{node.memory_gb:,.0f}" if node.memory_gb else ""
         return (node.name, node.gpu_type, names, f"{node.cpus:g}", memory)
 
-    _print_rows(heads, map(cells, plan.nodes), title=plan.settings.hosts)
+    print_rows(heads, map(cells, plan.nodes), title=plan.settings.hosts)
 
 
 def _print_commands(plan: ExecutionPlan) -> None:
@@ -86,7 +84,7 @@ def _print_commands(plan: ExecutionPlan) -> None:
         return (job.name, str(job.gpus), f"{job.iterations:,}", command + variables)
 
     heads = ("job", "GPUs", "iterations", "command, and names of variables")
-    _print_rows(heads, map(cells, plan.job_file.jobs))
+    print_rows(heads, map(cells, plan.job_file.jobs))
 
 
 def _print_predicted(plan: ExecutionPlan) -> None:
@@ -97,17 +95,7 @@ def _print_predicted(plan: ExecutionPlan) -> None:
         (str(name), *(f"{value:,.1f}" for value in numbers))
         for name, *numbers in jobs.itertuples(index=False)
     ]
-    _print_rows(heads, rows, title=plan.settings.policy_name, numbers=True)
-
-
-def _print_rows(
-    heads: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", numbers: bool = False
-) -> None:
-    """Print rows under their heads; ``numbers`` are in all columns but the first."""
-    table = Table(*map(escape, heads), title=escape(printable(title)) or None)
-    for column in table.columns[1:] if numbers else ():
-        column.justify = "right"
-    print_table(table, list(rows), lambda row: map(Text, row))
+    print_rows(heads, rows, title=plan.settings.policy_name, numbers=True)
 
 
 def _words_of(command: str | None) -> tuple[str, ...]:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
+from shadowprice.analysis.wording import counted
 from shadowprice.cli.options import record_of_option, with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_file
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, stderr
+from shadowprice.cli.show import stderr
+from shadowprice.hosts.cli.commands import print_rows, print_text
 
 if TYPE_CHECKING:
     from shadowprice.hosts.profiling.profiler import Measurement, Storage
@@ -110,15 +111,10 @@ def _record(found: Measurement, storage: Storage, command: list[str]) -> dict[st
 
 
 def _show(found: Measurement, model: str, gpus: int) -> None:
-    table = Table("CPUs", "units/s", title=f"{model} on {gpus} GPU{'s' if gpus > 1 else ''}")
-    for column in table.columns:
-        column.justify = "right"
-    for cpus, rate in found.points:
-        table.add_row(str(cpus), f"{rate:.6g}")
-    console.print(table)
+    rows = [(str(cpus), f"{rate:.6g}") for cpus, rate in found.points]
+    print_rows(("CPUs", "units/s"), rows, title=f"{model} on {counted(gpus, 'GPU')}", numbers=True)
     cpus_per_gpu, memory_gb = found.profile.demand()
-    console.print(
+    print_text(
         f"fastest with {cpus_per_gpu:g} CPUs and {memory_gb:g} GB for each GPU; "
-        f"{len(found.points) + 1} runs instead of {found.cells}",
-        highlight=False,
+        f"{len(found.points) + 1} runs instead of {found.cells}"
     )

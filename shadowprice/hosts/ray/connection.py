@@ -14,6 +14,7 @@ import socket
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -104,18 +105,16 @@ class RayThread:
             ) from None
         self._stuck = ""
         if error is not None:
-            if isinstance(error, HostError) or not isinstance(error, _troubles()):
+            if isinstance(error, HostError):
+                raise error
+            from ray.exceptions import RayError
+
+            # What Ray raises when a cluster does not do what it should.
+            if not isinstance(error, RayError | OSError | RuntimeError | ValueError):
                 raise error
             text = (str(error).strip() or repr(error)).splitlines()[0]
             raise HostError(f"hosts ray: the cluster did not {what}: {text}") from error
         return value  # type: ignore[return-value]
-
-
-def _troubles() -> tuple[type[Exception], ...]:
-    """Exceptions that Ray raises when a cluster does not do what it should."""
-    from ray.exceptions import RayError
-
-    return (RayError, OSError, RuntimeError, ValueError)
 
 
 def connect(calls: RayThread, address: str, namespace: str) -> bool:
@@ -145,8 +144,9 @@ def connect(calls: RayThread, address: str, namespace: str) -> bool:
                 "this on a node of the cluster with ray:HOST:PORT"
             )
     named = address or os.environ.get("RAY_ADDRESS", "")
-    if named and named not in ("auto", "local"):
-        _reach(named)
+    target = "" if named in ("auto", "local") else named
+    if target:
+        _reach(target)
     if ray.is_initialized():
         connected = str(ray.get_runtime_context().gcs_address)
         if address and address != connected:
@@ -154,12 +154,14 @@ def connect(calls: RayThread, address: str, namespace: str) -> bool:
                 f"hosts ray:{address}: this process is connected to the cluster at {connected}"
             )
         return False
-    if named and named not in ("auto", "local"):
-        _attach(calls, ray, named, namespace)
-        return True
-    running = "" if named == "local" else calls.call("look for itself", _running, REACH_S)
-    if running and _answers(running):
-        _attach(calls, ray, running, namespace)
+    if not target and named != "local":
+        running = calls.call("look for itself", _running, REACH_S)
+        if running:
+            with suppress(HostError):  # it ran, and does not answer any more
+                _reach(running)
+                target = running
+    if target:
+        _attach(calls, ray, target, namespace)
     else:
         calls.call("start", lambda: _start(ray, namespace), CONNECT_S)
     return True
@@ -237,11 +239,3 @@ def _reach(address: str) -> None:
             f"hosts {_named(address)}: nothing answers there ({error.strerror or error}); start the "
             "head with ray start --head, or give the address that it prints"
         ) from None
-
-
-def _answers(address: str) -> bool:
-    try:
-        _reach(address)
-    except HostError:
-        return False
-    return True
