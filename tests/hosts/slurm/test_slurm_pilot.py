@@ -69,9 +69,9 @@ class TestPilot:
                 monkeypatch.setenv(name, value)
             for odd in (["--gpus", "absent:1"], ["--time", "soon"], ["--partition", "gpu,nice=x"]):
                 assert main([*odd, "--state", str(state), "--", "jobs.yaml"]) == 2
-                said = capsys.readouterr().err
+                printed = capsys.readouterr().err
                 assert re.fullmatch(
-                    r"error: slurm: sbatch exited with \d+: sbatch: error: .+\n", said
+                    r"error: slurm: sbatch exited with \d+: sbatch: error: .+\n", printed
                 )
             arguments = ["--gpus", "v100:2", "--state", str(state), "--", str(jobs)]
             assert main([*arguments, "--policy", "srtf", "--round", "2"]) == 0
