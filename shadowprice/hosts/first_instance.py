@@ -23,7 +23,7 @@ from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.instances.clusters.amounts import AmountsDemand
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.profiles import Profiles
-from shadowprice.instances.speeds.sensitivity import Profile, proportional_share
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import ChoosesNodes
@@ -97,25 +97,6 @@ def profiles_for(job_file: JobFile, profiles: Profiles) -> Profiles:
                 np.array([cpus]), np.array([memory_gb]), np.array([[1.0]]), where
             )
     return Profiles(tables, profiles.source)
-
-
-def profiles_of(instance: Instance) -> Profiles | None:
-    """Profiles of the kinds of jobs of an instance, 1 with the share of their GPUs; None if it has none.
-
-    Those of which nothing is known but that they run with the share of their GPUs are left out.
-    """
-    known, jobs = instance.sensitivity, instance.workload
-    if known is None:
-        return None
-    share = proportional_share(instance.cluster)
-    kinds = zip(jobs.model.tolist(), jobs.gpus.tolist(), strict=True)
-    found = {kind: known.profile_of(row) for row, kind in enumerate(kinds)}
-    told = {
-        kind: profile
-        for kind, profile in found.items()
-        if profile.speed.size > 1 or profile.demand() != share
-    }
-    return Profiles(told, "profiles of the job file")
 
 
 def _any_pairs(

@@ -16,7 +16,7 @@ from types import FrameType
 from shadowprice.errors import HostError, InputError
 from shadowprice.execution.engine import Rounds
 from shadowprice.hosts.absent import AbsentDevices
-from shadowprice.hosts.first_instance import instance_of, profiles_of
+from shadowprice.hosts.first_instance import instance_of, profiles_for
 from shadowprice.hosts.lease_amounts import LeaseAmounts
 from shadowprice.hosts.live.clock import Clock, WallClock
 from shadowprice.hosts.live.devices import DevicePool
@@ -87,7 +87,7 @@ def assemble(
         settings.health_check,
     )
     if not resumed:
-        _write_down(ledger, nodes, tracked, instance, notes)
+        _write_down(ledger, nodes, job_file, tracked, instance, notes)
     watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, found))
     together = instance.pair_throughputs
     amounts = LeaseAmounts(
@@ -115,6 +115,7 @@ def assemble(
 def _write_down(
     ledger: RunLedger,
     nodes: tuple[DiscoveredNode, ...],
+    job_file: JobFile,
     tracked: list[JobRecord],
     instance: Instance,
     notes: list[str],
@@ -132,9 +133,8 @@ def _write_down(
                 arrival_s=float(instance.workload.arrival_s[one.row]),
                 model=job.model,
             )
-        profiles = profiles_of(instance)
-        if profiles is not None:
-            tables = profiles.tables.items()
+        if job_file.profiles is not None:
+            tables = profiles_for(job_file, job_file.profiles).tables.items()
             ledger.set("profiles", [table_entry(*kind, table) for kind, table in tables])
         graphs = record_of(instance)
         if graphs is not None:
