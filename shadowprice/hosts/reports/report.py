@@ -13,19 +13,11 @@ from shadowprice.analysis.pages.page import Section, Sheet, Text, page
 from shadowprice.analysis.wording import counted
 from shadowprice.errors import InputError
 from shadowprice.hosts.reports.jobs import JobRow, counts, job_rows
+from shadowprice.hosts.reports.results import COLUMNS
 from shadowprice.hosts.reports.run import RunReader
 from shadowprice.hosts.reports.status import shortened
 from shadowprice.hosts.reports.timeline import MAX_BARS, MAX_PANELS
 from shadowprice.hosts.reports.unsimulated import unsimulated
-
-DRIFT_HEADS = {
-    "arrival_s": "arrival [s]",
-    "real_jct_s": "real JCT [s]",
-    "simulated_jct_s": "simulated [s]",
-    "difference_s": "difference [s]",
-    "relative_error": "error",
-}
-"""Heads of the columns of a drift, as the table that a run prints has them."""
 
 BARS = (
     "One bar a lease; half height where two jobs share a device. Hatched: from the grant until the command ran. "
@@ -157,7 +149,7 @@ def _drift_table(path: Path) -> Sheet:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     shown = [list(map(_shorter, frame.columns, row)) for row in frame.itertuples(index=False)]
-    return Sheet([DRIFT_HEADS.get(head, head) for head in frame.columns], shown, words=1)
+    return Sheet([COLUMNS.get(head, head) for head in frame.columns], shown, words=1)
 
 
 def _shorter(head: str, cell: str) -> str:

@@ -37,7 +37,15 @@ from shadowprice.user_code import runs_a_file
 # Simulated against real: how far a simulation of what was measured is from what happened.
 
 
-COLUMNS = ("job", "arrival_s", "real_jct_s", "simulated_jct_s", "difference_s", "relative_error")
+COLUMNS = {
+    "job": "job",
+    "arrival_s": "arrival [s]",
+    "real_jct_s": "real JCT [s]",
+    "simulated_jct_s": "simulated [s]",
+    "difference_s": "difference [s]",
+    "relative_error": "error",
+}
+"""Columns of a drift, and their heads where they are shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +109,11 @@ class Drift:
 
     def table(self) -> str:
         """One line a job, and the means, as text."""
-        rows = [["job", "real JCT [s]", "simulated [s]", "difference [s]", "error"]]
+        names = [name for name in COLUMNS if name != "arrival_s"]
+        rows = [[COLUMNS[name] for name in names]]
         rows += [
             [name, *(f"{value:.1f}" for value in values[:3]), f"{100 * values[3]:+.1f} %"]
-            for name, *values in self.frame[["job", *COLUMNS[2:]]].itertuples(index=False)
+            for name, *values in self.frame[names].itertuples(index=False)
         ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [

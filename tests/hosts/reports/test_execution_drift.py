@@ -387,5 +387,5 @@ def test_what_a_simulation_does_not_know_is_said(
 
 
 def test_the_table_says_what_is_not_simulated() -> None:
-    found = Drift(pd.DataFrame(columns=["job", *COLUMNS[1:]]), "fifo", ("not simulated: a fault",))
+    found = Drift(pd.DataFrame(columns=list(COLUMNS)), "fifo", ("not simulated: a fault",))
     assert found.table().splitlines()[-1] == "not simulated: a fault"
