@@ -27,16 +27,14 @@ from shadowprice.hosts.supervision.command import become_subreaper
 from shadowprice.hosts.supervision.files import (
     ending,
     open_lock,
-    read_json,
-    take_lock,
     write_json,
 )
 from shadowprice.hosts.supervision.output import read_tail
 from shadowprice.hosts.supervision.processes import (
     descendants,
-    kill_orphans,
     processes,
     send,
+    settled,
 )
 from shadowprice.hosts.supervision.rank import Supervisor, handle_signals, warm_up
 
@@ -158,19 +156,13 @@ class Launcher:
 
 def _write_end(directory: str) -> None:
     """Write the end of a lease whose supervisor died without doing so."""
-    lock = take_lock(directory)
-    if lock is None:
-        return
+    lock = open_lock(directory)
     try:
-        if read_json(f"{directory}/exit.json") is not None:
-            return
-        if os.path.lexists(f"{directory}/supervisor.json"):
-            kill_orphans(directory, read_json(f"{directory}/supervisor.json") or {}, here=True)
-            return
-        words = read_tail(f"{directory}/supervisor.log") or "it said nothing"
-        detail = f"the supervisor ended before it began: {words}"
-        record = ending(127, "unstartable", detail=detail, host_failed=True)
-        write_json(f"{directory}/exit.json", record)
+        if settled(directory, lock, lock_s=0.0, orphans_s=1.0) is None:
+            words = read_tail(f"{directory}/supervisor.log") or "it said nothing"
+            detail = f"the supervisor ended before it began: {words}"
+            record = ending(127, "unstartable", detail=detail, host_failed=True)
+            write_json(f"{directory}/exit.json", record)
     finally:
         os.close(lock)
 

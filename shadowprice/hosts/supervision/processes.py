@@ -104,7 +104,9 @@ def remnants(directory: str, recorded: Mapping[str, Any]) -> set[int]:
     return (found | descendants(found, table)) - {os.getpid()}
 
 
-def settled(directory: str, lock: int) -> int | None:
+def settled(
+    directory: str, lock: int, lock_s: float = LOCK_S, orphans_s: float = ORPHANS_S
+) -> int | None:
     """Take the lock of a lease, and see whether there is a command to begin.
 
     What a supervisor left that died is killed.
@@ -115,14 +117,14 @@ def settled(directory: str, lock: int) -> int | None:
         Exit code of a supervisor that has nothing to do: 1 if another has the lease, or if something
         cannot be killed. None if the lease has not begun.
     """
-    if not lock_within(lock, LOCK_S):
+    if not lock_within(lock, lock_s):
         return 1
     if read_json(f"{directory}/exit.json") is not None:
         return 0
     if not os.path.lexists(f"{directory}/supervisor.json"):
         return None
     recorded = read_json(f"{directory}/supervisor.json") or {}
-    return 0 if kill_orphans(directory, recorded, wait_s=ORPHANS_S, here=True) else 1
+    return 0 if kill_orphans(directory, recorded, wait_s=orphans_s, here=True) else 1
 
 
 def kill_orphans(
