@@ -61,7 +61,8 @@ class LoggedProcess:
         descriptors: Sequence[int] = (),
     ) -> None:
         self.killed = False
-        words = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW
+        words = os.open(log, flags, 0o600)
         try:
             self._pid = os.posix_spawnp(
                 argv[0],
