@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
 from dataclasses import dataclass
+from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +42,12 @@ class QuantileLaw:
             raise InputError("quantiles: expected shares within [0, 1] and finite values")
 
     @classmethod
-    def of_points(cls, points: Sequence[tuple[float, float]]) -> QuantileLaw:
-        """The law through pairs (share, value)."""
-        return cls(tuple(share for share, _ in points), tuple(value for _, value in points))
+    def published(cls, name: str) -> QuantileLaw:
+        """The law through the points of a file of the package, ``curves/NAME.csv``."""
+        text = files(__package__).joinpath("curves", f"{name}.csv").read_text(encoding="utf-8")
+        rows = csv.DictReader(text.splitlines())
+        points = [(float(row["share"]), float(row["value"])) for row in rows]
+        return cls(*zip(*points, strict=True))
 
     def quantile(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values at given shares; O(log points) each."""

@@ -38,7 +38,7 @@ points = st.lists(
 
 @given(points)
 def test_a_law_by_quantiles(drawn: list[tuple[float, float]]) -> None:
-    law = QuantileLaw.of_points(drawn)
+    law = QuantileLaw(*zip(*drawn, strict=True))
     for share, value in drawn:
         assert law.quantile(np.array([share]))[0] == pytest.approx(value)
     shares = np.linspace(0, 1, 20_001)
