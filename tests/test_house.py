@@ -41,7 +41,7 @@ SHIPPED = [
 DISTRIBUTION = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 OPTIONAL = {
     name: {"hypothesis"}
-    for name in ("strategies.py", "graph_strategies.py", "battery.py", "cases.py")
+    for name in ("strategies.py", "battery.py", "cases.py")
 } | {
     "gym_environment.py": {"gymnasium"},
     "figures.py": {"plotly"},

@@ -33,7 +33,6 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.strategies import mappings
 from shadowprice.instances.terms.copies import CopyRules
 from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.terms.widths import Elasticity
@@ -51,6 +50,7 @@ from shadowprice.solvers.registry import policy
 from support.certificate_cases import CASES
 from support.certificate_text import changes, signed
 from support.conditioned_jobs import CLUSTER, PROFILE
+from support.graph_strategies import mappings
 from support.job_graph_runs import graph_instances
 from support.schedule_segments import Cut, by_end, rows_of
 from support.uneven_work import Fickle, uneven

@@ -31,7 +31,6 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.strategies import mappings
 from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
@@ -39,6 +38,7 @@ from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
 from shadowprice.solvers.registry import policy
 from support.certificate_text import MALFORMED
+from support.graph_strategies import mappings
 from support.job_graph_runs import graph_instances
 from support.mode_bounds import never_above
 from support.mode_instances import HUNGRY, grown_or_profiled, placed, sharing, small_graphs

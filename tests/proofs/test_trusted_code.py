@@ -33,8 +33,6 @@ from shadowprice.instances.speeds import sharing as sharing_module
 from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.speeds.sharing import SharedRuns
 from shadowprice.instances.speeds.throughputs import Throughputs
-from shadowprice.instances.strategies import job_graphs as any_graph
-from shadowprice.instances.strategies import mappings, networks
 from shadowprice.instances.terms import graphs as graphs_term
 from shadowprice.instances.terms import spread as spread_term
 from shadowprice.instances.terms import widths as widths_term
@@ -48,6 +46,8 @@ from shadowprice.proofs.testing.cases import conditioned, shared, typed
 from shadowprice.proofs.verification.segments import verifiable_in_segments, verify_segments
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
 from support.copies import in_copies
+from support.graph_strategies import job_graphs as any_graph
+from support.graph_strategies import mappings, networks
 from support.job_graph_runs import Chance, graph_instances
 from support.uneven_work import Fickle, uneven
 

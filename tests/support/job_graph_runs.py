@@ -13,10 +13,10 @@ from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.strategies import job_graphs
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Decision, Knowledge, State
+from support.graph_strategies import job_graphs
 from support.states import Stops
 
 COSTLY = Overheads(start_s=1.0, restart_s=5.0, migration_s=2.0)

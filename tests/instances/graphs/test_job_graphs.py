@@ -36,7 +36,7 @@ from shadowprice.instances.graphs.published_models import (
     layered_model,
     model_job_graph,
 )
-from shadowprice.instances.strategies import job_graphs, mappings, networks
+from support.graph_strategies import job_graphs, mappings, networks
 
 NETWORK = Network(100.0, 8.0, 4)
 PER_JOB = dataclasses.replace(NETWORK, sharing="per-job")

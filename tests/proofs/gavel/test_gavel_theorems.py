@@ -13,7 +13,6 @@ from shadowprice.errors import InputError
 from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph
-from shadowprice.instances.strategies import job_graphs
 from shadowprice.models.asrpt import cut_bytes
 from shadowprice.proofs.asrpt import heavy_edge
 from shadowprice.proofs.gavel import pop
@@ -25,6 +24,7 @@ from shadowprice.solvers.gavel.workspace import Workspace
 from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 from shadowprice.solvers.graph_placement.protocol import graph_placement
 from shadowprice.solvers.registry import allocation
+from support.graph_strategies import job_graphs
 
 few = settings(max_examples=15)
 

@@ -19,9 +19,9 @@ from shadowprice.instances.graphs.iteration_time import iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.graphs.network import Network
-from shadowprice.instances.strategies import job_graphs, mappings
 from shadowprice.instances.workload import Workload
 from support.fake_queue import FakeQueue
+from support.graph_strategies import job_graphs, mappings
 from support.mapped_runs import NETWORK, NODES, graph
 
 T5 = {"name": "t5-small", "pipeline": 2, "data": 3, "batch": 4, "flop_per_s": "15e12"}

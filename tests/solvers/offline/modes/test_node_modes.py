@@ -24,10 +24,10 @@ from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.strategies import job_graphs, mappings, networks
 from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline.modes.nodes import dual_feasible, most_weight, node_modes
+from support.graph_strategies import job_graphs, mappings, networks
 from support.mode_bounds import never_above
 from support.mode_instances import placed, small_graphs
 from support.slotted_placements import least_placed_costs
