@@ -39,10 +39,7 @@ SHIPPED = [
 ] + sorted(path for path in ROOT.iterdir() if path.is_file() and path.name != ".git")
 # Import name where it differs from the name on the package index.
 DISTRIBUTION = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
-OPTIONAL = {
-    name: {"hypothesis"}
-    for name in ("strategies.py", "battery.py", "cases.py")
-} | {
+OPTIONAL = {name: {"hypothesis"} for name in ("strategies.py", "battery.py", "cases.py")} | {
     "gym_environment.py": {"gymnasium"},
     "figures.py": {"plotly"},
 }

@@ -33,6 +33,7 @@ from shadowprice.instances.objective import BoundedCost
 from shadowprice.instances.terms.settings import TermSettings
 from shadowprice.instances.traces.csv_table import load_frame
 from support.public_classes import fields_of, is_enum, public_classes
+from support.written_failures import failures_of
 
 CHARACTERS, LINES = 2000, 20
 JOBS = 500
@@ -127,7 +128,7 @@ ALSO: Mapping[str, Callable[[], Any]] = {
         few(),
         "2x8",
         "srtf",
-        sp.RunOptions(failures=sp.Failures.parse("exponential:mtbf_s=86400,repair_s=60")),
+        sp.RunOptions(failures=failures_of("mtbf_s=86400,repair_s=60")),
     ),
     "prices": lambda: sp.simulate(few(), "2x8", "hadar", sp.RunOptions(prices=True)),
     "frame": lambda: load_frame(jobs().to_frame()),

@@ -42,8 +42,9 @@ from shadowprice.solvers.offline.bounds import simple_bounds
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.registry import policy
 from support.failing_nodes import instance_of, least_total_completion_s
+from support.written_failures import failures_of
 
-LAW = "exponential:mtbf_s=3000,repair_s=200,seed=4"
+LAW = "mtbf_s=3000,repair_s=200,seed=4"
 
 
 def jobs(n: int = 40, seed: int = 0) -> sp.Workload:
@@ -56,7 +57,7 @@ def jobs(n: int = 40, seed: int = 0) -> sp.Workload:
 
 
 def failing(text: str = LAW, **given: object) -> sp.RunOptions:
-    return sp.RunOptions(failures=sp.Failures.parse(text, 100.0, 5.0), **given)  # type: ignore[arg-type]
+    return sp.RunOptions(failures=failures_of(text, 100.0, 5.0), **given)  # type: ignore[arg-type]
 
 
 # Bounds.
@@ -167,7 +168,7 @@ def test_the_compiled_loop_leaves_runs_on_nodes_that_fail_to_the_engine() -> Non
 def test_numbers_of_a_small_run() -> None:
     """Two nodes of one GPU, a job of 10 s a node; node 0 is down from 5 to 9 and loses 2 s of work."""
     table = FaultTable("t", np.array([0]), np.array([5.0]), np.array([9.0]))
-    rule = sp.Failures(table, sp.Failures.parse("none", 2.0, 1.0).checkpoints)
+    rule = sp.Failures(table, failures_of("law=none", 2.0, 1.0).checkpoints)
     work = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[10, 10])
     outcome = sp.simulate(work, "2x1", "fifo", sp.RunOptions(failures=rule))
     # 2 s, a checkpoint, and 2 s that are lost; then 8 s with three checkpoints.
@@ -192,9 +193,7 @@ def test_numbers_of_a_small_run() -> None:
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), name=st.sampled_from(("fifo", "srtf", "las")))
 def test_all_gpu_time_that_is_held_is_kept_or_accounted_for(seed: int, name: str) -> None:
-    charged = failing(
-        f"exponential:mtbf_s=900,repair_s=100,seed={seed}", overheads=sp.Overheads(2.0, 3.0)
-    )
+    charged = failing(f"mtbf_s=900,repair_s=100,seed={seed}", overheads=sp.Overheads(2.0, 3.0))
     outcome = sp.simulate(jobs(15, seed), "4x4", name, charged)
     found = availability.of_schedule(outcome.instance, outcome.schedule)
     assert found is not None
@@ -216,7 +215,7 @@ def test_jobs_that_hold_parts_of_gpus_lose_them_with_their_node() -> None:
         gpu_milli=rng.choice([200, 300, 500, 1000], 30),
         work=rng.integers(50, 400, 30),
     )
-    law = failing("exponential:mtbf_s=300,repair_s=50,seed=1")
+    law = failing("mtbf_s=300,repair_s=50,seed=1")
     for name in ("fifo", "srtf", "las"):
         outcome = sp.simulate(parts, "2x2", name, law)
         summary = outcome.summary()
@@ -232,9 +231,7 @@ def test_jobs_with_graphs_lose_what_they_did_since_their_checkpoints(
 ) -> None:
     recurrent = sp.generate("recurrent", jobs=30, seed=3)
     network = Network(300e9, 12.5e9, 4)
-    law = failing(
-        "exponential:mtbf_s=600,repair_s=100,seed=4", network=network, placement=placement
-    )
+    law = failing("mtbf_s=600,repair_s=100,seed=4", network=network, placement=placement)
     outcome = sp.simulate(recurrent, "4x4", name, law)
     summary, table = outcome.summary(), outcome.jobs
     assert table["failures"].sum() == summary["failed_runs"] > 3  # type: ignore[operator]
@@ -254,7 +251,7 @@ def test_a_window_of_jobs_ends_runs_on_nodes_that_fail() -> None:
 
 def test_jobs_that_nodes_never_let_end_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_failures, "MOST_FAULTS", 2000)
-    law = sp.Failures.parse("exponential:mtbf_s=1,repair_s=100,seed=1")
+    law = failures_of("mtbf_s=1,repair_s=100,seed=1")
     with pytest.raises(InputError, match=r"jobs are not complete after .* faults"):
         sp.simulate(jobs(3), "4x4", "srtf", sp.RunOptions(failures=law))
     work = sp.Workload.from_columns(arrival_s=[0], gpus=[1], work=[10])
@@ -276,7 +273,7 @@ def test_who_has_no_rule_of_lost_work_is_refused() -> None:
 
 
 def test_run_directories_keep_faults_and_are_verified_with_them(tmp_path: Path) -> None:
-    for text in (LAW, "none"):
+    for text in (LAW, "law=none"):
         outcome = sp.simulate(jobs(), "4x4", "srtf", failing(text))
         save(outcome, tmp_path / "run")
         again = load(tmp_path / "run")
@@ -304,7 +301,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     trace = tmp_path / "jobs.csv"
     jobs().to_frame().to_csv(trace, index=False)
     base = ["simulate", str(trace), "--cluster", "4x4", "--policy", "srtf", "--json"]
-    law = f"failures:{LAW.partition(':')[2]}"
+    law = f"failures:{LAW}"
     more = ["--with", f"{law},interval_s=100,cost_s=5"]
     found = json.loads(CliRunner().invoke(app, base + more).stdout)
     expected = sp.simulate(jobs(), "4x4", "srtf", failing()).summary()

@@ -42,6 +42,7 @@ from shadowprice.solvers.registry import policies
 from shadowprice.solvers.state import State
 from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 from support.paths import ROOT
+from support.written_failures import failures_of
 
 CLUSTER = "2x4+24cpu+500gb"
 NETWORK = Network(300e9, 12.5e9, 4, "per-gpu")
@@ -61,7 +62,7 @@ GIVEN: Mapping[str, Mapping[str, Any]] = {
     "growth": {"growth": Growth(2)},
     "interference": {"interference": Interference({"VGG19": 0.5, "VGG16": 0.4, "VGG11": 0.3})},
     "until_complete": {"until_complete": sp.JobWindow(0, 2)},
-    "failures": {"failures": sp.Failures.parse("exponential:mtbf_s=60,repair_s=9")},
+    "failures": {"failures": failures_of("mtbf_s=60,repair_s=9")},
     "preemption": {"preemption": sp.Preemption.RESTART},
     "declared": {"declared": (Racks(1, 1.0, 0.5),)},
     "predictor": {"predictor": "median"},

@@ -24,6 +24,7 @@ from shadowprice.instances.terms.quotas import QuotasSettings
 from shadowprice.instances.terms.registry import DECLARED, SETTINGS
 from shadowprice.instances.terms.settings import TermSettings
 from shadowprice.instances.traces import load_trace
+from support.written_failures import failures_of
 
 WIDE = {"COLUMNS": "200", "TERM": "dumb"}
 
@@ -71,7 +72,7 @@ def test_several_terms_in_one_run(trace: str, tmp_path: Path) -> None:
             "--json",
         )
     )
-    failures = sp.Failures.parse("exponential:mtbf_s=500,repair_s=40,seed=3", 50.0, 1.0)
+    failures = failures_of("mtbf_s=500,repair_s=40,seed=3", 50.0, 1.0)
     overheads = sp.Overheads(start_s=5.0, restart_s=2.0)
     cluster = load(run).instance.cluster
     assert cluster.quotas is not None

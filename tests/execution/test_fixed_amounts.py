@@ -21,7 +21,6 @@ from shadowprice.execution.engine import run
 from shadowprice.execution.simulator import schedulers
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.amounts import FixedAmounts, NodeCapacity
-from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -34,6 +33,7 @@ from shadowprice.instances.workload_files import read_workload, write_workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers import registry
 from shadowprice.solvers.policy import ChoosesAmounts
+from support.written_failures import failures_of
 
 CLUSTERS = st.lists(
     st.builds(
@@ -332,7 +332,7 @@ def test_nodes_that_fail_and_restarts_keep_amounts() -> None:
     cluster = Cluster.parse("2x2+4cpu+8gb")
     jobs = jobs_of([(k, 4 + k % 5, 1 + k % 2, (k % 4) / 2, k % 3) for k in range(14)])
     for switches in (
-        RunOptions(failures=Failures.parse("exponential:mtbf_s=20,repair_s=5,seed=1", 4.0, 0.5)),
+        RunOptions(failures=failures_of("mtbf_s=20,repair_s=5,seed=1", 4.0, 0.5)),
         RunOptions(preemption=Preemption.RESTART),
     ):
         outcome = simulate(jobs, cluster, "srtf" if switches.failures else "sjf", switches)

@@ -24,7 +24,6 @@ from shadowprice.execution.copies.simulation import run_copies
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.failures.checkpointing import Checkpointing
-from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance
@@ -36,6 +35,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation, verify
 from shadowprice.solvers.hadar.copies import ByArrival, CopyOrder, RoundView, ShortestFirst
 from support.horizons import ended
+from support.written_failures import failures_of
 
 Row = tuple[int, int, float, float, float, int]
 """Job, node, begin and end [s], overhead [s] and steps."""
@@ -369,7 +369,7 @@ def test_who_waits_for_a_node_that_stays_down_is_named() -> None:
 
 def test_copies_go_on_for_as_long_as_faults_are_known_and_metrics_count_what_is_lost() -> None:
     """Faults by law, known until later and later; what a copy that was struck did is lost, of its whole node."""
-    law = Failures.parse("exponential:mtbf_s=400,repair_s=40,seed=3")
+    law = failures_of("mtbf_s=400,repair_s=40,seed=3")
     cluster = Cluster((Node(2, gpu_type="v100"),) * 3)
     work = [4000.0, 3000.0, 1000.0]
     policy = HadarE("first-come", round_s=60.0, restart_s=5.0)

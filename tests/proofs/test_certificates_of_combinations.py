@@ -20,8 +20,9 @@ from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.terms.widths import Growth
 from shadowprice.instances.terms.window import JobWindow
 from shadowprice.proofs.checker import check
+from support.written_failures import failures_of
 
-LAW = "exponential:mtbf_s=600,repair_s=20,seed=4"
+LAW = "mtbf_s=600,repair_s=20,seed=4"
 ROUND_S = 5.0
 
 # Columns of jobs, nodes, switches and a policy that a feature asks for.
@@ -45,7 +46,7 @@ SWITCHES = {
     "growth": {"growth": Growth(4, 0.9)},
     "sharing": {"interference": Interference({"vgg-19": 0.4, "resnet-50": 0.5})},
     "a window": {"until_complete": JobWindow(1, 3)},
-    "failures": {"failures": sp.Failures.parse(LAW, 10.0, 1.0)},
+    "failures": {"failures": failures_of(LAW, 10.0, 1.0)},
     "restarts": {"preemption": sp.Preemption.RESTART},
 }
 POLICY = {"growth": "hesrpt", "sharing": "gandiva", "copies": "hadare", "rounds": "gavel"}

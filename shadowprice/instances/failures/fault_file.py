@@ -6,17 +6,16 @@ A table is a CSV with the columns ``node`` (position in the cluster, from 0), ``
 The log is that of InfiniteHBD (SIGCOMM 2025; stepfun-ai/InfiniteHBD-Trace, Apache-2.0): a JSON list of
 events ``{node_id, event_time [days], event_type, fault_type}``. Several faults of a node may be open at a
 time: they are counted. It lists nodes that ever failed, not those that did not, so that the number of all
-has to be said: ``fault_trace.json:nodes=400``.
+has to be said: ``--with failures:file=fault_trace.json,nodes=400``.
 """
 
 from __future__ import annotations
 
-import csv
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -25,12 +24,13 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import MAX_NODES, Cluster
+from shadowprice.instances.columns import ColumnChecks
 from shadowprice.instances.documents.schema import Amount, Line, decode
-from shadowprice.instances.entries import shown
 from shadowprice.instances.failures.checkpointing import Checkpointing
-from shadowprice.instances.failures.node_failures import NodeFailures, merged
+from shadowprice.instances.failures.node_failures import NodeFailures, Times, merged
 from shadowprice.instances.files import parse_json, read_text
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_grid
+from shadowprice.instances.workload_files import read_table
 
 _COLUMNS = ["node", "down_s", "up_s"]
 _DAY_S = 86_400.0
@@ -67,50 +67,26 @@ class FaultTable:
         return merged(self.node, self.down_s, self.up_s, self.name, checkpoints)
 
 
-def read_table(text: str, source: str) -> FaultTable:
-    """Downtimes of a CSV; see the module.
-
-    Raises
-    ------
-    InputError
-        Naming the row that is not as expected.
-    """
-    rows = csv.reader(StringIO(text))
-    try:
-        header = [word.strip() for word in next(rows, [])]
-        if header != _COLUMNS:
-            raise InputError(
-                f"{source}: columns {header!r:.80}, expected {','.join(_COLUMNS)}, or a JSON log of faults"
-            )
-        found = [_downtime(row, f"{source}: row {k}") for k, row in enumerate(rows, 1) if row]
-    except csv.Error as error:
-        raise InputError(f"{source}: is no CSV: {error}") from error
-    node, down_s, up_s = zip(*found, strict=True) if found else ((), (), ())
-    return FaultTable(
-        source, np.array(node, dtype=np.int64), np.array(down_s, float), np.array(up_s, float)
-    )
-
-
-def _downtime(row: list[str], where: str) -> tuple[int, float, float]:
-    if len(row) != len(_COLUMNS):
-        raise InputError(f"{where}: has {len(row)} cells, expected {','.join(_COLUMNS)}")
-    try:
-        node, down_s = int(row[0]), float(row[1])
-        up_s = float(row[2]) if row[2].strip() else math.inf
-    except ValueError:
-        raise InputError(f"{where}: got {shown(','.join(row))}, expected three numbers") from None
-    if not 0 <= node < MAX_NODES or not 0 <= down_s < up_s or not down_s <= MAX_TIME_S:
+def _downtimes_of_table(path: Path) -> FaultTable:
+    """Downtimes of a CSV; see the module."""
+    table = read_table(path, empty=True)
+    if list(table) != _COLUMNS:
         raise InputError(
-            f"{where}: got {shown(','.join(row))}, expected a node from 0 and 0 <= down_s < up_s"
+            f"{path}: columns {list(table)!r:.80}, expected {','.join(_COLUMNS)}, or a JSON log of faults"
         )
-    return node, *_ticks(down_s, up_s)
+    check = ColumnChecks(str(path), np.arange(1, len(table["node"]) + 1))
+    node = check.integers("node", table["node"], 0, MAX_NODES - 1)
+    down_s = check.numbers("down_s", table["down_s"], 0.0, MAX_TIME_S, "seconds >= 0")
+    up_s = ColumnChecks.floats(np.where(table["up_s"] == "", np.inf, table["up_s"]))
+    check.holds("up_s", table["up_s"], down_s < up_s, "seconds after down_s, or nothing")
+    return FaultTable(str(path), node, *_on_grid(down_s, up_s))
 
 
-def _ticks(down_s: float, up_s: float) -> tuple[float, float]:
-    """A downtime on the time grid, of a tick at least; what ends after all times does not end."""
-    begin_s = float(to_grid(down_s))
-    end_s = float(to_grid(up_s)) if up_s <= MAX_TIME_S else math.inf
-    return begin_s, max(end_s, begin_s + TICK_S)
+def _on_grid(down_s: Times, up_s: Times) -> tuple[Times, Times]:
+    """Downtimes on the time grid, of a tick at least; what ends after all times does not end."""
+    begin_s = to_grid(down_s)
+    end_s = np.where(up_s <= MAX_TIME_S, to_grid(up_s), np.inf)
+    return begin_s, np.maximum(end_s, begin_s + TICK_S)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,67 +163,50 @@ class _Event(msgspec.Struct, frozen=True):
     fault_type: _FaultType | None = None
 
 
-def read_log(text: str, source: str, choices: str) -> FaultLog:
+def read_log(
+    text: str, source: str, *, nodes: int | None = None, from_day: float = 0.0, seed: int = 0
+) -> FaultLog:
     """The log of InfiniteHBD.
 
     Parameters
     ----------
-    choices : str
-        ``nodes=400``, and perhaps ``seed=1`` and ``from_day=100``: the day of the log at which runs begin.
+    nodes : int, optional
+        Nodes of the logged cluster, those that never failed as well.
+    from_day : float
+        Day of the log at which runs begin.
+    seed : int
+        Of the draw of nodes.
 
     Raises
     ------
     InputError
-        If the number of nodes is missing, a choice is unknown, or an event is not as expected.
+        If the number of nodes is missing or less than those that failed, or an event is not as expected.
     """
     events = decode(list[_Event], parse_json(text, source), source)
-    chosen = _choices(choices, source)
     ids = sorted({event.node_id for event in events})
-    if "nodes" not in chosen:
+    if nodes is None:
         raise InputError(
-            f"{source}: lists {len(ids)} nodes that failed, and not how many there are; expected {source}:nodes=N "
+            f"{source}: lists {len(ids)} nodes that failed, and not how many there are; expected nodes=N "
             "(400 in the published trace)"
         )
-    nodes, seed, from_day = (
-        int(chosen["nodes"]),
-        int(chosen.get("seed", 0)),
-        chosen.get("from_day", 0.0),
-    )
     if not len(ids) <= nodes <= MAX_NODES:
         raise InputError(
             f"{source}: nodes is {nodes}, expected at least the {len(ids)} that failed"
         )
     end_day = max((event.event_time for event in events), default=0.0)
-    number = {name: k for k, name in enumerate(ids)}
-    faults: dict[int, list[tuple[float, float]]] = {}
-    for name, (begin, end) in _downtimes(events, source):
-        if end > from_day:
-            down, up = (max(day - from_day, 0.0) * _DAY_S for day in (begin, end))
-            faults.setdefault(number[name], []).append(_ticks(down, up))
     if end_day <= from_day:
         raise InputError(
             f"{source}: from_day is {from_day}, expected a day before the last event, {end_day}"
         )
+    number = {name: k for k, name in enumerate(ids)}
+    faults: dict[int, list[tuple[float, float]]] = {}
+    for name, days in _downtimes(events, source):
+        if days[1] > from_day:
+            down, up = (np.array([max(day - from_day, 0.0) * _DAY_S]) for day in days)
+            begin_s, end_s = _on_grid(down, up)
+            faults.setdefault(number[name], []).append((float(begin_s[0]), float(end_s[0])))
     name = f"{source}:nodes={nodes},from_day={from_day},seed={seed}"
     return FaultLog(name, faults, float(to_grid((end_day - from_day) * _DAY_S)), nodes, seed)
-
-
-def _choices(text: str, source: str) -> dict[str, float]:
-    kinds = {"nodes": int, "seed": int, "from_day": float}
-    found: dict[str, float] = {}
-    for part in filter(None, text.split(",")):
-        name, equals, value = part.partition("=")
-        try:
-            if not equals or name not in kinds or name in found:
-                raise ValueError
-            found[name] = kinds[name](value)
-            if not 0 <= found[name] <= MAX_TIME_S:
-                raise ValueError
-        except ValueError:
-            raise InputError(
-                f"{source}: choice {part!r}, expected each of nodes=N, seed=N and from_day=DAYS once at most"
-            ) from None
-    return found
 
 
 def _downtimes(events: list[_Event], source: str) -> list[tuple[str, tuple[float, float]]]:
@@ -275,8 +234,13 @@ def _downtimes(events: list[_Event], source: str) -> list[tuple[str, tuple[float
     return found
 
 
-def load(path: Path, choices: str) -> FaultTable | FaultLog:
+def load(path: Path, choices: Mapping[str, Any]) -> FaultTable | FaultLog:
     """A table or a log, told apart by its first character.
+
+    Parameters
+    ----------
+    choices : mapping
+        Of a log: ``nodes``, ``from_day`` and ``seed``, as of :func:`read_log`.
 
     Raises
     ------
@@ -285,7 +249,9 @@ def load(path: Path, choices: str) -> FaultTable | FaultLog:
     """
     text = read_text(path)
     if text.lstrip()[:1] in "[{":
-        return read_log(text, str(path), choices)
+        return read_log(text, str(path), **choices)
     if choices:
-        raise InputError(f"{path}: is a table of downtimes and takes no choices, got {choices!r}")
-    return read_table(text, str(path))
+        raise InputError(
+            f"{path}: is a table of downtimes and takes no choices, got {', '.join(choices)}"
+        )
+    return _downtimes_of_table(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,8 @@ class FaultLaw:
         If a mean is shorter than a tick of the time grid, a shape not positive, or the seed negative.
     """
 
-    mtbf_s: float = math.nan
-    repair_s: float = math.nan
+    mtbf_s: float
+    repair_s: float
     shape: float = 1.0
     repair_shape: float = 1.0
     seed: int = 0
@@ -52,8 +52,6 @@ class FaultLaw:
     def __post_init__(self) -> None:
         for name in ("mtbf_s", "repair_s"):
             value = getattr(self, name)
-            if math.isnan(value):
-                raise InputError(f"failures: {name} is missing, expected a mean time in seconds")
             if not TICK_S <= value <= MAX_TIME_S:
                 raise InputError(
                     f"failures: {name} is {value!r}, expected seconds, at least one tick of {TICK_S}"
@@ -67,41 +65,6 @@ class FaultLaw:
                 )
         if self.seed < 0:
             raise InputError(f"failures: seed is {self.seed}, expected a whole number from 0")
-
-    @classmethod
-    def read(cls, law: str, text: str) -> FaultLaw:
-        """Read ``mtbf_s=86400,repair_s=3600,seed=7`` of a law.
-
-        Parameters
-        ----------
-        law : str
-            ``exponential``, whose shapes are 1, or ``weibull``.
-
-        Raises
-        ------
-        InputError
-            If a parameter is unknown, missing, given twice, or no number.
-        """
-        known = {each.name: int if each.name == "seed" else float for each in fields(cls)}
-        if law == "exponential":
-            known = {name: kind for name, kind in known.items() if not name.endswith("shape")}
-        given: dict[str, float] = {}
-        for part in filter(None, text.split(",")):
-            name, equals, value = part.partition("=")
-            if not equals or name not in known or name in given:
-                raise InputError(
-                    f"failures {law!r}: parameter {part!r}, expected each of {', '.join(known)} once at most, "
-                    "as NAME=VALUE"
-                )
-            try:
-                given[name] = known[name](value)
-            except ValueError:
-                raise InputError(
-                    f"failures {law!r}: {name} is {value!r}, expected a number"
-                ) from None
-        if law == "weibull" and "shape" not in given:
-            raise InputError("failures 'weibull': shape is missing, expected a number above 0")
-        return cls(**given)  # type: ignore[arg-type]
 
     @property
     def name(self) -> str:

@@ -16,8 +16,8 @@ from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_data import or_endless, or_null
 from shadowprice.instances.documents.schema import Amount, FileName, Line, Number, Whole
 from shadowprice.instances.failures.checkpointing import Checkpointing
-from shadowprice.instances.failures.failures import NONE, Failures, FaultSource, SeededFaults
-from shadowprice.instances.failures.fault_file import FaultTable, load
+from shadowprice.instances.failures.failures import NONE, Failures, FaultSource
+from shadowprice.instances.failures.fault_file import FaultLog, FaultTable, load
 from shadowprice.instances.failures.fault_law import FaultLaw
 from shadowprice.instances.failures.node_failures import NodeFailures
 from shadowprice.instances.features import Feature
@@ -119,13 +119,10 @@ class FailuresSettings(TermSettings):
         """Faults, drawn by a seed where they are drawn and no other is given."""
         if self.file is UNSET:
             return self._by_law(seed)
-        choices = ",".join(
-            f"{name}={value}" for name, value in self._settings_of(_OF_FILES[1:]).items()
+        faults = load(Path(self.file), self._settings_of(_OF_FILES[1:]))
+        return (
+            faults.seeded(seed) if isinstance(faults, FaultLog) and self.seed is UNSET else faults
         )
-        found = load(Path(self.file), choices)
-        if isinstance(found, SeededFaults) and self.seed is UNSET:
-            return found.seeded(seed)
-        return found
 
     def _by_law(self, seed: int) -> FaultSource:
         law = FailureLaw.EXPONENTIAL if self.law is UNSET else self.law

@@ -16,6 +16,7 @@ from shadowprice.instances.traces import load_trace
 from shadowprice.studies.plan import plan_study
 from shadowprice.studies.run_study import study
 from shadowprice.studies.study_file import read_study, study_of
+from support.written_failures import failures_of
 
 JOBS = "id,arrival_s,gpus,work,tenant\n" + "".join(
     f"j{k},{20 * k},{k % 3 + 1},{100 + 7 * k},a\n" for k in range(20)
@@ -108,7 +109,7 @@ def test_a_study_has_the_numbers_of_a_program(folder: Path) -> None:
     )
     rows = study(folder / "study.yaml").runs.set_index("policy")
     options = RunOptions(
-        overheads=sp.Overheads(start_s=10.0), failures=sp.Failures.parse("none", 64.0, 4.0)
+        overheads=sp.Overheads(start_s=10.0), failures=failures_of("law=none", 64.0, 4.0)
     )
     jobs = load_trace(folder / "jobs.csv").workload
     for policy in ("fifo", "srtf"):

@@ -6,6 +6,7 @@ import json
 import math
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,11 @@ from hypothesis import strategies as st
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.failures.checkpointing import Checkpointing
-from shadowprice.instances.failures.failures import Failures
 from shadowprice.instances.failures.fault_law import FaultLaw
 from shadowprice.instances.failures.node_failures import NodeFailures, merged
 from shadowprice.instances.grid import TICK_S
 from support.paths import SHARED
+from support.written_failures import failures_of
 
 LOG = SHARED / "data" / "trace_samples" / "infinitehbd" / "fault_trace.json"
 DAY_S = 86_400.0
@@ -110,7 +111,7 @@ def test_times_have_the_means_that_are_asked_for(shape: float) -> None:
 
 
 def test_seeds_and_nodes_differ() -> None:
-    failures = Failures.parse("exponential:mtbf_s=5000,repair_s=300,seed=1")
+    failures = failures_of("mtbf_s=5000,repair_s=300,seed=1")
     cluster = Cluster.parse("2x8")
     one, other = (each.of(cluster, 1e5) for each in (failures, failures.seeded(2)))
     assert spans(one) == spans(failures.of(cluster, 1e5)) != spans(other)
@@ -121,30 +122,22 @@ def test_seeds_and_nodes_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("law", "message"),
     [
-        ("exponential:mtbf_s=5", "repair_s is missing"),
-        ("exponential:mtbf_s=5,repair_s=1,shape=2", "parameter 'shape=2'"),
-        ("exponential:mtbf_s=5,repair_s=x", "repair_s is 'x'"),
-        ("exponential:mtbf_s=-5,repair_s=1", "mtbf_s is -5"),
-        ("exponential:mtbf_s=1e-9,repair_s=1", "at least one tick"),
-        ("exponential:mtbf_s=5,mtbf_s=5", "once at most"),
-        ("exponential:mtbf_s=5,repair_s=1,seed=-1", "seed is -1"),
-        ("weibull:mtbf_s=5,repair_s=1", "shape is missing"),
-        ("weibull:mtbf_s=5,repair_s=1,shape=0.001", "shape is 0.001"),
-        ("nowhere.csv", "no such file"),
-        ("nowhere.json:nodes=5", "no such file"),
+        ({"mtbf_s": -5.0}, "mtbf_s is -5"),
+        ({"mtbf_s": 1e-9}, "at least one tick"),
+        ({"seed": -1}, "seed is -1"),
+        ({"shape": 0.001}, "shape is 0.001"),
     ],
 )
-def test_what_is_written_wrong_is_refused(text: str, message: str) -> None:
+def test_laws_that_cannot_be(law: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Failures.parse(text)
+        FaultLaw(**{"mtbf_s": 5.0, "repair_s": 1.0, **law})
 
 
-def test_laws_are_written_as_they_are_read() -> None:
-    for text in ("exponential:mtbf_s=5,repair_s=1", "weibull:mtbf_s=5,repair_s=1,shape=2,seed=4"):
-        failures = Failures.parse(text)
-        assert Failures.parse(failures.name).faults == failures.faults
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(InputError, match=r"nowhere.csv: no such file"):
+        failures_of("file=nowhere.csv")
 
 
 # Tables.
@@ -170,11 +163,14 @@ def test_a_node_is_down_while_it_has_any_fault(faults: list[tuple[int, int, int]
     ("text", "message"),
     [
         ("node,down\n", "expected node,down_s,up_s"),
-        ("node,down_s,up_s\n0,1\n", "row 1: has 2 cells"),
-        ("node,down_s,up_s\n0,1,2\n0,5,x\n", "row 2: got '0,5,x'"),
-        ("node,down_s,up_s\n0,5,4\n", "row 1: .*0 <= down_s < up_s"),
-        ("node,down_s,up_s\n-1,5,6\n", "row 1: .*node from 0"),
-        ("node,down_s,up_s\n0,nan,6\n", "row 1"),
+        ("node,down_s,up_s\n0,1,2,3\n", "row 1 has 4 values, expected 3"),
+        ("node,down_s,up_s\n0,1,2\n0,5,x\n", "row 2, column 'up_s': got 'x'"),
+        ("node,down_s,up_s\n0,5,4\n", "row 1, column 'up_s': got '4', expected seconds after"),
+        (
+            "node,down_s,up_s\n-1,5,6\n",
+            "row 1, column 'node': got '-1', expected an integer from 0",
+        ),
+        ("node,down_s,up_s\n0,nan,6\n", "row 1, column 'down_s': got 'nan'"),
         ("node,down_s,up_s\n7,5,6\n", "fault 0 is of node 7, expected 0 to 1"),
     ],
 )
@@ -182,16 +178,16 @@ def test_tables_that_cannot_be(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "faults.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
-        Failures.parse(str(path)).of(Cluster.parse("2x1"), 1.0)
+        failures_of(f"file={path}").of(Cluster.parse("2x1"), 1.0)
 
 
 def test_a_table_is_read(tmp_path: Path) -> None:
     path = tmp_path / "faults.csv"
     path.write_text("node,down_s,up_s\n1,5,6\n0,2.5,\n1,5.5,9\n")
-    failures = Failures.parse(str(path), 10.0, 1.0)
+    failures = failures_of(f"file={path}", 10.0, 1.0)
     assert spans(failures.of(Cluster.parse("2x1"), 1.0)) == [(0, 2.5, math.inf), (1, 5.0, 9.0)]
-    with pytest.raises(InputError, match="takes no choices"):
-        Failures.parse(f"{path}:nodes=3")
+    with pytest.raises(InputError, match="takes no choices, got nodes"):
+        failures_of(f"file={path},nodes=3")
     with pytest.raises(InputError, match="take no seed"):
         failures.seeded(1)
 
@@ -217,13 +213,13 @@ def test_open_faults_of_a_node_are_counted(tmp_path: Path) -> None:
         tmp_path,
         [("a", 1, "start"), ("a", 2, "start"), ("a", 3, "end"), ("b", 4, "start"), ("a", 5, "end")],
     )
-    found = Failures.parse(f"{path}:nodes=2").of(Cluster.parse("2x1"), 1.0)
+    found = failures_of(f"file={path},nodes=2").of(Cluster.parse("2x1"), 1.0)
     assert sorted((down, up) for _, down, up in spans(found)) == [
         (DAY_S, 5 * DAY_S),
         (4 * DAY_S, math.inf),
     ]
     assert found.known_until_s == 5 * DAY_S
-    later = Failures.parse(f"{path}:nodes=2,from_day=2.5").of(Cluster.parse("2x1"), 1.0)
+    later = failures_of(f"file={path},nodes=2,from_day=2.5").of(Cluster.parse("2x1"), 1.0)
     assert sorted((down, up) for _, down, up in spans(later)) == [
         (0.0, 2.5 * DAY_S),
         (1.5 * DAY_S, math.inf),
@@ -234,12 +230,11 @@ def test_open_faults_of_a_node_are_counted(tmp_path: Path) -> None:
     ("events", "choices", "message"),
     [
         ([("a", 1, "start")], "", "lists 1 nodes that failed, and not how many there are"),
-        ([("a", 1, "end")], ":nodes=1", "ends that did not begin"),
-        ([("a", 1, "start"), ("b", 1, "start")], ":nodes=1", "expected at least the 2 that failed"),
-        ([("a", 1, "stop")], ":nodes=1", "event_type"),
-        ([("a", 1, "start")], ":nodes=1,from_day=2", "expected a day before the last event"),
-        ([("a", 1, "start")], ":nodes=1", "is of 1 nodes, expected at least the 2"),
-        ([("a", 1, "start")], ":nodes=2.5", "choice 'nodes=2.5'"),
+        ([("a", 1, "end")], ",nodes=1", "ends that did not begin"),
+        ([("a", 1, "start"), ("b", 1, "start")], ",nodes=1", "expected at least the 2 that failed"),
+        ([("a", 1, "stop")], ",nodes=1", "event_type"),
+        ([("a", 1, "start")], ",nodes=1,from_day=2", "expected a day before the last event"),
+        ([("a", 1, "start")], ",nodes=1", "is of 1 nodes, expected at least the 2"),
     ],
 )
 def test_logs_that_cannot_be(
@@ -247,12 +242,12 @@ def test_logs_that_cannot_be(
 ) -> None:
     path = log(tmp_path, events)
     with pytest.raises(InputError, match=message):
-        Failures.parse(f"{path}{choices}").of(Cluster.parse("2x1"), 1.0)
+        failures_of(f"file={path}{choices}").of(Cluster.parse("2x1"), 1.0)
 
 
 @pytest.mark.skipif(not LOG.exists(), reason="the published log is not here")
 def test_the_published_log_has_its_documented_faults() -> None:
-    failures = Failures.parse(f"{LOG}:nodes=400,seed=5")
+    failures = failures_of(f"file={LOG},nodes=400,seed=5")
     whole = failures.of(Cluster.parse("400x8"), 1.0)
     # 584 faults, of which two begin while another of the same node is open.
     assert len(whole) == 582

@@ -32,9 +32,10 @@ gymnasium = pytest.importorskip("gymnasium", reason="needs Gymnasium: the extra 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from shadowprice.studies.learning.gym_environment import ID, SchedulingEnvironment  # noqa: E402
+from support.written_failures import failures_of  # noqa: E402
 
 TOLD = frozenset({Knowledge.DURATION})
-LAW = "exponential:mtbf_s=2000,repair_s=100,seed=1"
+LAW = "mtbf_s=2000,repair_s=100,seed=1"
 EXAMPLE = ROOT / "examples" / "learning" / "learned_scheduler.py"
 
 
@@ -53,7 +54,7 @@ SEMANTICS = {
     "plain": sp.RunOptions(),
     "rounds": sp.RunOptions(round_s=50.0),
     "charges": sp.RunOptions(overheads=sp.Overheads(2.0, 3.0), placement="consolidate"),
-    "failures": sp.RunOptions(failures=sp.Failures.parse(LAW, 30.0, 1.0), round_s=20.0),
+    "failures": sp.RunOptions(failures=failures_of(LAW, 30.0, 1.0), round_s=20.0),
 }
 CHOICES = st.sampled_from([JobChoices(3), JobChoices(8, 4), JobChoices(4, 2, TOLD)])
 

@@ -26,6 +26,7 @@ from shadowprice.studies.results import TABLES, locked, read_results
 from shadowprice.studies.run_study import study
 from shadowprice.studies.run_task import RunTask
 from shadowprice.studies.study_file import study_of
+from support.written_failures import failures_of
 
 SMALL = {
     "study": "small",
@@ -147,7 +148,7 @@ def test_a_full_disk_is_told_and_the_same_command_goes_on(
 
 def test_columns_of_jobs_are_those_that_groups_may_name() -> None:
     jobs = sp.generate("lognormal", jobs=10, seed=0, load=0.7, gpus_total=8)
-    failing = sp.RunOptions(failures=sp.Failures.parse("none"))
+    failing = sp.RunOptions(failures=failures_of("law=none"))
     tables_of_jobs = [
         job_table(sp.simulate(jobs, "2x4", "fifo", failing)),
         job_table(sp.simulate(jobs, "2x4", "hadare")),
@@ -239,7 +240,7 @@ def test_policies_meet_the_same_faults_and_lose_work_by_them() -> None:
     worse = runs.loc["failing", "avg_jct_s"] - runs.loc["sound", "avg_jct_s"]
     assert (worse > 0).any()
     jobs = sp.generate("lognormal", jobs=40, seed=1, load=0.7, gpus_total=8)
-    failures = sp.Failures.parse("exponential:mtbf_s=20000,repair_s=600,seed=1", 900.0)
+    failures = failures_of("mtbf_s=20000,repair_s=600,seed=1", 900.0)
     alone = sp.simulate(jobs, "2x4", "fifo", sp.RunOptions(seed=1, failures=failures))
     assert runs.loc[("failing", "fifo", 1), "avg_jct_s"] == alone.summary()["avg_jct_s"]
 
