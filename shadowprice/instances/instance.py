@@ -116,7 +116,7 @@ class Instance:
         expect_together(self.features, self.workload.source)
         expect_declared(self.declared, self.cluster, self.workload)
         for each in self.present:
-            each.check(self)
+            each.check(each.of(self), self)
         bad = np.flatnonzero(~_can_run(self.cluster, self.workload))
         if len(bad):
             job = int(bad[0])
@@ -178,7 +178,7 @@ class Instance:
         """The jobs of a mask, or of rows in increasing order, with all that is said of them."""
         fields: dict[str, Any] = {"workload": self.workload.select(keep)}
         for each in self.present:
-            fields |= each.select(self, keep)
+            fields |= each.select(each.of(self), keep)
         return replace(self, **fields)
 
     @classmethod
@@ -204,7 +204,7 @@ class Instance:
         declared = (each for each in self.declared if isinstance(each, SlowingTerm))
         course = () if self.course is None else (self.course.effect(self.cluster, self.workload),)
         return (
-            *(effect for term in self.present for effect in term.effects(self)),
+            *(effect for term in self.present for effect in term.effects(term.of(self), self)),
             *course,
             *(DeclaredFactor(term, self.cluster, self.workload) for term in declared),
         )
@@ -254,7 +254,7 @@ class Instance:
         """
         times = self.plain_processing_s
         for term in self.present:
-            if (least_s := term.least_s(self)) is not None:
+            if (least_s := term.least_s(term.of(self), self)) is not None:
                 times = np.repeat(least_s[:, None], len(self.cluster.gpu_types), axis=1)
         if any(each.varies for each in self.present):
             times = np.maximum(up_to_grid(times / self.best_speed[:, None]), TICK_S)
@@ -266,7 +266,7 @@ class Instance:
         """Largest product of factors on the speed of every job, shape (n,)."""
         best = np.ones(len(self.workload))
         for term in self.present:
-            if (speed := term.best_speed(self)) is not None:
+            if (speed := term.best_speed(term.of(self), self)) is not None:
                 best = best * speed
         return best
 

@@ -230,7 +230,11 @@ def written(instance: Instance) -> Document:
     """
     require(instance, KNOWS, "run directories and stored instances")
     groups = [{"count": count, **settings_in(node)} for count, node in instance.cluster.groups()]
-    entries = {term.entry: plain(term.written(instance)) for term in instance.present if term.entry}
+    entries = {
+        term.entry: plain(term.written(term.of(instance)))
+        for term in instance.present
+        if term.entry
+    }
     document = {"cluster": groups, **entries}
     if instance.declared:
         document["declared"] = {each.name: settings_in(each) for each in instance.declared}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar
 
 from shadowprice.instances.clusters.amounts import (
     capacities,
@@ -11,41 +11,26 @@ from shadowprice.instances.clusters.amounts import (
     grant_capacities,
 )
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.term import NodesAndJobs, Term
-
-if TYPE_CHECKING:
-    from shadowprice.instances.speeds.sensitivity import Sensitivity
-    from shadowprice.instances.terms.copies import CopyRules
+from shadowprice.instances.terms.term import SeenInstance, Term
+from shadowprice.instances.workload import Workload
 
 
-class HandsOutAmounts(NodesAndJobs, Protocol):
-    """Instance whose CPUs and memory are handed out, or go with whole nodes."""
-
-    @property
-    def copies(self) -> CopyRules | None:
-        """Rules of copies."""
-
-    @property
-    def sensitivity(self) -> Sensitivity | None:
-        """Profiles by CPUs and memory."""
-
-
-class AmountsTerm(Term[HandsOutAmounts]):
+class AmountsTerm(Term[Workload]):
     """Columns ``cpus`` and ``memory_gb`` of the jobs; the least that they are given where profiles give them some."""
 
     feature: ClassVar[Feature] = Feature.AMOUNTS
     origin: ClassVar[str] = "columns cpus and memory_gb of the trace"
 
-    def present(self, instance: HandsOutAmounts) -> bool:
+    def present(self, instance: SeenInstance) -> bool:
         """True if some job asks for CPUs or memory."""
         return bool(instance.workload.asking.any())
 
-    def check(self, instance: HandsOutAmounts) -> None:
+    def check(self, value: Workload, instance: SeenInstance) -> None:
         """Refuse jobs whose amounts no nodes have."""
-        cluster, jobs = instance.cluster, instance.workload
+        cluster = instance.cluster
         if instance.copies is not None:
-            expect_whole_nodes(cluster, jobs)
+            expect_whole_nodes(cluster, value)
         else:
             # Where profiles say how fast runs are with CPUs and memory, these are given some.
             of_nodes = capacities if instance.sensitivity is None else grant_capacities
-            expect_amounts(cluster, jobs, of_nodes(cluster))
+            expect_amounts(cluster, value, of_nodes(cluster))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
@@ -11,10 +11,7 @@ from shadowprice.instances.documents.plain_data import settings_in
 from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import check_seconds
 from shadowprice.instances.terms.settings import Seconds, TermContext, TermSettings
-from shadowprice.instances.terms.term import NodesAndJobs, Term
-
-if TYPE_CHECKING:
-    pass
+from shadowprice.instances.terms.term import SeenInstance, Term
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -105,15 +102,7 @@ class ChargesSettings(TermSettings):
         return Overheads(self.start_s, self.restart_s, self.migration_s)
 
 
-class HasCharges(NodesAndJobs, Protocol):
-    """Instance with charges."""
-
-    @property
-    def overheads(self) -> Overheads:
-        """Charges of runs."""
-
-
-class ChargesTerm(Term[HasCharges]):
+class ChargesTerm(Term[Overheads]):
     """Charges of an instance; the engine keeps what jobs owe, since these are about runs before and after."""
 
     feature: ClassVar[Feature] = Feature.CHARGES
@@ -121,10 +110,10 @@ class ChargesTerm(Term[HasCharges]):
     record: ClassVar[Any] = Overheads
     settings: ClassVar[type[TermSettings] | None] = ChargesSettings
 
-    def present(self, instance: HasCharges) -> bool:
+    def present(self, instance: SeenInstance) -> bool:
         """True if something is ever charged."""
-        return not instance.overheads.free
+        return not self.of(instance).free
 
-    def written(self, instance: HasCharges) -> Any:
+    def written(self, value: Overheads) -> Any:
         """Charges that are not 0."""
-        return settings_in(instance.overheads)
+        return settings_in(value)

@@ -8,7 +8,7 @@ nothing else: rows of its schedules say which copy did how many steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,9 @@ from shadowprice.instances.cluster import MAX_NODES
 from shadowprice.instances.entries import shown
 from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.terms.term import NodesAndJobs, Term
+from shadowprice.instances.terms.term import SeenInstance, Term
 
 if TYPE_CHECKING:
-    from shadowprice.instances.failures.node_failures import NodeFailures
     from shadowprice.instances.workload import Workload
 
 _LONGEST_S = 2.0**31
@@ -100,19 +99,7 @@ def total_steps(workload: Workload) -> NDArray[np.int64]:
     return steps
 
 
-class HasCopies(NodesAndJobs, Protocol):
-    """Instance whose jobs may run as copies."""
-
-    @property
-    def copies(self) -> CopyRules | None:
-        """Rules of copies."""
-
-    @property
-    def failures(self) -> NodeFailures | None:
-        """Downtimes of nodes."""
-
-
-class CopiesTerm(Term[HasCopies]):
+class CopiesTerm(Term[CopyRules]):
     """Rules of copies; schedulers with a loop of their own run them, the engine does not."""
 
     feature: ClassVar[Feature] = Feature.COPIES
@@ -120,11 +107,7 @@ class CopiesTerm(Term[HasCopies]):
     record: ClassVar[Any] = CopyRules
     origin: ClassVar[str] = "--policy hadare"
 
-    def present(self, instance: HasCopies) -> bool:
-        """True if jobs run as copies."""
-        return instance.copies is not None
-
-    def check(self, instance: HasCopies) -> None:
+    def check(self, value: CopyRules, instance: SeenInstance) -> None:
         """Refuse steps that are not whole, and checkpoints."""
         total_steps(instance.workload)
         if instance.failures is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -27,7 +27,7 @@ from shadowprice.instances.terms.settings import (
     TermContext,
     TermSettings,
 )
-from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
+from shadowprice.instances.terms.term import InstanceFields, SeenInstance, Term
 
 _Shape = Annotated[float, Meta(ge=0.05, le=100, description="a number from 0.05 to 100")]
 _Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number from 0")]
@@ -187,15 +187,7 @@ class WrittenFailures(msgspec.Struct, frozen=True):
         )
 
 
-class HasFailures(NodesAndJobs, Protocol):
-    """Instance whose nodes may fail."""
-
-    @property
-    def failures(self) -> NodeFailures | None:
-        """Downtimes of nodes."""
-
-
-class FailuresTerm(Term[HasFailures]):
+class FailuresTerm(Term[NodeFailures]):
     """Times in which nodes are down, and what runs save."""
 
     feature: ClassVar[Feature] = Feature.FAILURES
@@ -203,18 +195,13 @@ class FailuresTerm(Term[HasFailures]):
     record: ClassVar[Any] = WrittenFailures
     settings: ClassVar[type[TermSettings] | None] = FailuresSettings
 
-    def present(self, instance: HasFailures) -> bool:
-        """True if it is said when nodes are down."""
-        return instance.failures is not None
-
-    def check(self, instance: HasFailures) -> None:
+    def check(self, value: NodeFailures, instance: SeenInstance) -> None:
         """Refuse faults of nodes that there are not."""
-        if instance.failures is not None:
-            instance.failures.check(instance.cluster)
+        value.check(instance.cluster)
 
-    def written(self, instance: HasFailures) -> Any:
+    def written(self, value: NodeFailures) -> Any:
         """Faults as a table, and checkpoints."""
-        return None if instance.failures is None else WrittenFailures.of(instance.failures)
+        return WrittenFailures.of(value)
 
     def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
         """Faults and checkpoints."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs, in_order, one_run_s, shape_of
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, Rate, RecordedRun
 from shadowprice.instances.terms.settings import Bandwidth, TermContext, TermSettings
-from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
+from shadowprice.instances.terms.term import InstanceFields, SeenInstance, Term
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
@@ -151,15 +151,7 @@ class MappingRate(Rate):
         return {"stages": stages}
 
 
-class HasGraphs(NodesAndJobs, Protocol):
-    """Instance whose jobs may have graphs."""
-
-    @property
-    def graphs(self) -> JobGraphs | None:
-        """Graphs of jobs."""
-
-
-class GraphsTerm(Term[HasGraphs]):
+class GraphsTerm(Term[JobGraphs]):
     """Graphs of jobs on a network: the rate of a run is that of where its replicas are."""
 
     feature: ClassVar[Feature] = Feature.GRAPHS
@@ -167,36 +159,24 @@ class GraphsTerm(Term[HasGraphs]):
     record: ClassVar[Any] = WrittenGraphs
     settings: ClassVar[type[TermSettings] | None] = GraphsSettings
     varies: ClassVar[bool] = True
+    by_job: ClassVar[bool] = True
 
-    def present(self, instance: HasGraphs) -> bool:
-        """True if jobs have graphs."""
-        return instance.graphs is not None
-
-    def check(self, instance: HasGraphs) -> None:
+    def check(self, value: JobGraphs, instance: SeenInstance) -> None:
         """Refuse graphs of other jobs or nodes."""
-        if instance.graphs is not None:
-            instance.graphs.check(instance.cluster, instance.workload)
+        value.check(instance.cluster, instance.workload)
 
-    def effects(self, instance: HasGraphs) -> Iterator[Effect]:
+    def effects(self, value: JobGraphs, instance: SeenInstance) -> Iterator[Effect]:
         """The rate of a mapping."""
-        if instance.graphs is not None:
-            yield MappingRate(instance.graphs, instance.workload.work.tolist())
+        yield MappingRate(value, instance.workload.work.tolist())
 
-    def least_s(self, instance: HasGraphs) -> NDArray[np.float64] | None:
+    def least_s(self, value: JobGraphs, instance: SeenInstance) -> NDArray[np.float64]:
         """Run times if each iteration took alpha_min."""
-        graphs = instance.graphs
-        return None if graphs is None else graphs.shortest_s(instance.workload)
+        return value.shortest_s(instance.workload)
 
-    def select(self, instance: HasGraphs, keep: NDArray[Any]) -> InstanceFields:
-        """Graphs of some of the jobs."""
-        return {} if instance.graphs is None else {"graphs": instance.graphs.select(keep)}
-
-    def written(self, instance: HasGraphs) -> Any:
+    def written(self, value: JobGraphs) -> Any:
         """Different graphs once, and which of them each job has."""
-        graphs = instance.graphs
-        assert graphs is not None
-        of_each = [asdict(graph) for graph in graphs.graph]
-        return {"network": asdict(graphs.network), "graphs": of_each, "of": graphs.of}
+        of_each = [asdict(graph) for graph in value.graph]
+        return {"network": asdict(value.network), "graphs": of_each, "of": value.of}
 
     def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
         """Graphs and network."""

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.effect import Effect, RecordedRun, filled
-from shadowprice.instances.terms.term import NodesAndJobs, Term
+from shadowprice.instances.terms.term import SeenInstance, Term
+from shadowprice.instances.workload import Workload
 
 WHOLE = -1
 """Field of a run that holds whole GPUs."""
@@ -25,16 +26,16 @@ class NumberOfGpu(Effect):
         return {"shared_gpu": filled(rows, WHOLE, runs, Feature.PARTS)}
 
 
-class PartsTerm(Term[NodesAndJobs]):
+class PartsTerm(Term[Workload]):
     """Column ``gpu_milli`` of the jobs, in thousandths of a GPU."""
 
     feature: ClassVar[Feature] = Feature.PARTS
     origin: ClassVar[str] = "gangs below 1 in the trace (gpus 0.5)"
 
-    def present(self, instance: NodesAndJobs) -> bool:
+    def present(self, instance: SeenInstance) -> bool:
         """True if some job holds a part of a GPU."""
         return bool(instance.workload.fractional.any())
 
-    def effects(self, instance: NodesAndJobs) -> Iterator[Effect]:
+    def effects(self, value: Workload, instance: SeenInstance) -> Iterator[Effect]:
         """The number of the GPU."""
         yield NumberOfGpu()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import UNSET, UnsetType
@@ -17,7 +17,7 @@ from shadowprice.instances.features import Feature
 from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity, shared_out
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, RecordedRun, SpeedFactor
 from shadowprice.instances.terms.settings import TermContext, TermSettings
-from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term, expect_of_jobs
+from shadowprice.instances.terms.term import SeenInstance, Term, expect_of_jobs
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,7 @@ class ProfileFactor(SpeedFactor):
         return {"cpus": held[:, 0].copy(), "memory_gb": held[:, 1].copy()}
 
 
-class HasProfiles(NodesAndJobs, Protocol):
-    """Instance whose jobs may have profiles."""
-
-    @property
-    def sensitivity(self) -> Sensitivity | None:
-        """Profiles by CPUs and memory."""
-
-
-class ProfilesTerm(Term[HasProfiles]):
+class ProfilesTerm(Term[Sensitivity]):
     """Sensitivity of jobs to the CPUs and memory that their runs are given."""
 
     feature: ClassVar[Feature] = Feature.PROFILES
@@ -125,31 +117,19 @@ class ProfilesTerm(Term[HasProfiles]):
     record: ClassVar[Any] = Sensitivity
     settings: ClassVar[type[TermSettings] | None] = ProfilesSettings
     varies: ClassVar[bool] = True
+    by_job: ClassVar[bool] = True
 
-    def present(self, instance: HasProfiles) -> bool:
-        """True if jobs have profiles."""
-        return instance.sensitivity is not None
-
-    def check(self, instance: HasProfiles) -> None:
+    def check(self, value: Sensitivity, instance: SeenInstance) -> None:
         """Refuse profiles of other jobs, and nodes whose shares of CPUs and memory differ."""
-        if instance.sensitivity is not None:
-            expect_of_jobs("profiles", len(instance.sensitivity.of), instance.workload)
-            instance.sensitivity.check(instance.cluster)
+        expect_of_jobs("profiles", len(value.of), instance.workload)
+        value.check(instance.cluster)
 
-    def effects(self, instance: HasProfiles) -> Iterator[Effect]:
+    def effects(self, value: Sensitivity, instance: SeenInstance) -> Iterator[Effect]:
         """The speed with some CPUs and memory."""
-        if instance.sensitivity is not None:
-            jobs = instance.workload
-            default = default_amounts(instance.cluster, jobs).tolist()
-            part = (jobs.held_gpus / jobs.gpus).tolist()
-            yield ProfileFactor(instance.sensitivity, default, part)
+        jobs = instance.workload
+        default = default_amounts(instance.cluster, jobs).tolist()
+        yield ProfileFactor(value, default, (jobs.held_gpus / jobs.gpus).tolist())
 
-    def best_speed(self, instance: HasProfiles) -> NDArray[np.float64] | None:
+    def best_speed(self, value: Sensitivity, instance: SeenInstance) -> NDArray[np.float64]:
         """Largest speeds of the profiles; 1 of jobs on cores."""
-        known = instance.sensitivity
-        return None if known is None else np.where(instance.workload.on_cores, 1.0, known.best)
-
-    def select(self, instance: HasProfiles, keep: NDArray[Any]) -> InstanceFields:
-        """Profiles of some of the jobs."""
-        known = instance.sensitivity
-        return {} if known is None else {"sensitivity": known.select(keep)}
+        return np.where(instance.workload.on_cores, 1.0, value.best)

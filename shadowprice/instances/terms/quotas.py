@@ -20,9 +20,8 @@ from shadowprice.instances.clusters.quotas import Quotas, read_quotas
 from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.entries import shown
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.copies import HasCopies
 from shadowprice.instances.terms.settings import TermContext, TermSettings
-from shadowprice.instances.terms.term import InstanceFields, Term
+from shadowprice.instances.terms.term import InstanceFields, SeenInstance, Term
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
@@ -82,7 +81,7 @@ class QuotasSettings(TermSettings):
             ) from None
 
 
-class QuotasTerm(Term[HasCopies]):
+class QuotasTerm(Term[Quotas]):
     """Quotas of the cluster, of which beginnings of runs are refused that would exceed them."""
 
     feature: ClassVar[Feature] = Feature.QUOTAS
@@ -90,17 +89,15 @@ class QuotasTerm(Term[HasCopies]):
     record: ClassVar[Any] = Quotas
     settings: ClassVar[type[TermSettings] | None] = QuotasSettings
 
-    def present(self, instance: HasCopies) -> bool:
-        """True if the cluster has quotas."""
-        return instance.cluster.quotas is not None
+    def of(self, instance: SeenInstance) -> Any:
+        """Quotas of the cluster."""
+        return instance.cluster.quotas
 
-    def check(self, instance: HasCopies) -> None:
+    def check(self, value: Quotas, instance: SeenInstance) -> None:
         """Refuse jobs that no quota of their tenant ever lets begin."""
-        jobs, quotas = instance.workload, instance.cluster.quotas
-        assert quotas is not None
-        copies = instance.copies is not None
+        jobs, copies = instance.workload, instance.copies is not None
         needs = _smallest_nodes(instance.cluster, jobs) if copies else jobs.held_gpus
-        able, known = within_quotas(quotas, jobs, needs), np.isin(jobs.tenant, quotas.tenants)
+        able, known = within_quotas(value, jobs, needs), np.isin(jobs.tenant, value.tenants)
         if able.all():
             return
         job = int((~able).argmax())
@@ -114,13 +111,9 @@ class QuotasTerm(Term[HasCopies]):
             f"{why} ({int((~able).sum())} such jobs); {leave}, or give other quotas"
         )
 
-    def lifted(self, instance: HasCopies) -> InstanceFields:
+    def lifted(self, instance: SeenInstance) -> InstanceFields:
         """The cluster without quotas."""
         return {"cluster": replace(instance.cluster, quotas=None)}
-
-    def written(self, instance: HasCopies) -> Any:
-        """The quotas."""
-        return instance.cluster.quotas
 
     def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
         """The cluster with the quotas."""

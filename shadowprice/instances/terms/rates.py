@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.term import NodesAndJobs, Term
+from shadowprice.instances.terms.term import SeenInstance, Term
+from shadowprice.instances.workload import Workload
 
 
-class RatesTerm(Term[NodesAndJobs]):
+class RatesTerm(Term[Workload]):
     """Columns ``throughput`` of the jobs; what a run takes follows from them in :class:`Workload`."""
 
     feature: ClassVar[Feature] = Feature.RATES
@@ -16,12 +17,12 @@ class RatesTerm(Term[NodesAndJobs]):
         "columns iterations and model with --throughputs, or columns throughput:TYPE, of the trace"
     )
 
-    def present(self, instance: NodesAndJobs) -> bool:
+    def present(self, instance: SeenInstance) -> bool:
         """True if jobs have throughputs."""
         return instance.workload.throughput is not None
 
 
-class TypesTerm(Term[NodesAndJobs]):
+class TypesTerm(Term[Workload]):
     """Columns ``throughput`` of several types, and nodes of several types."""
 
     feature: ClassVar[Feature] = Feature.TYPES
@@ -29,12 +30,12 @@ class TypesTerm(Term[NodesAndJobs]):
         "nodes of several GPU types in --cluster, and --throughputs or allowed_types of jobs"
     )
 
-    def present(self, instance: NodesAndJobs) -> bool:
+    def present(self, instance: SeenInstance) -> bool:
         """True if there are nodes of several types, and throughputs by type."""
         return instance.workload.throughput is not None and len(instance.cluster.gpu_types) > 1
 
 
-class CoresTerm(Term[NodesAndJobs]):
+class CoresTerm(Term[Workload]):
     """Jobs whose ``allowed_types`` are cores alone."""
 
     feature: ClassVar[Feature] = Feature.CORES
@@ -42,6 +43,6 @@ class CoresTerm(Term[NodesAndJobs]):
         "jobs of allowed_types cores (--format helios:cpu-jobs=keep), on nodes of type cores"
     )
 
-    def present(self, instance: NodesAndJobs) -> bool:
+    def present(self, instance: SeenInstance) -> bool:
         """True if some job holds cores."""
         return bool(instance.workload.on_cores.any())

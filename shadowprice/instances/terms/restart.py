@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.settings import TermContext, TermSettings
-from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
-
-if TYPE_CHECKING:
-    from shadowprice.instances.failures.node_failures import NodeFailures
+from shadowprice.instances.terms.term import InstanceFields, SeenInstance, Term
 
 
 @dataclass(frozen=True)
@@ -27,19 +24,7 @@ class RestartSettings(TermSettings):
         return run.switched(preemption=Preemption.RESTART)
 
 
-class HasPreemption(NodesAndJobs, Protocol):
-    """Instance with a rule on what preempted jobs keep."""
-
-    @property
-    def preemption(self) -> Preemption:
-        """The rule."""
-
-    @property
-    def failures(self) -> NodeFailures | None:
-        """Downtimes of nodes."""
-
-
-class RestartTerm(Term[HasPreemption]):
+class RestartTerm(Term[Preemption]):
     """The rule on what preempted jobs keep, where that is nothing."""
 
     feature: ClassVar[Feature] = Feature.RESTART
@@ -47,16 +32,16 @@ class RestartTerm(Term[HasPreemption]):
     record: ClassVar[Any] = Preemption
     settings: ClassVar[type[TermSettings] | None] = RestartSettings
 
-    def present(self, instance: HasPreemption) -> bool:
+    def present(self, instance: SeenInstance) -> bool:
         """True if preempted jobs restart."""
-        return instance.preemption is Preemption.RESTART
+        return self.of(instance) is Preemption.RESTART
 
-    def check(self, instance: HasPreemption) -> None:
+    def check(self, value: Preemption, instance: SeenInstance) -> None:
         """Refuse checkpoints."""
         if instance.failures is not None:
             who = f"{instance.workload.source}: jobs restart from nothing when preempted"
             instance.failures.checkpoints.expect_none(who, "they keep nothing of a run")
 
-    def lifted(self, instance: HasPreemption) -> InstanceFields:
+    def lifted(self, instance: SeenInstance) -> InstanceFields:
         """Jobs that keep their work, which can do whatever those that lose it can."""
         return {"preemption": Preemption.RESUME}

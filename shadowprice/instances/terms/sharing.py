@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -25,11 +25,7 @@ from shadowprice.instances.terms.effect import (
     filled,
 )
 from shadowprice.instances.terms.settings import TermContext, TermSettings
-from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
-
-if TYPE_CHECKING:
-    from shadowprice.instances.graphs.workload_graphs import JobGraphs
-    from shadowprice.instances.speeds.sharing import SharedRuns
+from shadowprice.instances.terms.term import InstanceFields, SeenInstance, Term
 
 
 @dataclass(frozen=True)
@@ -151,23 +147,7 @@ class SharedFactor(_Partners, SpeedFactor):
         return min(self._rate(job, partner, self._types[node]) for node, _ in pieces)
 
 
-class HasPairs(NodesAndJobs, Protocol):
-    """Instance whose jobs may share GPUs."""
-
-    @property
-    def pair_throughputs(self) -> Throughputs | None:
-        """Rates of pairs."""
-
-    @property
-    def graphs(self) -> JobGraphs | None:
-        """Graphs of jobs."""
-
-    @property
-    def shared_runs(self) -> SharedRuns:
-        """Run times of jobs that share."""
-
-
-class SharingTerm(Term[HasPairs]):
+class SharingTerm(Term[Throughputs]):
     """Rates of jobs that share GPUs; relative to those alone where there are job graphs."""
 
     feature: ClassVar[Feature] = Feature.SHARING
@@ -176,16 +156,12 @@ class SharingTerm(Term[HasPairs]):
     settings: ClassVar[type[TermSettings] | None] = SharingSettings
     origin: ClassVar[str] = "--throughputs with rates of pairs of jobs"
 
-    def present(self, instance: HasPairs) -> bool:
-        """True if jobs may share."""
-        return instance.pair_throughputs is not None
-
-    def check(self, instance: HasPairs) -> None:
+    def check(self, value: Throughputs, instance: SeenInstance) -> None:
         """Refuse rates in iterations a second where graphs say how fast a job is alone."""
-        if instance.pair_throughputs is not None and instance.graphs is not None:
-            instance.pair_throughputs.expect_relative()
+        if instance.graphs is not None:
+            value.expect_relative()
 
-    def effects(self, instance: HasPairs) -> Iterator[Effect]:
+    def effects(self, value: Throughputs, instance: SeenInstance) -> Iterator[Effect]:
         """The rate with a partner, or a factor on that of the graph."""
         types = instance.cluster.type_of_node.tolist()
         if instance.graphs is None:
@@ -193,10 +169,9 @@ class SharingTerm(Term[HasPairs]):
         else:
             yield SharedFactor(instance.shared_runs.one_rate, types)
 
-    def written(self, instance: HasPairs) -> Any:
+    def written(self, value: Throughputs) -> Any:
         """The table of rates."""
-        rates = instance.pair_throughputs
-        return None if rates is None else WrittenRates.of(rates)
+        return WrittenRates.of(value)
 
     def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
         """The table of rates."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec import UNSET, UnsetType
@@ -18,7 +18,7 @@ from shadowprice.instances.features import Feature
 from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, SpeedFactor
 from shadowprice.instances.terms.settings import TermContext, TermSettings
-from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term, expect_of_jobs
+from shadowprice.instances.terms.term import SeenInstance, Term, expect_of_jobs
 
 if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
@@ -130,15 +130,7 @@ class SpreadFactor(SpeedFactor):
         return slow if spread else 1.0
 
 
-class HasLocality(NodesAndJobs, Protocol):
-    """Instance whose gangs may be slower when spread."""
-
-    @property
-    def locality(self) -> Locality | None:
-        """Speeds of spread gangs."""
-
-
-class SpreadTerm(Term[HasLocality]):
+class SpreadTerm(Term[Locality]):
     """Speeds of gangs that are spread."""
 
     feature: ClassVar[Feature] = Feature.SPREAD
@@ -146,25 +138,13 @@ class SpreadTerm(Term[HasLocality]):
     record: ClassVar[Any] = Locality
     settings: ClassVar[type[TermSettings] | None] = SpreadSettings
     varies: ClassVar[bool] = True
+    by_job: ClassVar[bool] = True
 
-    def present(self, instance: HasLocality) -> bool:
-        """True if gangs are slower when spread."""
-        return instance.locality is not None
-
-    def check(self, instance: HasLocality) -> None:
+    def check(self, value: Locality, instance: SeenInstance) -> None:
         """Refuse speeds of other jobs."""
-        if instance.locality is not None:
-            expect_of_jobs(
-                "speeds of spread gangs", len(instance.locality.spread_speed), instance.workload
-            )
+        expect_of_jobs("speeds of spread gangs", len(value.spread_speed), instance.workload)
 
-    def effects(self, instance: HasLocality) -> Iterator[Effect]:
+    def effects(self, value: Locality, instance: SeenInstance) -> Iterator[Effect]:
         """The speed of a spread gang."""
-        if instance.locality is not None:
-            fewest = fewest_nodes(instance.cluster).tolist()
-            yield SpreadFactor(instance.locality.of(instance.workload).tolist(), fewest)
-
-    def select(self, instance: HasLocality, keep: NDArray[Any]) -> InstanceFields:
-        """Speeds of some of the jobs."""
-        known = instance.locality
-        return {} if known is None else {"locality": known.select(keep)}
+        fewest = fewest_nodes(instance.cluster).tolist()
+        yield SpreadFactor(value.of(instance.workload).tolist(), fewest)

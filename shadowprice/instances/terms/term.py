@@ -11,7 +11,6 @@ certificates (:mod:`shadowprice.analysis.certificates.records`).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -25,14 +24,18 @@ from shadowprice.instances.terms.settings import TermSettings
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
+    from shadowprice.instances.failures.node_failures import NodeFailures
+    from shadowprice.instances.graphs.workload_graphs import JobGraphs
+    from shadowprice.instances.speeds.sensitivity import Sensitivity
+    from shadowprice.instances.speeds.sharing import SharedRuns
     from shadowprice.instances.workload import Workload
 
 InstanceFields = dict[str, Any]
 """Arguments of :class:`~shadowprice.instances.instance.Instance` by name."""
 
 
-class NodesAndJobs(Protocol):
-    """Instance as every term sees it; a term adds to it the fields that it reads, and sees no others."""
+class SeenInstance(Protocol):
+    """Instance as terms see it: nodes, jobs, and what some terms have to know of others."""
 
     @property
     def cluster(self) -> Cluster:
@@ -42,19 +45,39 @@ class NodesAndJobs(Protocol):
     def workload(self) -> Workload:
         """Jobs."""
 
+    @property
+    def graphs(self) -> JobGraphs | None:
+        """Graphs of jobs."""
 
-SeenInstance = TypeVar("SeenInstance", bound=NodesAndJobs, contravariant=True)
+    @property
+    def sensitivity(self) -> Sensitivity | None:
+        """Profiles by CPUs and memory."""
+
+    @property
+    def shared_runs(self) -> SharedRuns:
+        """Run times of jobs that share."""
+
+    @property
+    def copies(self) -> object | None:
+        """Rules of copies."""
+
+    @property
+    def failures(self) -> NodeFailures | None:
+        """Downtimes of nodes."""
 
 
-class Term(ABC, Generic[SeenInstance]):
-    """One thing that an instance may say; all but its name and whether it is there has a default.
+Value = TypeVar("Value")
+
+
+class Term(Generic[Value]):
+    """One thing that an instance may say, in a field or in columns of its jobs; all but its name has a default.
 
     Attributes
     ----------
     feature : Feature
         Its name.
     entry : str
-        Name of its entry in the written form of an instance; empty if columns of jobs or nodes say it.
+        Name of its field, and of its entry in the written form of an instance; empty if columns of jobs say it.
     record : type
         Type of that entry.
     settings : type of TermSettings, optional
@@ -64,6 +87,8 @@ class Term(ABC, Generic[SeenInstance]):
     varies : bool
         Whether a job that is alone on its GPUs may be faster in one run than in another on as many GPUs of a type,
         or on more.
+    by_job : bool
+        Whether its field speaks job by job, and has a ``select`` for some of them.
     """
 
     feature: ClassVar[Feature]
@@ -72,15 +97,22 @@ class Term(ABC, Generic[SeenInstance]):
     settings: ClassVar[type[TermSettings] | None] = None
     origin: ClassVar[str] = ""
     varies: ClassVar[bool] = False
+    by_job: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    @abstractmethod
+    def of(self, instance: SeenInstance) -> Any:
+        """Value of its field, or the jobs whose columns say it."""
+        return getattr(instance, self.entry or "workload")
+
     def present(self, instance: SeenInstance) -> bool:
         """True if an instance says it; O(jobs + nodes)."""
+        return self.of(instance) is not None
 
-    def check(self, instance: SeenInstance) -> None:
+    # All that follows is asked of instances that say it: ``value`` is what :meth:`of` gives.
+
+    def check(self, value: Value, instance: SeenInstance) -> None:
         """Refuse an instance in which what it says does not fit nodes and jobs, or has no meaning.
 
         Raises
@@ -91,15 +123,15 @@ class Term(ABC, Generic[SeenInstance]):
 
     # What it does to runs, and what it means for lower bounds.
 
-    def effects(self, instance: SeenInstance) -> Iterable[Effect]:
+    def effects(self, value: Value, instance: SeenInstance) -> Iterable[Effect]:
         """Rates and factors of runs, and fields that these have beside their GPUs."""
         return ()
 
-    def least_s(self, instance: SeenInstance) -> NDArray[np.float64] | None:
+    def least_s(self, value: Value, instance: SeenInstance) -> NDArray[np.float64] | None:
         """Least run time [s] of every job, whatever its GPUs and before any factor; None if it states no rate."""
         return None
 
-    def best_speed(self, instance: SeenInstance) -> NDArray[np.float64] | None:
+    def best_speed(self, value: Value, instance: SeenInstance) -> NDArray[np.float64] | None:
         """Largest factor on the speed of every job; None if there is none above 1."""
         return None
 
@@ -112,15 +144,15 @@ class Term(ABC, Generic[SeenInstance]):
 
     # The instance of some of the jobs.
 
-    def select(self, instance: SeenInstance, keep: NDArray[Any]) -> InstanceFields:
+    def select(self, value: Any, keep: NDArray[Any]) -> InstanceFields:
         """Fields that speak job by job, for some of the jobs: a mask, or rows in increasing order."""
-        return {}
+        return {self.entry: value.select(keep)} if self.by_job else {}
 
     # The written form.
 
-    def written(self, instance: SeenInstance) -> Any:
-        """The entry of an instance, without loss: the field of its name, where nothing else is said."""
-        return getattr(instance, self.entry)
+    def written(self, value: Value) -> Any:
+        """The entry of an instance, without loss: the value itself, where nothing else is said."""
+        return value
 
     def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
         """Fields of the instance with that of an entry.

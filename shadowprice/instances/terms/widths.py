@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -25,7 +25,7 @@ from shadowprice.instances.features import Feature
 from shadowprice.instances.speeds.model_table import ModelTable, read_table
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, SpeedFactor
 from shadowprice.instances.terms.settings import TermContext, TermSettings
-from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term, expect_of_jobs
+from shadowprice.instances.terms.term import SeenInstance, Term, expect_of_jobs
 
 if TYPE_CHECKING:
     from shadowprice.instances.cluster import Cluster
@@ -309,15 +309,7 @@ class WidthFactor(SpeedFactor):
         return speed_up(self._efficiency[job], gang, width)
 
 
-class HasElasticity(NodesAndJobs, Protocol):
-    """Instance whose jobs may grow."""
-
-    @property
-    def elasticity(self) -> Elasticity | None:
-        """Widths of jobs."""
-
-
-class WidthsTerm(Term[HasElasticity]):
+class WidthsTerm(Term[Elasticity]):
     """Largest width of each job, and how fast it is there."""
 
     feature: ClassVar[Feature] = Feature.WIDTHS
@@ -325,28 +317,18 @@ class WidthsTerm(Term[HasElasticity]):
     record: ClassVar[Any] = Elasticity
     settings: ClassVar[type[TermSettings] | None] = WidthsSettings
     varies: ClassVar[bool] = True
+    by_job: ClassVar[bool] = True
 
-    def present(self, instance: HasElasticity) -> bool:
-        """True if it is said how far jobs may grow."""
-        return instance.elasticity is not None
-
-    def check(self, instance: HasElasticity) -> None:
+    def check(self, value: Elasticity, instance: SeenInstance) -> None:
         """Refuse widths of other jobs, or below their gangs."""
-        if instance.elasticity is not None:
-            expect_of_jobs("widths", len(instance.elasticity.widest), instance.workload)
-            instance.elasticity.check(instance.workload)
+        expect_of_jobs("widths", len(value.widest), instance.workload)
+        value.check(instance.workload)
 
-    def effects(self, instance: HasElasticity) -> Iterator[Effect]:
+    def effects(self, value: Elasticity, instance: SeenInstance) -> Iterator[Effect]:
         """The speed of a job on more GPUs than its gang."""
-        if instance.elasticity is not None:
-            yield WidthFactor(instance.elasticity, instance.workload.gpus.tolist())
+        yield WidthFactor(value, instance.workload.gpus.tolist())
 
-    def best_speed(self, instance: HasElasticity) -> NDArray[np.float64] | None:
+    def best_speed(self, value: Elasticity, instance: SeenInstance) -> NDArray[np.float64]:
         """Speed of every job on as many GPUs as it may hold."""
-        known, gpus = instance.elasticity, instance.workload.gpus
-        return None if known is None else known.speed(np.arange(len(gpus)), gpus, known.widest)
-
-    def select(self, instance: HasElasticity, keep: NDArray[Any]) -> InstanceFields:
-        """Widths of some of the jobs."""
-        known = instance.elasticity
-        return {} if known is None else {"elasticity": known.select(keep)}
+        gpus = instance.workload.gpus
+        return value.speed(np.arange(len(gpus)), gpus, value.widest)

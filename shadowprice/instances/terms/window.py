@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -19,7 +19,7 @@ from shadowprice.instances.entries import MAX_WHOLE
 from shadowprice.instances.features import Feature
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.terms.settings import PositiveSeconds, TermContext, TermSettings
-from shadowprice.instances.terms.term import InstanceFields, NodesAndJobs, Term
+from shadowprice.instances.terms.term import InstanceFields, SeenInstance, Term
 
 EXPECTED = "FIRST:LAST or FIRST:LAST:LATEST_S with 0 <= FIRST < LAST, such as 4000:5000"
 
@@ -129,15 +129,7 @@ class WindowSettings(TermSettings):
         return JobWindow(self.first, self.last, self.latest_s)
 
 
-class HasWindow(NodesAndJobs, Protocol):
-    """Instance of which a window of jobs may have to be complete."""
-
-    @property
-    def until_complete(self) -> JobWindow | None:
-        """The window."""
-
-
-class WindowTerm(Term[HasWindow]):
+class WindowTerm(Term[JobWindow]):
     """Jobs whose completion ends the run."""
 
     feature: ClassVar[Feature] = Feature.WINDOW
@@ -145,26 +137,22 @@ class WindowTerm(Term[HasWindow]):
     record: ClassVar[Any] = Line
     settings: ClassVar[type[TermSettings] | None] = WindowSettings
 
-    def present(self, instance: HasWindow) -> bool:
-        """True if a window of jobs ends the run."""
-        return instance.until_complete is not None
-
-    def check(self, instance: HasWindow) -> None:
+    def check(self, value: JobWindow, instance: SeenInstance) -> None:
         """Refuse windows of jobs that there are not."""
-        jobs, window = instance.workload, instance.until_complete
-        if window is not None and window.last > len(jobs):
+        jobs = instance.workload
+        if value.last > len(jobs):
             raise EarlyEndError(
-                f"{jobs.source}: has {len(jobs)} jobs, jobs {window.first} to {window.last - 1} are to be "
+                f"{jobs.source}: has {len(jobs)} jobs, jobs {value.first} to {value.last - 1} are to be "
                 "complete; expected a longer trace, or an endless one"
             )
 
-    def lifted(self, instance: HasWindow) -> InstanceFields:
+    def lifted(self, instance: SeenInstance) -> InstanceFields:
         """No window: who counts is for the caller to say."""
         return {"until_complete": None}
 
-    def written(self, instance: HasWindow) -> Any:
+    def written(self, value: JobWindow) -> Any:
         """The window as text: ``4000:5000``."""
-        return str(instance.until_complete)
+        return str(value)
 
     def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
         """The window."""
