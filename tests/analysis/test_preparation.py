@@ -325,7 +325,8 @@ def test_a_term_holds_under_a_preset() -> None:
     instance = prepare_run(jobs, CLUSTER, "dlas-gpu", tiresias).instance
     assert instance.locality is not None
     assert (
-        instance.locality.spread_speed.tolist() == [published_skews().of("VGG19").spread_speed] * 2
+        instance.locality.spread_speed.tolist()
+        == [published_skews().entry("VGG19").spread_speed] * 2
     )
     assert instance.elasticity is not None
     assert instance.elasticity.widest.tolist() == [4, 4]

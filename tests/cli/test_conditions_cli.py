@@ -86,7 +86,7 @@ def test_conditions_change_the_run(capsys, trace, options, models, cluster, fast
         (("--with", "widths:widest=wide"), "expected a number of GPUs from 1"),
         (("--with", "widths:file=none.json"), "none.json: no such file"),
         (("--with", "sharing:file=none.json"), "none.json"),
-        (("--with", "sharing"), "has model 'gnmt' of unknown utilisation"),
+        (("--with", "sharing"), "has model 'gnmt', which the table of utilisations"),
     ],
 )
 def test_what_is_wrong_is_named(trace, options, says):

@@ -23,7 +23,6 @@ are out of reach.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +34,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import Number, decode
 from shadowprice.instances.files import read_json
-from shadowprice.instances.speeds.model_names import plain_name
+from shadowprice.instances.speeds.model_table import ModelTable
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 from shadowprice.instances.terms.spread import Locality
 from shadowprice.instances.workload import Workload
@@ -109,21 +108,15 @@ class Interference(Brief):
         GPU utilisation of each model, whatever the case and hyphens of its name, 0 < u <= 1; Table 1 if not given.
     phi : float
         Seconds of work that a shared GPU does a second; fitted to Table 1 if not given.
-    memory_gb : mapping of str to float
-        GPU memory of each model [GB]; empty if any two fit.
-    gpu_memory_gb : float
-        Memory of a GPU [GB].
 
     Raises
     ------
     InputError
-        If a utilisation, phi or a size is out of range.
+        If a utilisation or phi is out of range.
     """
 
     utilisation: Mapping[str, float] = field(default_factory=lambda: UTILISATION)
     phi: float = field(default_factory=capacity)
-    memory_gb: Mapping[str, float] = field(default_factory=dict)
-    gpu_memory_gb: float = math.inf
 
     @classmethod
     def load(cls, path: str | Path) -> Interference:
@@ -148,72 +141,35 @@ class Interference(Brief):
                 )
         if not 0 < self.phi <= 1:
             raise InputError(f"interference: phi is {self.phi!r}, expected 0 < phi <= 1")
-        for model, size in {**self.memory_gb, "a GPU": self.gpu_memory_gb}.items():
-            if not size > 0:
-                raise InputError(
-                    f"interference: the memory of {model!r} is {size!r}, expected GB > 0"
-                )
 
     def of(self, workload: Workload, cluster: Cluster) -> Throughputs:
-        """Rates for ``Instance.pair_throughputs``: all pairs of models of equal gang that fit in memory.
-
-        O(kinds^2 x types).
+        """Rates for ``Instance.pair_throughputs``: all pairs of models of equal gang; O(kinds^2 x types).
 
         Raises
         ------
         InputError
-            If a job's model has no utilisation, or no memory where others have.
+            If a job's model has no utilisation.
         """
-        alone, busy = self._alone(workload, cluster), _by_plain_name(self.utilisation)
+        busy = ModelTable(self.utilisation, source="the table of utilisations").of_jobs(workload)
+        alone: dict[Kind, tuple[float, ...]] = {}
+        of_kind: dict[Kind, float] = {}
+        kinds = zip(workload.model.tolist(), workload.gpus.tolist(), strict=True)
+        for job, kind in enumerate(kinds):
+            if kind not in alone:
+                alone[kind], of_kind[kind] = _rates(workload, cluster, job), busy[job]
         together = {}
         for one, rates in alone.items():
             for other, others in alone.items():
-                if one[1] == other[1] and self._fit(one[0], other[0]):
-                    s = share(busy[plain_name(one[0])], busy[plain_name(other[0])], self.phi)
+                if one[1] == other[1]:
+                    s = share(of_kind[one], of_kind[other], self.phi)
                     for column, gpu_type in enumerate(cluster.gpu_types):
                         together[gpu_type, one, other] = (s * rates[column], s * others[column])
         return Throughputs(cluster.gpu_types, alone, together, "interference from utilisation")
 
-    def _fit(self, one: str, other: str) -> bool:
-        if not self.memory_gb:
-            return True
-        sizes = _by_plain_name(self.memory_gb)
-        return sizes[plain_name(one)] + sizes[plain_name(other)] <= self.gpu_memory_gb
 
-    def _alone(self, workload: Workload, cluster: Cluster) -> dict[Kind, tuple[float, ...]]:
-        """Rates of every kind of the workload on the cluster's types [work/s]."""
-        alone: dict[Kind, tuple[float, ...]] = {}
-        kinds = zip(workload.model.tolist(), workload.gpus.tolist(), strict=True)
-        for job, kind in enumerate(kinds):
-            for name, known in (("utilisation", self.utilisation), ("memory", self.memory_gb)):
-                needed = known or name == "utilisation"
-                if needed and plain_name(kind[0]) not in _by_plain_name(known):
-                    raise InputError(
-                        f"{workload.source}: job {workload.id[job]!r} has model {kind[0]!r} of unknown "
-                        f"{name}, expected one of {', '.join(sorted(known))}"
-                    )
-            if kind not in alone:
-                alone[kind] = _rates(workload, cluster, job)
-        return alone
-
-
-def locality_of(
-    workload: Workload, spread_speed: Mapping[str, float] = SPREAD_SPEED, otherwise: float = 1.0
-) -> Locality:
-    """Speeds of a workload's gangs when spread, by model.
-
-    Parameters
-    ----------
-    otherwise : float
-        Speed of models that are not listed.
-    """
-    speeds = _by_plain_name(spread_speed)
-    models = (plain_name(model) for model in workload.model.tolist())
-    return Locality(np.array([speeds.get(model, otherwise) for model in models]))
-
-
-def _by_plain_name(table: Mapping[str, float]) -> dict[str, float]:
-    return {plain_name(model): value for model, value in table.items()}
+def locality_of(workload: Workload) -> Locality:
+    """Speeds of a workload's gangs when spread, by model; 1 of those that Gandiva does not report."""
+    return Locality(np.array(ModelTable(SPREAD_SPEED, default=1.0).of_jobs(workload)))
 
 
 def _rates(workload: Workload, cluster: Cluster, job: int) -> tuple[float, ...]:

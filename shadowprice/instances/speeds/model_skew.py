@@ -20,13 +20,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-
-import msgspec
+from typing import Any, ClassVar
 
 from shadowprice.errors import InputError
-from shadowprice.instances.documents.schema import decode
-from shadowprice.instances.speeds.model_table import ModelTable, read_table
+from shadowprice.instances.speeds.model_table import ModelTable
 
 MOST_SKEWED = 0.773
 LARGEST_GAIN = 1.67
@@ -68,39 +65,17 @@ class ModelSkew:
             raise InputError(f"spread_speed is {self.spread_speed!r}, expected 0 < s <= 1")
 
 
-class _Table(msgspec.Struct, frozen=True):
-    """A file of them."""
-
-    models: dict[str, ModelSkew]
-    default: ModelSkew | None = None
-
-
 @dataclass(frozen=True, repr=False)
 class ModelSkews(ModelTable[ModelSkew]):
     """Skews of models by name."""
 
+    kind: ClassVar[Any] = ModelSkew
+
     source: str = "model skews"
-
-    @classmethod
-    def load(cls, path: str | Path) -> ModelSkews:
-        """Read a JSON or TOML file, told apart by its ending.
-
-        Raises
-        ------
-        InputError
-            Naming file, model and value of what is wrong.
-        """
-        return cls.of_mapping(*read_table(path))
-
-    @classmethod
-    def of_mapping(cls, given: object, source: str) -> ModelSkews:
-        """The same from what such a file holds."""
-        table = decode(_Table, given, source)
-        return cls(table.models, table.default, source)
 
     def skew_of(self, model: str) -> float | None:
         """Share of the largest tensor, None if unknown."""
-        found = self.of(model)
+        found = self.entry(model)
         return None if found is None else found.skew
 
 

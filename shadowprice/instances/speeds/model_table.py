@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import msgspec
 
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.files import parse_json, parse_toml, read_text
 from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.workload import Workload
@@ -32,7 +36,14 @@ class ModelTable(Brief, Generic[Entry]):
         For models that are not listed.
     source : str
         Where it is from, for messages.
+
+    Attributes
+    ----------
+    kind : type
+        Type of the entries of files.
     """
+
+    kind: ClassVar[Any]
 
     models: Mapping[str, Entry]
     default: Entry | None = None
@@ -47,7 +58,23 @@ class ModelTable(Brief, Generic[Entry]):
             found[plain_name(name)] = model
         object.__setattr__(self, "_by_key", found)
 
-    def of(self, model: str) -> Entry | None:
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a JSON or TOML file, told apart by its ending.
+
+        Raises
+        ------
+        InputError
+            Naming file, model and value of what is wrong.
+        """
+        file = Path(path)
+        if file.suffix not in (".json", ".toml"):
+            raise InputError(f"{file}: ends in {file.suffix!r}, expected .json or .toml")
+        parse = parse_json if file.suffix == ".json" else parse_toml
+        entries = decode(_form(cls.kind), parse(read_text(file), str(file)), str(file))
+        return cls(entries.models, entries.default, str(file))
+
+    def entry(self, model: str) -> Entry | None:
         """Entry of a model, None if it is not listed and there is no default."""
         return self._by_key.get(plain_name(model), self.default)
 
@@ -61,7 +88,7 @@ class ModelTable(Brief, Generic[Entry]):
         """
         entries = []
         for job, model in zip(workload.id.tolist(), workload.model.tolist(), strict=True):
-            found = self.of(model)
+            found = self.entry(model)
             if found is None:
                 raise InputError(
                     f"{workload.source}: job {job!r} has model {model!r}, which {self.source} does not "
@@ -71,16 +98,9 @@ class ModelTable(Brief, Generic[Entry]):
         return entries
 
 
-def read_table(path: str | Path) -> tuple[object, str]:
-    """Contents of a JSON or TOML file, told apart by its ending, and its name for messages.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or it cannot be parsed.
-    """
-    file = Path(path)
-    if file.suffix not in (".json", ".toml"):
-        raise InputError(f"{file}: ends in {file.suffix!r}, expected .json or .toml")
-    parse = parse_json if file.suffix == ".json" else parse_toml
-    return parse(read_text(file), str(file)), str(file)
+@cache
+def _form(kind: Any) -> Any:
+    """Form of a file of entries."""
+    return msgspec.defstruct(
+        "ModelTable", [("models", dict[str, kind]), ("default", kind | None, None)], frozen=True
+    )

@@ -10,19 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 from numpy.typing import NDArray
 
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
-from shadowprice.instances.documents.schema import FileName, decode
+from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.features import Feature
-from shadowprice.instances.speeds.model_table import ModelTable, read_table
+from shadowprice.instances.speeds.model_table import ModelTable
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, SpeedFactor
 from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.instances.terms.term import SeenInstance, Term, expect_of_jobs
@@ -49,15 +47,12 @@ class Growth:
         As in :class:`Elasticity`.
     """
 
-    widest: int
-    efficiency: float = 0.9
+    widest: _Width
+    efficiency: _Efficiency = 0.9
 
     def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
-        """Widths of the jobs of a workload; those with a part of a GPU, or on cores, do not grow; O(n)."""
-        within = min(self.widest, int(cluster.gpus_per_node.max()))
-        every = np.full(len(workload), self.efficiency)
-        widest = np.maximum(workload.gpus, within)
-        return Elasticity(np.where(workload.on_whole_gpus, widest, workload.gpus), every)
+        """Widths of the jobs of a workload; O(n)."""
+        return _grown([self] * len(workload), workload, cluster)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,63 +168,31 @@ def speed_up(efficiency: float, gpus: int, width: int) -> float:
         return float((Decimal(width) / Decimal(gpus)) ** exponent)
 
 
-class _ModelEntry(msgspec.Struct, frozen=True):
-    """Widths of a model."""
-
-    widest: _Width
-    efficiency: _Efficiency = Growth.efficiency
-
-
-class _ModelTable(msgspec.Struct, frozen=True):
-    """A file of them."""
-
-    models: dict[str, _ModelEntry]
-    default: _ModelEntry | None = None
-
-
 @dataclass(frozen=True, repr=False)
-class ModelGrowth(Brief):
-    """Growth within a node of the jobs of each model.
+class ModelGrowth(ModelTable[Growth]):
+    """Growth within a node of the jobs of each model."""
 
-    Parameters
-    ----------
-    table : ModelTable of Growth
-    """
-
-    table: ModelTable[Growth]
-
-    @classmethod
-    def load(cls, path: str | Path) -> ModelGrowth:
-        """Read a JSON or TOML file, told apart by its ending.
-
-        Raises
-        ------
-        InputError
-            Naming file, model and value of what is wrong.
-        """
-        given, source = read_table(path)
-        table = decode(_ModelTable, given, source)
-        models = {name: Growth(each.widest, each.efficiency) for name, each in table.models.items()}
-        other = table.default
-        default = None if other is None else Growth(other.widest, other.efficiency)
-        return cls(ModelTable(models, default, source))
+    kind: ClassVar[Any] = Growth
 
     def of(self, workload: Workload, cluster: Cluster) -> Elasticity:
         """Widths of the jobs of a workload, by their models; O(n).
-
-        Jobs that hold a part of a GPU, or cores, do not grow.
 
         Raises
         ------
         InputError
             Naming the job and the model if that is not listed and there is no default.
         """
-        each = self.table.of_jobs(workload)
-        most = np.array([growth.widest for growth in each], dtype=np.int64)
-        within = np.minimum(most, cluster.gpus_per_node.max())
-        efficiency = np.array([growth.efficiency for growth in each])
-        widest = np.maximum(workload.gpus, within)
-        return Elasticity(np.where(workload.on_whole_gpus, widest, workload.gpus), efficiency)
+        return _grown(self.of_jobs(workload), workload, cluster)
+
+
+def _grown(growth: Sequence[Growth], workload: Workload, cluster: Cluster) -> Elasticity:
+    """Widths by a rule for each job; those with a part of a GPU, or on cores, do not grow."""
+    most = np.array([each.widest for each in growth], dtype=np.int64)
+    widest = np.maximum(workload.gpus, np.minimum(most, cluster.gpus_per_node.max()))
+    return Elasticity(
+        np.where(workload.on_whole_gpus, widest, workload.gpus),
+        np.array([each.efficiency for each in growth], dtype=np.float64),
+    )
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def test_a_term_sets_its_switches_and_no_other(text: str, switches: dict[str, An
 def test_files_are_read() -> None:
     found = run_with("widths:file=widths.toml", "spread:file=speeds.json").options
     assert isinstance(found.growth, ModelGrowth)
-    assert found.growth.table.of("a") == Growth(2)
+    assert found.growth.entry("a") == Growth(2)
     assert found.skews is not None
     assert found.skews.skew_of("a") == 0.5
     graphs = run_with("graphs:file=graphs.json", cluster="nodes.toml").options

@@ -68,18 +68,14 @@ def test_interference_becomes_rates_of_pairs() -> None:
     assert table.pair("p100", ("VAE", 1), ("RHN", 1)) == pytest.approx((6 * s, 2 * s))
     assert table.pair("p40", ("RHN", 1), ("VAE", 1)) == pytest.approx((1 * s, 3 * s))
     assert table.pair("p40", ("VAE", 2), ("VAE", 1)) is None
-    full = Interference(memory_gb={"VAE": 9.0, "RHN": 9.0}, gpu_memory_gb=16.0)
-    assert not full.of(workload, cluster).pairs
 
 
 def test_what_interference_cannot_know_is_reported() -> None:
     cluster = Cluster.parse("1x2")
     workload = Workload.from_columns(arrival_s=[0], gpus=[1], work=[9], model=["GPT"])
-    with pytest.raises(InputError, match="model 'GPT' of unknown utilisation, expected one of"):
+    with pytest.raises(InputError, match="model 'GPT', which the table of utilisations does not"):
         Interference().of(workload, cluster)
-    with pytest.raises(InputError, match="unknown memory"):
-        Interference({"GPT": 0.5}, memory_gb={"VAE": 1.0}).of(workload, cluster)
-    for wrong in ({"utilisation": {"a": 0.0}}, {"phi": 1.5}, {"memory_gb": {"a": -1.0}}):
+    for wrong in ({"utilisation": {"a": 0.0}}, {"phi": 1.5}):
         with pytest.raises(InputError, match="interference: "):
             Interference(**wrong)
 
@@ -89,7 +85,6 @@ def test_published_losses_of_spread_gangs() -> None:
         arrival_s=[0, 0, 0], gpus=2, work=9, model=["ResNet-50", "DeepSpeech", "VAE"]
     )
     assert sorted(locality_of(workload).spread_speed.tolist()) == [0.53, 0.95, 1.0]
-    assert locality_of(workload, {}, otherwise=0.5).spread_speed.tolist() == [0.5] * 3
 
 
 def test_the_packing_mix() -> None:

@@ -334,7 +334,7 @@ def test_placement_by_skew_loses_no_speed_of_skewed_models():
 
 def test_speeds_are_between_the_published_gain_and_one():
     table = published_skews()
-    assert table.of("VGG11").spread_speed == pytest.approx(1 / 1.67)
+    assert table.entry("VGG11").spread_speed == pytest.approx(1 / 1.67)
     assert all(1 / 1.68 < model.spread_speed < 1 for model in table.models.values())
 
 
