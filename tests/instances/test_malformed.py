@@ -206,7 +206,7 @@ def test_dirty_public_traces_lose_rows_but_say_so(tmp_path: Path) -> None:
     assert imported.workload.id.tolist() == ["2"]
     assert [each.example.split(":")[0] for each in imported.report] == ["row 1", "row 2"]
     only = written(tmp_path, next(iter(bad)) + "\n", "x.trace")
-    refused(only, "no usable job is left; dropped 1 rows", throughputs=TABLE)
+    refused(only, "no usable row is left; dropped 1 rows", throughputs=TABLE)
     dirty = [
         ("2017-10-09 07:01:55,nan,1,0,a", "duration is not"),
         ("2017-10-09 07:01:55,-1,1,0,a", "duration is not"),

@@ -1,4 +1,4 @@
-"""Common parts of the importers of tables: dates as seconds, bad rows dropped with a report."""
+"""Common parts of the importers of tables: dates as seconds, and rows that are out of order."""
 
 from __future__ import annotations
 
@@ -78,28 +78,6 @@ def iso_dates(texts: list[Any]) -> pd.Series[Any]:
 def since(dates: pd.Series[Any], first: pd.Timestamp) -> NDArray[np.float64]:
     """Seconds from the first date to each; NaN where there is none."""
     return np.asarray((dates - first).dt.total_seconds(), dtype=np.float64)
-
-
-def in_range(
-    values: pd.Series[Any], low: float, high: float, *, whole: bool = False
-) -> NDArray[np.bool_]:
-    """Mask of the values that are numbers from low to high, and whole if asked."""
-    numbers = ColumnChecks.floats(values.to_numpy(dtype=object))
-    with np.errstate(invalid="ignore"):
-        good = (numbers >= low) & (numbers <= high)
-        return good & (numbers == np.floor(numbers)) if whole else good
-
-
-def drop(
-    frame: pd.DataFrame, bad: NDArray[np.bool_], why: str, report: list[Finding]
-) -> pd.DataFrame:
-    """Leave bad rows out and say so; the index keeps the row numbers of the file, from 1."""
-    if not bad.any():
-        return frame
-    row = int(bad.argmax())
-    example = f"row {frame.index[row]}: {', '.join(map(str, frame.iloc[row].tolist()))[:120]}"
-    report.append(Finding("dropped", int(bad.sum()), why, example))
-    return frame[~bad]
 
 
 def report_order(

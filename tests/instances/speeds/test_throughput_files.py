@@ -191,7 +191,9 @@ def test_spread_runs_are_told_apart(tmp_path: Path) -> None:
     assert found[:2] == [("VGG-16", 1, 10.0, True), ("VGG-16", 2, 5.0, False)]
     write_spread(spread_speeds(observed), tmp_path / "spread.json")
     speeds = ModelSkews.load(tmp_path / "spread.json")
-    assert {name: speeds.entry(name).spread_speed for name in ("vgg16", "fast", "never-spread")} == {  # type: ignore[union-attr]
+    assert {
+        name: speeds.entry(name).spread_speed for name in ("vgg16", "fast", "never-spread")
+    } == {  # type: ignore[union-attr]
         "vgg16": 0.5,
         "fast": 1.0,
         "never-spread": 1.0,
