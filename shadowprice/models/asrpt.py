@@ -125,7 +125,7 @@ class PlacementData:
     def sent(self) -> list[dict[int, float]]:
         """w_st by s and t, where it is not 0."""
         sent: list[dict[int, float]] = [{} for _ in self.graph.stages]
-        for s, t, amount in self.graph.link_ends.rows():
+        for s, t, amount in self.graph.link_ends:
             if amount > 0:
                 sent[s][t] = sent[s].get(t, 0.0) + amount
         return sent

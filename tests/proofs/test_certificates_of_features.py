@@ -23,7 +23,7 @@ from shadowprice.analysis.streamed_outcome import StreamedOutcome
 from shadowprice.errors import VerificationError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.graphs.job_graph import JobGraph, Stage
+from shadowprice.instances.graphs.job_graph import Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
@@ -50,7 +50,7 @@ from shadowprice.solvers.registry import policy
 from support.certificate_cases import CASES
 from support.certificate_text import changes, signed
 from support.conditioned_jobs import CLUSTER, PROFILE
-from support.graph_strategies import mappings
+from support.graph_strategies import chain, mappings
 from support.job_graph_runs import graph_instances
 from support.schedule_segments import Cut, by_end, rows_of
 from support.uneven_work import Fickle, uneven
@@ -243,7 +243,7 @@ def one_job(cluster, **more):
     return Instance(cluster, jobs, **more)
 
 
-GRAPH = JobGraph.chain(
+GRAPH = chain(
     "chain", (Stage("a", 1, 0.5, 1.0, 8.0), Stage("b", 1, 1.0, 0.25)), [4.0], microbatches=2
 )
 NETWORK = Network(4.0, 2.0, 2, "per-job")
@@ -505,7 +505,7 @@ def test_two_programs_time_a_mapping_alike(instance, data):
 def test_only_replicas_with_remote_traffic_share_the_interface_of_their_job():
     """Of three stages in a chain the first two are on one node: the first sends nothing away."""
     stages = tuple(Stage(name, 1, 0.5, 0.25) for name in "abc")
-    graph = JobGraph.chain("chain", stages, [8.0, 8.0])
+    graph = chain("chain", stages, [8.0, 8.0])
     jobs = sp.Workload.from_columns(arrival_s=[0], gpus=[3], work=[5])
     for sharing in ("per-job", "per-gpu"):
         graphs = JobGraphs((graph,), np.zeros(1, dtype=np.int64), Network(64.0, 2.0, 2, sharing))

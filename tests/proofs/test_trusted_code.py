@@ -25,7 +25,7 @@ from shadowprice.instances.clusters.node_sizes import fewest_nodes
 from shadowprice.instances.graphs import iteration_time
 from shadowprice.instances.graphs import workload_graphs as job_graphs
 from shadowprice.instances.graphs.iteration_time import iteration_s
-from shadowprice.instances.graphs.job_graph import JobGraph, Stage
+from shadowprice.instances.graphs.job_graph import Stage
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
@@ -46,8 +46,8 @@ from shadowprice.proofs.testing.cases import conditioned, shared, typed
 from shadowprice.proofs.verification.segments import verifiable_in_segments, verify_segments
 from support.conditioned_jobs import CLUSTER, FLAT, PROFILE, Restless
 from support.copies import in_copies
+from support.graph_strategies import chain, mappings, networks
 from support.graph_strategies import job_graphs as any_graph
-from support.graph_strategies import mappings, networks
 from support.job_graph_runs import Chance, graph_instances
 from support.uneven_work import Fickle, uneven
 
@@ -80,7 +80,7 @@ SPEED_MODULES = {
 
 def graphs_instance():
     stages = (Stage("a", 2, 0.5, 1.0, 8.0), Stage("b", 1, 1.0, 0.25))
-    graph = JobGraph.chain("chain", stages, [4.0], microbatches=2)
+    graph = chain("chain", stages, [4.0], microbatches=2)
     jobs = Workload.from_columns(arrival_s=[0, 1], gpus=[3, 3], work=[20, 30])
     network = Network(4.0, 2.0, 2, "per-job")
     return Instance(

@@ -1,14 +1,23 @@
-"""Hypothesis strategies for job graphs, networks and mappings."""
+"""Job graphs: pipelines by hand, and Hypothesis strategies for graphs, networks and mappings."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
 
 from hypothesis import strategies as st
 
 from shadowprice.instances.graphs.iteration_time import SHARINGS, Network
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
+
+
+def chain(
+    name: str, stages: Sequence[Stage], bytes_per_replica: Sequence[float], microbatches: int = 0
+) -> JobGraph:
+    """A pipeline: every stage but the last sends so much to the next."""
+    links = tuple(Link(s, s + 1, sent) for s, sent in enumerate(bytes_per_replica))
+    return JobGraph(name, tuple(stages), links, microbatches)
 
 
 def amounts(largest: float) -> st.SearchStrategy[float]:

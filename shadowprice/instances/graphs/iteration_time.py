@@ -54,7 +54,6 @@ __all__ = [
     "flush_factor",
     "iteration_s",
     "longest_iteration_s",
-    "node_traffic",
     "replica_counts",
     "shortest_iteration_s",
     "shortest_spread_iteration_s",
@@ -145,26 +144,6 @@ def replica_counts(graph: JobGraph, mapping: StageMapping, network: Network) -> 
             f"{network.gpus_per_node}, its GPUs"
         )
     return counts
-
-
-def node_traffic(
-    graph: JobGraph, counts: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Bytes one replica of each stage exchanges inside and outside of each node, one direction.
-
-    Returns
-    -------
-    local, remote : ndarray of float, shape (nodes, stages)
-        In one iteration [bytes]; values where a stage has no replica mean nothing.
-    """
-    ends = graph.link_ends
-    inside = counts[:, ends.peer] / graph.replicas[ends.peer]
-    outside = (graph.replicas[ends.peer] - counts[:, ends.peer]) / graph.replicas[ends.peer]
-    local = np.zeros(counts.shape)
-    remote = np.zeros(counts.shape)
-    local[:, ends.stages] = np.add.reduceat(inside * ends.bytes, ends.starts, axis=1)
-    remote[:, ends.stages] = np.add.reduceat(outside * ends.bytes, ends.starts, axis=1)
-    return local, remote
 
 
 def shortest_iteration_s(graph: JobGraph, network: Network) -> float:

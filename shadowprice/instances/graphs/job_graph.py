@@ -8,7 +8,6 @@ tensor-parallel layer is a group of stages that exchange activations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, product
@@ -23,53 +22,6 @@ from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
 
 if TYPE_CHECKING:
     import networkx as nx
-
-
-# Links of a job graph seen from their ends, as columns.
-
-
-@dataclass(frozen=True, repr=False)
-class LinkEnds(Brief):
-    """Both ends of every link, sorted by stage.
-
-    Parameters
-    ----------
-    stage, peer : ndarray of int, shape (2 links,)
-        A stage and the one it exchanges with.
-    bytes : ndarray of float, shape (2 links,)
-        What one replica of the stage sends (or receives) per iteration [bytes].
-    stages, starts : ndarray of int, shape (stages with links,)
-        Different values of ``stage`` and where each begins.
-    """
-
-    stage: NDArray[np.int64]
-    peer: NDArray[np.int64]
-    bytes: NDArray[np.float64]
-    stages: NDArray[np.int64]
-    starts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, links: Sequence[tuple[int, int, float]], replicas: NDArray[np.int64]) -> LinkEnds:
-        """The ends of links (source, target, bytes a replica of the source sends); O(L log L)."""
-        source = np.array([link[0] for link in links], dtype=np.int64)
-        target = np.array([link[1] for link in links], dtype=np.int64)
-        sent = np.array([link[2] for link in links], dtype=np.float64)
-        # A replica of the target receives its part of what all replicas of the source send.
-        received = sent * (replicas[source] / replicas[target])
-        stage = np.concatenate([source, target])
-        order = np.argsort(stage, kind="stable")
-        stages, starts = np.unique(stage[order], return_index=True)
-        return cls(
-            stage[order],
-            np.concatenate([target, source])[order],
-            np.concatenate([sent, received])[order],
-            stages,
-            starts.astype(np.int64),
-        )
-
-    def rows(self) -> Iterator[tuple[int, int, float]]:
-        """Triples (stage, peer, bytes)."""
-        return zip(self.stage.tolist(), self.peer.tolist(), self.bytes.tolist(), strict=True)
 
 
 StageMapping = tuple[tuple[int, tuple[int, ...]], ...]
@@ -213,34 +165,6 @@ class JobGraph(Brief):
                 )
             pairs.add((link.source, link.target))
 
-    @classmethod
-    def chain(
-        cls,
-        name: str,
-        stages: Sequence[Stage],
-        bytes_per_replica: Sequence[float],
-        microbatches: int = 0,
-    ) -> JobGraph:
-        """A pipeline: every stage sends to the next.
-
-        Parameters
-        ----------
-        bytes_per_replica : sequence of float, shape (stages - 1,)
-            What a replica of each stage but the last sends in one iteration.
-
-        Raises
-        ------
-        InputError
-            If the number of links does not fit, or as for any graph.
-        """
-        if len(bytes_per_replica) != len(stages) - 1:
-            raise InputError(
-                f"job graph {name!r}: {len(bytes_per_replica)} links, "
-                f"expected {len(stages) - 1} for a chain of {len(stages)} stages"
-            )
-        links = tuple(Link(s, s + 1, sent) for s, sent in enumerate(bytes_per_replica))
-        return cls(name, tuple(stages), links, microbatches)
-
     @cached_property
     def stage_graph(self) -> nx.DiGraph:
         """Stages as vertices, links as edges with ``bytes_per_replica``."""
@@ -262,11 +186,14 @@ class JobGraph(Brief):
         """k_s, shape (stages,)."""
         return _frozen(np.array([stage.replicas for stage in self.stages], dtype=np.int64))
 
-    @cached_property
-    def link_ends(self) -> LinkEnds:
-        """Links from the side of each stage: the other stage, and the bytes exchanged."""
-        links = [(link.source, link.target, link.bytes_per_replica) for link in self.links]
-        return LinkEnds.of(links, self.replicas)
+    @property
+    def link_ends(self) -> list[tuple[int, int, float]]:
+        """A stage, one it exchanges with, and the bytes that its replicas send or receive there each, by stage."""
+        k = [stage.replicas for stage in self.stages]
+        sent = [(x.source, x.target, float(x.bytes_per_replica)) for x in self.links]
+        # A replica of the target receives its part of what all replicas of the source send.
+        received = [(t, s, amount * (k[s] / k[t])) for s, t, amount in sent]
+        return sorted(sent + received, key=lambda end: end[0])
 
     @cached_property
     def ring_bytes(self) -> NDArray[np.float64]:
