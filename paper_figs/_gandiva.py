@@ -115,7 +115,7 @@ def _speed(given: sp.Instance, schedule: sp.Schedule) -> NDArray[np.float64]:
     pair = np.flatnonzero(schedule.partner != ALONE)
     job, other = schedule.job[pair], schedule.partner[pair]
     speed[pair] = given.plain_processing_s[job, kind[pair]]
-    speed[pair] /= given.shared_processing_s(job, other, kind[pair])
+    speed[pair] /= given.shared_runs.run_s(job, other, kind[pair])
     if given.locality is not None:
         run_of = np.unique(np.stack((schedule.job, schedule.start_s)), axis=1, return_inverse=True)[
             1

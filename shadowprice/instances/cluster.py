@@ -153,26 +153,12 @@ class Cluster:
         tables = known_keys(given, str(path), ("nodes",)).get("nodes")
         if not isinstance(tables, list) or not tables:
             raise InputError(f"{path}: expected at least one [[nodes]] table with gpus = ...")
-        return cls(
-            tuple(
-                node
-                for k, table in enumerate(tables, 1)
-                for node in _group(table, f"{path}: [[nodes]] table {k}")
-            )
-        )
+        return cls(_nodes(tables, f"{path}: [[nodes]] table"))
 
     @classmethod
     def from_list(cls, path: str | Path) -> Cluster:
         """Read a list of nodes, a row each: one that a trace publishes, or of one's own."""
-        known = ("count", *(field.name for field in fields(Node)))
-        entries = read_nodes(path, known)
-        return cls(
-            tuple(
-                node
-                for row, entry in enumerate(entries, 1)
-                for node in _group(entry, f"{path}: node {row}")
-            )
-        )
+        return cls(_nodes(read_nodes(path, _KEYS), f"{path}: node"))
 
     @classmethod
     def load(cls, spec_or_path: str | Path) -> Cluster:
@@ -249,9 +235,18 @@ def _shortest(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def _group(table: object, where: str) -> Iterable[Node]:
-    known = ("count", *(field.name for field in fields(Node)))
-    table = known_keys(table, where, known, ("gpus",))
+_KEYS = ("count", *(field.name for field in fields(Node)))
+
+
+def _nodes(entries: Iterable[object], where: str) -> tuple[Node, ...]:
+    """Nodes of groups of equal ones, which messages number from 1."""
+    return tuple(
+        node for k, entry in enumerate(entries, 1) for node in _group(entry, f"{where} {k}")
+    )
+
+
+def _group(entry: object, where: str) -> list[Node]:
+    table = known_keys(entry, where, _KEYS, ("gpus",))
     count = table.get("count", 1)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_NODES:
         raise InputError(f"{where}: count is {count!r}, expected an integer from 1 to {MAX_NODES}")

@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shadowprice.brief import COLUMNS, Brief, cut, html_table, screen
 from shadowprice.errors import InfeasibleJobError, InputError
-from shadowprice.instances.allocation_problem import Pairs
 from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
 from shadowprice.instances.clusters.amounts import (
     FixedAmounts,
@@ -304,26 +303,6 @@ class Instance:
         varies = varies or self.course is not None
         return not varies and bool(np.all(self.processing_s == self.processing_s[:, :1]))
 
-    def shared_processing_s(
-        self, job: ArrayLike, partner: ArrayLike, gpu_type: ArrayLike
-    ) -> NDArray[np.float64]:
-        """Run time [s] of whole jobs that share their GPUs with a partner from start to end.
-
-        Parameters
-        ----------
-        job, partner : array_like of int
-            Rows in the workload.
-        gpu_type : array_like of int
-            Positions in the cluster's GPU types; the three are broadcast against each other.
-
-        Returns
-        -------
-        ndarray
-            Infinity where the two cannot share: unequal gangs, a job with itself, no measured
-            rate or a rate of 0 for either, or a type on which one of them cannot run alone.
-        """
-        return self.shared_runs.run_s(job, partner, gpu_type)
-
     @cached_property
     def shared_runs(self) -> SharedRuns:
         """Run times of jobs that share GPUs."""
@@ -387,13 +366,3 @@ def pool_throughput(instance: Instance, jobs: NDArray[np.int64]) -> NDArray[np.f
     columns = [workload.gpu_types.index(name) for name in instance.cluster.gpu_types]
     rates = workload.throughput[jobs][:, columns]
     return np.where(np.isfinite(instance.processing_s[jobs]), rates, 0.0)
-
-
-def sharing_pairs(instance: Instance, jobs: NDArray[np.int64]) -> Pairs:
-    """All pairs of these jobs that may share GPUs of some pool, by position among them; O(jobs^2)."""
-    pools = len(instance.pools.names)
-    return (
-        Pairs.none(pools)
-        if instance.pair_throughputs is None
-        else instance.shared_runs.pairs(jobs, pools)
-    )

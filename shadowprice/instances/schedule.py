@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 ALONE = -1
 """Partner of a run that shares its GPUs with nobody."""
 
-_OPTIONAL = (
-    "partner",
-    "cpus",
-    "memory_gb",
-    "copy",
-    "steps",
-    "shared_gpu",
-    "local_batch",
-    "accumulated",
-    "slowed",
-    "goes_on",
-)
 _TIMES = ("start_s", "end_s", "overhead_s")
 _REAL = (*_TIMES, "cpus", "memory_gb")
 
@@ -140,7 +128,7 @@ class Schedule:
             if column.name == "stages":
                 continue
             if column.name not in frame:
-                if column.name in _OPTIONAL:
+                if column.kw_only:
                     continue
                 raise InputError(f"{source}: column {column.name!r} is missing")
             columns[column.name] = _numbers(check, column.name, frame[column.name].to_numpy())

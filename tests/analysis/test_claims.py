@@ -878,7 +878,7 @@ def test_a_pair_in_both_orders_takes_a_rate_from_each() -> None:
         ("gpu",), {}, {("gpu", one, other): (1.0, 0.25), ("gpu", other, one): (1.0, 0.25)}, "drawn"
     )
     instance = sp.Instance(sp.Cluster.parse("1x1:gpu"), jobs, pair_throughputs=table)
-    assert instance.shared_processing_s([0, 1], [1, 0], 0).tolist() == [4.0, 4.0]
+    assert instance.shared_runs.run_s([0, 1], [1, 0], 0).tolist() == [4.0, 4.0]
     gain = SharingGain.of(instance)
     assert gain is not None
     assert gain.kappa == 2

@@ -207,7 +207,7 @@ def test_jobs_that_share_a_gpu_end_before_the_fluid_bound() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=100, model="VAE")
     cluster = sp.Cluster.parse("1x1")
     shared = sp.Instance(cluster, jobs, pair_throughputs=Interference().of(jobs, cluster))
-    end = float(shared.shared_processing_s(0, 1, 0))
+    end = float(shared.shared_runs.run_s(0, 1, 0))
     rows = (
         np.array([0, 1]),
         np.array([0, 0]),

@@ -697,7 +697,7 @@ def test_what_two_hold_beside_each_other_is_within_the_node() -> None:
 def test_jobs_with_graphs_share_where_they_have_rates() -> None:
     example = EXAMPLES["sharing and graphs"]
     # On one node an iteration takes 0.75 s.
-    assert example.instance.shared_processing_s(0, 1, [0, 1]).tolist() == [6.0, 12.0]
+    assert example.instance.shared_runs.run_s(0, 1, [0, 1]).tolist() == [6.0, 12.0]
     done = run(example.instance, Scripted(example.steps)).schedule
     without = replace(example.instance, pair_throughputs=Throughputs(("v100", "k80"), {}, {}))
     with pytest.raises(Violation, match=r"^partner: .* have no rates for sharing GPUs"):

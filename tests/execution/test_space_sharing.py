@@ -247,7 +247,7 @@ def test_shared_times_are_those_of_the_table(instance: Instance, data: st.DataOb
     pair = table.pair(name, kinds[0], kinds[1])
     if pair is None and (swapped := table.pair(name, kinds[1], kinds[0])):
         pair = swapped[1], swapped[0]
-    found = instance.shared_processing_s(one, other, kind)
+    found = instance.shared_runs.run_s(one, other, kind)
     assert instance.shared_runs.one_run_s(one, other, kind) == found
     able = one != other and jobs.gpus[one] == jobs.gpus[other] and pair is not None
     able = able and np.isfinite(instance.processing_s[[one, other], kind]).all()
@@ -276,12 +276,12 @@ def test_who_cannot_share_never_ends() -> None:
         Cluster.parse("1x2:v100,1x2:k80"), jobs, pair_throughputs=Throughputs(TYPES, {}, pairs)
     )
     v100, k80 = (instance.cluster.gpu_types.index(name) for name in TYPES)
-    beside = np.array([[instance.shared_processing_s(0, j, k) for j in range(5)] for k in range(2)])
+    beside = np.array([[instance.shared_runs.run_s(0, j, k) for j in range(5)] for k in range(2)])
     never = np.inf
     # Itself; b; a larger gang; one that makes no progress; one that was not measured.
     assert beside[v100].tolist() == [never, 16.0, never, never, never]
     assert beside[k80].tolist() == [never] * 5  # b cannot run there alone
-    assert instance.shared_processing_s(1, 0, v100) == 32.0
+    assert instance.shared_runs.run_s(1, 0, v100) == 32.0
 
 
 # One GPU; x takes 12 s and y 3 s alone. Side by side, x makes half the progress and y a quarter.

@@ -17,7 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.instances.traces import Imported, elasticflow, load_trace, openb, slurm, spot
+from shadowprice.instances.traces import (
+    Imported,
+    elasticflow,
+    load_trace,
+    openb,
+    slurm_fields,
+    spot,
+)
 from shadowprice.instances.traces.clocks import dates_s
 from shadowprice.instances.traces.log_reading import LogReading
 from shadowprice.instances.traces.recorded_runs import RecordedRuns
@@ -460,18 +467,12 @@ def test_recorded_runs_of_slurm(tmp_path: Path) -> None:
     assert runs.row.tolist() == [1, 3]
     assert runs.start_s.tolist() == [90.0, 5.0]
     assert runs.end_s.tolist() == [150.0, 10.0]
-    assert runs.nodes is not None
-    assert runs.nodes.tolist() == [("gpu01", "gpu02", "gpu7", "login"), ("gpu01",)]
-    assert runs.node_gpus is None
     path = tmp_path / "sacct.txt"
     assert "columns that are not used: NodeList" in load_trace(path).notes
-    assert "NodeList" not in " ".join(load_trace(path, recorded=True).notes)
     late = load_trace(path, format=":window=10-100", recorded=True)
     assert late.recorded is not None
     assert late.recorded.id.tolist() == late.workload.id.tolist() == ["1"]
     assert late.recorded.start_s.tolist() == [30.0]
-    without = "\n".join(row.rpartition("|")[0] for row in (head, *rows))
-    assert recorded(tmp_path, without, "sacct.txt").nodes is None
 
 
 @pytest.mark.parametrize(
@@ -493,23 +494,7 @@ def test_recorded_runs_of_slurm(tmp_path: Path) -> None:
     ],
 )
 def test_lists_of_nodes_as_slurm_writes_them(text: str, names: list[str]) -> None:
-    assert list(slurm.node_names(text)) == names
-
-
-def test_recorded_attempts_of_philly(tmp_path: Path) -> None:
-    again = philly(attempt("2017-10-07 00:30:00", "None", 1), jobid="b")
-    detail = [{"ip": "m1", "gpus": ["gpu0"]}, {"ip": "m2", "gpus": ["gpu0", "gpu1"]}]
-    other = {"start_time": "2017-10-07 02:00:00", "end_time": "2017-10-07 02:01:00"}
-    wide = philly({**other, "detail": detail}, jobid="c", submitted_time="2017-10-07 01:30:00")
-    runs = recorded(tmp_path, json.dumps([TWO, again, wide]), "log.json")
-    assert runs.id.tolist() == ["a", "a", "c"]
-    assert runs.row.tolist() == [1, 1, 3]
-    assert runs.start_s.tolist() == [0.0, 300.0, 3600.0]
-    assert runs.end_s.tolist() == [60.0, 420.0, 3660.0]
-    assert runs.nodes is not None
-    assert runs.node_gpus is not None
-    assert runs.nodes.tolist() == [("m1",), ("m1",), ("m1", "m2")]
-    assert runs.node_gpus.tolist() == [(8,), (4,), (1, 2)]
+    assert list(slurm_fields.node_names(text)) == names
 
 
 def test_recorded_runs_of_other_logs(tmp_path: Path) -> None:

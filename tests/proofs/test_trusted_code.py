@@ -291,7 +291,7 @@ def test_types_and_partners(instance):
     n, types = alone.shape
     job, partner, kind = (each.ravel() for each in np.meshgrid(*map(np.arange, (n, n, types))))
     found = in_seconds(run_speed.sharing_ticks(instance, alone, job, partner, kind))
-    assert found.tolist() == instance.shared_processing_s(job, partner, kind).tolist()
+    assert found.tolist() == instance.shared_runs.run_s(job, partner, kind).tolist()
     one_by_one = [
         instance.shared_runs.one_run_s(*key)
         for key in zip(*(c.tolist() for c in (job, partner, kind)), strict=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.instances.instance import Instance, pool_throughput, sharing_pairs
+from shadowprice.instances.instance import Instance, pool_throughput
 from shadowprice.solvers.gavel.allocation import AllocationPolicy
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.workspace import Workspace
@@ -158,6 +158,8 @@ class _Fluid:
             slo_s=np.maximum(workload.deadline_s[live] - self.now_s, 0.0),
             id=workload.id[live],
             entity=workload.tenant[live],
-            pairs=sharing_pairs(self.instance, live) if self.policy.packed else None,
+            pairs=self.instance.shared_runs.pairs(live, len(self.instance.pools.names))
+            if self.policy.packed
+            else None,
             source=workload.source,
         )

@@ -14,6 +14,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.named_settings import split_settings
 from shadowprice.instances.entries import expected_name, known_keys
 from shadowprice.instances.steady_state.endless import EndlessWorkload
 from shadowprice.instances.workload import Workload
@@ -79,19 +80,19 @@ def endless_named(text: str, more: Mapping[str, Any] = MappingProxyType({})) -> 
     InputError
         As of :func:`endless`, or if a value cannot be read.
     """
-    name, _, settings = text.partition(":")
-    given: dict[str, Any] = dict(more)
+    name, settings = split_settings(text, "generator")
     usual = signature(getattr(generator(name), "endless", endless)).parameters
-    for setting in settings.split(",") if settings else ():
-        key, equals, value = setting.partition("=")
-        if not equals or key in more:
-            raise InputError(f"generator {name!r}: parameter {setting!r}, expected NAME=VALUE")
-        given[key] = (
-            _read(value, usual[key].default, f"generator {name!r}: {key}")
-            if key in usual
-            else value
+    given = {
+        key: _read(value, usual[key].default, f"generator {name!r}: {key}")
+        if key in usual
+        else value
+        for key, value in settings.items()
+    }
+    if more.keys() & given.keys():
+        raise InputError(
+            f"generator {name!r}: {', '.join(more.keys() & given.keys())} cannot be written"
         )
-    return endless(name, **given)
+    return endless(name, **given, **more)
 
 
 def _read(text: str, usual: object, where: str) -> object:

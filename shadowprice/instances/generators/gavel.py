@@ -58,11 +58,8 @@ def generate(
     """
     jobs = check_jobs(jobs)
     rng = random_generator(seed, 1)
-    exponent = np.where(
-        rng.random(jobs) < 0.8, rng.uniform(1.5, 3.0, jobs), rng.uniform(3.0, 4.0, jobs)
-    )
+    duration_s = decades_s(rng, jobs)
     gpus = np.ones(jobs, dtype=np.int64) if single_gpu else draw_gangs(rng, jobs, GANG_SHARES)
-    duration_s = 60.0 * 10.0**exponent
     arrival_s = poisson_arrivals(
         rng, duration_s * gpus, load=load, gpus_total=gpus_total, jobs_per_hour=jobs_per_hour
     )
@@ -70,7 +67,7 @@ def generate(
     if throughputs is None:
         return Workload.from_columns(arrival_s=arrival_s, gpus=gpus, work=duration_s, source=source)
     model, table = _job_types(rng, gpus, throughputs)
-    reference = table[:, throughputs.gpu_types.index(REFERENCE_TYPE)]
+    reference = table[:, throughputs.column(REFERENCE_TYPE)]
     return Workload.from_columns(
         arrival_s=arrival_s,
         gpus=gpus,
@@ -82,14 +79,19 @@ def generate(
     )
 
 
+def decades_s(rng: np.random.Generator, jobs: int) -> NDArray[np.float64]:
+    """Durations 60 x 10^x s, x ~ U[1.5, 3] with probability 0.8, else U[3, 4]."""
+    short = rng.random(jobs) < 0.8
+    exponent = np.where(short, rng.uniform(1.5, 3.0, jobs), rng.uniform(3.0, 4.0, jobs))
+    durations: NDArray[np.float64] = 60.0 * 10.0**exponent
+    return durations
+
+
 def _job_types(
     rng: np.random.Generator, gpus: NDArray[np.int64], throughputs: Throughputs
 ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
     """Uniform job types for gangs, shape (n,), and their rates, shape (n, types)."""
-    if REFERENCE_TYPE not in throughputs.gpu_types:
-        found = ", ".join(throughputs.gpu_types)
-        raise InputError(f"{throughputs.source}: no GPU type {REFERENCE_TYPE!r}, found {found}")
-    column = throughputs.gpu_types.index(REFERENCE_TYPE)
+    column = throughputs.column(REFERENCE_TYPE)
     model = np.empty(len(gpus), dtype=object)
     table = np.empty((len(gpus), len(throughputs.gpu_types)))
     for gang in np.unique(gpus).tolist():

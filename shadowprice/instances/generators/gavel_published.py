@@ -194,10 +194,7 @@ def _workload(drawn: list[DrawnJob], throughputs: Throughputs | None, source: st
         return Workload.from_columns(
             arrival_s=arrival_s, gpus=gpus, work=duration_s, model=model, source=source
         )
-    if REFERENCE_TYPE not in throughputs.gpu_types:
-        found = ", ".join(throughputs.gpu_types)
-        raise InputError(f"{throughputs.source}: no GPU type {REFERENCE_TYPE!r}, found {found}")
-    column = throughputs.gpu_types.index(REFERENCE_TYPE)
+    column = throughputs.column(REFERENCE_TYPE)
     table = np.array([_rates(throughputs, job.model, job.gpus) for job in drawn])
     return Workload.from_columns(
         arrival_s=arrival_s,

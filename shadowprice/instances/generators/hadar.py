@@ -105,10 +105,7 @@ def _workload(
         return Workload.from_columns(arrival_s=arrival_s, gpus=gpus, work=work, source=source)
     edges = [upper for _, upper in CLASSES.values()]
     names = np.array(list(CLASSES), dtype=object)[np.searchsorted(edges, gpu_hours)]
-    if REFERENCE_TYPE not in throughputs.gpu_types:
-        found = ", ".join(throughputs.gpu_types)
-        raise InputError(f"{throughputs.source}: no GPU type {REFERENCE_TYPE!r}, found {found}")
-    column = throughputs.gpu_types.index(REFERENCE_TYPE)
+    column = throughputs.column(REFERENCE_TYPE)
     kinds = [
         _draw_kind(rng, str(name), gang, throughputs, column)
         for name, gang in zip(names, gpus.tolist(), strict=True)

@@ -31,12 +31,12 @@ from shadowprice.instances.generators.arrivals import (
     poisson_arrivals,
     random_generator,
 )
+from shadowprice.instances.generators.gavel import GANG_SHARES, decades_s
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.speeds.profiles import ModelFamily, models_of
 from shadowprice.instances.workload import Workload
 
 NAME = "synergy"
-GANG_SHARES = {1: 0.70, 2: 0.10, 4: 0.15, 8: 0.05}
 CLASS_SHARES = (20.0, 70.0, 10.0)
 CLASSES = (ModelFamily.IMAGE, ModelFamily.LANGUAGE, ModelFamily.SPEECH)
 SHORTEST_S, LONGEST_S = 60.0 * 10.0**1.5, 60.0 * 10.0**4
@@ -98,13 +98,6 @@ def generate(
     )
 
 
-def _decades(rng: np.random.Generator, jobs: int) -> NDArray[np.float64]:
-    short = rng.random(jobs) < 0.8
-    exponent = np.where(short, rng.uniform(1.5, 3.0, jobs), rng.uniform(3.0, 4.0, jobs))
-    durations: NDArray[np.float64] = 60.0 * 10.0**exponent
-    return durations
-
-
 def _philly(rng: np.random.Generator, jobs: int) -> NDArray[np.float64]:
     """Inverse of the distribution function between the cuts."""
     cuts = (np.log([SHORTEST_S, LONGEST_S]) - PHILLY_LOG_MEAN) / PHILLY_LOG_DEVIATION
@@ -115,7 +108,7 @@ def _philly(rng: np.random.Generator, jobs: int) -> NDArray[np.float64]:
 
 
 _LAWS: dict[str, Callable[[np.random.Generator, int], NDArray[np.float64]]] = {
-    "decades": _decades,
+    "decades": decades_s,
     "philly": _philly,
 }
 

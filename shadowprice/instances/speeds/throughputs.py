@@ -68,6 +68,19 @@ class Throughputs(Brief):
         """Rates of two kinds that share GPUs of a type, or None if they were not measured."""
         return self.pairs.get((gpu_type, first, second))
 
+    def column(self, gpu_type: str) -> int:
+        """Position of a GPU type in the rates.
+
+        Raises
+        ------
+        InputError
+            If the table does not have it.
+        """
+        if gpu_type not in self.gpu_types:
+            found = ", ".join(self.gpu_types)
+            raise InputError(f"{self.source}: no GPU type {gpu_type!r}, found {found}")
+        return self.gpu_types.index(gpu_type)
+
     def expect_relative(self) -> None:
         """Raise :class:`InputError` if a kind that runs alone in the table has another rate there than 1."""
         for (model, gpus), rates in self.alone.items():

@@ -225,47 +225,33 @@ class Remark:
 class Recording:
     """Columns of a log that say when and where each job ran.
 
-    A job has one run, from ``start`` to ``end``, unless ``job`` says otherwise.
+    A job has one run, from ``start`` to ``end``.
 
     Parameters
     ----------
     start, end : str or Computed
-        Times of each run: a column, read by the format's clock, or computed seconds of that clock.
+        Times of the run: a column, read by the format's clock, or computed seconds of that clock.
     nodes : str or Computed, optional
         Nodes: a column that has the name of one, or computed tuples of names.
-    node_gpus : Computed, optional
-        Tuples of GPUs on each of the nodes.
-    job : Computed, optional
-        For logs of jobs that are started again: for each run the position of its job among the rows that are
-        left; the other values are then one for each run.
-    optional : tuple of str
-        Columns that are read for this alone, where they are there.
     """
 
     start: Values
     end: Values
     nodes: Values | None = None
-    node_gpus: Computed | None = None
-    job: Computed | None = None
-    optional: tuple[str, ...] = ()
 
     def read(self, log: JobLog, ids: NDArray[np.object_], first_s: float) -> RecordedRuns:
         """Runs of the jobs in the rows that are left, from ``first_s`` on the format's clock."""
-        job = np.arange(len(log.rows)) if self.job is None else self.job.values(log)
         return RecordedRuns(
-            id=np.asarray(ids)[job],
-            row=(log.rows + 1)[job],
+            id=np.asarray(ids),
+            row=log.rows + 1,
             start_s=_times(log, self.start) - first_s,
             end_s=_times(log, self.end) - first_s,
             nodes=self._nodes(log),
-            node_gpus=None if self.node_gpus is None else self.node_gpus.values(log),
         )
 
     def _nodes(self, log: JobLog) -> NDArray[np.object_] | None:
-        """Tuples of names; None where the format, or this log of it, has no column for them."""
-        if self.nodes is None or _column(self.nodes) in set(self.optional).difference(
-            log.tables.columns
-        ):
+        """Tuples of names; None where the format has no column for them."""
+        if self.nodes is None:
             return None
         if isinstance(self.nodes, str):
             return tuples([(name,) if name else () for name in log.text(self.nodes).tolist()])
@@ -369,10 +355,8 @@ class LogFormat:
             )
 
     def _note_unused(self, log: JobLog) -> None:
-        read = self.recorded.optional if self.recorded and log.choices.recorded else ()
-        unused = [name for name in log.tables.unused if name not in read]
-        if unused:
-            log.notes.append(f"columns that are not used: {', '.join(unused)}")
+        if log.tables.unused:
+            log.notes.append(f"columns that are not used: {', '.join(log.tables.unused)}")
 
     def _replayed(self, log: JobLog) -> Imported:
         """The workload of those of the rows left that ran, submissions counted from the first of them."""

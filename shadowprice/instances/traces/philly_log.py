@@ -9,7 +9,6 @@ the authors' notebook takes the span, Synergy's simulator the sum. The virtual c
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,9 @@ from shadowprice.instances.traces.log_format import (
     EndStates,
     LogFormat,
     OtherText,
-    Recording,
     Remark,
 )
 from shadowprice.instances.traces.log_reading import Attempts, LogReading
-from shadowprice.instances.traces.recorded_runs import tuples
 
 FIELDS = ("status", "vc", "jobid", "attempts", "submitted_time", "user")
 _MISSING = (None, "None", "")
@@ -64,7 +61,6 @@ def _read(path: Path) -> Tables:
         "end": end,
     }
     computed["count"] = np.array(list(map(len, attempts)))
-    computed["attempts"] = tuples([tuple(each) for each in attempts])
     return Tables(columns, computed)
 
 
@@ -144,40 +140,6 @@ def _last_s(log: JobLog) -> Seconds:
     return np.asarray(_first_s(log) + spent.sum(axis=1))
 
 
-def _each_attempt(name: str) -> Computed:
-    """Times of every attempt of the jobs that are left [s], one below the other."""
-
-    def values(log: JobLog) -> Seconds:
-        times, count = log.computed(name), log.computed("count")
-        most = times.shape[1]
-        return np.asarray(times[np.arange(most) >= most - count[:, None]])
-
-    return Computed(name, values)
-
-
-def _job_of_attempt(log: JobLog) -> NDArray[np.int64]:
-    return np.repeat(np.arange(len(log.rows)), log.computed("count"))
-
-
-def _placements(log: JobLog) -> list[dict[str, int]]:
-    """GPUs by node of every attempt of the jobs that are left."""
-    placements = []
-    for attempt in (one for each in log.computed("attempts") for one in each):
-        held: Counter[str] = Counter()
-        for node in attempt["detail"]:
-            held[str(node.get("ip", ""))] += len(node["gpus"])
-        placements.append(dict(held))
-    return placements
-
-
-def _nodes(log: JobLog) -> NDArray[np.object_]:
-    return tuples([tuple(each) for each in _placements(log)])
-
-
-def _node_gpus(log: JobLog) -> NDArray[np.object_]:
-    return tuples([tuple(each.values()) for each in _placements(log)])
-
-
 def _attempts_note(choices: LogReading) -> str:
     return f"run time is the {choices.attempts} of attempts"
 
@@ -207,12 +169,5 @@ FORMAT = LogFormat(
     notes=(
         "times are taken as Pacific, whose clocks change, and told in UTC",
         _attempts_note,
-    ),
-    recorded=Recording(
-        start=_each_attempt("start"),
-        end=_each_attempt("end"),
-        nodes=Computed("ip", _nodes),
-        node_gpus=Computed("gpus", _node_gpus),
-        job=Computed("attempts", _job_of_attempt),
     ),
 )

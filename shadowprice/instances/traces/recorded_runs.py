@@ -13,7 +13,7 @@ from shadowprice.brief import Brief
 
 @dataclass(frozen=True, repr=False)
 class RecordedRuns(Brief):
-    """Runs of the jobs of a workload as their log has them, a row each; a job that was started again has several.
+    """Runs of the jobs of a workload as their log has them, one each.
 
     They are what the log says, unchecked: a run may begin before its job was submitted, or overlap others.
 
@@ -28,8 +28,6 @@ class RecordedRuns(Brief):
     nodes : ndarray of tuple of str, shape (n,), optional
         Names of the nodes of each run, none twice, in the log's order; empty where a row has none, None
         where the format has no column for them.
-    node_gpus : ndarray of tuple of int, shape (n,), optional
-        GPUs on each of ``nodes``; None where the format does not divide a gang among its nodes.
     """
 
     id: NDArray[np.object_]
@@ -37,7 +35,6 @@ class RecordedRuns(Brief):
     start_s: NDArray[np.float64]
     end_s: NDArray[np.float64]
     nodes: NDArray[np.object_] | None = None
-    node_gpus: NDArray[np.object_] | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -45,17 +42,13 @@ class RecordedRuns(Brief):
     def of_jobs(self, ids: NDArray[np.object_], earlier_s: float) -> RecordedRuns:
         """Runs of some of the jobs, by a clock whose time 0 is later by ``earlier_s`` [s]."""
         chosen = np.isin(self.id.astype(str), ids.astype(str))
-        optional: dict[str, Any] = {
-            name: None if column is None else column[chosen]
-            for name, column in (("nodes", self.nodes), ("node_gpus", self.node_gpus))
-        }
         return replace(
             self,
             id=self.id[chosen],
             row=self.row[chosen],
             start_s=self.start_s[chosen] - earlier_s,
             end_s=self.end_s[chosen] - earlier_s,
-            **optional,
+            nodes=None if self.nodes is None else self.nodes[chosen],
         )
 
 

@@ -6,7 +6,6 @@ sum of ``gres/gpu:TYPE=N`` where a site keeps no total, cores ``cpu=N``. Steps (
 are left out. Times are the site's, without a zone; ``SLURM_TIME_FORMAT=%s`` gives seconds, which are read as well. The
 account becomes the tenant, the user the name, the partition the class; ``TimelimitRaw`` (minutes) or ``Timelimit``
 (days-hours:minutes:seconds) the limit that was submitted, ``AllocNodes`` the nodes.
-``NodeList`` (``gpu[01-03,7]``) has where jobs ran.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from shadowprice.instances.traces.log_format import (
     zeros,
 )
 from shadowprice.instances.traces.log_reading import LogReading
-from shadowprice.instances.traces.recorded_runs import tuples
-from shadowprice.instances.traces.slurm_fields import cores, gpus_and_type, limit_s, node_names
+from shadowprice.instances.traces.slurm_fields import cores, gpus_and_type, limit_s
 
 T = TypeVar("T")
 
@@ -70,10 +68,6 @@ def _nodes(log: JobLog) -> Seconds:
     return known_or(log.numbers("AllocNodes"), 0) if "AllocNodes" in log else zeros(log)
 
 
-def _node_names(log: JobLog) -> NDArray[np.object_]:
-    return tuples(_each("NodeList", node_names, log))
-
-
 def _zone_note(choices: LogReading) -> str:
     site = "the site's, without a zone: a change of its clocks is not seen (choose zone=...)"
     return f"dates are {site if choices.zone is None else f'of {choices.zone}'}"
@@ -104,10 +98,5 @@ FORMAT = LogFormat(
         "nodes": Computed("AllocNodes", _nodes),
     },
     notes=(_zone_note,),
-    recorded=Recording(
-        start="Start",
-        end="End",
-        nodes=Computed("NodeList", _node_names),
-        optional=("NodeList",),
-    ),
+    recorded=Recording(start="Start", end="End"),
 )

@@ -148,6 +148,6 @@ def _share(instance: Instance, job: int, partner: int, gpu_types: set[int]) -> f
     """Part of its own rate that a job keeps beside another on GPUs of these types."""
     alone_s = max(float(instance.plain_processing_s[job, gpu_type]) for gpu_type in gpu_types)
     beside_s = max(
-        float(instance.shared_processing_s(job, partner, gpu_type)) for gpu_type in gpu_types
+        float(instance.shared_runs.run_s(job, partner, gpu_type)) for gpu_type in gpu_types
     )
     return alone_s / beside_s

@@ -140,7 +140,7 @@ def test_jobs_of_the_hierarchy() -> None:
             "jobs_per_hour is 0, expected a number > 0",
         ),
         (lambda: endless("gavel-published", seed=-1), "seed is -1"),
-        (lambda: endless_named("gavel-published:jobs_per_hour"), "expected NAME=VALUE"),
+        (lambda: endless_named("gavel-published:jobs_per_hour"), "is no key=value"),
         (lambda: endless_named("gavel-published:single_gpu=yes"), "expected a value like false"),
         (lambda: endless_named("gavel-published:rate=3"), "unknown key 'rate'"),
         (lambda: endless_named("gavel-published:throughputs=x"), "throughputs is 'x'"),
