@@ -158,18 +158,18 @@ class Workload:
         gpus: ArrayLike,
         work: ArrayLike,
         id: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
-        deadline_s: ArrayLike | None = None,
-        tenant: ArrayLike | None = None,
-        model: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        name: ArrayLike | None = None,
-        job_class: ArrayLike | None = None,
-        outcome: ArrayLike | None = None,
-        limit_s: ArrayLike | None = None,
-        nodes: ArrayLike | None = None,
-        allowed_types: ArrayLike | None = None,
-        gpu_milli: ArrayLike | None = None,
+        weight: ArrayLike = 1.0,
+        deadline_s: ArrayLike = np.inf,
+        tenant: ArrayLike = "",
+        model: ArrayLike = "",
+        group: ArrayLike = "",
+        name: ArrayLike = "",
+        job_class: ArrayLike = "",
+        outcome: ArrayLike = "",
+        limit_s: ArrayLike = np.inf,
+        nodes: ArrayLike = 0,
+        allowed_types: ArrayLike = "",
+        gpu_milli: ArrayLike = WHOLE_GPU,
         cpus: ArrayLike = 0.0,
         memory_gb: ArrayLike = 0.0,
         batch_size: ArrayLike = 0,
@@ -215,29 +215,29 @@ class Workload:
             check.holds("work", amount, total, expected)
         ids = check.texts("id", np.arange(n) if id is None else id, required=True)
         check.unique("id", ids)
-        no_deadline = np.inf if deadline_s is None else deadline_s
+        amounts = f"a number >= 0, at most {MAX_AMOUNT:g}"
         columns: dict[str, NDArray[Any]] = {
             "id": ids,
             "arrival_s": arrival,
             "gpus": gang,
             "work": amount,
-            "weight": check.numbers(
-                "weight", 1.0 if weight is None else weight, 0.0, 1e18, "a number >= 0"
-            ),
+            "weight": check.numbers("weight", weight, 0.0, 1e18, "a number >= 0"),
             "deadline_s": check.numbers(
-                "deadline_s", no_deadline, 0.0, np.inf, "seconds >= 0, or inf for none"
+                "deadline_s", deadline_s, 0.0, np.inf, "seconds >= 0, or inf for none"
             ),
+            "limit_s": check.numbers(
+                "limit_s", limit_s, TICK_S, np.inf, "seconds > 0, or inf for none"
+            ),
+            "nodes": check.integers("nodes", nodes, 0, MAX_GANG),
+            "gpu_milli": check.integers("gpu_milli", gpu_milli, 1, WHOLE_GPU),
+            "cpus": check.numbers("cpus", cpus, 0.0, MAX_AMOUNT, amounts) + 0.0,
+            "memory_gb": check.numbers("memory_gb", memory_gb, 0.0, MAX_AMOUNT, amounts) + 0.0,
+            "batch_size": check.integers("batch_size", batch_size, 0, MAX_BATCH),
         }
         texts = {"tenant": tenant, "model": model, "group": group, "name": name}
         texts |= {"job_class": job_class, "outcome": outcome, "allowed_types": allowed_types}
         for column, given_texts in texts.items():
-            known = "" if given_texts is None else given_texts
-            columns[column] = check.texts(column, known, required=False)
-        columns |= _submitted(check, limit_s, nodes, gpu_milli)
-        for column, asked in (("cpus", cpus), ("memory_gb", memory_gb)):
-            some = f"a number >= 0, at most {MAX_AMOUNT:g}"
-            columns[column] = check.numbers(column, asked, 0.0, MAX_AMOUNT, some) + 0.0
-        columns["batch_size"] = check.integers("batch_size", batch_size, 0, MAX_BATCH)
+            columns[column] = check.texts(column, given_texts, required=False)
         _check_submitted(check, columns)
         if throughput is not None:
             columns["throughput"] = check.table(throughput, gpu_types)
@@ -433,29 +433,6 @@ def _is_allowed(allowed: str, gpu_type: str) -> bool:
     if CORES in (allowed, gpu_type):
         return allowed == gpu_type
     return not allowed or gpu_type in (ANY_TYPE, *allowed.split("|"))
-
-
-def _submitted(
-    check: ColumnChecks,
-    limit_s: ArrayLike | None,
-    nodes: ArrayLike | None,
-    gpu_milli: ArrayLike | None,
-) -> dict[str, NDArray[Any]]:
-    """Numbers that were submitted with jobs beside their gangs; those not given take their usual value."""
-    limits = check.numbers(
-        "limit_s",
-        np.inf if limit_s is None else limit_s,
-        TICK_S,
-        np.inf,
-        "seconds > 0, or inf for none",
-    )
-    return {
-        "limit_s": limits,
-        "nodes": check.integers("nodes", 0 if nodes is None else nodes, 0, MAX_GANG),
-        "gpu_milli": check.integers(
-            "gpu_milli", WHOLE_GPU if gpu_milli is None else gpu_milli, 1, WHOLE_GPU
-        ),
-    }
 
 
 def _check_submitted(check: ColumnChecks, columns: Mapping[str, NDArray[Any]]) -> None:

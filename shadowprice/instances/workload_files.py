@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,9 @@ def split_header(line: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([line], delimiter=delimiter_of(line)), [])]
 
 
-def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> Columns:
+def read_table(
+    path: str | Path, *, strip: bool = True, empty: bool = False, needed: Sequence[str] = ()
+) -> Columns:
     """Read delimited text as columns of strings by name, blank lines left out.
 
     A short row is filled with empty strings, as spreadsheets write it; a row that is longer than
@@ -98,11 +101,13 @@ def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> 
         Take white space from the ends of values and names.
     empty : bool
         Accept a header without rows.
+    needed : sequence of str
+        Columns that there must be.
 
     Raises
     ------
     InputError
-        If the text has no header, no rows, a repeated column, an open quote, or too long a row.
+        If the text has no header, no rows, a repeated column, an open quote, or too long a row, or lacks a column.
     """
     text = read_text(path, keep_line_ends=True).lstrip("\r\n")
     delimiter = delimiter_of(re.split(r"[\r\n]", text, maxsplit=1)[0])
@@ -114,6 +119,11 @@ def read_table(path: str | Path, *, strip: bool = True, empty: bool = False) -> 
     names, rows = lines[0], lines[1:]
     names = [name.strip() for name in names] if strip else names
     expect_columns_once(names, str(path))
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise InputError(
+            f"{path}: column {missing[0]!r} is missing, found {', '.join(filter(None, names))}"
+        )
     if not empty:
         expect_rows(len(rows), str(path))
     width = len(names)

@@ -125,10 +125,7 @@ def _most_local(folder: Path) -> int:
 
 
 def _table(path: Path, *names: str) -> tuple[ColumnChecks, dict[str, NDArray[Any]]]:
-    columns = read_table(path)
-    missing = [name for name in names if name not in columns]
-    if missing:
-        raise InputError(f"{path}: column {missing[0]!r} is missing, found {', '.join(columns)}")
+    columns = read_table(path, needed=names)
     count = len(columns[names[0]])
     return ColumnChecks(str(path), np.arange(1, count + 1)), columns
 

@@ -5,8 +5,7 @@ Formats are those of :mod:`shadowprice.instances.traces`, whose importers take r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,9 @@ from shadowprice.instances.workload_files import read_table, split_header
 NEEDED = ("job_id", "gpu_num", "state", "submit_time", "start_time", "end_time")
 _COLUMNS = {"vc": "tenant", "user": "name", "type": "job_class"}
 _PHILLY_ZONE = "America/Los_Angeles"
+
+_Held = Mapping[str, Sequence[int]]
+"""Numbers of GPUs by machine."""
 
 
 def is_job_log(first_line: str) -> bool:
@@ -85,17 +87,6 @@ def read_job_log(path: str | Path) -> RunRecord:
     return assembled(log, runs, name=path.name, dated=True)
 
 
-@dataclass(frozen=True)
-class _Attempt:
-    """An attempt of a job: its row is the number of the job in the file."""
-
-    row: int
-    job: str
-    times: tuple[str, str, str]
-    of_job: tuple[str, str]
-    held: Mapping[str, tuple[int, ...]]
-
-
 def read_philly_log(path: str | Path) -> RunRecord:
     """Record of ``cluster_job_log``: attempts as runs, on the machines and GPUs that it names.
 
@@ -106,21 +97,25 @@ def read_philly_log(path: str | Path) -> RunRecord:
     """
     path = Path(path)
     raw = read_jobs(path)
+    rows = [(number, job, each) for number, job in enumerate(raw, 1) for each in job["attempts"]]
+    if not rows:
+        raise InputError(f"{path}: no job has an attempt")
     try:
-        attempts = [each for number, job in enumerate(raw, 1) for each in _attempts(number, job)]
+        held = [_held(each) for _, _, each in rows]
     except (KeyError, ValueError):
         raise InputError(
             f"{path}: expected attempts whose detail is a list of objects with ip, and gpus named as gpu0"
         ) from None
-    if not attempts:
-        raise InputError(f"{path}: no job has an attempt")
-    job = np.array([each.job for each in attempts], dtype=object)
+    times = ("submitted_time", "start_time", "end_time")
+    words = {name: [str(job[name]) for _, job, _ in rows] for name in ("jobid", "vc", "user")}
+    words[times[0]] = [job[times[0]] for _, job, _ in rows]
+    words |= {name: [each[name] for _, _, each in rows] for name in times[1:]}
     columns = {
-        name: np.array([each.times[k] for each in attempts], dtype=object)
-        for k, name in enumerate(("submitted_time", "start_time", "end_time"))
+        name: np.array(["" if each is None else str(each) for each in values], dtype=object)
+        for name, values in words.items()
     }
-    log = LogRows(str(path), {"job": job, **columns})
-    log.row = np.array([each.row for each in attempts], dtype=np.int64)
+    log, job = LogRows(str(path), columns), columns["jobid"]
+    log.row = np.array([number for number, _, _ in rows], dtype=np.int64)
     kinds = ContradictionKind
     never = sorted({str(each["jobid"]) for each in raw if not each["attempts"]})
     if never:
@@ -129,62 +124,44 @@ def read_philly_log(path: str | Path) -> RunRecord:
         "times are taken as Pacific, whose clocks change; rows are numbers of jobs in the file"
     )
     submit_s, start_s, end_s = (
-        log.times(name, job, needed=False, zone=_PHILLY_ZONE)[0] for name in columns
+        log.times(name, job, needed=False, zone=_PHILLY_ZONE)[0] for name in times
     )
-    total = np.array([sum(map(len, each.held.values())) for each in attempts], dtype=np.int64)
+    total = np.array([sum(map(len, each.values())) for each in held], dtype=np.int64)
     unstarted = np.isnan(start_s)
     log.say(kinds.NO_GPUS, total == 0, job, "the attempt held no GPU")
     log.say(kinds.NEVER_RAN, unstarted & (total > 0), job, "the attempt never started")
     log.say(kinds.STILL_RUNNING, np.isnan(end_s) & ~unstarted, job, "still ran when the log ended")
-    _note_twice(log, attempts, start_s, end_s)
+    _note_twice(log, held, start_s, end_s)
     ran = (total > 0) & ~unstarted
-    sound = [each for each, true in zip(attempts, ran.tolist(), strict=True) if true]
     log.keep(ran)
-    repeats = np.array([each.job for each in sound], dtype=object)
     runs = HoldingRows(
-        repeats,
+        log.columns["jobid"],
         submit_s[ran],
         start_s[ran],
         end_s[ran],
         total[ran],
-        of_rows={
-            "tenant": np.array([each.of_job[0] for each in sound], dtype=object),
-            "name": np.array([each.of_job[1] for each in sound], dtype=object),
-        },
-        **_machines(sound),
+        of_rows={"tenant": log.columns["vc"], "name": log.columns["user"]},
+        **_machines([each for each, true in zip(held, ran.tolist(), strict=True) if true]),
     )
     log.notes.append("a job needs the time of all its attempts")
     return assembled(log, runs, name=path.name, dated=True)
 
 
-def _attempts(number: int, job: Mapping[str, Any]) -> list[_Attempt]:
-    of_job = (str(job["vc"]), str(job["user"]))
-    result = []
-    for each in job["attempts"]:
-        held: dict[str, list[int]] = {}
-        for part in each["detail"]:
-            held.setdefault(str(part["ip"]), []).extend(
-                int(str(name).removeprefix("gpu")) for name in part["gpus"]
-            )
-        times = (job["submitted_time"], each["start_time"], each["end_time"])
-        texts = tuple("" if time is None else str(time) for time in times)
-        result.append(
-            _Attempt(
-                number,
-                str(job["jobid"]),
-                (texts[0], texts[1], texts[2]),
-                of_job,
-                {name: tuple(gpus) for name, gpus in held.items()},
-            )
+def _held(attempt: Mapping[str, Any]) -> _Held:
+    """Numbers of the GPUs that an attempt held, by machine."""
+    held: dict[str, list[int]] = {}
+    for part in attempt["detail"]:
+        held.setdefault(str(part["ip"]), []).extend(
+            int(str(name).removeprefix("gpu")) for name in part["gpus"]
         )
-    return result
+    return held
 
 
-def _machines(attempts: list[_Attempt]) -> dict[str, Any]:
+def _machines(held: Sequence[_Held]) -> dict[str, Any]:
     names: dict[str, int] = {}
     rows, nodes, counts = [], [], []
-    for k, each in enumerate(attempts):
-        for name, gpus in each.held.items():
+    for k, each in enumerate(held):
+        for name, gpus in each.items():
             rows.append(k)
             nodes.append(names.setdefault(name, len(names)))
             counts.append(len(gpus))
@@ -197,14 +174,14 @@ def _machines(attempts: list[_Attempt]) -> dict[str, Any]:
 
 
 def _note_twice(
-    log: LogRows, attempts: list[_Attempt], start_s: NDArray[np.float64], end_s: NDArray[np.float64]
+    log: LogRows, held: Sequence[_Held], start_s: NDArray[np.float64], end_s: NDArray[np.float64]
 ) -> None:
     names: dict[str, int] = {}
     devices, holders = [], []
-    for k, each in enumerate(attempts):
-        for name, gpus in each.held.items():
+    for k, each in enumerate(held):
+        for name, gpus in each.items():
             devices += [(names.setdefault(name, len(names)), gpu) for gpu in gpus]
             holders += [k] * len(gpus)
-    twice = held_twice(log.row, log.columns["job"], devices, holders, start_s, end_s, list(names))
+    twice = held_twice(log.row, log.columns["jobid"], devices, holders, start_s, end_s, list(names))
     if len(twice):
         log.noticed.append(twice)

@@ -54,11 +54,7 @@ def read_accounts(path: str | Path, zone: str | None = None) -> RunRecord:
         If a field is missing, or no row is a run on GPUs.
     """
     path = Path(path)
-    table = read_table(path)
-    missing = [name for name in NEEDED if name not in table]
-    if missing:
-        raise InputError(f"{path}: column {missing[0]!r} is missing, found {', '.join(table)}")
-    log = LogRows(str(path), table)
+    log = LogRows(str(path), read_table(path, needed=NEEDED))
     _without_steps(log)
     names, job = ("Submit", "Start", "End"), _jobs(log)
     times = [log.times(name, job, needed=name == "Submit", zone=zone)[0] for name in names]

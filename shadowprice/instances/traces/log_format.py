@@ -103,13 +103,8 @@ class HeaderTable:
         InputError
             If one is missing.
         """
-        columns = read_table(path)
         needed = self.header.split(",")
-        missing = [name for name in needed if name not in columns]
-        if missing:
-            raise InputError(
-                f"{path}: column {missing[0]!r} is missing, found {', '.join(columns)}"
-            )
+        columns = read_table(path, needed=needed)
         unused = [name for name in columns if name not in needed + self.optional.split(",")]
         return Tables(columns, unused=tuple(unused))
 

@@ -96,10 +96,7 @@ def _measured(folder: Path) -> Durations:
 
 def _listed(path: Path) -> Durations:
     """Run times of a table [s]; a batch size that it leaves empty is any."""
-    table = read_table(path)
-    missing = [name for name in _DURATION if name not in table]
-    if missing:
-        raise InputError(f"{path}: column {missing[0]!r} is missing, found {', '.join(table)}")
+    table = read_table(path, needed=_DURATION)
     check = ColumnChecks(str(path), np.arange(1, len(table["application"]) + 1))
     replicas = check.integers("num_replicas", table["num_replicas"], 1, MAX_GANG)
     duration_s = check.positive("duration_s", table["duration_s"], MAX_TIME_S)
