@@ -14,9 +14,10 @@ from typing import Any
 from shadowprice.errors import PolicyError
 from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.instances.features import Feature
+from shadowprice.instances.goodput.course import Course
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.terms.declared import CourseTerm, DeclaredRun, Proceeding
+from shadowprice.instances.terms.declared import CourseTerm, DeclaredRun
 from shadowprice.instances.terms.effect import Fields, Pieces
 
 
@@ -36,7 +37,7 @@ class CourseHosts(SimulatedHosts):
         super().__init__(instance)
         self._term, self._instance, self._mixed = term, instance, True
         self._position: list[Any] = [term.begin()] * len(instance.workload)
-        self._proceeding: dict[int, Proceeding] = {}
+        self._proceeding: dict[int, Course] = {}
         self._seen: dict[int, float] = {}
 
     @property

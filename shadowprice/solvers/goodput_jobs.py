@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from shadowprice.errors import PolicyError
 from shadowprice.instances.goodput.application import Application, Batching
-from shadowprice.instances.goodput.course import UNIT, Position
+from shadowprice.instances.goodput.course import UNIT, Course, Position
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.instances.terms.goodput import BatchField, Goodput, GoodputRun
+from shadowprice.instances.terms.goodput import BatchField, Goodput
 from shadowprice.solvers.knowledge import Knowledge
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Run:
 
     pieces: Pieces
     field: BatchField
-    course: GoodputRun | None
+    course: Course | None
     from_s: float
     timed_s: float | None = None
 

@@ -330,8 +330,8 @@ def test_columns_that_could_both_be_meant(tmp_path: Path) -> None:
     [
         ("zone=Mars", "choice 'zone': got 'Mars', expected a zone such as"),
         ("keep=some", "choice 'keep': got 'some', expected all, completed"),
-        ("nothing=1", "choice 'nothing=1': expected one of keep, attempts"),
-        ("keep=all,keep=all", "choice 'keep' is given twice"),
+        ("nothing=1", "choices: unknown key 'nothing'; expected keep, attempts"),
+        ("keep=all,keep=all", "choices: keep is given twice"),
         ("window=9", "choice 'window': got '9', expected START-END"),
         ("window=9-3", "window: expected START-END in seconds, START before END"),
         ("longest_s=-1", "longest_s: expected seconds above 0"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -92,6 +93,18 @@ class Course:
             ticks = max(ticks - last, 0)
             epoch, done = epoch + 1, 0
         return Position(epoch)
+
+    def share_left(self, position: Position) -> float:
+        """Share of the time of the whole job that is left."""
+        return self.ending(position).ticks / self._whole if self._whole else 0.0
+
+    def whole_ticks(self) -> int:
+        """Ticks of all epochs."""
+        return self._whole
+
+    @cached_property
+    def _whole(self) -> int:
+        return self.ending(Position()).ticks
 
     def _epoch(self, left: int, rate: int) -> tuple[int, int]:
         """Ticks that the rest of an epoch takes, and ticks until all its progress is made."""

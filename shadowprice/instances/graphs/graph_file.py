@@ -22,6 +22,7 @@ a link between parts of one step. A model may have ``data``, ``pipeline``, ``ten
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -187,16 +188,7 @@ def graph_entry(graph: JobGraph) -> dict[str, Any]:
     return {
         "name": graph.name,
         "microbatches": graph.microbatches,
-        "stages": [
-            {
-                "name": stage.name,
-                "replicas": stage.replicas,
-                "forward_s": stage.forward_s,
-                "backward_s": stage.backward_s,
-                "parameter_bytes": stage.parameter_bytes,
-            }
-            for stage in graph.stages
-        ],
+        "stages": [asdict(stage) for stage in graph.stages],
         "links": [
             {
                 "from": names[link.source],

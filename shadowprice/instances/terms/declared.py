@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.instances.features import Feature
+from shadowprice.instances.goodput.course import Course
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, SpeedFactor
 from shadowprice.user_code import sentence
@@ -121,22 +122,6 @@ class SlowingTerm(DeclaredTerm):
         """Speed of a run against the same without the term."""
 
 
-class Proceeding(Protocol):
-    """A run of a job as it goes through its work, in ticks of progress: from a position to its end."""
-
-    def ending(self, position: Any) -> tuple[int, int]:
-        """Ticks until the job is complete, and until that is seen."""
-
-    def after(self, position: Any, ticks: int) -> Any:
-        """Position after some ticks."""
-
-    def share_left(self, position: Any) -> float:
-        """Share of the time of the whole job in such a run that is left."""
-
-    def whole_ticks(self) -> int:
-        """Ticks of the whole job in such a run."""
-
-
 class CourseTerm(DeclaredTerm):
     """Course of jobs through their work, by what they hold and a field of their own, instead of a run time."""
 
@@ -145,7 +130,7 @@ class CourseTerm(DeclaredTerm):
         """Position of a job that has done nothing."""
 
     @abstractmethod
-    def proceeding(self, run: DeclaredRun, field: Any) -> Proceeding | None:
+    def proceeding(self, run: DeclaredRun, field: Any) -> Course | None:
         """A run with a field; None if it makes no progress."""
 
     @abstractmethod

@@ -21,7 +21,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.application import Application, Batching
-from shadowprice.instances.goodput.course import Course, CourseEnd, Position, lengths_of, per_tick
+from shadowprice.instances.goodput.course import Course, Position, lengths_of, per_tick
 from shadowprice.instances.terms.declared import CourseTerm, DeclaredRun
 from shadowprice.instances.terms.effect import Effect, Pieces, RecordedRun
 from shadowprice.instances.terms.settings import TermContext, TermSettings
@@ -134,7 +134,7 @@ class Goodput(CourseTerm):
         """First epoch, nothing done."""
         return Position()
 
-    def proceeding(self, run: DeclaredRun, field: BatchField) -> GoodputRun | None:
+    def proceeding(self, run: DeclaredRun, field: BatchField) -> Course | None:
         """A run at its batch; None if its width or batch was not measured, or is not one of the job's."""
         application = self.by_name[run.jobs.model[run.job]]
         batch = int(run.jobs.batch_size[run.job])
@@ -147,7 +147,7 @@ class Goodput(CourseTerm):
 
     def run(
         self, application: Application, placement: tuple[int, ...], field: BatchField
-    ) -> GoodputRun | None:
+    ) -> Course | None:
         """A run of an application; None if it makes no progress in some epoch."""
         key = application.name, placement, field
         known = self._runs
@@ -160,7 +160,7 @@ class Goodput(CourseTerm):
             lengths = self._lengths[application.name]
             course = Course(lengths, tuple(rates), self.whole_seconds)
             able = all(rate > 0 or not length for rate, length in zip(rates, lengths, strict=True))
-            known[key] = GoodputRun(course) if able else None
+            known[key] = course if able else None
         return known[key]
 
     def effect(self, cluster: Cluster, jobs: Workload) -> Batches:
@@ -201,37 +201,8 @@ class Goodput(CourseTerm):
         return {each.name: lengths_of(each.ends) for each in self.applications}
 
     @cached_property
-    def _runs(self) -> dict[tuple[str, tuple[int, ...], BatchField], GoodputRun | None]:
+    def _runs(self) -> dict[tuple[str, tuple[int, ...], BatchField], Course | None]:
         return {}
-
-
-class GoodputRun:
-    """A run of a job through its epochs.
-
-    Parameters
-    ----------
-    course : Course
-    """
-
-    def __init__(self, course: Course) -> None:
-        self.course = course
-        self._whole = course.ending(Position()).ticks
-
-    def ending(self, position: Position) -> CourseEnd:
-        """Ticks until the last epoch is over, and until that is seen."""
-        return self.course.ending(position)
-
-    def after(self, position: Position, ticks: int) -> Position:
-        """Position after some ticks."""
-        return self.course.after(position, ticks)
-
-    def share_left(self, position: Position) -> float:
-        """Share of the time of the whole job at this goodput that is left."""
-        return self.course.ending(position).ticks / self._whole if self._whole else 0.0
-
-    def whole_ticks(self) -> int:
-        """Ticks of all epochs."""
-        return self._whole
 
 
 class Batches(Effect):

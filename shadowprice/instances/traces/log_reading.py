@@ -9,6 +9,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from shadowprice.errors import InputError
+from shadowprice.instances.documents.named_settings import read_settings
+from shadowprice.instances.entries import known_keys
 
 
 class Keep(StrEnum):
@@ -97,23 +99,17 @@ class LogReading:
         InputError
             If a choice is unknown, given twice, or not one of its values.
         """
-        found: dict[str, Any] = {}
-        for part in filter(None, text.split(",")):
-            name, equals, value = part.partition("=")
-            if not equals or name not in _READERS:
-                raise InputError(
-                    f"choice {part!r}: expected one of {', '.join(_READERS)}, as NAME=VALUE"
-                )
+        chosen: dict[str, Any] = {}
+        given = read_settings(text, "choices")
+        for name, value in known_keys(given, "choices", tuple(_READERS)).items():
             field, reader = _READERS[name]
-            if field in found:
-                raise InputError(f"choice {name!r} is given twice")
             try:
-                found[field] = reader(value)
+                chosen[field] = reader(value)
             except ValueError:
                 raise InputError(
                     f"choice {name!r}: got {value!r}, expected {_EXPECTED[name]}"
                 ) from None
-        return cls(**found)
+        return cls(**chosen)
 
     @property
     def of_log(self) -> bool:
