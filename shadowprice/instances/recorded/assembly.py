@@ -37,10 +37,13 @@ class LogRows:
     source : str
     columns : mapping of str to ndarray
         Columns of text by the names of the file.
+    job : ndarray of str
+        Name of the job of each row.
     """
 
     source: str
     columns: Mapping[str, Texts]
+    job: Texts
     noticed: list[Contradictions] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     row: NDArray[np.int64] = field(init=False)
@@ -51,11 +54,9 @@ class LogRows:
     def keep(self, rows: Mask) -> None:
         """Go on with some rows; their numbers stay."""
         self.columns = {name: column[rows] for name, column in self.columns.items()}
-        self.row = self.row[rows]
+        self.job, self.row = self.job[rows], self.row[rows]
 
-    def say(
-        self, kind: ContradictionKind, which: Mask, job: Texts, detail: str | Callable[[int], str]
-    ) -> None:
+    def say(self, kind: ContradictionKind, which: Mask, detail: str | Callable[[int], str]) -> None:
         """Note rows of a kind.
 
         Parameters
@@ -66,16 +67,10 @@ class LogRows:
         places = np.flatnonzero(which)
         if len(places):
             texts = [detail if isinstance(detail, str) else detail(k) for k in places.tolist()]
-            self.noticed.append(Contradictions(kind, self.row[places], job[places], texts))
+            self.noticed.append(Contradictions(kind, self.row[places], self.job[places], texts))
 
     def times(
-        self,
-        name: str,
-        job: Texts,
-        *,
-        needed: bool,
-        zone: str | None = None,
-        expected: str = "a date",
+        self, name: str, *, needed: bool, zone: str | None = None, expected: str = "a date"
     ) -> tuple[Seconds, bool]:
         """Times of a column [s] as by :func:`times_s`, and whether they are dates; texts that are none are noted.
 
@@ -89,7 +84,7 @@ class LogRows:
         if needed:
             odd |= np.isnan(values)
         kind = ContradictionKind.UNREADABLE
-        self.say(kind, odd, job, lambda k: f"{name} is {text[k]!r}, expected {expected}")
+        self.say(kind, odd, lambda k: f"{name} is {text[k]!r}, expected {expected}")
         return values, dated
 
 
@@ -117,8 +112,6 @@ class HoldingRows:
 
     Parameters
     ----------
-    job : ndarray of str
-        Name of the job of each row.
     submit_s, start_s, end_s : ndarray
         NaN where unknown [s].
     gpus : ndarray of int
@@ -130,7 +123,6 @@ class HoldingRows:
         Further columns of the workload, a value a row; those of a job's first row count.
     """
 
-    job: Texts
     submit_s: Seconds
     start_s: Seconds
     end_s: Seconds
@@ -155,10 +147,10 @@ def assembled(log: LogRows, runs: HoldingRows, *, name: str, dated: bool) -> Run
     """
     import pandas as pd
 
-    if not len(runs.job):
+    if not len(log.job):
         words = "; ".join(f"{each.kind}: {len(each)} rows" for each in log.noticed)
         raise InputError(f"{log.source}: no row is a run on GPUs{f' ({words})' if words else ''}")
-    job, names = pd.factorize(runs.job)
+    job, names = pd.factorize(log.job)
     first = np.unique(job, return_index=True)[1]
     moments = np.concatenate((runs.submit_s, runs.start_s))
     moments = moments[np.isfinite(moments)]
@@ -226,16 +218,15 @@ def whole_pieces(rows: int, gpus: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def held_twice(
-    row: NDArray[np.int64],
-    job: Texts,
+def note_twice(
+    log: LogRows,
     device: Sequence[tuple[int, int]],
     piece: Sequence[int],
     start_s: Seconds,
     end_s: Seconds,
     nodes: Sequence[str],
-) -> Contradictions:
-    """Rows that hold a GPU which another row holds: of GPUs that are known by number.
+) -> None:
+    """Note rows that hold a GPU which another row holds: of GPUs that are known by number.
 
     Parameters
     ----------
@@ -250,20 +241,18 @@ def held_twice(
     place, where = place[good], where[good]
     order = np.lexsort((start_s[place], where[:, 1], where[:, 0]))
     rows: list[int] = []
-    jobs: list[str] = []
     texts: list[str] = []
     until: dict[tuple[int, int], tuple[float, int]] = {}
     for k in order.tolist():
         key, mine = (int(where[k, 0]), int(where[k, 1])), int(place[k])
         end, holder = until.get(key, (-np.inf, mine))
         if start_s[mine] < end:
-            rows.append(int(row[mine]))
-            jobs.append(job[mine])
+            rows.append(mine)
             texts.append(
-                f"GPU {key[1]} of node {nodes[key[0]]}, which {job[holder]} holds until then"
+                f"GPU {key[1]} of node {nodes[key[0]]}, which {log.job[holder]} holds until then"
             )
         if end_s[mine] > end:
             until[key] = (float(end_s[mine]), mine)
-    return Contradictions(
-        ContradictionKind.TWICE, np.array(rows, dtype=np.int64), np.array(jobs, dtype=object), texts
-    )
+    if rows:
+        kind = ContradictionKind.TWICE
+        log.noticed.append(Contradictions(kind, log.row[rows], log.job[rows], texts))

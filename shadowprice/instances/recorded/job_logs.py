@@ -18,7 +18,7 @@ from shadowprice.instances.recorded.assembly import (
     HoldingRows,
     LogRows,
     assembled,
-    held_twice,
+    note_twice,
     whole_pieces,
 )
 from shadowprice.instances.recorded.record import ContradictionKind, RunRecord
@@ -47,28 +47,25 @@ def read_job_log(path: str | Path) -> RunRecord:
         If no row is a run on GPUs.
     """
     path = Path(path)
-    log = LogRows(str(path), read_table(path))
-    job, state = log.columns["job_id"], log.columns["state"]
+    table = read_table(path)
+    log = LogRows(str(path), table, table["job_id"])
+    state = log.columns["state"]
     kinds = ContradictionKind
-    submit_s, _ = log.times("submit_time", job, needed=True)
-    start_s, _ = log.times("start_time", job, needed=False)
-    end_s, _ = log.times("end_time", job, needed=False)
+    submit_s, _ = log.times("submit_time", needed=True)
+    start_s, _ = log.times("start_time", needed=False)
+    end_s, _ = log.times("end_time", needed=False)
     gpus = ColumnChecks.floats(log.columns["gpu_num"])
     whole = (gpus >= 0) & (gpus == np.floor(gpus))
     text = log.columns["gpu_num"]
-    log.say(kinds.UNREADABLE, ~whole, job, lambda k: f"gpu_num is {text[k]!r}, expected whole GPUs")
+    log.say(kinds.UNREADABLE, ~whole, lambda k: f"gpu_num is {text[k]!r}, expected whole GPUs")
     unstarted = np.isnan(start_s)
     open_end = np.isnan(end_s) & ~unstarted
     running = np.isin(state, ("RUNNING", "SUSPENDED"))
-    log.say(kinds.NO_GPUS, gpus == 0, job, "held no GPU")
-    log.say(kinds.NEVER_RAN, unstarted, job, lambda k: f"{state[k]}, never started")
-    log.say(kinds.STILL_RUNNING, open_end & running, job, "still ran when the log ended")
-    log.say(
-        kinds.UNKNOWN_END,
-        open_end & ~running,
-        job,
-        lambda k: f"end is unknown, state is {state[k]}",
-    )
+    log.say(kinds.NO_GPUS, gpus == 0, "held no GPU")
+    log.say(kinds.NEVER_RAN, unstarted, lambda k: f"{state[k]}, never started")
+    log.say(kinds.STILL_RUNNING, open_end & running, "still ran when the log ended")
+    ended = open_end & ~running
+    log.say(kinds.UNKNOWN_END, ended, lambda k: f"end is unknown, state is {state[k]}")
     ran = whole & (gpus > 0) & ~unstarted
     log.keep(ran)
     held = gpus[ran].astype(np.int64)
@@ -76,7 +73,6 @@ def read_job_log(path: str | Path) -> RunRecord:
         ours: log.columns[theirs] for theirs, ours in _COLUMNS.items() if theirs in log.columns
     }
     runs = HoldingRows(
-        log.columns["job_id"],
         submit_s[ran],
         start_s[ran],
         end_s[ran],
@@ -114,7 +110,7 @@ def read_philly_log(path: str | Path) -> RunRecord:
         name: np.array(["" if each is None else str(each) for each in values], dtype=object)
         for name, values in words.items()
     }
-    log, job = LogRows(str(path), columns), columns["jobid"]
+    log = LogRows(str(path), columns, columns["jobid"])
     log.row = np.array([number for number, _, _ in rows], dtype=np.int64)
     kinds = ContradictionKind
     never = sorted({str(each["jobid"]) for each in raw if not each["attempts"]})
@@ -124,18 +120,17 @@ def read_philly_log(path: str | Path) -> RunRecord:
         "times are taken as Pacific, whose clocks change; rows are numbers of jobs in the file"
     )
     submit_s, start_s, end_s = (
-        log.times(name, job, needed=False, zone=_PHILLY_ZONE)[0] for name in times
+        log.times(name, needed=False, zone=_PHILLY_ZONE)[0] for name in times
     )
     total = np.array([sum(map(len, each.values())) for each in held], dtype=np.int64)
     unstarted = np.isnan(start_s)
-    log.say(kinds.NO_GPUS, total == 0, job, "the attempt held no GPU")
-    log.say(kinds.NEVER_RAN, unstarted & (total > 0), job, "the attempt never started")
-    log.say(kinds.STILL_RUNNING, np.isnan(end_s) & ~unstarted, job, "still ran when the log ended")
+    log.say(kinds.NO_GPUS, total == 0, "the attempt held no GPU")
+    log.say(kinds.NEVER_RAN, unstarted & (total > 0), "the attempt never started")
+    log.say(kinds.STILL_RUNNING, np.isnan(end_s) & ~unstarted, "still ran when the log ended")
     _note_twice(log, held, start_s, end_s)
     ran = (total > 0) & ~unstarted
     log.keep(ran)
     runs = HoldingRows(
-        log.columns["jobid"],
         submit_s[ran],
         start_s[ran],
         end_s[ran],
@@ -182,6 +177,4 @@ def _note_twice(
         for name, gpus in each.items():
             devices += [(names.setdefault(name, len(names)), gpu) for gpu in gpus]
             holders += [k] * len(gpus)
-    twice = held_twice(log.row, log.columns["jobid"], devices, holders, start_s, end_s, list(names))
-    if len(twice):
-        log.noticed.append(twice)
+    note_twice(log, devices, holders, start_s, end_s, list(names))

@@ -23,6 +23,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -302,36 +303,27 @@ class _Reading:
         holder: dict[int, str],
     ) -> None:
         name = self.jobs.names[place]
+        say = partial(self.say, number=number, job=name)
         outside = [each for each in workers if not 0 <= each < len(self.node_of)]
         if outside:
             most = len(self.node_of) - 1
-            self.say(
-                ContradictionKind.UNKNOWN_NODE,
-                number,
-                name,
-                f"worker {outside[0]}, expected 0 to {most}",
-            )
+            detail = f"worker {outside[0]}, expected 0 to {most}"
+            say(ContradictionKind.UNKNOWN_NODE, detail=detail)
         for worker in workers:
             if worker in holder:
-                self.say(
-                    ContradictionKind.TWICE,
-                    number,
-                    name,
-                    f"worker {worker}, which {holder[worker]} holds",
-                )
+                detail = f"worker {worker}, which {holder[worker]} holds"
+                say(ContradictionKind.TWICE, detail=detail)
             holder[worker] = name
         wanted = self.jobs.gpus[place]
         if len(workers) != wanted:
-            self.say(
-                ContradictionKind.GANG, number, name, f"{len(workers)} workers, expected {wanted}"
-            )
+            say(ContradictionKind.GANG, detail=f"{len(workers)} workers, expected {wanted}")
         complete = self.end_s.get(place, np.inf)
         if abs(complete - start) <= _SLACK_S:
             # Complete as its round begins: of the work that was left nothing can be seen at this resolution.
             complete = start + TICK_S
         if start >= complete:
             late = f"holds workers from {start:g} s, complete at {complete:.6f} s"
-            self.say(ContradictionKind.AFTER_END, number, name, late)
+            say(ContradictionKind.AFTER_END, detail=late)
             return
         stop, before = min(end, complete), self.last.get(place)
         self.early += before is None and start < self.jobs.arrival_s[place]

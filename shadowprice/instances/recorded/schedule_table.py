@@ -34,7 +34,7 @@ from shadowprice.instances.recorded.assembly import (
     HoldingRows,
     LogRows,
     assembled,
-    held_twice,
+    note_twice,
     whole_pieces,
 )
 from shadowprice.instances.recorded.record import ContradictionKind, RunRecord
@@ -86,43 +86,39 @@ def read_schedule_table(path: str | Path) -> RunRecord:
         raise InputError(
             f"{path}: column {missing[0]!r} is missing, expected {', '.join(NEEDED)}; found {', '.join(table)}"
         )
-    log = LogRows(str(path), columns)
+    log = LogRows(str(path), columns, columns["job"])
     gpus = ColumnChecks.floats(columns["gpus"])
     whole = (gpus >= 1) & (gpus <= MAX_GANG) & (gpus == np.floor(gpus))
     named = np.array([bool(each) for each in columns["job"].tolist()])
-    job = columns["job"]
-    log.say(ContradictionKind.UNREADABLE, ~named, job, "has no name of a job")
-    log.say(
-        ContradictionKind.UNREADABLE,
-        ~whole & (gpus != 0),
-        job,
-        lambda k: f"gpus is {columns['gpus'][k]!r}, expected a whole number",
-    )
-    log.say(ContradictionKind.NO_GPUS, gpus == 0, job, "holds no GPU")
+    kinds, odd = ContradictionKind, ~whole & (gpus != 0)
+    log.say(kinds.UNREADABLE, ~named, "has no name of a job")
+    text = columns["gpus"]
+    log.say(kinds.UNREADABLE, odd, lambda k: f"gpus is {text[k]!r}, expected a whole number")
+    log.say(kinds.NO_GPUS, gpus == 0, "holds no GPU")
     log.keep(whole & named)
     return _record(log, gpus[whole & named].astype(np.int64), path)
 
 
 def _record(log: LogRows, gpus: NDArray[np.int64], path: Path) -> RunRecord:
     repeated = _repeated(log)
-    log.say(ContradictionKind.REPEATED, repeated, log.columns["job"], "is the same as a row above")
+    log.say(ContradictionKind.REPEATED, repeated, "is the same as a row above")
     log.keep(~repeated)
     gpus = gpus[~repeated]
-    job, dated, times = log.columns["job"], False, {}
+    dated, times = False, {}
     for name in ("submit", "start", "end"):
         if name not in log.columns:
-            times[name] = np.full(len(job), np.nan)
+            times[name] = np.full(len(gpus), np.nan)
             continue
         needed, expected = name != "submit", "seconds or a date"
-        times[name], dates = log.times(name, job, needed=needed, expected=expected)
+        times[name], dates = log.times(name, needed=needed, expected=expected)
         dated |= dates and name == "start"
-    pieces = whole_pieces(len(job), gpus)
+    pieces = whole_pieces(len(gpus), gpus)
     if "node" in log.columns:
         import pandas as pd
 
         node, names = pd.factorize(log.columns["node"])
         nowhere = log.columns["node"] == ""
-        log.say(ContradictionKind.UNREADABLE, nowhere, job, "has no node, other rows do")
+        log.say(ContradictionKind.UNREADABLE, nowhere, "has no node, other rows do")
         pieces |= {"piece_node": node.astype(np.int64), "nodes": tuple(map(str, names))}
         if "gpu_ids" in log.columns:
             _numbered(log, times, pieces)
@@ -135,7 +131,7 @@ def _record(log: LogRows, gpus: NDArray[np.int64], path: Path) -> RunRecord:
         limits = ColumnChecks.floats(log.columns["limit_s"])
         of_rows["limit_s"] = np.where(limits > 0, limits, np.inf)
     runs = HoldingRows(
-        job, times["submit"], times["start"], times["end"], gpus, of_rows=of_rows, **pieces
+        times["submit"], times["start"], times["end"], gpus, of_rows=of_rows, **pieces
     )
     return assembled(log, runs, name=path.name, dated=dated)
 
@@ -161,15 +157,6 @@ def _numbered(log: LogRows, times: Mapping[str, Any], pieces: Mapping[str, Any])
         devices += [(int(pieces["piece_node"][k]), each) for each in numbers]
         holders += [k] * len(numbers)
     text = log.columns["gpu_ids"]
-    log.say(
-        ContradictionKind.UNREADABLE,
-        odd,
-        log.columns["job"],
-        lambda k: f"gpu_ids is {text[k]!r}, expected the row's GPUs",
-    )
-    twice = held_twice(
-        *(log.row, log.columns["job"], devices, holders, times["start"], times["end"]),
-        pieces["nodes"],
-    )
-    if len(twice):
-        log.noticed.append(twice)
+    kind = ContradictionKind.UNREADABLE
+    log.say(kind, odd, lambda k: f"gpu_ids is {text[k]!r}, expected the row's GPUs")
+    note_twice(log, devices, holders, times["start"], times["end"], pieces["nodes"])

@@ -54,10 +54,11 @@ def read_accounts(path: str | Path, zone: str | None = None) -> RunRecord:
         If a field is missing, or no row is a run on GPUs.
     """
     path = Path(path)
-    log = LogRows(str(path), read_table(path, needed=NEEDED))
+    table = read_table(path, needed=NEEDED)
+    log = LogRows(str(path), table, _jobs(table["JobID"]))
     _without_steps(log)
-    names, job = ("Submit", "Start", "End"), _jobs(log)
-    times = [log.times(name, job, needed=name == "Submit", zone=zone)[0] for name in names]
+    names = ("Submit", "Start", "End")
+    times = [log.times(name, needed=name == "Submit", zone=zone)[0] for name in names]
     held = _each(log.columns["AllocTRES"], gpus_and_type)
     gpus = held[0].astype(np.int64)
     ran = _look_at_rows(log, times, gpus)
@@ -66,12 +67,11 @@ def read_accounts(path: str | Path, zone: str | None = None) -> RunRecord:
     gpus, types = gpus[ran], held[1][ran]
     _look_at_runs(log)
     pieces = _pieces(log, gpus)
-    job = _jobs(log)
     of_rows = _columns(log, types)
     site = "the site's, without a zone: a change of its clocks is not seen"
     log.notes.append(f"dates are {site if zone is None else f'those of {zone}'}")
     log.notes.append("a job that was requeued needs the time of all its runs")
-    runs = HoldingRows(job, submit_s, start_s, end_s, gpus, of_rows=of_rows, **pieces)
+    runs = HoldingRows(submit_s, start_s, end_s, gpus, of_rows=of_rows, **pieces)
     return assembled(log, runs, name=path.name, dated=True)
 
 
@@ -88,7 +88,7 @@ def _without_steps(log: LogRows) -> None:
 
 def _look_at_rows(log: LogRows, times: list[NDArray[np.float64]], gpus: NDArray[np.int64]) -> Mask:
     """Note rows that are no runs, and those whose end is not known; True for those that held GPUs."""
-    job, state = _jobs(log), log.columns["State"]
+    job, state = log.job, log.columns["State"]
     _, start_s, end_s = times
     status = np.array([each.partition(" ")[0] for each in state.tolist()], dtype=object)
     pending = np.array(["[" in each for each in job.tolist()], dtype=np.bool_)
@@ -99,29 +99,22 @@ def _look_at_rows(log: LogRows, times: list[NDArray[np.float64]], gpus: NDArray[
     none = (gpus == 0) & ~never & ~pending
     repeated = _repeated(log)
     kinds = ContradictionKind
-    log.say(kinds.ARRAY, pending, job, "tasks of an array that had not begun")
+    log.say(kinds.ARRAY, pending, "tasks of an array that had not begun")
     log.say(
         kinds.NEVER_RAN,
         never,
-        job,
         lambda k: (
             "cancelled while pending" if status[k] == "CANCELLED" else f"{status[k]}, never started"
         ),
     )
-    log.say(kinds.UNREADABLE, odd, job, lambda k: f"Start is unknown, State is {state[k]}")
-    log.say(kinds.NO_GPUS, none, job, "held no GPU")
-    log.say(kinds.REPEATED, repeated, job, "is the same run as a row above")
+    log.say(kinds.UNREADABLE, odd, lambda k: f"Start is unknown, State is {state[k]}")
+    log.say(kinds.NO_GPUS, none, "held no GPU")
+    log.say(kinds.REPEATED, repeated, "is the same run as a row above")
     running = status == "RUNNING"
     open_end = np.isnan(end_s) & ~unstarted & ~pending
-    log.say(
-        kinds.STILL_RUNNING, open_end & running, job, "still ran when the accounts were written"
-    )
-    log.say(
-        kinds.UNKNOWN_END,
-        open_end & ~running,
-        job,
-        lambda k: f"End is unknown, State is {state[k]}",
-    )
+    ended = open_end & ~running
+    log.say(kinds.STILL_RUNNING, open_end & running, "still ran when the accounts were written")
+    log.say(kinds.UNKNOWN_END, ended, lambda k: f"End is unknown, State is {state[k]}")
     _look_at_clocks(log, start_s, end_s)
     return np.asarray(~(pending | never | (gpus == 0) | repeated))
 
@@ -143,17 +136,16 @@ def _look_at_runs(log: LogRows) -> None:
     """Note requeues, and components of heterogeneous jobs."""
     import pandas as pd
 
-    job, full = _jobs(log), log.columns["JobID"]
+    full = log.columns["JobID"]
     times = np.zeros(len(full), dtype=np.int64)
     several = np.flatnonzero(pd.Series(full).duplicated(keep=False))
     times[several] = pd.Series(full[several]).groupby(full[several]).cumcount()
     kinds = ContradictionKind
-    log.say(kinds.REQUEUED, times > 0, job, lambda k: f"run {times[k] + 1} of the job")
+    log.say(kinds.REQUEUED, times > 0, lambda k: f"run {times[k] + 1} of the job")
     parts = np.array(["+" in each for each in full.tolist()], dtype=np.bool_)
     log.say(
         kinds.HETEROGENEOUS,
         parts,
-        job,
         lambda k: f"component {full[k]}: those that begin together are one gang",
     )
 
@@ -167,16 +159,14 @@ def _look_at_clocks(log: LogRows, start_s: NDArray[np.float64], end_s: NDArray[n
     log.say(
         ContradictionKind.CLOCK,
         np.abs(apart) > _CLOCK_S,
-        _jobs(log),
         lambda k: (
             f"End - Start is {end_s[k] - start_s[k]:g} s, ElapsedRaw {elapsed[k]:g} s: {apart[k]:+g} s"
         ),
     )
 
 
-def _jobs(log: LogRows) -> Texts:
+def _jobs(full: Texts) -> Texts:
     """Names of jobs: components of a heterogeneous one are one job."""
-    full = log.columns["JobID"]
     if "+" not in "".join(full.tolist()):
         return full
     return np.array([each.partition("+")[0] for each in full.tolist()], dtype=object)
@@ -207,13 +197,9 @@ def _pieces(log: LogRows, gpus: NDArray[np.int64]) -> dict[str, Any]:
     if not names:
         return whole_pieces(len(gpus), gpus)
     count = np.array([len(each) for each in hosts])[of]
-    job = _jobs(log)
     kinds = ContradictionKind
     log.say(
-        kinds.UNREADABLE,
-        count == 0,
-        job,
-        lambda k: f"NodeList is {lists[k]!r}, other rows have nodes",
+        kinds.UNREADABLE, count == 0, lambda k: f"NodeList is {lists[k]!r}, other rows have nodes"
     )
     if "AllocNodes" in log.columns:
         words = ColumnChecks.floats(log.columns["AllocNodes"])
@@ -221,11 +207,10 @@ def _pieces(log: LogRows, gpus: NDArray[np.int64]) -> dict[str, Any]:
         log.say(
             kinds.UNREADABLE,
             other,
-            job,
             lambda k: f"NodeList names {count[k]} nodes, AllocNodes is {words[k]:g}",
         )
     few = (count > gpus) & (count > 0)
-    log.say(kinds.GANG, few, job, lambda k: f"{gpus[k]} GPUs on {count[k]} nodes")
+    log.say(kinds.GANG, few, lambda k: f"{gpus[k]} GPUs on {count[k]} nodes")
     # A row without nodes is one piece nowhere.
     number = np.maximum(count, 1)
     row = np.repeat(np.arange(len(gpus)), number)
