@@ -15,10 +15,15 @@ from pathlib import Path
 from build_theorems import Theorem, theorems
 from shadowprice.analysis.adversary.tightest.catalogue import NO_FACTOR
 from shadowprice.errors import InputError
-from shadowprice.instances.documents.loose_bounds import LooseBound, loose_bounds
-from shadowprice.instances.hard_instances import HardInstance, hard_instances
+from shadowprice.instances.hard_instances import (
+    HardInstance,
+    LooseBound,
+    TightInstance,
+    hard_instances,
+    loose_bounds,
+    tight_instances,
+)
 from shadowprice.instances.objective import Objective
-from shadowprice.instances.tight_instances import TightInstance, tight_instances
 from shadowprice.proofs.asrpt import ratio as asrpt_ratio
 from shadowprice.proofs.asrpt import sharper as asrpt_sharper
 from shadowprice.proofs.tiresias import las as tiresias_las

@@ -96,8 +96,6 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
             "shadowprice.analysis.resource_augmentation",
             "shadowprice.instances.speeds.augmentation",
             "shadowprice.instances.hard_instances",
-            "shadowprice.instances.documents.loose_bounds",
-            "shadowprice.instances.tight_instances",
         ),
     ),
     "files": (

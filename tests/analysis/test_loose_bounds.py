@@ -10,7 +10,7 @@ import pytest
 from shadowprice.analysis.adversary.family import InstanceFamily
 from shadowprice.analysis.adversary.loosest import EVALUATIONS, bound_ticks, loosest, recheck
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.documents.loose_bounds import LooseBound, loose_bounds
+from shadowprice.instances.hard_instances import LooseBound, loose_bounds
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 

@@ -13,7 +13,7 @@ import build_values as values
 from shadowprice.analysis.adversary.tightest.catalogue import NO_FACTOR, TIGHTNESS
 from shadowprice.analysis.adversary.tightest.search import recheck, tightest
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.tight_instances import TightInstance, tight_instances
+from shadowprice.instances.hard_instances import TightInstance, tight_instances
 
 STORED = {each.theorem: each for each in tight_instances()}
 

@@ -22,9 +22,9 @@ from shadowprice.analysis.adversary.family import (
 from shadowprice.analysis.certificates.exact_cost import verified_cost
 from shadowprice.analysis.optimum import preemptive_optimum
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.documents.loose_bounds import LooseBound
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.hard_instances import LooseBound
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.solvers.offline.bounds import RelaxedJobs, offset_ticks, simple_bounds

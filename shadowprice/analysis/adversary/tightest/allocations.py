@@ -17,7 +17,7 @@ from shadowprice.analysis.adversary.tightest.pool_theorems import gangs, least_k
 from shadowprice.errors import PolicyError, SolverError
 from shadowprice.execution.shares import run_in_shares
 from shadowprice.instances.allocation_problem import AllocationProblem
-from shadowprice.instances.tight_instances import Rows
+from shadowprice.instances.hard_instances import Rows
 from shadowprice.proofs.gandiva import matching
 from shadowprice.proofs.gavel import pop, proportional_fairness, rounds, share
 from shadowprice.solvers.gandiva.exact import best_pairs, greedy_pairs

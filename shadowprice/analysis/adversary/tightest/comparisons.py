@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from shadowprice.instances.tight_instances import Rows
+from shadowprice.instances.hard_instances import Rows
 
 
 @dataclass(frozen=True)

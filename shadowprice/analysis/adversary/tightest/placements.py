@@ -11,7 +11,7 @@ from shadowprice.analysis.adversary.tightest.comparisons import (
 )
 from shadowprice.instances.graphs.iteration_time import Network, iteration_s
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
-from shadowprice.instances.tight_instances import Rows
+from shadowprice.instances.hard_instances import Rows
 from shadowprice.proofs.asrpt import heavy_edge
 from shadowprice.solvers.graph_placement.heavy_edge import HeavyEdge
 

@@ -18,10 +18,10 @@ from shadowprice.analysis.outcome import Outcome
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.grid import TICKS_PER_S
+from shadowprice.instances.hard_instances import Rows
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import Objective
 from shadowprice.instances.terms.widths import Elasticity
-from shadowprice.instances.tight_instances import Rows
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.asrpt import conversion, early, prediction, ratio, robust, sharper
 from shadowprice.proofs.classic import (

@@ -17,10 +17,10 @@ from shadowprice.analysis.adversary.tightest.comparisons import (
     WitnessedRatio,
 )
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.hard_instances import Rows
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.widths import Elasticity
-from shadowprice.instances.tight_instances import Rows
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.lower_bounds import amounts, nodes, pairs, priced_machine, span
 from shadowprice.solvers.offline.modes.amounts import amount_modes

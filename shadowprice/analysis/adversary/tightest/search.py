@@ -15,7 +15,7 @@ import numpy as np
 from shadowprice.analysis.adversary.tightest.catalogue import TIGHTNESS
 from shadowprice.analysis.adversary.tightest.comparisons import TightnessOf, WitnessedRatio
 from shadowprice.errors import InputError, VerificationError
-from shadowprice.instances.tight_instances import Rows, TightInstance
+from shadowprice.instances.hard_instances import Rows, TightInstance
 from shadowprice.version import __version__
 
 _WORST = Fraction(-1)

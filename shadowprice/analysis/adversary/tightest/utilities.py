@@ -17,7 +17,7 @@ from shadowprice.analysis.adversary.tightest.comparisons import (
     WholeColumn,
     WitnessedRatio,
 )
-from shadowprice.instances.tight_instances import Rows
+from shadowprice.instances.hard_instances import Rows
 from shadowprice.proofs.hadar import any_schedule, competitive, run_certificate
 from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 
