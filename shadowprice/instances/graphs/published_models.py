@@ -30,16 +30,7 @@ from itertools import accumulate, combinations
 from shadowprice.errors import InputError
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage
 from shadowprice.instances.graphs.model_layers import Layer, LayeredModel
-from shadowprice.instances.speeds.model_names import MODEL_NAMES, layered_model
-
-__all__ = [
-    "MODEL_NAMES",
-    "ComputeDevice",
-    "Parallelism",
-    "balanced_groups",
-    "layered_model",
-    "model_job_graph",
-]
+from shadowprice.instances.speeds.model_names import layered_model
 
 BACKWARD_PER_FORWARD = 2.0
 """FLOPs of the backward pass over those of the forward pass."""

@@ -11,11 +11,11 @@ from shadowprice.instances.clusters.amounts import (
     grant_capacities,
 )
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.term import SeenInstance, Term
+from shadowprice.instances.terms.term import ColumnTerm, SeenInstance
 from shadowprice.instances.workload import Workload
 
 
-class AmountsTerm(Term[Workload]):
+class AmountsTerm(ColumnTerm):
     """Columns ``cpus`` and ``memory_gb`` of the jobs; the least that they are given where profiles give them some."""
 
     feature: ClassVar[Feature] = Feature.AMOUNTS

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.effect import Effect, RecordedRun, filled
-from shadowprice.instances.terms.term import SeenInstance, Term
+from shadowprice.instances.terms.term import ColumnTerm, SeenInstance
 from shadowprice.instances.workload import Workload
 
 WHOLE = -1
@@ -26,7 +26,7 @@ class NumberOfGpu(Effect):
         return {"shared_gpu": filled(rows, WHOLE, runs, Feature.PARTS)}
 
 
-class PartsTerm(Term[Workload]):
+class PartsTerm(ColumnTerm):
     """Column ``gpu_milli`` of the jobs, in thousandths of a GPU."""
 
     feature: ClassVar[Feature] = Feature.PARTS

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.term import SeenInstance, Term
-from shadowprice.instances.workload import Workload
+from shadowprice.instances.terms.term import ColumnTerm, SeenInstance
 
 
-class RatesTerm(Term[Workload]):
+class RatesTerm(ColumnTerm):
     """Columns ``throughput`` of the jobs; what a run takes follows from them in :class:`Workload`."""
 
     feature: ClassVar[Feature] = Feature.RATES
@@ -22,7 +21,7 @@ class RatesTerm(Term[Workload]):
         return instance.workload.throughput is not None
 
 
-class TypesTerm(Term[Workload]):
+class TypesTerm(ColumnTerm):
     """Columns ``throughput`` of several types, and nodes of several types."""
 
     feature: ClassVar[Feature] = Feature.TYPES
@@ -35,7 +34,7 @@ class TypesTerm(Term[Workload]):
         return instance.workload.throughput is not None and len(instance.cluster.gpu_types) > 1
 
 
-class CoresTerm(Term[Workload]):
+class CoresTerm(ColumnTerm):
     """Jobs whose ``allowed_types`` are cores alone."""
 
     feature: ClassVar[Feature] = Feature.CORES

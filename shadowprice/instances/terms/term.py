@@ -11,6 +11,7 @@ certificates (:mod:`shadowprice.analysis.certificates.records`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -70,7 +71,7 @@ Value = TypeVar("Value")
 
 
 class Term(Generic[Value]):
-    """One thing that an instance may say, in a field or in columns of its jobs; all but its name has a default.
+    """One thing that an instance may say, in a field of its own; all but its name has a default.
 
     Attributes
     ----------
@@ -103,8 +104,8 @@ class Term(Generic[Value]):
         return f"{type(self).__name__}()"
 
     def of(self, instance: SeenInstance) -> Any:
-        """Value of its field, or the jobs whose columns say it."""
-        return getattr(instance, self.entry or "workload")
+        """Value of its field."""
+        return getattr(instance, self.entry)
 
     def present(self, instance: SeenInstance) -> bool:
         """True if an instance says it; O(jobs + nodes)."""
@@ -163,6 +164,18 @@ class Term(Generic[Value]):
             The fields that have been read: at least ``cluster`` and ``workload``.
         """
         return {**so_far, self.entry: record}
+
+
+class ColumnTerm(Term["Workload"], ABC):
+    """One thing that columns of the jobs say, which are its value."""
+
+    def of(self, instance: SeenInstance) -> Workload:
+        """The jobs."""
+        return instance.workload
+
+    @abstractmethod
+    def present(self, instance: SeenInstance) -> bool:
+        """True if the columns say it; O(jobs + nodes)."""
 
 
 def expect_of_jobs(what: str, count: int, jobs: Workload) -> None:

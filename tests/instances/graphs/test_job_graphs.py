@@ -28,13 +28,12 @@ from shadowprice.instances.graphs.iteration_time import (
 from shadowprice.instances.graphs.job_graph import JobGraph, Link, Stage, StageMapping
 from shadowprice.instances.graphs.model_layers import Layer, LayeredModel
 from shadowprice.instances.graphs.published_models import (
-    MODEL_NAMES,
     ComputeDevice,
     Parallelism,
     balanced_groups,
-    layered_model,
     model_job_graph,
 )
+from shadowprice.instances.speeds.model_names import MODEL_NAMES, layered_model
 from support.graph_strategies import chain, job_graphs, mappings, networks
 
 NETWORK = Network(100.0, 8.0, 4)
