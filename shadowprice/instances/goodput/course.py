@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from shadowprice.brief import Brief
 from shadowprice.instances.grid import TICKS_PER_S
 
 _BITS = 200
@@ -54,8 +55,8 @@ def lengths_of(ends: Sequence[float]) -> tuple[int, ...]:
     return tuple(max(b - a, 0) for a, b in pairwise(units))
 
 
-@dataclass(frozen=True, eq=False)
-class Course:
+@dataclass(frozen=True, eq=False, repr=False)
+class Course(Brief):
     """Epochs of a job in one run.
 
     Parameters

@@ -35,8 +35,8 @@ _Efficiency = Annotated[float, Meta(gt=0.5, le=1.0, description="1/2 < e <= 1")]
 # Jobs that can use more GPUs than they asked for. Gandiva (OSDI'18), grow-shrink.
 
 
-@dataclass(frozen=True)
-class Growth:
+@dataclass(frozen=True, repr=False)
+class Growth(Brief):
     """One rule for all jobs: how far they may grow within a node.
 
     Parameters
