@@ -95,6 +95,9 @@ MADE: Mapping[str, Callable[[], Any]] = {
     ),
     "compare": lambda: sp.compare(jobs(), cluster(), ["fifo", "srtf"], budget_s=0.0),
     "compare_utility": lambda: sp.compare_utility(jobs(), cluster(), ["fifo"], budget_s=0.0),
+    "copies_optimum": lambda: sp.copies_optimum(
+        sp.Workload.from_columns(arrival_s=[0, 1], gpus=[1, 1], work=[400, 300]), "2x1"
+    ),
     "endless": lambda: sp.endless("gavel-published", jobs_per_hour=1.0),
     "generate": jobs,
     "load": lambda: sp.load(jobs().to_frame()),
