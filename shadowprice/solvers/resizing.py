@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.placement.protocol import Pieces, in_turn
 from shadowprice.solvers.policy import Decision, State
 
 
@@ -53,11 +53,7 @@ def _place(free: list[int], gpus: int) -> Pieces:
         nodes = [min(fits, key=lambda node: (free[node], node))]
     else:
         nodes = sorted(range(len(free)), key=lambda node: (-free[node], node))
-    pieces = []
-    for node in nodes:
-        taken = min(free[node], gpus)
-        if taken:
-            pieces.append((node, taken))
-            free[node] -= taken
-            gpus -= taken
-    return tuple(pieces)
+    pieces = in_turn(nodes, free, gpus)
+    for node, taken in pieces:
+        free[node] -= taken
+    return pieces

@@ -58,12 +58,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.solvers.hadar.commit_schedule import (
-    Commitment,
-    CommittableJob,
-    CommittedLoad,
-    best_schedule,
-)
+from shadowprice.solvers.hadar.commit_schedule import CommittableJob, best_schedule
+from shadowprice.solvers.hadar.committed_load import Commitment, CommittedLoad
 from shadowprice.solvers.hadar.prices import (
     ExponentialPrices,
     guaranteed_bounds,
@@ -168,8 +164,8 @@ def commit_once(
     made: list[Commitment | None] = []
     conflicts: list[float] = []
     for job in jobs:
-        admitted = best_schedule(job, committed, prices, labels=_EXACT, fits=False)
-        commitment = best_schedule(job, committed, prices, labels=_EXACT)
+        admitted = best_schedule([job], committed, prices, labels=_EXACT, fits=False)
+        commitment = best_schedule([job], committed, prices, labels=_EXACT)
         if commitment is not None:
             committed.add(commitment)
         made.append(commitment)
@@ -199,7 +195,7 @@ def _posted(
     capacity = empty.capacity
     next_to_nothing = np.full(len(capacity), 1e-200)
     free = ExponentialPrices(next_to_nothing, next_to_nothing, capacity)
-    alone = [best_schedule(job, empty, free, labels=_EXACT) for job in jobs]
+    alone = [best_schedule([job], empty, free, labels=_EXACT) for job in jobs]
     best = np.array([0.0 if each is None else each.utility for each in alone])
     types = int(empty.type_of_node.max()) + 1
     bounds = guaranteed_bounds(best, rounds, int(capacity.sum()), types)

@@ -13,7 +13,7 @@ from enum import IntEnum
 from shadowprice.solvers.gandiva.measured_rates import MeasuredRates
 from shadowprice.solvers.gandiva.time_slicing import fill
 from shadowprice.solvers.gandiva.units import Trial, Unit, UnitDecision, fits
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.placement.protocol import Pieces, in_turn
 
 
 class Move(IntEnum):
@@ -144,13 +144,8 @@ def _closer(shift: UnitDecision, unit: Unit, pool: int) -> Pieces | None:
     enough = [node for node in nodes if shift.free[node] >= unit.gang]
     if enough:
         return ((min(enough, key=lambda node: (shift.free[node], node)), unit.gang),)
-    left, pieces = unit.gang, []
-    for node in nodes[: len(unit.home) - 1]:
-        part = min(left, shift.free[node])
-        if part:
-            pieces.append((node, part))
-            left -= part
-    return None if left else tuple(pieces)
+    pieces = in_turn(nodes[: len(unit.home) - 1], shift.free, unit.gang)
+    return pieces if sum(gpus for _, gpus in pieces) == unit.gang else None
 
 
 def _attempt(

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from shadowprice.solvers.gandiva.units import ServerOccupancy, Unit, UnitDecision, fits
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.placement.protocol import Pieces, in_turn
 
 # getNodes: the server for a job by affinity.
 
@@ -48,7 +48,7 @@ def spread_home(
     for pool in pools:
         nodes = occupancy.nodes_of[pool]
         if sum(free[node] for node in nodes) >= gang:
-            return _several(sorted(nodes, key=lambda node: (-free[node], node)), free, gang)
+            return in_turn(sorted(nodes, key=lambda node: (-free[node], node)), free, gang)
     return None
 
 
@@ -105,19 +105,9 @@ def shared_home(
             by_load = sorted(
                 nodes, key=lambda node: (occupancy.load[node] / occupancy.size[node], node)
             )
-            return _several(by_load, sizes, gang)
+            return in_turn(by_load, sizes, gang)
     # The instance refuses jobs that fit no pool.
     return ()
-
-
-def _several(nodes: Iterable[int], free: Sequence[int], gang: int) -> Pieces:
-    pieces = []
-    for node in nodes:
-        part = min(free[node], gang)
-        if part:
-            pieces.append((node, part))
-            gang -= part
-    return tuple(pieces)
 
 
 Rank = tuple[float, float, bool, float, int]

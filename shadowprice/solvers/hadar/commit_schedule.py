@@ -1,8 +1,8 @@
 r"""Schedules over future rounds for one job after another: what Hadar's theorem is about.
 
 Source: Sultana et al., Hadar, IPDPS'24 (recalled: commit once by payoff under rising prices; derived:
-everything precise, as costs by speed and both searches). Jobs are taken in order of arrival
-(:func:`commit`). Each is committed to the schedule over future rounds that maximises its utility
+everything precise, as costs by speed and both searches). Jobs are taken in order of arrival.
+Each is committed to the schedule over future rounds that maximises its utility
 less the prices of its GPUs, among those that fit beside the commitments, if that payoff is positive;
 otherwise it is refused for ever. Prices rise with the load that is committed.
 
@@ -16,7 +16,7 @@ anything, many at a time:
 - :func:`search_by_speed`, among schedules that keep to one speed, where there are too many labels.
 
 Complexity: labels O(rounds that change a label x labels x speeds), one speed O(rounds x different
-costs); costs of rounds and nodes of gangs as in :mod:`.node_classes`.
+costs); costs of rounds and nodes of gangs as in :mod:`.committed_load`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import UtilityTable
-from shadowprice.solvers.hadar.node_classes import INITIAL_ROUNDS, GangCostCache, GangRequest
+from shadowprice.solvers.hadar.committed_load import Commitment, CommittedLoad
+from shadowprice.solvers.hadar.node_classes import GangRequest
 from shadowprice.solvers.hadar.prices import ExponentialPrices
 from shadowprice.solvers.placement.protocol import Pieces
 
-# Jobs and what is committed to them
+# Jobs
 
 
 @runtime_checkable
@@ -106,92 +107,6 @@ class CommittableJob:
         """One type for each distinct speed, fastest first."""
         by_speed = {units: gpu_type for gpu_type, units in enumerate(self.units) if units}
         return [by_speed[units] for units in sorted(by_speed, reverse=True)]
-
-
-@dataclass(frozen=True)
-class Commitment:
-    """A schedule that a job is given for good.
-
-    Parameters
-    ----------
-    rounds : tuple of (int, Pieces)
-        Rounds in increasing order, and the GPUs held.
-    utility, payoff : float
-        Utility, and that less the price of the GPUs.
-    """
-
-    rounds: tuple[tuple[int, Pieces], ...]
-    utility: float
-    payoff: float
-
-
-class CommittedLoad:
-    """GPUs committed by round and node, growing with the horizon.
-
-    Parameters
-    ----------
-    capacity, type_of_node : ndarray of int, shape (nodes,)
-
-    Attributes
-    ----------
-    rounds : int
-        Rounds up to the last one that was committed or handed out.
-    """
-
-    def __init__(self, capacity: NDArray[np.int64], type_of_node: NDArray[np.int64]) -> None:
-        self.capacity = capacity
-        self.type_of_node = type_of_node
-        self.rounds = 0
-        self._load = np.zeros((INITIAL_ROUNDS, len(capacity)), dtype=np.int64)
-        self._cache = GangCostCache(capacity, type_of_node)
-
-    def load(self, first: int, last: int) -> NDArray[np.int64]:
-        """GPUs committed in the rounds first to last - 1, shape (rounds, nodes), to read or to change.
-
-        Change them before costs are asked for again.
-        """
-        self._reserve(last)
-        self._cache.invalidate(first, last)
-        return self._load[first:last]
-
-    def costs(self, request: GangRequest, prices: ExponentialPrices) -> NDArray[np.float64]:
-        """Cost of the cheapest gang in each round, shape (rounds + 1,).
-
-        The last is that of an empty round, as all later ones are.
-        """
-        return self._cache.costs(request, prices, self._load[: self.rounds])
-
-    def cheapest_gangs(
-        self, request: GangRequest, prices: ExponentialPrices, rounds: NDArray[np.int64]
-    ) -> list[Pieces]:
-        """The cheapest gangs in some rounds in which one fits, cheapest GPUs first.
-
-        O(rounds x nodes), where the load of a round differs from that of the one before.
-        """
-        self._reserve(int(rounds.max(initial=-1)) + 1)
-        load = self._load[rounds]
-        differs = np.ones(len(rounds), dtype=np.bool_)
-        differs[1:] = (load[1:] != load[:-1]).any(axis=1)
-        pieces = self._cache.cheapest_gangs(request, prices, load[differs])
-        return [pieces[row] for row in (differs.cumsum() - 1).tolist()]
-
-    def add(self, commitment: Commitment) -> None:
-        """Take the GPUs of a commitment; O(its rounds)."""
-        held = [
-            (number, node, gpus) for number, pieces in commitment.rounds for node, gpus in pieces
-        ]
-        rounds, nodes, gpus = np.array(held, dtype=np.int64).reshape(-1, 3).T
-        self._reserve(int(rounds.max(initial=-1)) + 1)
-        before = self._load[rounds, nodes]
-        self._load[rounds, nodes] = before + gpus
-        self._cache.add_load(rounds, nodes, before, gpus)
-
-    def _reserve(self, rounds: int) -> None:
-        self.rounds = max(self.rounds, rounds)
-        if rounds > len(self._load):
-            grown = np.zeros((max(rounds, 2 * len(self._load)), len(self.capacity)), dtype=np.int64)
-            grown[: len(self._load)] = self._load
-            self._load = grown
 
 
 # Costs of rounds
@@ -520,25 +435,6 @@ def _cheapest_offsets(costs: NDArray[np.float64], needed: int) -> NDArray[np.int
 
 
 def best_schedule(
-    job: CommittableJob,
-    committed: CommittedLoad,
-    prices: ExponentialPrices,
-    *,
-    labels: int = 10_000,
-    fits: bool = True,
-) -> Commitment | None:
-    """Schedule of largest payoff that fits, or None where no payoff is positive.
-
-    Without ``fits`` the commitments count for the prices only: what the prices would admit.
-
-    Exact by Pareto labels (work done, cost) over the rounds as long as there are at most
-    ``labels`` of them; beyond that, and for ``labels`` 0, the best among schedules that keep to one
-    speed. It stops at the round whose utility cannot beat the best payoff so far any more.
-    """
-    return best_of([job], committed, prices, labels=labels, fits=fits)
-
-
-def best_of(
     variants: Sequence[CommittableJob],
     committed: CommittedLoad,
     prices: ExponentialPrices,
@@ -546,7 +442,14 @@ def best_of(
     labels: int = 10_000,
     fits: bool = True,
 ) -> Commitment | None:
-    """Best schedule of any of some variants of one job; see :func:`best_schedule`."""
+    """Schedule of largest payoff that fits, of any of some variants of one job; None where no payoff is positive.
+
+    Without ``fits`` the commitments count for the prices only: what the prices would admit.
+
+    Exact by Pareto labels (work done, cost) over the rounds as long as there are at most
+    ``labels`` of them; beyond that, and for ``labels`` 0, the best among schedules that keep to one
+    speed. It stops at the round whose utility cannot beat the best payoff so far any more.
+    """
     costs = [RoundCosts(job, committed, prices, fits) for job in variants]
     candidates = [_search(each, labels) for each in costs]
     best = max(range(len(variants)), key=lambda each: candidates[each].payoff, default=-1)
@@ -560,23 +463,6 @@ def best_of(
 def _search(round_costs: RoundCosts, labels: int) -> ScheduleCandidate:
     exact = search_by_labels(round_costs, labels) if labels else None
     return search_by_speed(round_costs) if exact is None else exact
-
-
-def commit(
-    jobs: Sequence[CommittableJob],
-    committed: CommittedLoad,
-    prices: ExponentialPrices,
-    *,
-    labels: int = 10_000,
-) -> list[Commitment | None]:
-    """Take the jobs in order; their commitments, None where a job is refused."""
-    commitments: list[Commitment | None] = []
-    for job in jobs:
-        commitment = best_schedule(job, committed, prices, labels=labels)
-        if commitment is not None:
-            committed.add(commitment)
-        commitments.append(commitment)
-    return commitments
 
 
 def committable_jobs(instance: Instance, utility: UtilityTable) -> list[CommittableJob]:

@@ -26,12 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, PolicyError
-from shadowprice.solvers.hadar.commit_schedule import (
-    Commitment,
-    CommittableJob,
-    CommittedLoad,
-    best_of,
-)
+from shadowprice.solvers.hadar.commit_schedule import CommittableJob, best_schedule
+from shadowprice.solvers.hadar.committed_load import Commitment, CommittedLoad
 from shadowprice.solvers.hadar.prices import (
     SCALES,
     ExponentialPrices,
@@ -226,7 +222,7 @@ class Ledger:
         variants = [
             CommittableJob.of(gpus, first, each.tolist(), length, value, last) for each in times_s
         ]
-        return best_of(variants, self.committed, prices, labels=self.policy.labels)
+        return best_schedule(variants, self.committed, prices, labels=self.policy.labels)
 
     def _full_at(self) -> NDArray[np.int64]:
         """Load from which on a node's price is the highest."""
@@ -245,8 +241,7 @@ class Ledger:
         """Bounds that are given, or those of the jobs up to this one."""
         policy = self.policy
         if policy.u_max:
-            ones = np.ones(len(alone_s))
-            return UtilityBounds(policy.u_min * ones, policy.u_max * ones, known=True)
+            return UtilityBounds.given_for(len(alone_s), policy.u_min, policy.u_max)
         usable = np.isfinite(alone_s)
         rounds = np.ceil(alone_s / self.productive_s)
         value = _Value(scale, float(live.arrival_s[row]) - self.origin_s, policy.round_s)
@@ -311,10 +306,8 @@ class Ledger:
         log = self.policy.log
         if log is None or (self.bounds is None and not self.policy.u_max):
             return
-        ones = np.ones(int(self.hardware.pool.max()) + 1)
-        bounds = self.bounds or UtilityBounds(
-            self.policy.u_min * ones, self.policy.u_max * ones, known=True
-        )
+        types = int(self.hardware.pool.max()) + 1
+        bounds = self.bounds or UtilityBounds.given_for(types, self.policy.u_min, self.policy.u_max)
         prices = ExponentialPrices.of(bounds, self.hardware.pool, self._full_at())
         log.time_s.append(state.now_s)
         log.prices.append(prices.at(self.committed.load(number, number + 1)[0]))

@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.utility import Utility
 
 # Order of jobs
 
@@ -94,16 +93,6 @@ def isolated_over_duration(
     """
     alone_s = view.total_steps / view.rates.max(axis=1)
     value: NDArray[np.float64] = alone_s[:, None] / (completion_s - view.arrival_s[:, None])
-    return value
-
-
-def value_of(utility: Utility) -> Value:
-    """The value that a utility gives each job, asked pair by pair."""
-
-    def value(view: RoundView, completion_s: NDArray[np.float64]) -> NDArray[np.float64]:
-        rows = zip(view.jobs.tolist(), completion_s.tolist(), strict=True)
-        return np.array([[utility.value(job, end_s) for end_s in ends] for job, ends in rows])
-
     return value
 
 

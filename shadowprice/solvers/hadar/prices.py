@@ -81,6 +81,12 @@ class UtilityBounds:
                 "expected 0 < U_min <= U_max for every GPU type"
             )
 
+    @classmethod
+    def given_for(cls, types: int, lowest: float, highest: float) -> UtilityBounds:
+        """Bounds that hold for all jobs, the same for each GPU type."""
+        ones = np.ones(types)
+        return cls(lowest * ones, highest * ones, known=True)
+
     def widened(self, other: UtilityBounds) -> UtilityBounds:
         """Bounds of both, as they are estimated while jobs come."""
         return UtilityBounds(
@@ -166,6 +172,14 @@ class ExponentialPrices:
         share = np.minimum(share, 1.0)
         grown = self.lowest * (self.highest / self.lowest) ** share
         return np.where(share == 1.0, self.highest, np.minimum(grown, self.highest))
+
+    def same_as(self, other: ExponentialPrices) -> bool:
+        """True if all nodes have the same prices."""
+        return (
+            np.array_equal(self.lowest, other.lowest)
+            and np.array_equal(self.highest, other.highest)
+            and np.array_equal(self.full_at, other.full_at)
+        )
 
     @classmethod
     def of(

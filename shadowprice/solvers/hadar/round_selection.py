@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from shadowprice.solvers.hadar.node_classes import NodeClasses
 from shadowprice.solvers.placement.amounts import NodeRoom
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.placement.protocol import Pieces, in_turn
 
 EXACT_JOBS = 12
 """Queues up to this length are searched exactly."""
@@ -390,15 +390,9 @@ def _pack(gpus_by_node: Counter[int], size: int, nodes: Sequence[int], free: lis
     """Give a part to the fullest node with room for it, or spread it over the emptiest ones."""
     with_room = [node for node in nodes if free[node] >= size]
     if with_room:
-        node = min(with_room, key=free.__getitem__)
-        gpus_by_node[node] += size
-        free[node] -= size
-        return
-    for node in sorted(nodes, key=lambda each: -free[each]):
-        part = min(size, free[node])
-        if part:
-            gpus_by_node[node] += part
-            free[node] -= part
-            size -= part
-        if not size:
-            return
+        pieces: Pieces = ((min(with_room, key=free.__getitem__), size),)
+    else:
+        pieces = in_turn(sorted(nodes, key=lambda each: -free[each]), free, size)
+    for node, part in pieces:
+        gpus_by_node[node] += part
+        free[node] -= part

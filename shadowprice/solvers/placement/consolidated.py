@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shadowprice.instances.cluster import Cluster
-from shadowprice.solvers.placement.protocol import Allocator, Pieces
+from shadowprice.solvers.placement.protocol import Allocator, Pieces, in_turn
 
 
 class ConsolidatedAllocator(Allocator):
@@ -121,14 +121,7 @@ class ConsolidatedAllocator(Allocator):
 
     def _spread(self, gpus: int, pool: int) -> Pieces:
         nodes = [node for node, free in enumerate(self._free) if free and self._pool[node] == pool]
-        pieces = []
-        for node in sorted(nodes, key=lambda node: -self._free[node]):
-            part = min(self._free[node], gpus)
-            pieces.append((node, part))
-            gpus -= part
-            if not gpus:
-                break
-        return tuple(pieces)
+        return in_turn(sorted(nodes, key=lambda node: -self._free[node]), self._free, gpus)
 
     def _change(self, node: int, gpus: int) -> None:
         pool = self._pool[node]

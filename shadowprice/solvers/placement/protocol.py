@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from shadowprice.instances.cluster import Cluster
@@ -198,3 +198,16 @@ class Placement(Protocol):
 
     def allocator(self, cluster: Cluster, pool_of_node: Sequence[int]) -> Allocator:
         """All GPUs of a cluster, free; ``pool_of_node`` numbers the pools from 0."""
+
+
+def in_turn(nodes: Iterable[int], free: Sequence[int] | Mapping[int, int], gpus: int) -> Pieces:
+    """GPUs of nodes in turn, all that are free on each before the next; fewer where there are not so many."""
+    pieces = []
+    for node in nodes:
+        if not gpus:
+            break
+        part = min(free[node], gpus)
+        if part:
+            pieces.append((node, part))
+            gpus -= part
+    return tuple(pieces)

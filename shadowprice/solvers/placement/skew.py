@@ -22,7 +22,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.speeds.model_skew import ModelSkews, published_skews
 from shadowprice.solvers.placement.consolidated import ConsolidatedAllocator
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.placement.protocol import Pieces, in_turn
 
 if TYPE_CHECKING:
     from shadowprice.solvers.job_table import JobTable
@@ -76,14 +76,7 @@ class SkewAllocator(ConsolidatedAllocator):
             return ((node, gpus),)
         free = self._free
         nodes = [node for node, left in enumerate(free) if left and self._pool[node] == pool]
-        pieces = []
-        for node in sorted(nodes, key=lambda node: free[node]):
-            part = min(free[node], gpus)
-            pieces.append((node, part))
-            gpus -= part
-            if not gpus:
-                break
-        return tuple(pieces)
+        return in_turn(sorted(nodes, key=lambda node: free[node]), free, gpus)
 
 
 @dataclass(frozen=True)

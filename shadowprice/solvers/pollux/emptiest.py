@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.placement.protocol import Pieces, in_turn
 from shadowprice.solvers.policy import Decision, State
 
 
 def emptiest(free: list[int], gpus: int) -> Pieces:
     """GPUs on the emptiest node, then on the next, the first of equal ones; they are taken from ``free``.
 
-    O(nodes) for each node; as many GPUs have to be free.
+    O(nodes log nodes); as many GPUs have to be free.
     """
-    pieces = []
-    while gpus:
-        node = max(range(len(free)), key=free.__getitem__)
-        taken = min(free[node], gpus)
-        pieces.append((node, taken))
+    pieces = in_turn(sorted(range(len(free)), key=lambda node: -free[node]), free, gpus)
+    for node, taken in pieces:
         free[node] -= taken
-        gpus -= taken
-    return tuple(pieces)
+    return pieces
 
 
 def allotted(state: State, wanted: dict[int, int]) -> Decision:

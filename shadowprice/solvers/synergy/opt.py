@@ -31,7 +31,7 @@ from shadowprice.errors import SolverError
 from shadowprice.instances.names import Names
 from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.models import synergy
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.solvers.placement.protocol import Pieces, in_turn
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.programs.published import falls_back
 from shadowprice.solvers.programs.solution import SolverOptions
@@ -303,14 +303,10 @@ def _deal(
 
 def _from_spare(spare: dict[int, int], gpus: int) -> Pieces:
     """Take GPUs from servers in turn; what is taken is no longer spare."""
-    pieces = []
-    for server in list(spare):
-        part = min(gpus, spare[server])
-        if part:
-            pieces.append((server, part))
-            spare[server] -= part
-            gpus -= part
-    return tuple(pieces)
+    pieces = in_turn(spare, spare, gpus)
+    for server, part in pieces:
+        spare[server] -= part
+    return pieces
 
 
 def _all_fit(servers: Servers, ask: ResourceRequest, pieces: Pieces) -> bool:

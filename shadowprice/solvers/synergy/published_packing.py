@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
+from shadowprice.solvers.placement.protocol import in_turn
 from shadowprice.solvers.synergy.servers import (
     ResourceRequest,
     ServerGrant,
@@ -90,13 +91,7 @@ class PublishedPacking:
         enough = self._servers.gpus >= gpus
         if gpus > 1 and enough.any():
             return {int(enough.argmax()): gpus}
-        chosen: dict[int, int] = {}
-        for server in fewest_free_first(self._servers):
-            chosen[server] = min(gpus, int(self._servers.gpus[server]))
-            gpus -= chosen[server]
-            if not gpus:
-                break
-        return chosen
+        return dict(in_turn(fewest_free_first(self._servers), self._servers.gpus.tolist(), gpus))
 
     def _to_cut(self, server: int, gpus: int, ask: ResourceRequest) -> list[int]:
         """Jobs to cut down so that GPUs of an ask fit on a server, in the original's order."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shadowprice.errors import PolicyError
+from shadowprice.solvers.placement.protocol import in_turn
 from shadowprice.solvers.synergy.servers import (
     ROUNDING,
     Demands,
@@ -93,13 +94,7 @@ def chosen_by_gpus(servers: Servers, gpus: int) -> dict[int, int]:
     enough = servers.gpus >= gpus
     if enough.any():
         return {int(enough.argmax()): gpus}
-    chosen: dict[int, int] = {}
-    for server in fewest_free_first(servers):
-        chosen[server] = min(gpus, int(servers.gpus[server]))
-        gpus -= chosen[server]
-        if not gpus:
-            break
-    return chosen
+    return dict(in_turn(fewest_free_first(servers), servers.gpus.tolist(), gpus))
 
 
 def _peer(

@@ -25,14 +25,12 @@ from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.hadar import competitive as hadar_competitive
 from shadowprice.proofs.hadar import run_certificate as hadar_certificate
 from shadowprice.solvers.hadar.commit_schedule import (
-    Commitment,
     CommittableJob,
-    CommittedLoad,
     best_schedule,
-    commit,
     committable_jobs,
 )
 from shadowprice.solvers.hadar.committed import HadarCommitted, Ledger
+from shadowprice.solvers.hadar.committed_load import Commitment, CommittedLoad
 from shadowprice.solvers.hadar.hadar import Hadar
 from shadowprice.solvers.hadar.node_classes import NodeClasses
 from shadowprice.solvers.hadar.offline.optimum import optimum
@@ -295,8 +293,9 @@ def test_the_schedule_found_has_the_largest_payoff_of_all_that_fit(
 ) -> None:
     tasks, capacity, kinds, rounds = market
     committed = CommittedLoad(capacity, kinds)
-    load = committed.load(0, rounds)
-    load += np.random.default_rng(seed).integers(0, capacity + 1, size=load.shape)
+    load = np.random.default_rng(seed).integers(0, capacity + 1, size=(rounds, len(capacity)))
+    held = [tuple(enumerate(row.tolist())) for row in load]
+    committed.add(Commitment(tuple(enumerate(held)), 0.0, 0.0))
     bounds = UtilityBounds(np.array([0.1, 0.2]), np.array([10.0, 5.0]), known=True)
     prices = ExponentialPrices.of(bounds, kinds, capacity)
     by_round = prices.at(load)
@@ -306,9 +305,9 @@ def test_the_schedule_found_has_the_largest_payoff_of_all_that_fit(
             for utility, held in schedules(task, capacity, kinds)
             if all((load[number] + split <= capacity).all() for number, split in held.items())
         ]
-        found = best_schedule(task, committed, prices)
+        found = best_schedule([task], committed, prices)
         assert (found.payoff if found else 0.0) == pytest.approx(max([0.0, *payoffs]), abs=1e-9)
-        simple = best_schedule(task, committed, prices, labels=0)
+        simple = best_schedule([task], committed, prices, labels=0)
         assert (simple.payoff if simple else 0.0) <= (found.payoff if found else 0.0) + 1e-9
         for each in (found, simple):
             if each is not None:
@@ -570,13 +569,15 @@ def test_commitments_never_exceed_the_capacity() -> None:
     committed = CommittedLoad(instance.cluster.gpus_per_node, instance.cluster.type_of_node)
     bounds = UtilityBounds(np.full(3, 1e-3), np.full(3, 10.0), known=True)
     prices = ExponentialPrices.of(bounds, committed.type_of_node, committed.capacity)
-    made = commit(committable_jobs(instance, utility), committed, prices, labels=64)
     load = np.zeros((400, len(committed.capacity)), dtype=int)
-    for commitment in made:
-        for number, pieces in commitment.rounds if commitment else ():
-            for node, gpus in pieces:
-                load[number, node] += gpus
-    assert any(made)
+    for job in committable_jobs(instance, utility):
+        commitment = best_schedule([job], committed, prices, labels=64)
+        if commitment is not None:
+            committed.add(commitment)
+            for number, pieces in commitment.rounds:
+                for node, gpus in pieces:
+                    load[number, node] += gpus
+    assert load.any()
     assert (load == committed.load(0, 400)).all()
     assert (load <= committed.capacity).all()
 

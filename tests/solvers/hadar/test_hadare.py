@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from shadowprice.analysis import run_metrics
 from shadowprice.analysis.optimum import optimum
@@ -50,7 +51,6 @@ from shadowprice.solvers.hadar.copies import (
     ShortestFirst,
     assign,
     split_steps,
-    value_of,
 )
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 from support.copies import in_copies
@@ -321,21 +321,14 @@ def test_a_payoff_falls_with_waiting_and_prices_turn_jobs_away_from_loaded_types
 
 
 def test_a_utility_can_be_the_value() -> None:
-    class Deadline:
+    def deadline(view: RoundView, completion_s: NDArray[np.float64]) -> NDArray[np.float64]:
         """Worth 2 to the second job up to 111 s, nothing else is worth anything."""
+        return np.where((view.jobs[:, None] == 1) & (completion_s <= 111.0), 2.0, 0.0)
 
-        def value(self, job: int, completion_s: float) -> float:
-            return 2.0 if job == 1 and completion_s <= 111.0 else 0.0
-
-    scores = Payoff(value_of(Deadline()))(two_jobs())
+    scores = Payoff(deadline)(two_jobs())
     assert (scores > 0).tolist() == [[False, False], [True, False]]
-
-    class Debt:
-        def value(self, job: int, completion_s: float) -> float:
-            return -1.0
-
     with pytest.raises(PolicyError, match=r"the value of job 0 at 100.0 s is negative"):
-        Payoff(value_of(Debt()))(two_jobs())
+        Payoff(lambda view, completion_s: -np.ones_like(completion_s))(two_jobs())
 
 
 def test_a_node_that_a_job_could_do_without_goes_to_the_next() -> None:

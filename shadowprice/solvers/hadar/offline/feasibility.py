@@ -7,7 +7,7 @@ where whole ones cannot, and branching on rounds is slow there because rounds ar
 that there are none is its word, which nothing else confirms. A job is complete by weights of its speeds
 that are whole numbers and were checked to rank every combination of speeds as exact fractions do.
 
-:func:`round_plan` gives the jobs of schedules, which know speeds only, their GPUs on nodes.
+:func:`gpus_of` and :func:`plan_on_nodes` give the jobs of schedules, which know speeds only, their GPUs on nodes.
 
 Complexity: a check is exponential in the worst case; a plan is one maximum flow a round.
 """
@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
-from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.utility import GpusByNode, RoundPlan
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.pricing import IDLE, Speeds, States
+from shadowprice.solvers.placement.protocol import in_turn
 from shadowprice.solvers.programs.gate import ask_whole
 from shadowprice.solvers.programs.whole import SearchEffort, SearchStatus, WholeProgram
 
@@ -190,22 +190,6 @@ def _weight_done(states: States, weights: list[int]) -> NDArray[np.int64]:
 # From speeds to GPUs on nodes
 
 
-def round_plan(instance: Instance, jobs: RoundJobs, schedules: Mapping[int, Speeds]) -> RoundPlan:
-    """The plan that runs jobs at given speeds, from the first node of each type on.
-
-    Parameters
-    ----------
-    schedules : mapping of int to Speeds
-        By job; jobs that are not in it never run.
-
-    Raises
-    ------
-    SolverError
-        If the GPUs of a round do not suffice.
-    """
-    return plan_on_nodes(instance, gpus_of(jobs, schedules))
-
-
 def plan_on_nodes(instance: Instance, gpus: NDArray[np.int64]) -> RoundPlan:
     """The plan that gives jobs GPUs of each type, from the first node of the type on.
 
@@ -215,10 +199,16 @@ def plan_on_nodes(instance: Instance, gpus: NDArray[np.int64]) -> RoundPlan:
         No more of a type in a round than there are.
     """
     runs: list[list[tuple[int, GpusByNode]]] = [[] for _ in gpus]
+    cluster = instance.cluster
+    nodes = [np.flatnonzero(cluster.type_of_node == r).tolist() for r in range(gpus.shape[1])]
     for t in range(gpus.shape[2]):
-        free = _FreeGpus(instance.cluster)
+        free = cluster.gpus_per_node.tolist()
         for job in np.flatnonzero(gpus[:, :, t].any(axis=1)).tolist():
-            runs[job].append((t, free.take(gpus[job, :, t].tolist())))
+            held = gpus[job, :, t].tolist()
+            pieces = [each for r, some in enumerate(held) for each in in_turn(nodes[r], free, some)]
+            for node, some in pieces:
+                free[node] -= some
+            runs[job].append((t, tuple(sorted(pieces))))
     return RoundPlan(tuple(map(tuple, runs)))
 
 
@@ -280,25 +270,3 @@ def _gpus_by_type(
         job: [int(flows[("job", job)].get(("type", r), 0)) for r in range(jobs.types)]
         for job in running
     }
-
-
-class _FreeGpus:
-    """GPUs not yet taken in a round."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._free = cluster.gpus_per_node.tolist()
-        self._nodes: list[list[int]] = [[] for _ in cluster.gpu_types]
-        for node, r in enumerate(cluster.type_of_node.tolist()):
-            self._nodes[r].append(node)
-
-    def take(self, gpus: list[int]) -> GpusByNode:
-        """Nodes for so many GPUs of each type, first fit."""
-        taken = []
-        for r, missing in enumerate(gpus):
-            for node in self._nodes[r]:
-                some = min(missing, self._free[node])
-                if some:
-                    self._free[node] -= some
-                    missing -= some
-                    taken.append((node, some))
-        return tuple(sorted(taken))

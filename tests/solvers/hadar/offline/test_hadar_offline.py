@@ -22,7 +22,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.models.hadar import GpuSchedule, dual, schedule_form, time_indexed
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.cuts import Conflicts
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, round_plan
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, gpus_of, plan_on_nodes
 from shadowprice.solvers.hadar.offline.heuristics import Plans
 from shadowprice.solvers.hadar.offline.master import CapacityRows
 from shadowprice.solvers.hadar.offline.optimum import optimum
@@ -63,7 +63,7 @@ def test_deadlines_are_decided_as_by_brute_force(seed, data):
         alone = from_rounds(in_time.values[:, :-1] * kept[:, None], ROUND_S)
         assert brute_force(instance, alone) < len(found.core)
     else:
-        plan = round_plan(instance, jobs, found.schedules)
+        plan = plan_on_nodes(instance, gpus_of(jobs, found.schedules))
         assert check(instance, in_time, plan) == n
 
 

@@ -11,7 +11,7 @@ from shadowprice.instances.utility import effective_throughput
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.branch_and_price import Pricing, SearchNode, running
 from shadowprice.solvers.hadar.offline.cuts import PackingCuts
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, round_plan
+from shadowprice.solvers.hadar.offline.feasibility import Deadlines, gpus_of, plan_on_nodes
 from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
 from shadowprice.solvers.hadar.offline.linking import LinkingRows
 from shadowprice.solvers.hadar.offline.master import CapacityRows, Master
@@ -144,9 +144,8 @@ def test_all_jobs_planned_afresh_are_planned_best(seed):
     ends = np.ones((n, rounds + 1), dtype=bool)
     near.search(ends, float("inf"), 2)
     assert plans.value == pytest.approx(brute_force(instance, table), abs=1e-4)
-    assert check(instance, table, round_plan(instance, jobs, plans.schedules)) == pytest.approx(
-        plans.value
-    )
+    plan = plan_on_nodes(instance, gpus_of(jobs, plans.schedules))
+    assert check(instance, table, plan) == pytest.approx(plans.value)
     assert not near.improve(ends)
 
 
