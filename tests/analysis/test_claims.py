@@ -66,7 +66,8 @@ from shadowprice.solvers.offline import interval_prices, lagrangian, priced_plan
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline.bounds import Bound, area_ticks, bound_of, simple_bounds
 from shadowprice.solvers.offline.completions import completion_search
-from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
+from shadowprice.solvers.offline.modes.types import gpu_type_modes
+from shadowprice.solvers.offline.typed_bound import TypedPrices, typed_bound
 from shadowprice.solvers.registry import placement, policy
 from support.paths import ROOT
 
@@ -828,7 +829,7 @@ def test_bounds_with_sharing_and_types_are_below_brute_force(
         for j, k in combinations(range(len(jobs)), 2)
     }
     below(instance, replace(rigid(jobs, 1), gpus=(1, 1), alone=ways, pairs=pairs))
-    mine = TypedJobs.of(instance)
+    mine = gpu_type_modes(instance)
     bounds = np.arange(0, 30) * TICKS_PER_S
     prices = TypedPrices(bounds, np.full((29, len(mine.capacity)), lagrangian.PRICE_UNIT // 3))
     least = least_cost(replace(rigid(jobs, 1), gpus=(1, 1), alone=ways, pairs=pairs), COMPLETION)

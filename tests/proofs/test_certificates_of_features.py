@@ -39,13 +39,14 @@ from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.proofs import checker, graph_time, run_speed
 from shadowprice.proofs.certificate import verify
 from shadowprice.proofs.checker import Rejected, canonical, check, digest
+from shadowprice.solvers.offline.modes.job_modes import ModeTable
+from shadowprice.solvers.offline.modes.types import gang_uses
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
     busy_price_ticks,
     fluid_price_ticks,
     span_ticks,
 )
-from shadowprice.solvers.offline.typed_bound import TypedJobs
 from shadowprice.solvers.registry import policy
 from support.certificate_cases import CASES
 from support.certificate_text import changes, signed
@@ -436,7 +437,8 @@ def test_two_programs_bound_alike_at_prices_by_type(instance, data):
     ticks = run_speed.alone_ticks(instance)
     gpus = np.array([2, 2])
     work = ClassDemands.of(instance, pairs=False)
-    jobs = TypedJobs(np.array(work.release), tuple(work.weight), np.array(work.gang), ticks, gpus)
+    uses = gang_uses(np.array(work.gang), len(gpus))
+    jobs = ModeTable(np.array(work.release), tuple(work.weight), ticks, gpus, *uses)
     checked = checker.instance.CertificateInstance()
     for record in [records.header(instance, "some", "flow"), *given_records]:
         kind = record.pop("kind")

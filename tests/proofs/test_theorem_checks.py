@@ -100,11 +100,12 @@ from shadowprice.solvers.hadar.commit_schedule import CommittableJob
 from shadowprice.solvers.hadar.prices import ExponentialPrices
 from shadowprice.solvers.offline.completions.completion_search import CompletionTree, Cut, Priced
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
-from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
+from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, ModeTable
 from shadowprice.solvers.offline.modes.nodes import node_modes
+from shadowprice.solvers.offline.modes.types import gpu_type_modes
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices
 from shadowprice.solvers.offline.type_prices import SpanPrices
-from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices
+from shadowprice.solvers.offline.typed_bound import TypedPrices
 from shadowprice.solvers.synergy.servers import (
     ROUNDING,
     Demands,
@@ -665,7 +666,7 @@ def of_lb_goodput() -> Iterator[Case]:
 
 def of_lb_mode() -> Iterator[Case]:
     """Two resources that every job needs, one of them half; modes that are types; a mode that costs less."""
-    both = JobModes(
+    both = ModeTable(
         np.array([0, 0]),
         (Fraction(1), Fraction(1)),
         np.array([[2 * TICKS_PER_S]] * 2),
@@ -675,7 +676,7 @@ def of_lb_mode() -> Iterator[Case]:
     )
     half = replace(both, use=np.array([[[USE_UNIT, USE_UNIT // 2]]]))
     slow = replace(both, time=both.time * [[1, 3]], use=np.array([[[USE_UNIT, 0], [0, USE_UNIT]]]))
-    typed_modes = TypedJobs.of(typed([0, 0], [3, 3]))
+    typed_modes = gpu_type_modes(typed([0, 0], [3, 3]))
     for what, jobs, prices, least in (
         ("2 + 4", both, (1, 1), 6),
         ("3/4 + 9/4 + 1 + 1", half, (1, 1), 5),

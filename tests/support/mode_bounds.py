@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.proofs.lower_bounds import modes as lb_mode
 from shadowprice.solvers.offline.lagrangian import exact_prices
-from shadowprice.solvers.offline.modes.job_modes import JobModes
+from shadowprice.solvers.offline.modes.job_modes import ModeTable
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
     best_prices,
@@ -20,7 +20,7 @@ from shadowprice.solvers.offline.typed_bound import TypedPrices, typed_bound, ty
 from support.typed_jobs import LeastCosts
 
 
-def never_above(jobs: JobModes, least: LeastCosts, data: st.DataObject) -> None:
+def never_above(jobs: ModeTable, least: LeastCosts, data: st.DataObject) -> None:
     """Bounds of found prices and of drawn ones are at most the least costs."""
     at = best_prices(jobs)
     assert busy_price_ticks(jobs, at) / TICKS_PER_S <= least.total_s

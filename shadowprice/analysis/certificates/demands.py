@@ -41,7 +41,7 @@ from shadowprice.proofs.checker.mode_bounds import OF_MODES
 from shadowprice.proofs.checker.modes import PairShares
 from shadowprice.proofs.checker.windows import WindowTree
 from shadowprice.solvers.offline.bounds import RelaxedJobs
-from shadowprice.solvers.offline.modes.job_modes import JobModes
+from shadowprice.solvers.offline.modes.job_modes import ModeTable
 
 if TYPE_CHECKING:
     from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
@@ -171,7 +171,7 @@ class ClassDemands:
             self.release, self.shortest, self.gang, self.weight, self.gpus, Fraction(1)
         )
 
-    def modes(self, subject: str, fields: Record, *, consolidated: bool = False) -> JobModes:
+    def modes(self, subject: str, fields: Record, *, consolidated: bool = False) -> ModeTable:
         """Modes of the jobs that count, as the checker has them.
 
         Parameters
@@ -199,7 +199,7 @@ class ClassDemands:
             for m, uses in enumerate(row):
                 for resource, amount in uses:
                     use[k, m, resource] += amount
-        return JobModes(
+        return ModeTable(
             np.array(self.release, dtype=np.int64),
             tuple(self.weight),
             np.array(found.time, dtype=np.int64),

@@ -28,11 +28,12 @@ from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs import run_speed
 from shadowprice.solvers.offline.modes.amounts import MOST_POINTS
-from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes, Modes
+from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, ModeTable
 from shadowprice.solvers.offline.modes.nodes import KNOWS as NODE_KNOWS
 from shadowprice.solvers.offline.modes.nodes import node_kinds, node_modes
 from shadowprice.solvers.offline.modes.pairs import KNOWS as PAIR_KNOWS
 from shadowprice.solvers.offline.modes.pairs import equal_parts, pair_modes, raised
+from shadowprice.solvers.offline.modes.types import gang_uses
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
     best_prices,
@@ -42,7 +43,6 @@ from shadowprice.solvers.offline.type_prices import (
     span_ticks,
 )
 from shadowprice.solvers.offline.typed_bound import (
-    TypedJobs,
     TypedPrices,
     typed_bound,
     typed_prices,
@@ -102,9 +102,9 @@ class WrittenModes:
     ----------
     subject : str
         What tells the modes apart, as names of bounds have it; empty for GPU types.
-    jobs : Modes
+    jobs : ModeTable
         As the certificate has them.
-    proposes : Modes
+    proposes : ModeTable
         Those of the solvers, at whose prices the bound is evaluated.
     source : tuple of int
         Of every resource of ``jobs`` the one of ``proposes`` that has its price.
@@ -115,8 +115,8 @@ class WrittenModes:
     """
 
     subject: str
-    jobs: Modes
-    proposes: Modes
+    jobs: ModeTable
+    proposes: ModeTable
     source: tuple[int, ...]
     fields: Record
     consolidated: bool = False
@@ -176,7 +176,8 @@ def type_modes(instance: Instance, demands: ClassDemands) -> WrittenModes | None
         return None
     source, gpus = pool.ravel(), np.array(_gpus_by_type(instance), dtype=np.int64)
     capacity = np.bincount(source, gpus).astype(np.int64)
-    jobs = TypedJobs(found.release, found.weight, np.array(demands.gang), columns, capacity)
+    uses = gang_uses(np.array(demands.gang), len(capacity))
+    jobs = ModeTable(found.release, found.weight, columns, capacity, *uses)
     return WrittenModes("", found, jobs, tuple(source.tolist()), {})
 
 
@@ -256,7 +257,7 @@ def _gpus_by_type(instance: Instance) -> list[int]:
 
 
 def _of_nodes(
-    instance: Instance, demands: ClassDemands, proposed: JobModes, *, consolidated: bool
+    instance: Instance, demands: ClassDemands, proposed: ModeTable, *, consolidated: bool
 ) -> WrittenModes:
     """A row for each resource that is a size of nodes, of each type of the certificate that is of its pool."""
     jobs, cluster = instance.workload, instance.cluster
@@ -281,7 +282,7 @@ def _of_nodes(
     return WrittenModes(NODES, modes, proposed, tuple(source), fields, consolidated)
 
 
-def _of_pairs(instance: Instance, demands: ClassDemands, proposed: JobModes) -> WrittenModes:
+def _of_pairs(instance: Instance, demands: ClassDemands, proposed: ModeTable) -> WrittenModes:
     """A row for each resource: parts of a GPU of a type, as large as shares of pairs allow."""
     shares = demands.sharing_shares()
     both: dict[int, dict[tuple[int, int], tuple[Fraction, Fraction]]] = {}
@@ -304,7 +305,7 @@ def _of_pairs(instance: Instance, demands: ClassDemands, proposed: JobModes) -> 
     )
 
 
-def _fewer(modes: JobModes, types: int) -> JobModes:
+def _fewer(modes: ModeTable, types: int) -> ModeTable:
     """The best that points which are neighbours in speed could be together, where they are too many on a type."""
     each = modes.use.shape[1] // types
     if each <= MOST_POINTS:

@@ -44,7 +44,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.solvers.offline.modes.job_modes import Modes
+from shadowprice.solvers.offline.modes.job_modes import ModeTable
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
     busy_price_ticks,
@@ -59,7 +59,7 @@ Prices = Sequence[int] | SpanPrices | TypedPrices
 """Prices that stay as they are, (a); those and of the jobs' own time, (b); prices by interval, (c)."""
 
 
-def bound(jobs: Modes, prices: Prices) -> Fraction:
+def bound(jobs: ModeTable, prices: Prices) -> Fraction:
     """Lower bound [s] of total weighted completion time, or with :class:`SpanPrices` of the last completion.
 
     Raises
@@ -77,6 +77,6 @@ def bound(jobs: Modes, prices: Prices) -> Fraction:
     return ticks / TICKS_PER_S
 
 
-def check(jobs: Modes, cost_s: float | Fraction, prices: Prices) -> bool:
+def check(jobs: ModeTable, cost_s: float | Fraction, prices: Prices) -> bool:
     """True if a cost [s], of the kind that the prices are for, respects the bound."""
     return Fraction(cost_s) >= bound(jobs, prices)

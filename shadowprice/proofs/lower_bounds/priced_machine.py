@@ -38,9 +38,9 @@ from fractions import Fraction
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.solvers.offline.modes.types import KNOWS as TYPED_KNOWS
+from shadowprice.solvers.offline.modes.types import gpu_type_modes
 from shadowprice.solvers.offline.type_prices import busy_price_ticks, fluid_price_ticks
-from shadowprice.solvers.offline.typed_bound import KNOWS as TYPED_KNOWS
-from shadowprice.solvers.offline.typed_bound import TypedJobs
 
 STATUS = "ours"
 
@@ -53,7 +53,7 @@ def bound(instance: Instance, prices: Sequence[int]) -> Fraction:
     Parameters
     ----------
     prices : sequence of int
-        lambda_r >= 1 of :attr:`TypedJobs.capacity`'s pools.
+        lambda_r >= 1 of the pools of :func:`.gpu_type_modes`.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def bound(instance: Instance, prices: Sequence[int]) -> Fraction:
         If the instance has features that are not in ``KNOWS``.
     """
     require(instance, KNOWS, "LB-price")
-    jobs = TypedJobs.of(instance)
+    jobs = gpu_type_modes(instance)
     ticks = Fraction(busy_price_ticks(jobs, prices))
     if len(set(jobs.weight)) == 1:
         ticks = max(ticks, jobs.weight[0] * fluid_price_ticks(jobs, prices))

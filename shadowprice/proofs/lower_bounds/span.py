@@ -34,9 +34,9 @@ from fractions import Fraction
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.instance import Instance
+from shadowprice.solvers.offline.modes.types import KNOWS as TYPED_KNOWS
+from shadowprice.solvers.offline.modes.types import gpu_type_modes
 from shadowprice.solvers.offline.type_prices import SpanPrices, span_ticks
-from shadowprice.solvers.offline.typed_bound import KNOWS as TYPED_KNOWS
-from shadowprice.solvers.offline.typed_bound import TypedJobs
 
 STATUS = "classic, extended to gangs and release dates"
 
@@ -52,7 +52,7 @@ def bound(instance: Instance, prices: SpanPrices) -> Fraction:
         If the instance has features that are not in ``KNOWS``.
     """
     require(instance, KNOWS, "LB-span")
-    return span_ticks(TypedJobs.of(instance), prices)[0] / TICKS_PER_S
+    return span_ticks(gpu_type_modes(instance), prices)[0] / TICKS_PER_S
 
 
 def check(instance: Instance, last_completion_s: float | Fraction, prices: SpanPrices) -> bool:

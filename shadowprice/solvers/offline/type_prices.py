@@ -9,7 +9,7 @@ beside: the dual of :mod:`shadowprice.models.typed_span` (LB-span). Proofs are i
 
 A search proposes prices for total completion time, a float solver those for the span; both are rounded to
 whole numbers, and bounds are evaluated in whole numbers, rounded down. Where jobs may share GPUs, p_jr and
-G_r are services, as in :mod:`shadowprice.solvers.offline.typed_bound`; charges of starts are left out.
+G_r are services, as in :mod:`shadowprice.solvers.offline.modes.types`; charges of starts are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from shadowprice.solvers.offline.bounds import fluid_ticks, mean_busy_of_areas
 from shadowprice.solvers.offline.modes.job_modes import (
     USE_UNIT,
-    Modes,
+    ModeTable,
     capacity_floats,
     every_kth,
     shortest,
@@ -51,7 +51,7 @@ MOST_SPAN_COLUMNS = 150_000
 """Jobs times types up to which the span programme is solved."""
 
 
-def costs(jobs: Modes, prices: Sequence[int]) -> list[int]:
+def costs(jobs: ModeTable, prices: Sequence[int]) -> list[int]:
     """v_j for whole prices > 0 [price x ticks], shape (n,); O(n types).
 
     Raises
@@ -64,7 +64,7 @@ def costs(jobs: Modes, prices: Sequence[int]) -> list[int]:
     return _least([0] * len(jobs.kind), jobs, prices)
 
 
-def _least(own: Sequence[int], jobs: Modes, prices: Sequence[int]) -> list[int]:
+def _least(own: Sequence[int], jobs: ModeTable, prices: Sequence[int]) -> list[int]:
     """min_m p_jm (sum_q v_jmq lambda_q + mu_j) of every job, mu_j the price of its own time; times USE_UNIT."""
     rent = (jobs.use.astype(object) @ np.array(prices, dtype=object)).tolist()
     rows = zip(jobs.kind.tolist(), jobs.time.tolist(), own, strict=True)
@@ -78,7 +78,7 @@ def _least(own: Sequence[int], jobs: Modes, prices: Sequence[int]) -> list[int]:
     ]
 
 
-def _rent(jobs: Modes, prices: Sequence[int]) -> Fraction:
+def _rent(jobs: ModeTable, prices: Sequence[int]) -> Fraction:
     """Lambda: the most that all resources cost at a moment; times USE_UNIT."""
     pairs = zip(jobs.capacity.tolist(), prices, strict=True)
     return USE_UNIT * sum((Fraction(units) * price for units, price in pairs), Fraction(0))
@@ -87,13 +87,13 @@ def _rent(jobs: Modes, prices: Sequence[int]) -> Fraction:
 # Total completion time.
 
 
-def fluid_price_ticks(jobs: Modes, prices: Sequence[int]) -> int:
+def fluid_price_ticks(jobs: ModeTable, prices: Sequence[int]) -> int:
     """Sum C_j of SRPT on the machine [ticks], rounded down, whatever the weights; LB-price (a)."""
     works = costs(jobs, prices)
     return fluid_ticks(jobs.release.tolist(), works, [1] * len(works), _rent(jobs, prices))
 
 
-def busy_price_ticks(jobs: Modes, prices: Sequence[int]) -> int:
+def busy_price_ticks(jobs: ModeTable, prices: Sequence[int]) -> int:
     """Sum w_j (M_j + q_j / 2), M_j by preemptive WSPT on the machine [ticks], rounded down; LB-price (b)."""
     return mean_busy_of_areas(
         jobs.release.tolist(),
@@ -104,7 +104,7 @@ def busy_price_ticks(jobs: Modes, prices: Sequence[int]) -> int:
     )
 
 
-def best_prices(jobs: Modes) -> tuple[int, ...]:
+def best_prices(jobs: ModeTable) -> tuple[int, ...]:
     """Prices for which :func:`busy_price_ticks` is large; the same on every run.
 
     From units that cost as much of all resources, such as GPUs of all types, shares of the rent are moved from one
@@ -158,7 +158,7 @@ class SpanPrices:
     own: tuple[int, ...]
 
 
-def span_ticks(jobs: Modes, prices: SpanPrices) -> tuple[Fraction, int]:
+def span_ticks(jobs: ModeTable, prices: SpanPrices) -> tuple[Fraction, int]:
     """Earliest possible last completion [ticks], and the arrival from which jobs decide it; LB-span.
 
     The largest over arrivals r of r + (what the jobs from r on cost) / (what all GPUs and these jobs'
@@ -187,7 +187,7 @@ def span_ticks(jobs: Modes, prices: SpanPrices) -> tuple[Fraction, int]:
     return best, when
 
 
-def best_span_prices(jobs: Modes) -> tuple[Fraction, SpanPrices]:
+def best_span_prices(jobs: ModeTable) -> tuple[Fraction, SpanPrices]:
     """The largest :func:`span_ticks` of some prices [ticks], and these; the same on every run.
 
     The span programme of all jobs proposes prices, then that of the jobs from the arrival on that
@@ -212,7 +212,7 @@ def best_span_prices(jobs: Modes) -> tuple[Fraction, SpanPrices]:
     return best, kept
 
 
-def _programme_prices(jobs: Modes, some: NDArray[np.int64]) -> SpanPrices | None:
+def _programme_prices(jobs: ModeTable, some: NDArray[np.int64]) -> SpanPrices | None:
     """Duals of the span programme of some jobs; None if it was not solved or no GPU has a price."""
     from shadowprice.models import typed_span
 

@@ -15,10 +15,6 @@ what it uses cost least. By weak duality it is a bound for every beta >= 0 and e
 the latter nothing is gained from work after the last interval either, so the grid need not be
 long enough for anything. A float solver proposes beta, a search alpha; both are rounded to multiples
 of 2**-20, and everything after is done in whole numbers, rounded so that the bound only falls.
-
-Charges only restrict a schedule further, and are left out: which type a job holds while it pays is its
-own choice. Where jobs may share GPUs, p_jr is the service that j needs on r and G_r the most service of r at
-a moment, kappa_r times its GPUs: see :meth:`shadowprice.instances.sharing_gain.SharingGain.by_type`.
 """
 
 from __future__ import annotations
@@ -26,20 +22,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.instances.features import Feature, require
-from shadowprice.instances.grid import to_ticks
-from shadowprice.instances.instance import Instance
-from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT, Whole, exact_prices, weight_scale
 from shadowprice.solvers.offline.modes.job_modes import (
-    USE_UNIT,
-    Modes,
+    ModeTable,
     capacity_floats,
     pieces,
     rents,
@@ -47,23 +37,6 @@ from shadowprice.solvers.offline.modes.job_modes import (
     use_floats,
 )
 from shadowprice.solvers.offline.relaxation import solve_relaxation
-
-KNOWS = frozenset(
-    {
-        Feature.RATES,
-        Feature.TYPES,  # are the modes
-        Feature.CHARGES,  # only restrict
-        Feature.SHARING,  # by what pairs gain on each type
-        Feature.GRAPHS,  # of all mappings the fastest counts; so with profiles and spreading
-        Feature.PROFILES,
-        Feature.SPREAD,
-        Feature.WIDTHS,  # who holds more GPUs is faster by no more than in proportion
-        Feature.FAILURES,  # what is lost is done again
-        Feature.CORES,  # are GPUs of a type
-        Feature.AMOUNTS,  # only restrict
-        Feature.RESTART,  # only restricts
-    }
-)
 
 COLUMNS_PER_S, MOST_COLUMNS, FEWEST_INTERVALS = 6_000, 150_000, 8
 """Columns of the LPs for each second of budget, and at most; intervals, at least."""
@@ -73,65 +46,6 @@ LARGEST_TICKS = 2**62
 
 _FINE = 2**20
 """Terms are rounded to multiples of 1 / (PRICE_UNIT * _FINE)."""
-
-
-@dataclass(frozen=True, eq=False)
-class TypedJobs:
-    """Data of an instance for the bound; times in ticks.
-
-    Parameters
-    ----------
-    release : ndarray of int, shape (n,)
-    weight : tuple of Fraction
-    gpus : ndarray of int, shape (n,)
-    time : ndarray of int, shape (n, pools)
-        Run times, 0 where the job cannot run.
-    capacity : ndarray of int, or of Fraction where jobs may share, shape (pools,)
-        Most service of each pool: GPU types, those merged on which every job takes the same time.
-    """
-
-    release: NDArray[np.int64]
-    weight: tuple[Fraction, ...]
-    gpus: NDArray[np.int64]
-    time: NDArray[np.int64]
-    capacity: NDArray[Any]
-
-    @classmethod
-    def of(cls, instance: Instance) -> TypedJobs:
-        """The jobs, and the GPU types by distinct columns of run times; O(n types).
-
-        Raises
-        ------
-        InputError
-            If the instance has features that are not in ``KNOWS``.
-        """
-        require(instance, KNOWS, "bounds by GPU type")
-        gains, per_type = SharingGain.by_type(instance), instance.cluster.gpus_per_type
-        if gains is None:
-            times = instance.processing_s
-            ticks = to_ticks(np.where(np.isfinite(times), times, 0.0))
-        else:
-            ticks = np.array([gain.service for gain in gains], dtype=np.int64).T
-        columns, pool = np.unique(ticks, axis=1, return_inverse=True)
-        capacity = np.bincount(pool.ravel(), per_type).astype(np.int64)
-        if gains is not None:
-            capacity = np.array([Fraction(0)] * len(capacity), dtype=object)
-            for column, gain, gpus in zip(pool.ravel(), gains, per_type.tolist(), strict=True):
-                capacity[column] += gain.kappa * gpus
-        jobs = instance.workload
-        weight = tuple(Fraction(w) for w in jobs.weight.tolist())
-        return cls(to_ticks(jobs.arrival_s), weight, jobs.gpus, columns, capacity)
-
-    @cached_property
-    def kind(self) -> NDArray[np.int64]:
-        """Place of each job's gang among the different ones."""
-        return np.unique(self.gpus, return_inverse=True)[1].astype(np.int64)
-
-    @cached_property
-    def use(self) -> NDArray[Any]:
-        """GPUs of a gang, of the pool on which it runs; in units of 1 / USE_UNIT."""
-        gangs = np.unique(self.gpus).astype(np.int64) * USE_UNIT
-        return np.asarray(gangs[:, None, None] * np.eye(len(self.capacity), dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +70,7 @@ class TypedPrices:
 
 
 def typed_bound(
-    jobs: Modes, given: TypedPrices, values: NDArray[np.float64] | None = None
+    jobs: ModeTable, given: TypedPrices, values: NDArray[np.float64] | None = None
 ) -> Fraction:
     """L [ticks] in exact arithmetic, for any prices >= 0; O(n intervals modes).
 
@@ -192,7 +106,7 @@ def typed_bound(
 
 
 def _gain(
-    jobs: Modes,
+    jobs: ModeTable,
     rent: NDArray[Any],
     j: int,
     alpha: Fraction,
@@ -213,7 +127,7 @@ def _gain(
     return int((best * size[intervals, piece].astype(object)).sum())
 
 
-def work_values(jobs: Modes, given: TypedPrices, steps: int = 50) -> NDArray[np.float64]:
+def work_values(jobs: ModeTable, given: TypedPrices, steps: int = 50) -> NDArray[np.float64]:
     """Values alpha_j [weighted ticks] that nearly maximise L, by bisection; shape (n,)."""
     begin, size, charge = pieces(jobs, given.bounds)
     able = jobs.time > 0
@@ -250,7 +164,9 @@ def _work_done(
     return np.asarray((bought * size).sum(axis=(1, 2)))
 
 
-def typed_prices(jobs: Modes, budget_s: float, columns: int | None = None) -> TypedPrices | None:
+def typed_prices(
+    jobs: ModeTable, budget_s: float, columns: int | None = None
+) -> TypedPrices | None:
     """Dual prices of the typed interval LP on grids that a budget [s] affords; None if too large.
 
     The second grid is finer where the first one's prices say that GPUs are scarce; the prices that
@@ -283,7 +199,7 @@ def typed_prices(jobs: Modes, budget_s: float, columns: int | None = None) -> Ty
     return best
 
 
-def _lp_prices(jobs: Modes, bounds: NDArray[np.int64], left_s: float) -> TypedPrices | None:
+def _lp_prices(jobs: ModeTable, bounds: NDArray[np.int64], left_s: float) -> TypedPrices | None:
     """Prices of the LP on a grid; None if it is not solved, or not in time."""
     from shadowprice.models import typed_interval_lp as typed_relaxation
 
@@ -310,7 +226,7 @@ def _lp_prices(jobs: Modes, bounds: NDArray[np.int64], left_s: float) -> TypedPr
     return TypedPrices(bounds, exact_prices(prices * scale))
 
 
-def _drained(jobs: Modes) -> float:
+def _drained(jobs: ModeTable) -> float:
     """Time in which all work could be done at full use [ticks], as far as one resource after the other says."""
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(jobs.time > 0, 1.0 / jobs.time, 0.0)
@@ -320,7 +236,7 @@ def _drained(jobs: Modes) -> float:
     return float((1.0 / found).sum()) + 1.0
 
 
-def _grid(jobs: Modes, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:
+def _grid(jobs: ModeTable, intervals: int, known: TypedPrices | None) -> NDArray[np.int64]:
     """Starts of intervals, and the end of the last, by which all is done one after the other.
 
     Equal ones until all work could be done at full use, then ever longer ones; if prices are known,

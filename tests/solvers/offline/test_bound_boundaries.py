@@ -14,7 +14,9 @@ from shadowprice.proofs.checker.bounds import BOUNDS
 from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
-from shadowprice.solvers.offline.typed_bound import TypedJobs, TypedPrices, typed_bound
+from shadowprice.solvers.offline.modes.job_modes import ModeTable
+from shadowprice.solvers.offline.modes.types import gang_uses
+from shadowprice.solvers.offline.typed_bound import TypedPrices, typed_bound
 
 
 @given(data=st.data())
@@ -23,9 +25,8 @@ def test_any_value_of_work_and_any_grid_give_a_bound(data: st.DataObject) -> Non
     weight = Fraction(data.draw(st.integers(0, 5)), data.draw(st.integers(1, 3)))
     times = data.draw(st.lists(st.integers(1, 40), min_size=2, max_size=2))
     begin = data.draw(st.integers(0, 30))
-    jobs = TypedJobs(
-        np.array([begin]), (weight,), np.array([1]), np.array([times]), np.array([1, 2])
-    )
+    uses = gang_uses(np.array([1]), 2)
+    jobs = ModeTable(np.array([begin]), (weight,), np.array([times]), np.array([1, 2]), *uses)
     lengths = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=4))
     prices = st.lists(
         st.integers(0, PRICE_UNIT), min_size=2 * len(lengths), max_size=2 * len(lengths)
@@ -44,9 +45,9 @@ def test_any_value_of_work_and_any_grid_give_a_bound(data: st.DataObject) -> Non
 
 def test_a_value_is_cut_at_the_end_of_the_grid() -> None:
     """Ten ticks of work, four of them before the end of the grid: half of the run and no more than 4."""
-    jobs = TypedJobs(
-        np.array([0]), (Fraction(1),), np.array([1]), np.array([[10, 20]]), np.array([1, 1])
-    )
+    uses = gang_uses(np.array([1]), 2)
+    times = np.array([[10, 20]])
+    jobs = ModeTable(np.array([0]), (Fraction(1),), times, np.array([1, 1]), *uses)
     given_ = TypedPrices(np.array([0, 4]), np.zeros((1, 2), dtype=np.int64))
     assert 0 < typed_bound(jobs, given_, np.array([1e6])) <= 9
     for wrong in (

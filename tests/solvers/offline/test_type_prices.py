@@ -28,6 +28,7 @@ from shadowprice.solvers.offline.bounds import (
     simple_bounds,
 )
 from shadowprice.solvers.offline.modes.job_modes import every_kth
+from shadowprice.solvers.offline.modes.types import gpu_type_modes
 from shadowprice.solvers.offline.type_prices import (
     SpanPrices,
     best_prices,
@@ -36,7 +37,6 @@ from shadowprice.solvers.offline.type_prices import (
     fluid_price_ticks,
     span_ticks,
 )
-from shadowprice.solvers.offline.typed_bound import TypedJobs
 from shadowprice.solvers.programs.compile import compile_model
 from shadowprice.solvers.registry import policy as policy_by_name
 from support.typed_jobs import TYPES, least_slotted_costs, slotted_instances, typed_instances
@@ -91,7 +91,7 @@ def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.D
     np.maximum.at(ends, schedule.job, schedule.end_s)
     pairs = zip(instance.workload.weight.tolist(), ends.tolist(), strict=True)
     cost = sum((Fraction(w) * Fraction(end) for w, end in pairs), Fraction(0))
-    jobs = TypedJobs.of(instance)
+    jobs = gpu_type_modes(instance)
     prices = drawn_prices(data, len(jobs.capacity))
     assert priced_machine.check(instance, cost, prices)
     own = tuple(data.draw(st.lists(st.integers(0, 9), min_size=len(ends), max_size=len(ends))))
@@ -108,7 +108,7 @@ def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.D
 @given(instance=slotted_instances(), data=st.data())
 def test_never_above_exhaustive_search(instance: Instance, data: st.DataObject) -> None:
     least = least_slotted_costs(instance, 7)
-    mine = TypedJobs.of(instance)
+    mine = gpu_type_modes(instance)
     prices = drawn_prices(data, len(mine.capacity))
     assert priced_machine.bound(instance, prices) <= least.total_s
     assert max(busy_price_ticks(mine, best_prices(mine)), 0) / TICKS_PER_S <= least.total_s
@@ -131,7 +131,7 @@ def test_the_span_of_jobs_that_are_all_there_is_the_programmes(instance: Instanc
     sizes = together.cluster.gpus_per_type.astype(np.float64)
     model = typed_span.build(use_of_types(now.gpus, len(sizes)), together.processing_s, sizes)
     least = compile_model(model).solve().objective
-    found = float(best_span_prices(TypedJobs.of(together))[0] / TICKS_PER_S)
+    found = float(best_span_prices(gpu_type_modes(together))[0] / TICKS_PER_S)
     assert found == pytest.approx(least, rel=1e-5)
     assert found <= least * (1 + 1e-9)
 
@@ -147,8 +147,8 @@ def test_equal_prices_and_times_are_the_bounds_of_one_pool(instance: Instance) -
         throughput=np.full((len(jobs), 2), 2.0),
         gpu_types=TYPES[:2],
     )
-    mine = TypedJobs.of(Instance(Cluster.parse("1x2:k80,1x2:p100"), alike))
-    plain = mine.release.tolist(), mine.time[:, 0].tolist(), mine.gpus.tolist()
+    mine = gpu_type_modes(Instance(Cluster.parse("1x2:k80,1x2:p100"), alike))
+    plain = mine.release.tolist(), mine.time[:, 0].tolist(), alike.gpus.tolist()
     for price in (1, 7):
         assert fluid_price_ticks(mine, [price]) == fluid_ticks(*plain, 4)
         assert busy_price_ticks(mine, [price]) == mean_busy_ticks(*plain, list(mine.weight), 4)
@@ -182,7 +182,7 @@ def test_they_beat_one_pool_where_fast_gpus_are_scarce() -> None:
 
 
 def test_searched_prices_are_no_worse_than_equal_ones() -> None:
-    jobs = TypedJobs.of(scarce())
+    jobs = gpu_type_modes(scarce())
     found, equal = best_prices(jobs), (1,) * len(jobs.capacity)
     assert busy_price_ticks(jobs, found) > 1.2 * busy_price_ticks(jobs, equal)
     assert best_prices(jobs) == found
@@ -190,7 +190,7 @@ def test_searched_prices_are_no_worse_than_equal_ones() -> None:
 
 def test_prices_of_many_jobs_are_those_of_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every second job on half of the GPUs: prices that are nearly as good."""
-    jobs = TypedJobs.of(scarce())
+    jobs = gpu_type_modes(scarce())
     all_of_them = busy_price_ticks(jobs, best_prices(jobs))
     monkeypatch.setattr(type_prices, "SAMPLE", 20)
     some = best_prices(jobs)
@@ -207,7 +207,7 @@ def test_late_jobs_alone_may_decide_the_span() -> None:
         throughput=[[0.5, 1.0]] * 11,
         gpu_types=TYPES[:2],
     )
-    mine = TypedJobs.of(Instance(Cluster.parse("1x1:k80,1x1:p100"), jobs))
+    mine = gpu_type_modes(Instance(Cluster.parse("1x1:k80,1x1:p100"), jobs))
     assert float(best_span_prices(mine)[0] / TICKS_PER_S) == pytest.approx(
         100 + 100 / 1.5, rel=1e-6
     )
@@ -220,7 +220,7 @@ def test_late_jobs_alone_may_decide_the_span() -> None:
 @pytest.mark.parametrize("prices", [(1,), (1, 0), (1, -1), (1, 2, 3)])
 def test_prices_of_completions_are_positive_and_one_a_pool(prices: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="expected 2 whole numbers >= 1"):
-        busy_price_ticks(TypedJobs.of(scarce()), prices)
+        busy_price_ticks(gpu_type_modes(scarce()), prices)
 
 
 @pytest.mark.parametrize(
@@ -234,4 +234,4 @@ def test_prices_of_completions_are_positive_and_one_a_pool(prices: tuple[int, ..
 )
 def test_prices_of_spans(types: tuple[int, ...], own: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        span_ticks(TypedJobs.of(scarce()), SpanPrices(types, own))
+        span_ticks(gpu_type_modes(scarce()), SpanPrices(types, own))

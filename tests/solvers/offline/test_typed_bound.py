@@ -17,8 +17,9 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.offline import lagrangian
+from shadowprice.solvers.offline.modes.job_modes import ModeTable
+from shadowprice.solvers.offline.modes.types import gpu_type_modes
 from shadowprice.solvers.offline.typed_bound import (
-    TypedJobs,
     TypedPrices,
     typed_bound,
     typed_prices,
@@ -50,7 +51,7 @@ def cost_s(instance: Instance, schedule: object) -> float:
     return float(weight @ (ends + slack)) * (1 + 1e-12)
 
 
-def prices_of(draw: st.DataObject, jobs: TypedJobs, end_s: int = 200) -> TypedPrices:
+def prices_of(draw: st.DataObject, jobs: ModeTable, end_s: int = 200) -> TypedPrices:
     inner = draw.draw(st.lists(st.integers(1, end_s), max_size=12, unique=True))
     first = int(jobs.release.min())
     bounds = np.array([first, *(first + TICKS_PER_S * t for t in sorted(inner))])
@@ -65,7 +66,7 @@ def prices_of(draw: st.DataObject, jobs: TypedJobs, end_s: int = 200) -> TypedPr
 @given(instance=typed_instances(), policy=st.sampled_from(POLICIES), data=st.data())
 def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.DataObject) -> None:
     schedule = run(instance, policy_by_name(policy)).schedule
-    jobs = TypedJobs.of(instance)
+    jobs = gpu_type_modes(instance)
     found = typed_bound(jobs, prices_of(data, jobs)) / TICKS_PER_S
     assert found <= cost_s(instance, schedule)
 
@@ -73,10 +74,10 @@ def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.D
 @settings(max_examples=15, deadline=None)
 @given(instance=typed_instances())
 def test_the_programme_bounds_every_policy(instance: Instance) -> None:
-    prices = typed_prices(TypedJobs.of(instance), 0.5)
+    prices = typed_prices(gpu_type_modes(instance), 0.5)
     if prices is None:
         return
-    found = typed_bound(TypedJobs.of(instance), prices) / TICKS_PER_S
+    found = typed_bound(gpu_type_modes(instance), prices) / TICKS_PER_S
     for name in ("srtf", "hadar", "fifo"):
         assert found <= cost_s(instance, run(instance, policies()[name]).schedule)
 
@@ -85,7 +86,7 @@ def test_the_programme_bounds_every_policy(instance: Instance) -> None:
 @given(instance=slotted_instances(), data=st.data())
 def test_never_above_exhaustive_search(instance: Instance, data: st.DataObject) -> None:
     least = least_slotted_costs(instance, 7).total_s
-    mine = TypedJobs.of(instance)
+    mine = gpu_type_modes(instance)
     found = [prices_of(data, mine, 10), typed_prices(mine, 1.0)]
     for prices in found:
         if prices is not None:
@@ -99,7 +100,7 @@ def test_a_job_alone_on_an_aligned_grid_is_bound_exactly(
     jobs = Workload.from_columns(
         arrival_s=[0], gpus=[1], work=[10], throughput=table, gpu_types=TYPES[:2]
     )
-    mine = TypedJobs.of(Instance(Cluster.parse("1x1:k80,1x1:p100"), jobs))
+    mine = gpu_type_modes(Instance(Cluster.parse("1x1:k80,1x1:p100"), jobs))
     prices = TypedPrices(np.array([0, 20]) * TICKS_PER_S, np.zeros((1, 2), dtype=np.int64))
     assert float(typed_bound(mine, prices) / TICKS_PER_S) == pytest.approx(least, abs=1e-5)
 
@@ -118,7 +119,7 @@ def test_equal_types_are_one_pool(instance: Instance, data: st.DataObject) -> No
         gpu_types=TYPES[:2],
     )
     equal = Instance(Cluster.parse("1x2:k80,1x2:p100"), alike)
-    mine = TypedJobs.of(equal)
+    mine = gpu_type_modes(equal)
     assert mine.capacity.tolist() == [4]
     given_ = prices_of(data, mine)
     wide = np.append(given_.bounds, given_.bounds[-1] + 10_000 * TICKS_PER_S)
@@ -126,7 +127,7 @@ def test_equal_types_are_one_pool(instance: Instance, data: st.DataObject) -> No
     one_pool = lagrangian.interval_bound(
         mine.release.tolist(),
         mine.time[:, 0].tolist(),
-        mine.gpus.tolist(),
+        equal.workload.gpus.tolist(),
         list(mine.weight),
         4,
         wide.tolist(),
@@ -185,7 +186,7 @@ def test_jobs_that_grow(instance: Instance, efficiency: float, data: st.DataObje
     widest = np.maximum(jobs.gpus, 2)
     grown = Elasticity(widest, np.full(n, efficiency))
     wide = Instance(cluster, jobs, elasticity=grown)
-    mine = TypedJobs.of(wide)
+    mine = gpu_type_modes(wide)
     speed = grown.speed(np.arange(len(jobs)), jobs.gpus, grown.widest)
     fastest = instance.plain_processing_s.min(axis=1)
     now, ends = 0.0, np.zeros(n)
@@ -206,7 +207,7 @@ def test_values_of_work_are_the_best() -> None:
         throughput=rng.choice([0.5, 1.0, 3.0], (6, 2)),
         gpu_types=TYPES[:2],
     )
-    mine = TypedJobs.of(Instance(Cluster.parse("1x2:k80,1x2:p100"), jobs))
+    mine = gpu_type_modes(Instance(Cluster.parse("1x2:k80,1x2:p100"), jobs))
     bounds = np.arange(0, 400, 10) * TICKS_PER_S
     prices = TypedPrices(bounds, lagrangian.exact_prices(rng.uniform(0, 3, (39, 2))))
     values, best = work_values(mine, prices), typed_bound(mine, prices)
@@ -218,7 +219,7 @@ def test_a_grid_must_increase_and_prices_be_no_less_than_zero() -> None:
     jobs = Workload.from_columns(
         arrival_s=[0], gpus=[1], work=[1], throughput=[[1, 2]], gpu_types=TYPES[:2]
     )
-    mine = TypedJobs.of(Instance(Cluster.parse("1x1:k80,1x1:p100"), jobs))
+    mine = gpu_type_modes(Instance(Cluster.parse("1x1:k80,1x1:p100"), jobs))
     for bounds, price in (([0, 3, 2], 0), ([0, 1, 2], -1)):
         with pytest.raises(ValueError, match="not increasing, or a price"):
             typed_bound(mine, TypedPrices(np.array(bounds), np.full((2, 2), price)))

@@ -57,12 +57,12 @@ from shadowprice.solvers.offline import (
     non_preemptive,
     one_pool,
     preemptive,
-    typed_bound,
 )
 from shadowprice.solvers.offline.completions.completion_search import CompletionTree, Priced
 from shadowprice.solvers.offline.modes import amounts as amount_modes
 from shadowprice.solvers.offline.modes import nodes as node_modes
 from shadowprice.solvers.offline.modes import pairs as pair_modes
+from shadowprice.solvers.offline.modes import types as type_modes
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices
 from shadowprice.solvers.offline.type_prices import SpanPrices
 from shadowprice.solvers.registry import policy
@@ -193,11 +193,6 @@ def class_of(instance: Instance) -> None:
     assert every.contains(ScheduleClass.used(instance, ran(instance).schedule))
 
 
-def typed(instance: Instance) -> typed_bound.TypedJobs:
-    """Modes by GPU type."""
-    return typed_bound.TypedJobs.of(instance)
-
-
 CONSUMERS = (
     Consumer("proofs.lower_bounds.fluid.KNOWS", fluid.KNOWS, fluid.bound),
     Consumer("proofs.lower_bounds.mbt.KNOWS", mbt.KNOWS, mbt.bound),
@@ -205,12 +200,15 @@ CONSUMERS = (
     Consumer(
         "proofs.lower_bounds.span.KNOWS",
         span.KNOWS,
-        at_prices_of(typed, lambda i, p: span.bound(i, SpanPrices(p, (0,) * len(i.workload)))),
+        at_prices_of(
+            type_modes.gpu_type_modes,
+            lambda i, p: span.bound(i, SpanPrices(p, (0,) * len(i.workload))),
+        ),
     ),
     Consumer(
         "proofs.lower_bounds.priced_machine.KNOWS",
         priced_machine.KNOWS,
-        at_prices_of(typed, priced_machine.bound),
+        at_prices_of(type_modes.gpu_type_modes, priced_machine.bound),
     ),
     Consumer(
         "proofs.lower_bounds.priced_plans.KNOWS",
@@ -283,7 +281,7 @@ CONSUMERS = (
         lambda i: hadar_optimum.optimum(i, over_duration(i, ROUND_S, ROUNDS), time_limit_s=0.1),
     ),
     Consumer("solvers.offline.bounds.KNOWS", bounds.KNOWS, bounds.RelaxedJobs.of),
-    Consumer("solvers.offline.typed_bound.KNOWS", typed_bound.KNOWS, typed),
+    Consumer("solvers.offline.modes.types.KNOWS", type_modes.KNOWS, type_modes.gpu_type_modes),
     Consumer("solvers.offline.modes.pairs.KNOWS", pair_modes.KNOWS, pair_modes.pair_modes),
     Consumer("solvers.offline.modes.amounts.KNOWS", amount_modes.KNOWS, amount_modes.amount_modes),
     Consumer(

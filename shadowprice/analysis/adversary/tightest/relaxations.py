@@ -24,11 +24,11 @@ from shadowprice.instances.terms.widths import Elasticity
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.lower_bounds import amounts, nodes, pairs, priced_machine, span
 from shadowprice.solvers.offline.modes.amounts import amount_modes
-from shadowprice.solvers.offline.modes.job_modes import Modes
+from shadowprice.solvers.offline.modes.job_modes import ModeTable
 from shadowprice.solvers.offline.modes.nodes import node_modes
 from shadowprice.solvers.offline.modes.pairs import pair_modes
+from shadowprice.solvers.offline.modes.types import gpu_type_modes
 from shadowprice.solvers.offline.type_prices import best_prices, best_span_prices
-from shadowprice.solvers.offline.typed_bound import TypedJobs
 
 
 def _alone(rows: Rows) -> Fraction:
@@ -36,7 +36,7 @@ def _alone(rows: Rows) -> Fraction:
     return Fraction(sum(row[0] + row[1] for row in rows))
 
 
-def _some(jobs: Modes | None) -> Modes:
+def _some(jobs: ModeTable | None) -> ModeTable:
     if jobs is None:
         raise ValueError("expected an instance that the bound is about")
     return jobs
@@ -52,7 +52,7 @@ def of_price(rows: Rows) -> WitnessedRatio:
         gpu_types=("slow", "fast"),
     )
     instance = Instance(Cluster.parse("1x3:slow,1x3:fast"), workload)
-    prices = best_prices(TypedJobs.of(instance))
+    prices = best_prices(gpu_type_modes(instance))
     return WitnessedRatio(_alone(rows) / priced_machine.bound(instance, prices))
 
 
@@ -62,7 +62,7 @@ def of_span(rows: Rows) -> WitnessedRatio:
         arrival_s=[0.0] * len(rows), work=[float(p) for (p,) in rows], gpus=5
     )
     instance = Instance(Cluster.parse("1x8"), workload)
-    _, prices = best_span_prices(TypedJobs.of(instance))
+    _, prices = best_span_prices(gpu_type_modes(instance))
     return WitnessedRatio(Fraction(sum(p for (p,) in rows)) / span.bound(instance, prices))
 
 

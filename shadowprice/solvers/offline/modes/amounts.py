@@ -20,7 +20,7 @@ from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICK_S, to_ticks, up_to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
+from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, ModeTable
 
 KNOWS = frozenset(
     {
@@ -49,7 +49,7 @@ Point = tuple[float, float, float, float]
 """Speed, GPUs, CPUs, memory [GB]."""
 
 
-def amount_modes(instance: Instance) -> JobModes | None:
+def amount_modes(instance: Instance) -> ModeTable | None:
     """Modes by width, CPUs and memory; None where neither matters, or jobs may share GPUs.
 
     Raises
@@ -92,9 +92,8 @@ def amount_modes(instance: Instance) -> JobModes | None:
         _in_all(node.memory_gb for node in cluster.nodes),
     ]
     asked = (use != 0).any(axis=(0, 1))
-    weight = tuple(Fraction(w) for w in jobs.weight.tolist())
-    kept = np.array(capacity, dtype=object)[asked]
-    return JobModes(to_ticks(jobs.arrival_s), weight, time, kept, kind, use[:, :, asked])
+    units = np.array(capacity, dtype=object)[asked]
+    return ModeTable.of_workload(jobs, time, units, kind, use[:, :, asked])
 
 
 def _in_all(amounts: Iterable[float]) -> Fraction:

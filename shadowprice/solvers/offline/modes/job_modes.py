@@ -15,49 +15,40 @@ of more than half a node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from shadowprice.instances.grid import to_ticks
+from shadowprice.instances.workload import Workload
 
 USE_UNIT = 2**20
 """Uses of resources are whole multiples of 1 / USE_UNIT."""
 
 
-class Modes(Protocol):
-    """Modes of jobs and what they use; :class:`JobModes`, or those of :class:`TypedJobs`."""
-
-    @property
-    def release(self) -> NDArray[np.int64]:
-        """r_j [ticks], shape (n,)."""
-
-    @property
-    def weight(self) -> tuple[Fraction, ...]:
-        """w_j."""
-
-    @property
-    def time(self) -> NDArray[np.int64]:
-        """p_jm [ticks], 0 where the job has no such mode, shape (n, modes)."""
-
-    @property
-    def capacity(self) -> NDArray[Any]:
-        """U_q, whole numbers or fractions, shape (resources,)."""
-
-    @property
-    def kind(self) -> NDArray[np.int64]:
-        """Row of each job in :attr:`use`, shape (n,)."""
-
-    @property
-    def use(self) -> NDArray[Any]:
-        """v_jmq of jobs of each kind, in units of 1 / USE_UNIT, shape (kinds, modes, resources)."""
-
-
 @dataclass(frozen=True, eq=False)
-class JobModes:
-    """Jobs by kind; see :class:`Modes`."""
+class ModeTable:
+    """Modes of jobs and what they use.
+
+    Parameters
+    ----------
+    release : ndarray of int, shape (n,)
+        r_j [ticks].
+    weight : tuple of Fraction, shape (n,)
+        w_j.
+    time : ndarray of int, shape (n, modes)
+        p_jm [ticks], 0 where the job has no such mode.
+    capacity : ndarray of int or of Fraction, shape (resources,)
+        U_q.
+    kind : ndarray of int, shape (n,)
+        Row of each job in ``use``.
+    use : ndarray, shape (kinds, modes, resources)
+        v_jmq of jobs of each kind, whole numbers in units of 1 / USE_UNIT.
+    """
 
     release: NDArray[np.int64]
     weight: tuple[Fraction, ...]
@@ -66,34 +57,52 @@ class JobModes:
     kind: NDArray[np.int64]
     use: NDArray[Any]
 
+    @classmethod
+    def of_workload(
+        cls,
+        jobs: Workload,
+        time: NDArray[np.int64],
+        capacity: NDArray[Any],
+        kind: NDArray[np.int64],
+        use: NDArray[Any],
+    ) -> ModeTable:
+        """The modes of a workload, which has releases and weights."""
+        weight = tuple(Fraction(w) for w in jobs.weight.tolist())
+        return cls(to_ticks(jobs.arrival_s), weight, time, capacity, kind, use)
 
-def every_kth(jobs: Modes, k: int) -> JobModes:
+
+def every_kth(jobs: ModeTable, k: int) -> ModeTable:
     """Every k-th of the jobs in order of release, and a k-th of all resources."""
     kept = np.argsort(jobs.release, kind="stable")[::k]
     capacity = np.array([Fraction(units) / k for units in jobs.capacity.tolist()], dtype=object)
     weight = tuple(jobs.weight[j] for j in kept.tolist())
-    return JobModes(
-        jobs.release[kept], weight, jobs.time[kept], capacity, jobs.kind[kept], jobs.use
+    return replace(
+        jobs,
+        release=jobs.release[kept],
+        weight=weight,
+        time=jobs.time[kept],
+        capacity=capacity,
+        kind=jobs.kind[kept],
     )
 
 
-def capacity_floats(jobs: Modes) -> NDArray[np.float64]:
+def capacity_floats(jobs: ModeTable) -> NDArray[np.float64]:
     """U_q rounded to floats."""
     return np.asarray(jobs.capacity, dtype=np.float64)
 
 
-def use_floats(jobs: Modes) -> NDArray[np.float64]:
+def use_floats(jobs: ModeTable) -> NDArray[np.float64]:
     """v_jmq rounded to floats, shape (kinds, modes, resources)."""
     return np.asarray(jobs.use, dtype=np.float64) / USE_UNIT
 
 
-def shortest(jobs: Modes) -> NDArray[np.int64]:
+def shortest(jobs: ModeTable) -> NDArray[np.int64]:
     """q_j [ticks], the time of the fastest mode, shape (n,)."""
     top = np.iinfo(np.int64).max
     return np.asarray(np.where(jobs.time > 0, jobs.time, top).min(axis=1, initial=top))
 
 
-def rents(jobs: Modes, prices: NDArray[Any]) -> NDArray[Any]:
+def rents(jobs: ModeTable, prices: NDArray[Any]) -> NDArray[Any]:
     """Price of a unit of time in each mode, rounded down; shape (kinds, intervals, modes), Python's whole numbers.
 
     Parameters
@@ -106,7 +115,7 @@ def rents(jobs: Modes, prices: NDArray[Any]) -> NDArray[Any]:
 
 
 def pieces(
-    jobs: Modes, bounds: NDArray[np.int64]
+    jobs: ModeTable, bounds: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """b_jk, d_jkl, c_jkl [ticks] on a grid; first pieces are rounded up, which keeps the bound."""
     begin = np.maximum(bounds[None, :-1], jobs.release[:, None])

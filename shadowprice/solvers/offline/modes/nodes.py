@@ -29,7 +29,7 @@ from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICK_S, to_ticks, up_to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain
-from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
+from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, ModeTable
 from shadowprice.solvers.programs.linear_program import LinearProgram
 
 KNOWS = frozenset(
@@ -79,7 +79,7 @@ class NodeKind:
     only: bool
 
 
-def node_modes(instance: Instance, *, consolidated: bool) -> JobModes | None:
+def node_modes(instance: Instance, *, consolidated: bool) -> ModeTable | None:
     """Modes within a node and across nodes; None where gangs fit on no node, or jobs may share GPUs.
 
     Parameters
@@ -130,9 +130,7 @@ def node_modes(instance: Instance, *, consolidated: bool) -> JobModes | None:
                     w * each for w in widths[widths > 1].tolist()
                 ]
             capacity.append(node.number)
-    return JobModes(
-        to_ticks(jobs.arrival_s), weight, time, np.array(capacity), kind.astype(np.int64), use
-    )
+    return ModeTable.of_workload(jobs, time, np.array(capacity), kind.astype(np.int64), use)
 
 
 def node_kinds(cluster: Cluster, pools: int) -> list[NodeKind]:

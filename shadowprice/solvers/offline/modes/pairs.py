@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
 from shadowprice.instances.features import Feature, require
-from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.sharing_gain import SharingGain, kinds_of
 from shadowprice.instances.speeds.throughputs import Kind
-from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, JobModes
+from shadowprice.solvers.offline.modes.job_modes import USE_UNIT, ModeTable
 from shadowprice.solvers.programs.linear_program import LinearProgram
 
 KNOWS = frozenset(
@@ -50,7 +49,7 @@ Shares = Mapping[tuple[int, int], tuple[Fraction, Fraction]]
 """Most services of two kinds beside each other, by the numbers of the kinds."""
 
 
-def pair_modes(instance: Instance) -> JobModes | None:
+def pair_modes(instance: Instance) -> ModeTable | None:
     """A mode for each GPU type, and resources of parts; None if no two jobs may share GPUs.
 
     O(n types + pairs of kinds) besides a linear programme of a column a kind and a row a pair.
@@ -85,7 +84,7 @@ def pair_modes(instance: Instance) -> JobModes | None:
         for c, part in enumerate(parts):
             use[c, r, q] = int(gangs[c] * part * USE_UNIT)
     capacity = np.array([per_type[r] for r, _ in rows], dtype=np.int64)
-    return JobModes(to_ticks(jobs.arrival_s), weight, time, capacity, kind, use)
+    return ModeTable.of_workload(jobs, time, capacity, kind, use)
 
 
 def _add(
@@ -101,7 +100,7 @@ def _add(
     rows.append((pool, parts))
 
 
-def equal_parts(jobs: JobModes, gpus: NDArray[np.int64]) -> bool:
+def equal_parts(jobs: ModeTable, gpus: NDArray[np.int64]) -> bool:
     """True if all kinds have the same parts on each type, but for rounding.
 
     Parameters
