@@ -10,19 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from heapq import heappush, heappushpop
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
 from shadowprice.solvers.predictors.predictor import Features, Predictor, refuse_truth
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shadowprice.solvers.predictors.predictor import Features
-
 
 # Completed runs by category: running medians, means of logarithms, last runs.
 

@@ -16,10 +16,10 @@ than neighbours: the order by size is wrong for all pairs across the middle of a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,75 +30,77 @@ from shadowprice.solvers.predictors.predictor import Features, Predictor, requir
 MAX_FACTOR = 1e6
 
 
+Errors = Callable[[Features, NDArray[np.float64]], NDArray[np.float64]]
+"""Predicted iterations by features and true iterations."""
+
+
 @dataclass(frozen=True)
 class Oracle:
-    """The true iterations."""
+    """The true iterations, or what errors make of them.
+
+    Parameters
+    ----------
+    name : str
+        The specification.
+    errors : callable, optional
+        Predicted iterations of jobs, one by one; the true ones if None.
+    """
 
     name: str = "oracle"
+    errors: Errors | None = None
     clairvoyant: bool = True
-    learns_nothing: ClassVar[bool] = True
-    """What it predicts of a job is the same whenever it is asked, for one job or all at once."""
+
+    @property
+    def learns_nothing(self) -> bool:
+        """True if what it predicts is the same whether jobs are asked about one by one or all at once."""
+        return self.errors is None
 
     def predict(
         self, features: Features, iterations: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """The true iterations, shape (n,)."""
-        return require_truth(self.name, iterations).copy()
+        """Predicted iterations, shape (n,)."""
+        truth = require_truth(self.name, iterations)
+        return truth.copy() if self.errors is None else self.errors(features, truth)
 
     def learn(self, features: Features, iterations: NDArray[np.float64]) -> None:
         """Learn nothing: an oracle knows."""
 
 
-@dataclass(frozen=True)
-class NoisyOracle:
+def noisy(
+    features: Features, truth: NDArray[np.float64], *, mu: float, lambda_: float, seed: int
+) -> NDArray[np.float64]:
     """The true iterations times a factor that is log-uniform in [1/mu, lambda], drawn by job.
 
     The factor is a hash of the seed and the job's id.
     """
-
-    mu: float
-    lambda_: float
-    seed: int = 0
-    name: str = "noisy"
-    clairvoyant: bool = True
-
-    def predict(
-        self, features: Features, iterations: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        """Predicted iterations, shape (n,), in [n/mu, lambda n]."""
-        truth = require_truth(self.name, iterations)
-        key = self.seed.to_bytes(16, "big")
-        uniform = np.array([_uniform(key, job) for job in features.id.tolist()], dtype=np.float64)
-        low, high = -math.log(self.mu), math.log(self.lambda_)
-        return _inside(truth * np.exp(low + (high - low) * uniform), truth, self.mu, self.lambda_)
-
-    def learn(self, features: Features, iterations: NDArray[np.float64]) -> None:
-        """Learn nothing: an oracle knows."""
+    key = seed.to_bytes(16, "big")
+    uniform = np.array([_uniform(key, job) for job in features.id.tolist()], dtype=np.float64)
+    low, high = -math.log(mu), math.log(lambda_)
+    return _inside(truth * np.exp(low + (high - low) * uniform), truth, mu, lambda_)
 
 
-@dataclass(frozen=True)
-class AdversarialOracle:
-    """The end of [n/mu, lambda n] that misorders sizes most, by the rule of the module."""
+def misordered(
+    features: Features, truth: NDArray[np.float64], *, mu: float, lambda_: float
+) -> NDArray[np.float64]:
+    """The end of [n/mu, lambda n] that misorders sizes most, up to one unit in the last place."""
+    width = math.log(mu) + math.log(lambda_)
+    if width == 0.0:
+        return truth.copy()
+    below = np.mod(np.log(truth * features.gpus) / width, 1.0) < 0.5
+    return _inside(np.where(below, truth * lambda_, truth / mu), truth, mu, lambda_)
 
-    mu: float
-    lambda_: float
-    name: str = "adversarial"
-    clairvoyant: bool = True
 
-    def predict(
-        self, features: Features, iterations: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        """Predicted iterations, shape (n,): n/mu or lambda n up to one unit in the last place."""
-        truth = require_truth(self.name, iterations)
-        width = math.log(self.mu) + math.log(self.lambda_)
-        if width == 0.0:
-            return truth.copy()
-        below = np.mod(np.log(truth * features.gpus) / width, 1.0) < 0.5
-        ends = np.where(below, truth * self.lambda_, truth / self.mu)
-        return _inside(ends, truth, self.mu, self.lambda_)
+def scaled(
+    features: Features, truth: NDArray[np.float64], *, factors: Mapping[str, float]
+) -> NDArray[np.float64]:
+    """The true iterations times a factor by job id, rounded once; 1 where a job is not named.
 
-    def learn(self, features: Features, iterations: NDArray[np.float64]) -> None:
-        """Learn nothing: an oracle knows."""
+    What an adversary over predictions chooses. Source: derived, for the search of worst cases of
+    A-SRPT with predictions.
+    """
+    factor = np.array([factors.get(job, 1.0) for job in features.id.tolist()])
+    predicted: NDArray[np.float64] = truth * factor
+    return predicted
 
 
 def _uniform(key: bytes, job: str) -> float:
@@ -127,14 +129,13 @@ def _noisy(settings: str, seed: int) -> Predictor:
     mu, lambda_ = _factors("noisy", settings, "MU or MU/LAMBDA, as in noisy:2 or noisy:2/3")
     if not 0 <= seed < 2**128:
         raise InputError(f"predictor 'noisy': seed is {seed!r}, expected 0 <= seed < 2^128")
-    return NoisyOracle(mu, lambda_, seed, name=f"noisy:{settings}")
+    return Oracle(f"noisy:{settings}", partial(noisy, mu=mu, lambda_=lambda_, seed=seed))
 
 
 def _adversarial(settings: str, seed: int) -> Predictor:
     expected = "MU/LAMBDA or MU, as in adversarial:2/3"
-    return AdversarialOracle(
-        *_factors("adversarial", settings, expected), name=f"adversarial:{settings}"
-    )
+    mu, lambda_ = _factors("adversarial", settings, expected)
+    return Oracle(f"adversarial:{settings}", partial(misordered, mu=mu, lambda_=lambda_))
 
 
 def _factors(name: str, settings: str, expected: str) -> tuple[float, float]:
@@ -150,42 +151,6 @@ def _factors(name: str, settings: str, expected: str) -> tuple[float, float]:
             f"{expected}"
         )
     return values[0], values[-1]
-
-
-# A predictor whose error was written down for each job: what an adversary over predictions chooses.
-#
-# Job j of :math:`n` iterations is predicted to have :math:`f_j n`. The factors are given by the ids of
-# the jobs; those that are not named are predicted exactly. Source: derived, for the search of worst
-# cases of A-SRPT with predictions.
-
-
-@dataclass(frozen=True)
-class FixedPredictor:
-    """The true iterations times a factor written down for each job.
-
-    Parameters
-    ----------
-    factors : mapping of str to float
-        By job id; 1 where a job is not named.
-    name : str
-        The specification.
-    """
-
-    factors: Mapping[str, float]
-    name: str
-    clairvoyant: bool = True
-
-    def predict(
-        self, features: Features, iterations: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        """Predicted iterations, shape (n,): f n, rounded once."""
-        truth = require_truth(self.name, iterations)
-        factors = np.array([self.factors.get(job, 1.0) for job in features.id.tolist()])
-        predicted: NDArray[np.float64] = truth * factors
-        return predicted
-
-    def learn(self, features: Features, iterations: NDArray[np.float64]) -> None:
-        """Learn nothing: it is told."""
 
 
 def specification(factors: Mapping[str, float]) -> str:
@@ -207,7 +172,7 @@ def _with_factors(settings: str, seed: int) -> Predictor:
                 f"from {1 / MAX_FACTOR:g} to {MAX_FACTOR:g}, as in given:a=0.5/b=2"
             )
         factors[job] = factor
-    return FixedPredictor(factors, f"given:{settings}")
+    return Oracle(f"given:{settings}", partial(scaled, factors=factors))
 
 
 PREDICTORS = {
