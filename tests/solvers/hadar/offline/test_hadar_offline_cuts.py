@@ -1,4 +1,4 @@
-"""Cuts of Hadar's offline optimum from what fits into a round, and its search near a plan."""
+"""Cuts of Hadar's offline optimum from what fits into a round."""
 
 from itertools import pairwise, product
 
@@ -11,13 +11,11 @@ from shadowprice.instances.utility import effective_throughput
 from shadowprice.models.round_jobs import RoundJobs
 from shadowprice.solvers.hadar.offline.branch_and_price import Pricing, SearchNode, running
 from shadowprice.solvers.hadar.offline.cuts import PackingCuts
-from shadowprice.solvers.hadar.offline.feasibility import Deadlines, gpus_of, plan_on_nodes
-from shadowprice.solvers.hadar.offline.heuristics import Neighbours, Plans
 from shadowprice.solvers.hadar.offline.linking import LinkingRows
-from shadowprice.solvers.hadar.offline.master import CapacityRows, Master
+from shadowprice.solvers.hadar.offline.master import Master
 from shadowprice.solvers.hadar.offline.pricing import states_of
 from shadowprice.solvers.hadar.offline.programme import LinearRows, TimeIndexed
-from support.hadar_plans import ROUND_S, brute_force, check, make
+from support.hadar_plans import ROUND_S, brute_force, make
 
 CLUSTERS = ("1x3:a,1x2:b", "1x3:a,1x1:b,1x2:c", "1x4:a")
 
@@ -132,21 +130,6 @@ def test_packing_cuts_tighten_the_relaxation_and_keep_every_plan(seed):
         assert again.value <= relaxed.value + 1e-9
     assert all(after <= before + 1e-9 for before, after in pairwise(bounds))
     assert bounds[-1] >= brute_force(instance, table) - 1e-9
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_all_jobs_planned_afresh_are_planned_best(seed):
-    rounds, n = 3, 3
-    instance, table, jobs = jobs_of(seed, n, rounds, "1x2:a,1x1:b")
-    rows, states = CapacityRows.of(jobs), [states_of(jobs, job) for job in range(n)]
-    plans = Plans(jobs, rows, states)
-    near = Neighbours(Deadlines(jobs, rows, states), plans)
-    ends = np.ones((n, rounds + 1), dtype=bool)
-    near.search(ends, float("inf"), 2)
-    assert plans.value == pytest.approx(brute_force(instance, table), abs=1e-4)
-    plan = plan_on_nodes(instance, gpus_of(jobs, plans.schedules))
-    assert check(instance, table, plan) == pytest.approx(plans.value)
-    assert not near.improve(ends)
 
 
 def test_clusters_with_many_gpus_have_no_packing_cuts():
