@@ -40,6 +40,7 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
+from shadowprice.solvers.asrpt.srpt_machine import virtual_completions
 
 KNOWS = frozenset(
     {
@@ -186,25 +187,9 @@ def fluid_ticks(
     """
     capacity, scale = capacity.as_integer_ratio()
     latest = math.inf if until is None else until * capacity
-    gpus = [scale * g for g in gpus]
-    jobs = sorted((r * capacity, g * p) for r, p, g in zip(release, work, gpus, strict=True))
-    heap: list[int] = []
-    total = now = k = 0
-    while heap or k < len(jobs):
-        if not heap:
-            now = max(now, jobs[k][0])
-        while k < len(jobs) and jobs[k][0] <= now:
-            heapq.heappush(heap, jobs[k][1])
-            k += 1
-        left = heapq.heappop(heap)
-        ends = now + left
-        if k < len(jobs) and jobs[k][0] < ends:
-            heapq.heappush(heap, ends - jobs[k][0])
-            now = jobs[k][0]
-        else:
-            now = ends
-            total += now if now < latest else int(latest)
-    return total // capacity
+    work = [scale * g * p for g, p in zip(gpus, work, strict=True)]
+    completions = virtual_completions([r * capacity for r in release], work)
+    return sum(int(min(end, latest)) for _, end in completions) // capacity
 
 
 def mean_busy_ticks(
