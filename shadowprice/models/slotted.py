@@ -142,11 +142,6 @@ class Slotted:
         return [Fraction(w) for w in self.weight.tolist()]
 
     @property
-    def whole_weights(self) -> bool:
-        """True if all weights are whole, so that all costs in slots are."""
-        return bool(np.all(self.weight == np.floor(self.weight)))
-
-    @property
     def step(self) -> Fraction:
         """Granularity of weighted total completion times, in slots: gcd of the weights."""
         weight = [w for w in self.exact_weight if w]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shadowprice.errors import SolverError
 from shadowprice.models import gandiva
 from shadowprice.models.gandiva import Homes, Packings
-from shadowprice.solvers.programs.compile import SolverOptions, Status, compile_model
+from shadowprice.solvers.programs.compile import Status, compile_model
 
 Gains = Mapping[tuple[int, int], float]
 """Gain over time slicing of two jobs that share GPUs, by pair of jobs."""
@@ -57,7 +57,6 @@ def total(gains: Gains, pairs: list[Pair]) -> float:
 
 def best_packing(
     packings: Packings,
-    options: SolverOptions | None = None,
     model: Callable[[Packings], Any] = gandiva.packing,
 ) -> list[tuple[int, ...]]:
     """Disjoint sets of jobs of the largest total gain, by MILP; for sets of any size.
@@ -75,7 +74,7 @@ def best_packing(
     if not packings.members:
         return []
     built = model(packings)
-    chosen = _best(built, built.x, options, "packing") > 0.5
+    chosen = _best(built, built.x, "packing") > 0.5
     return [members for members, one in zip(packings.members, chosen.tolist(), strict=True) if one]
 
 
@@ -83,7 +82,6 @@ def fewest_migrations(
     homes: Homes,
     *,
     fragmented: Fraction | None = None,
-    options: SolverOptions | None = None,
     model: Callable[..., Any] = gandiva.defragmentation,
 ) -> tuple[int, ...]:
     """Servers of all jobs after as few migrations as possible.
@@ -102,15 +100,13 @@ def fewest_migrations(
     if not homes.gang:
         return ()
     built = model(homes, fragmented=fragmented)
-    return tuple(_best(built, built.y, options, "placement").argmax(axis=1).tolist())
+    return tuple(_best(built, built.y, "placement").argmax(axis=1).tolist())
 
 
-def _best(
-    model: Any, variable: Any, options: SolverOptions | None, what: str
-) -> NDArray[np.float64]:
+def _best(model: Any, variable: Any, what: str) -> NDArray[np.float64]:
     """Values of a variable where the programme has its optimum."""
     compiled = compile_model(model)
-    solution = compiled.solve(options or SolverOptions())
+    solution = compiled.solve()
     if solution.status is not Status.OPTIMAL:
         raise SolverError(f"Gandiva's exact {what}: none is shown to be best; allow more time")
     return compiled.value(solution, variable)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,13 +26,6 @@ Sums = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 _RECENT = 256
 """Completed jobs kept apart before they are merged into the sorted samples."""
-
-
-class QuantumIndex(Protocol):
-    """Index that orders a queue, for a fixed quantum."""
-
-    def quantum_index(self, attained: ArrayLike, quantum: ArrayLike) -> NDArray[np.float64]:
-        """G(a, D) for attained service a and quanta D [GPU-s], which broadcast."""
 
 
 @dataclass(frozen=True, repr=False)
