@@ -241,7 +241,7 @@ class Ledger:
         """Bounds that are given, or those of the jobs up to this one."""
         policy = self.policy
         if policy.u_max:
-            return UtilityBounds.given_for(len(alone_s), policy.u_min, policy.u_max)
+            return UtilityBounds.uniform(len(alone_s), policy.u_min, policy.u_max)
         usable = np.isfinite(alone_s)
         rounds = np.ceil(alone_s / self.productive_s)
         value = _Value(scale, float(live.arrival_s[row]) - self.origin_s, policy.round_s)
@@ -307,7 +307,7 @@ class Ledger:
         if log is None or (self.bounds is None and not self.policy.u_max):
             return
         types = int(self.hardware.pool.max()) + 1
-        bounds = self.bounds or UtilityBounds.given_for(types, self.policy.u_min, self.policy.u_max)
+        bounds = self.bounds or UtilityBounds.uniform(types, self.policy.u_min, self.policy.u_max)
         prices = ExponentialPrices.of(bounds, self.hardware.pool, self._full_at())
         log.time_s.append(state.now_s)
         log.prices.append(prices.at(self.committed.load(number, number + 1)[0]))

@@ -240,7 +240,7 @@ class _Queue:
         rounds = np.maximum(np.ceil(left_s / policy.round_s), 1.0)
         value = scale[:, None] / (since_s[:, None] + rounds * policy.round_s)
         if policy.u_max:
-            bounds = UtilityBounds.given_for(rate.shape[1], policy.u_min, policy.u_max)
+            bounds = UtilityBounds.uniform(rate.shape[1], policy.u_min, policy.u_max)
         else:
             shortest = np.maximum(np.ceil(live.processing_s / policy.round_s), 1.0)
             bounds = published_bounds(

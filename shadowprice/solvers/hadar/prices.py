@@ -82,7 +82,7 @@ class UtilityBounds:
             )
 
     @classmethod
-    def given_for(cls, types: int, lowest: float, highest: float) -> UtilityBounds:
+    def uniform(cls, types: int, lowest: float, highest: float) -> UtilityBounds:
         """Bounds that hold for all jobs, the same for each GPU type."""
         ones = np.ones(types)
         return cls(lowest * ones, highest * ones, known=True)
