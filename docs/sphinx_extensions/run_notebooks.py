@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 import notebook_pages
-from generated_pages import write_pages
 from notebook_run import NotebookError
+from page_files import write_pages
 
 
 def main() -> int:
