@@ -182,7 +182,7 @@ $(VENV)/.installed-docs: requirements/docs.txt $(VENV)/.installed
 	$(@D)/bin/python .ci/lock.py lowest > $(@D)/lowest.txt
 	$(@D)/bin/python -m pip install --quiet --no-compile --only-binary :all: --requirement $(@D)/lowest.txt
 	$(@D)/bin/python -m pip install --quiet --no-deps --no-compile --editable .
-	$(@D)/bin/$(COLLECT) tests/cli > /dev/null || true
+	$(@D)/bin/$(COLLECT) $(OTHERS_WARN) tests/cli > /dev/null || true
 	touch $@
 
 # What pip would install today: resolved once, and installed as a list where it differs from ours.
@@ -193,5 +193,5 @@ $(VENV)/.installed-docs: requirements/docs.txt $(VENV)/.installed
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --no-deps --no-compile --only-binary :all: --requirement $<
 	$(@D)/bin/python -m pip install --quiet --no-deps --no-compile --no-build-isolation --editable .
-	$(@D)/bin/$(COLLECT) tests/cli > /dev/null || true
+	$(@D)/bin/$(COLLECT) $(OTHERS_WARN) tests/cli > /dev/null || true
 	touch $@
