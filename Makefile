@@ -14,6 +14,8 @@ WORKERS ?= 3
 OTHERS_WARN := -o filterwarnings=default
 
 .DEFAULT_GOAL := help
+# What a command began to write when it failed is no list of anything.
+.DELETE_ON_ERROR:
 .PHONY: help demo test test-core test-hosts test-studies test-library test-lowest test-newest engines check format lock nightly mutants bench figures reproduction library scores theorems hunt hunt-page features notebooks proven-checker docs docs-links pages dist clean
 
 # Tests that need no cluster.
@@ -117,14 +119,14 @@ docs: $(VENV)/.installed-docs  ## the site, in build/docs/index.html; without a 
 docs-links: $(VENV)/.installed-docs  ## look at the links to elsewhere, over the network: for nightly runs
 	$(BIN)/python -m sphinx --quiet -b linkcheck docs build/links
 
-pages: $(VENV)/.installed-test  ## run every code block of README.md and docs/, in the order printed
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m '' tests/site
+pages: $(VENV)/.installed-test  ## run every code block of README.md and docs/, in the order printed; what else of tests/site is quick, `make test` runs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow tests/site
 
 features: $(VENV)/.installed  ## docs/features.md, from what instances may say and who knows it
 	$(BIN)/python docs/build_features.py docs/features.md benchmarks/records/readers.md
 
-notebooks: $(VENV)/.installed-test  ## run every notebook of docs/notebooks/
-	JUPYTER_PLATFORM_DIRS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --nbmake docs/notebooks
+notebooks: $(VENV)/.installed-docs  ## run the notebooks of docs/notebooks/ that changed, or whose package did; the site shows their outputs
+	$(BIN)/python docs/sphinx_extensions/run_notebooks.py
 
 dist: $(VENV)/.installed-dev  ## source distribution and wheel, in dist/
 	rm -rf build dist
@@ -132,7 +134,7 @@ dist: $(VENV)/.installed-dev  ## source distribution and wheel, in dist/
 	rm -rf *.egg-info  # Python in this folder would read its commands, not those that are installed.
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-lowest .venv-newest .venv-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .venv-newest.txt .venv-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"error: {sys.executable} is Python {sys.version.split()[0]}, expected 3.11 or later; use make PYTHON=/path/to/python3.11")'
@@ -146,7 +148,7 @@ COMPILE = $(BIN)/python -m shadowprice.execution.kernel
 
 # Once and by one process: processes of tests that begin together would each compile all that they import. What is wrong
 # with a test is for the tests to say.
-COLLECT = $(BIN)/python -m pytest --collect-only --quiet > /dev/null || true
+COLLECT = python -m pytest --collect-only --quiet
 
 $(VENV)/.installed: requirements/demo.txt pyproject.toml | $(BIN)/python
 	@echo 'installing into $(VENV): a minute or two the first time'
@@ -160,15 +162,14 @@ $(VENV)/.installed-test: requirements/test.txt pyproject.toml | $(BIN)/python
 	$(INSTALL) --only-binary :all: --requirement $<
 	$(INSTALL) --no-build-isolation --editable .
 	$(COMPILE)
-	$(COLLECT)
+	$(BIN)/$(COLLECT) > /dev/null || true
 	touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-dev: requirements/dev.txt pyproject.toml | $(BIN)/python
-	@echo 'installing into $(VENV), with the tools of developers: a minute or two the first time'
+# Beside what is there: the package itself stays as it was installed.
+$(VENV)/.installed-dev: requirements/dev.txt $(VENV)/.installed
+	@echo 'installing into $(VENV), with the tools of developers: a minute the first time'
 	$(INSTALL) --only-binary :all: --requirement $<
-	$(INSTALL) --no-build-isolation --editable .
-	$(COMPILE)
-	touch $@ $(VENV)/.installed-test $(VENV)/.installed
+	touch $@
 
 $(VENV)/.installed-docs: requirements/docs.txt $(VENV)/.installed
 	@echo 'installing into $(VENV), with what the site needs: a minute the first time'
@@ -179,11 +180,18 @@ $(VENV)/.installed-docs: requirements/docs.txt $(VENV)/.installed
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet packaging
 	$(@D)/bin/python .ci/lock.py lowest > $(@D)/lowest.txt
-	$(@D)/bin/python -m pip install --quiet --only-binary :all: --requirement $(@D)/lowest.txt
-	$(@D)/bin/python -m pip install --quiet --no-deps --editable .
+	$(@D)/bin/python -m pip install --quiet --no-compile --only-binary :all: --requirement $(@D)/lowest.txt
+	$(@D)/bin/python -m pip install --quiet --no-deps --no-compile --editable .
+	$(@D)/bin/$(COLLECT) $(OTHERS_WARN) tests/cli > /dev/null || true
 	touch $@
 
-.venv-newest/.installed: pyproject.toml
+# What pip would install today: resolved once, and installed as a list where it differs from ours.
+.venv-newest.txt: pyproject.toml .ci/lock.py | $(VENV)/.installed-test
+	$(BIN)/python .ci/lock.py newest test > $@
+
+.venv-newest/.installed: .venv-newest.txt
 	$(PYTHON) -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --only-binary :all: --upgrade --upgrade-strategy eager setuptools --editable '.[test]'
+	$(@D)/bin/python -m pip install --quiet --no-deps --no-compile --only-binary :all: --requirement $<
+	$(@D)/bin/python -m pip install --quiet --no-deps --no-compile --no-build-isolation --editable .
+	$(@D)/bin/$(COLLECT) $(OTHERS_WARN) tests/cli > /dev/null || true
 	touch $@

@@ -1,9 +1,10 @@
 """What real hosts run on, for CI: install what can be had, and say afterwards what was tested.
 
-``engines.py install`` puts Slurm on this machine (root and apt-get) and Ray and PyTorch into
-``.venv``. What cannot be installed is one line of output, never a failure: the tests that need it
-are then skipped. ``engines.py report TESTS.xml ...`` prints how many tests ran for each engine and
-why others were skipped; it fails if an engine is there and its tests were skipped all the same.
+``engines.py install slurm`` puts Slurm on this machine (root and apt-get), ``engines.py install ray
+torch`` Ray and PyTorch into ``.venv``. What cannot be installed is one line of output, never a
+failure: the tests that need it are then skipped. ``engines.py report TESTS.xml ...`` prints how many
+tests ran for each engine and why others were skipped; it fails if an engine is there and its tests
+were skipped all the same.
 """
 
 from __future__ import annotations
@@ -147,14 +148,16 @@ def _cases(path: Path) -> Iterator[xml.etree.ElementTree.Element]:
 
 def main() -> int:
     """Install, or report."""
-    if sys.argv[1:] == ["install"]:
+    if sys.argv[1:] == ["install", "slurm"]:
         install_slurm()
+        return 0
+    if sys.argv[1:] == ["install", *WHEELS]:
         for name in WHEELS:
             install_module(name)
         return 0
     if len(sys.argv) >= 3 and sys.argv[1] == "report":
         return report(*map(Path, sys.argv[2:]))
-    say("usage: engines.py install | report TESTS.xml ...")
+    say("usage: engines.py install slurm | install ray torch | report TESTS.xml ...")
     return 2
 
 

@@ -5,8 +5,9 @@
 else comes in. The newest versions that have wheels for Python 3.11 are taken, the oldest Python
 that we support; what is needed only on another Python or system gets a line with a marker.
 ``lock.py check LIST`` fails unless this Python has the versions of a list and no others.
-``lock.py newest LIST`` fails unless the versions of a list are the newest that are allowed, which
-it installs nothing to know. ``lock.py lowest`` prints every direct dependency at its lower bound.
+``lock.py newest LIST`` prints what pip would install today, which it installs nothing to know, and
+``lock.py compare LIST FILE`` fails unless that is what a list has. ``lock.py lowest`` prints every
+direct dependency at its lower bound.
 """
 
 from __future__ import annotations
@@ -239,10 +240,10 @@ def write() -> int:
     return 0
 
 
-def pinned(name: str) -> dict[str, str]:
-    """Versions by name that a list has for this Python and system."""
+def pinned(path: Path) -> dict[str, str]:
+    """Versions by name that a file has for this Python and system."""
     found = {}
-    for text in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+    for text in path.read_text(encoding="utf-8").splitlines():
         if text.startswith("#"):
             continue
         requirement = Requirement(text)
@@ -259,16 +260,24 @@ def check(name: str) -> int:
 
 
 def newest(name: str) -> int:
-    """0 if a list is what pip would install into an empty environment of this Python today."""
+    """Print what pip would install for a list into an empty environment of this Python today."""
     wanted = f".[{','.join(sorted(LISTS[name]))}]" if LISTS[name] else "."
-    found = resolve([wanted, *project()["build-system"]["requires"]])
-    return compare({key: pin.version for key, pin in found.items()}, name)
+    pins = resolve([wanted, *project()["build-system"]["requires"]])
+    print(
+        *(
+            f"{pin.name}=={pin.version}"
+            for _, pin in sorted(pins.items())
+            if pin.name != "shadowprice"
+        ),
+        sep="\n",
+    )
+    return 0
 
 
 def compare(found: dict[str, str], name: str) -> int:
     """0 if versions are those of a list, but for pip and shadowprice itself; prints where they differ."""
     found = {key: found[key] for key in found.keys() - {"pip", "shadowprice"}}
-    expected = pinned(name)
+    expected = pinned(FOLDER / f"{name}.txt")
     for key in sorted(found.keys() | expected.keys()):
         here, there = found.get(key, "not installed"), expected.get(key, "not in it")
         if here != there:
@@ -303,9 +312,12 @@ def main() -> int:
             return check(name)
         case ["newest", name] if name in LISTS:
             return newest(name)
+        case ["compare", name, file] if name in LISTS:
+            return compare(pinned(Path(file)), name)
         case ["lowest"]:
             return lowest()
-    print(f"usage: lock.py write | check {'|'.join(LISTS)} | newest {'|'.join(LISTS)} | lowest")
+    lists = "|".join(LISTS)
+    print(f"usage: lock.py write | check {lists} | newest {lists} | compare {lists} FILE | lowest")
     return 2
 
 

@@ -1,12 +1,11 @@
 """Pages made of what the package says of itself, written to ``docs/generated/`` before a build.
 
-Figures, theorems, models, commands and public names each have one list, in the package; the pages follow it. A page
-is written only where it changed, so that a second build reads little again.
+Figures, theorems, models, commands and public names each have one list, in the package; the pages follow it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,11 @@ import notebook_pages
 import reference_pages
 import system_pages
 import theory_pages
+from page_files import Pages, write_pages
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
-Pages = Mapping[str, str]
-"""Texts by path below ``docs/generated/``."""
-
 MAKERS: tuple[Callable[[], Pages], ...] = (
     command_pages.pages,
     gallery_pages.pages,
@@ -33,15 +30,6 @@ MAKERS: tuple[Callable[[], Pages], ...] = (
     system_pages.pages,
     theory_pages.pages,
 )
-
-
-def write_pages(folder: Path, pages: Pages) -> None:
-    """Write pages whose text changed."""
-    for name, text in pages.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
 
 
 def generate(app: Sphinx) -> None:

@@ -1,6 +1,7 @@
 """Notebooks with their outputs: a page each, run anew where the notebook or the package changed since.
 
-The files in ``docs/notebooks`` have no outputs; what a cell prints, returns and draws is made by ``notebook_run``.
+The files in ``docs/notebooks`` have no outputs; what a cell prints, returns and draws is made by ``notebook_run``,
+which only those runs need: a site of notebooks that were run before is built without Jupyter.
 """
 
 from __future__ import annotations
@@ -8,13 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-import notebook_run
+from typing import Any
 
 from shadowprice.studies.points.digests import package_digest
 
@@ -28,10 +25,12 @@ STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
 def pages() -> dict[str, str]:
     """Texts by file: a page of each notebook, its figures, and what it was made of."""
     texts = {"notebooks/index.md": _index()}
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        made = _kept(path) or notebook_page(path, _outputs(path))
-        made[f"{path.stem}.digest"] = _digest(path)
-        texts.update({f"notebooks/{name}": text for name, text in made.items()})
+    paths = sorted(NOTEBOOKS.glob("*.ipynb"))
+    made = {path: _kept(path) for path in paths}
+    made.update(_run([path for path in paths if not made[path]]))
+    for path, files in made.items():
+        files[f"{path.stem}.digest"] = _digest(path)
+        texts.update({f"notebooks/{name}": text for name, text in files.items()})
     return texts
 
 
@@ -56,19 +55,14 @@ def _kept(path: Path) -> dict[str, str]:
     return {file.name: file.read_text(encoding="utf-8") for file in files}
 
 
-def _outputs(path: Path) -> list[list[tuple[str, str]]]:
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, notebook_run.__file__, path],
-            cwd=folder,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-    if done.returncode:
-        raise RuntimeError(f"{path.name}: {done.stderr.strip().splitlines()[-1]}")
-    outputs: list[list[tuple[str, str]]] = json.loads(done.stdout)
-    return outputs
+def _run(paths: list[Path]) -> Iterable[tuple[Path, dict[str, str]]]:
+    """What is made of notebooks by running them."""
+    if not paths:
+        return ()
+    import notebook_run
+
+    outputs = notebook_run.run(paths)
+    return ((path, notebook_page(path, of)) for path, of in zip(paths, outputs, strict=True))
 
 
 def notebook_page(path: Path, outputs: list[list[tuple[str, str]]]) -> dict[str, str]:
@@ -81,9 +75,15 @@ def notebook_page(path: Path, outputs: list[list[tuple[str, str]]]) -> dict[str,
         if cell["cell_type"] != "code":
             parts.append(LINK.sub(_link, "".join(cell["source"])))
             continue
-        parts.append(f"```python\n{notebook_run.source_of(cell)}\n```")
+        parts.append(f"```python\n{_source(cell)}\n```")
         parts += _shown(next(following), path.stem, figures)
     return {f"{path.stem}.md": "\n\n".join(parts) + "\n", **figures}
+
+
+def _source(cell: dict[str, Any]) -> str:
+    """Text of a cell without magics, which are for Jupyter alone."""
+    lines = "".join(cell["source"]).splitlines()
+    return "\n".join(line for line in lines if not line.startswith("%")).strip()
 
 
 def _link(found: re.Match[str]) -> str:

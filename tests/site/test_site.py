@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs" / "sphinx_extensions"))
 
@@ -81,36 +82,37 @@ def test_a_picture_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(drawn) == 2
 
 
-NOTEBOOK = {
-    "cells": [
-        {"cell_type": "markdown", "source": ["# A\n", "\n", "[B](b.ipynb), [C](../c.md#d)"]},
-        {
-            "cell_type": "code",
-            "source": ["%matplotlib inline\n", "x = 20\n", "print(x)\n", "x + 1"],
-        },
-        {
-            "cell_type": "code",
-            "source": [
-                "import matplotlib.pyplot as plt\n",
-                "import pandas as pd\n",
-                "figure, axes = plt.subplots()\n",
-                "line = axes.plot([0, x])\n",
-                "pd.DataFrame({'y': [x]})",
-            ],
-        },
-    ]
-}
+CELLS = (
+    new_markdown_cell("# A\n\n[B](b.ipynb), [C](../c.md#d)"),
+    new_code_cell("%matplotlib inline\nx = 20\nprint(x)\nx + 1"),
+    new_code_cell(
+        "import matplotlib.pyplot as plt\n"
+        "import pandas as pd\n"
+        "figure, axes = plt.subplots()\n"
+        "line = axes.plot([0, x])\n"
+        "pd.DataFrame({'y': [x]})"
+    ),
+    new_code_cell("print(1)\nprint(2)\nfigure, axes = plt.subplots()\nfigure"),
+)
 
 
+def notebook(path: Path, *cells: nbformat.NotebookNode) -> Path:
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+@pytest.mark.slow  # two kernels that draw
 def test_a_notebook_is_shown_with_what_it_prints_returns_and_draws(tmp_path: Path) -> None:
-    file = tmp_path / "a.ipynb"
-    file.write_text(json.dumps(NOTEBOOK))
-    outputs = notebook_run.run(file)
+    file = notebook(tmp_path / "a.ipynb", *CELLS)
+    outputs, again = notebook_run.run([file, notebook(tmp_path / "b.ipynb", *CELLS)])
     assert outputs[0] == [("text", "20\n"), ("value", "21")]
     assert [kind for kind, _ in outputs[1]] == ["html", "svg"]
-    assert notebook_run.run(file) == outputs  # the same bytes
+    # Drawn and returned: shown once.
+    assert [kind for kind, _ in outputs[2]] == ["text", "svg"]
+    assert outputs[2][0] == ("text", "1\n2\n")
+    assert again == outputs  # the same bytes
     made = notebook_pages.notebook_page(file, outputs)
-    assert set(made) == {"a.md", "a-0.svg"}
+    assert set(made) == {"a.md", "a-0.svg", "a-1.svg"}
     page = made["a.md"]
     assert page.startswith(
         "# A\n\n[B](b.md), [C](/c.md#d)\n\n```python\nx = 20\nprint(x)\nx + 1\n```\n\n```text\n20\n```"
@@ -121,11 +123,15 @@ def test_a_notebook_is_shown_with_what_it_prints_returns_and_draws(tmp_path: Pat
     assert "```{image} a-0.svg" in page
 
 
-def test_a_notebook_that_fails_is_an_error(tmp_path: Path) -> None:
-    file = tmp_path / "a.ipynb"
-    file.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["1 / 0"]}]}))
-    with pytest.raises(ZeroDivisionError):
-        notebook_run.run(file)
+def test_notebooks_that_fail_are_named_with_cell_and_error(tmp_path: Path) -> None:
+    for name, last in (("a", "1 / 0"), ("b", "open('none.csv')")):
+        notebook(tmp_path / f"{name}.ipynb", new_code_cell("x = 1"), new_code_cell(last))
+    with pytest.raises(notebook_run.NotebookError) as raised:
+        notebook_run.run(sorted(tmp_path.glob("*.ipynb")))
+    first, second = str(raised.value).splitlines()
+    assert first == "a.ipynb: cell 2: ZeroDivisionError: division by zero"
+    assert second.startswith("b.ipynb: cell 2: FileNotFoundError: ")
+    assert "none.csv" in second
 
 
 @pytest.mark.slow
