@@ -94,7 +94,7 @@ def bounds_of(world: World, budget_s: float) -> Iterator[tuple[Objective, Bound]
     instance = instance_of(world)
     spans = world.stopped is None
     goals = [goal for goal in goals_of(world) if spans or goal is not Objective.MAKESPAN]
-    yield from certified_bounds(instance, goals, BoundEffort.of_size(200)).items()
+    yield from certified_bounds(instance, goals, BoundEffort.of_size(60)).items()
     for goal in goals:
         for preemptive in (True, False):
             for bound in every_bound(
@@ -229,7 +229,7 @@ def test_no_limit_is_exceeded(features: tuple[str, ...]) -> None:
         outcome = run_on(world)
         for measure in Measure if outcome is not None else ():
             try:
-                said = limit(outcome, measure, columns=200)
+                said = limit(outcome, measure, columns=60)
             except InputError:
                 continue
             best = best_of(found, measure, klass_of(said.proven_by.holds_for))

@@ -26,7 +26,7 @@ from shadowprice.solvers.programs.structure import block_arrow
 from shadowprice.solvers.registry import allocation
 from support.allocation_policies import EVERY_POLICY, with_settings
 
-few, some = settings(max_examples=8), settings(max_examples=16)
+few, some = settings(max_examples=5), settings(max_examples=8)
 
 
 def allocated(name: str, problem: AllocationProblem) -> Allocation:
@@ -171,7 +171,7 @@ def plain(problem: AllocationProblem, variant: str) -> Plain:
 # ---------------------------------------------------------------------------------------- validity
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(problems(pairs=True, gangs=(1,)))
 def test_every_policy_gives_a_valid_allocation(problem: AllocationProblem) -> None:
     workspace = Workspace()

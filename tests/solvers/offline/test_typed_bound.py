@@ -70,7 +70,7 @@ def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.D
     assert found <= cost_s(instance, schedule)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(instance=typed_instances())
 def test_the_programme_bounds_every_policy(instance: Instance) -> None:
     prices = typed_prices(TypedJobs.of(instance), 0.5)

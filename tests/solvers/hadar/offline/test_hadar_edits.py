@@ -263,7 +263,7 @@ def test_rows_that_are_priced_have_the_optimum_of_the_lp_file(tmp_path_factory, 
     same(instance, table, edits, tmp_path_factory.mktemp("lp"))
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10_000), drawn([*PRICED, *OTHERS]))
 def test_any_edits_have_the_optimum_of_the_lp_file(tmp_path_factory, seed, edits):
     instance = make(seed, 3, 3, ("1x2:a,1x1:b", "1x3:a,1x2:b")[seed % 2])
@@ -497,7 +497,7 @@ def test_runs_after_a_completion_count_where_a_row_asks_for_them():
     assert 1 in [t for t, _ in found.plan.runs[1]]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10_000), drawn(PRICED), st.integers(0, 1000))
 def test_prices_of_the_rows_bound_the_optimum_whatever_they_are(tmp_path_factory, seed, edits, at):
     """Weak duality: prices of no solver, of any size, for rows and capacity."""
