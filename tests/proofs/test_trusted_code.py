@@ -267,7 +267,7 @@ def test_a_fault_in_a_speed_is_found(fault, monkeypatch):
 # The evaluator and the package agree.
 
 
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=45, deadline=None)
 @given(data=st.data(), graph=any_graph(), network=networks())
 def test_iterations(data, graph, network):
     mapping = data.draw(mappings(graph, network.gpus_per_node))
@@ -283,7 +283,7 @@ def in_seconds(ticks):
     return np.where(ticks > 0, ticks / run_speed.TICKS_PER_S, np.inf)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.one_of(uneven(), st.one_of(typed(), shared()).map(lambda case: case.instance)))
 def test_types_and_partners(instance):
     alone = run_speed.alone_ticks(instance)
@@ -302,7 +302,7 @@ def test_types_and_partners(instance):
 amounts = st.floats(0, 9) | st.sampled_from([1.0, 3.0, 6.0, 3.0 * (1 - 1e-9), 6 * (1 - 2e-9)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 5), amounts, amounts), min_size=1))
 def test_profiles(rows):
     job, gpus, cpus, memory_gb = (np.array(column) for column in zip(*rows, strict=True))
@@ -313,7 +313,7 @@ def test_profiles(rows):
         assert found[k] == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.floats(0.5, 1, exclude_min=True),
     st.integers(1, 64),
