@@ -21,7 +21,6 @@ AS_BEFORE = {"fault"}
 """A node that fails twice at a moment fails at that moment."""
 
 
-
 def shape(value):
     """Names and types of a record, as far as it goes."""
     if isinstance(value, dict):
