@@ -801,7 +801,7 @@ def test_a_job_without_any_throughput_is_named(name: str) -> None:
         {"weight": [1e-3, 1e3]},
         {"throughput": [[1e-4, 1e-4], [1e4, 1e3]]},
         {"throughput": [[4.0, 1.0]]},
-        {"throughput": [[4.0, 1.0]] * 30},
+        {"throughput": [[4.0, 1.0]] * 12},
         {"gpu_types": ["only"], "capacity": [1], "throughput": [[4.0], [3.0]]},
         {"steps": [1.0, 1e9]},
         {"elapsed_s": [0.0, 1e8]},
