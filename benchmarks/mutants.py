@@ -54,7 +54,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 def pytest_configure(config):
     settings.register_profile(
-        "mutation", max_examples=30, deadline=None, derandomize=True, database=None,
+        "mutation", max_examples=20, deadline=None, derandomize=True, database=None,
         phases=(Phase.explicit, Phase.generate), report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )

@@ -27,7 +27,7 @@ pytest.register_assert_rewrite("support")
 
 settings.register_profile(
     "dev",
-    max_examples=30,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -39,9 +39,9 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
 settings.load_profile(PROFILE)
 
 SEARCHING = PROFILE == "nightly"
-# How often the nightly search repeats a property, 2,000 examples for most, and how long at most:
+# How often the nightly search repeats a property, 2,400 examples for most, and how long at most:
 # some 400 properties on 2 cores are then done within 75 minutes, and the slow tests in the others.
-REPETITIONS = 66
+REPETITIONS = 120
 SEARCH_S = 45.0
 
 

@@ -793,7 +793,7 @@ RATES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     jobs=few_jobs(gangs=1, models=True),
     fast=RATES,
@@ -836,7 +836,7 @@ def test_bounds_with_sharing_and_types_are_below_brute_force(
     assert typed_bound(mine, prices) <= least * TICKS_PER_S + grid_slack(jobs)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(jobs=few_jobs(models=True), gpus=st.integers(2, 3), rates=RATES)
 def test_bounds_with_sharing_are_below_brute_force(
     jobs: sp.Workload, gpus: int, rates: dict[str, float]
@@ -885,7 +885,7 @@ def test_a_pair_in_both_orders_takes_a_rate_from_each() -> None:
     assert gain.kappa == 2
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     jobs=few_jobs(),
     gpus=st.integers(2, 4),
@@ -915,7 +915,7 @@ def test_bounds_with_widths_are_below_brute_force(
     assert allowed.elastic == bool((widest > jobs.gpus).any())
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     work=st.lists(st.integers(1, 4000), min_size=1, max_size=4),
     goal=st.sampled_from(sp.Objective),

@@ -37,7 +37,7 @@ def test_policies_that_never_preempt_are_compared_with_their_own_optimum() -> No
         )
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(instance=instances(max_jobs=5))
 def test_ratios_are_at_least_one(instance: sp.Instance) -> None:
     names = ["fifo", "easy", "srtf", "las2d"]

@@ -47,7 +47,7 @@ def measured(outcome: Outcome, measure: Measure, rows: np.ndarray) -> float:
     return float(ends.max() - starts.min())
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     instance=typed_instances(max_jobs=6),
     policies=st.lists(st.sampled_from(POLICIES), min_size=2, max_size=2),

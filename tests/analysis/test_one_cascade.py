@@ -34,7 +34,7 @@ from support.refuted import SEARCHING, worlds
 from support.small_instances import instance_of
 
 TOTALS = (Objective.FLOW, Objective.COMPLETION)
-SETS = 400 if SEARCHING else 60
+SETS = 400 if SEARCHING else 40
 
 
 def claimed(text: str) -> dict[str, object]:

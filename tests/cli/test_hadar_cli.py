@@ -549,7 +549,7 @@ def two_types(draw: st.DrawFn) -> sp.Instance:
 NAMES = sorted(name for name in policies() if not name.startswith("gavel"))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     instance=two_types(),
     name=st.sampled_from(NAMES),
@@ -581,7 +581,7 @@ def test_no_run_earns_more_than_any_prices_allow(
     assert given_.earned(outcome) <= least.value
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(instance=two_types())
 def test_the_offline_plan_is_no_more_than_the_bound(instance: sp.Instance) -> None:
     options = sp.RunOptions(round_s=16.0)

@@ -315,7 +315,7 @@ def test_the_traceback_is_shown_on_request_only(here: Path) -> None:
 
 
 def test_laws(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = call("laws", "mine.py:Widest", "--examples", 5, "--json")
+    done = call("laws", "mine.py:Widest", "--examples", 2, "--json")
     assert done.exit_code == 0, done.stdout
     assert len(json.loads(done.stdout)) == 22
     assert all(row["holds"] for row in json.loads(done.stdout))
@@ -326,7 +326,7 @@ def test_laws(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "scaling all times scales all completions",
         "no gpus idle while a job that fits waits",
     }
-    declared = ("--waits", "--times", "window_s", "--examples", 5)
+    declared = ("--waits", "--times", "window_s", "--examples", 2)
     assert call("laws", "mine.py:Widest:window_s=2", *declared).exit_code == 0
     # Which breaks every law: no simplest example of each is looked for.
     monkeypatch.setattr(battery, "PHASES", (Phase.generate,))

@@ -40,7 +40,7 @@ def rule_broken(instance: Instance, frame: pd.DataFrame) -> str | None:
     return None
 
 
-@settings(max_examples=25)
+@settings(max_examples=13)
 @given(case=failing(), name=st.sampled_from(POLICIES), data=st.data())
 def test_verdicts_are_those_of_a_count_second_by_second(
     case: Case, name: str, data: st.DataObject

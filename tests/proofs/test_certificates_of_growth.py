@@ -64,7 +64,7 @@ def of_kind(found, kind):
 # Powers.
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(1, 3 * ONE), EXPONENT | st.integers(UNIT, 20 * UNIT))
 def test_powers_are_enclosed(base, exponent):
     low, high = (power(base, exponent, 20, up=up) for up in (False, True))
@@ -75,7 +75,7 @@ def test_powers_are_enclosed(base, exponent):
     assert high - low <= max(1, high >> 40) + 2000
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(1, 10**6), EXPONENT)
 def test_coefficients_are_rounded_down_and_by_little(k, exponent):
     p = Decimal(exponent) / UNIT
@@ -103,7 +103,7 @@ def continuously(sizes, gpus, p, weight=None):
     return total
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=7),
     st.sampled_from([1, 4, 64]),

@@ -177,7 +177,7 @@ def test_two_programs_value_prices_alike(instance):
             assert value < each.ticks + (2 + int(ticks)) * len(jobs.kind) + sum(work.weight)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(graph_instances(), st.data())
 def test_no_mapping_on_several_nodes_is_faster(instance, data):
     found, _ = read(instance)
@@ -363,7 +363,7 @@ def others(value):
         yield from (value + 1, max(value - 1, 0), 2 * value)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_no_change_of_a_bound_proves_more_than_the_least_cost(data):
     instance, found, pairs, few = of_case(data)

@@ -78,7 +78,7 @@ def changed(text, kind, number=0, **fields):
 # Bounds hold.
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(JOBS, st.integers(1, 30), st.data())
 def test_bounds_of_what_was_stopped_hold_and_both_programs_have_them(rows, at_s, data):
     jobs = workload(rows)

@@ -94,7 +94,7 @@ def written(tree):
     return {"jobs": list(tree.jobs), "unit": text}, list(parts_of(tree))
 
 
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=18, deadline=None)
 @given(st.data())
 def test_two_programs_value_a_tree_alike(data):
     jobs = data.draw(few_jobs())

@@ -57,7 +57,7 @@ def obeys(instance: sp.Instance, schedule: sp.Schedule) -> bool:
     return True
 
 
-@settings(max_examples=25)
+@settings(max_examples=13)
 @given(runs())
 def test_what_the_engine_makes_passes(made: tuple[sp.Instance, sp.Schedule]) -> None:
     assert scan(*made)
@@ -66,7 +66,7 @@ def test_what_the_engine_makes_passes(made: tuple[sp.Instance, sp.Schedule]) -> 
 CHANGES = [-1, 1, 2, 2.0**-21, -(2.0**-20), 2.0**-20, 100.0, np.nan, np.inf, 2.0**33]
 
 
-@settings(max_examples=90)
+@settings(max_examples=45)
 @given(runs(), st.data())
 def test_what_passes_obeys_every_rule(
     made: tuple[sp.Instance, sp.Schedule], data: st.DataObject
@@ -87,7 +87,7 @@ def test_what_passes_obeys_every_rule(
         assert obeys(instance, changed)
 
 
-@settings(max_examples=35)
+@settings(max_examples=18)
 @given(runs(), st.data())
 def test_rows_left_out_and_doubled_do_not_pass(
     made: tuple[sp.Instance, sp.Schedule], data: st.DataObject

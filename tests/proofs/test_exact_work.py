@@ -62,7 +62,7 @@ def paces(instance, schedule):
     return found
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(uneven(charged=False), st.sampled_from(PREEMPTIVE))
 def test_no_honest_run_is_a_tick_short(instance, name):
     """143 of 2,453 such runs were, when the end of a run was rounded in floats.
@@ -77,7 +77,7 @@ def test_no_honest_run_is_a_tick_short(instance, name):
     assert min(shares_done(Outcome.verified(instance, schedule, policy=name))) >= 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(uneven(), st.integers(0, 10**6))
 def test_the_engine_wakes_on_the_grid(instance, seed):
     schedule = run(instance, Fickle(seed)).schedule
@@ -86,13 +86,13 @@ def test_the_engine_wakes_on_the_grid(instance, seed):
         assert np.all(column * TICKS_PER_S == np.floor(column * TICKS_PER_S))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.one_of(typed(), shared()), st.integers(0, 10**6))
 def test_types_and_partners(case, seed):
     verify(case.instance, run(case.instance, Fickle(seed)).schedule)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=13, deadline=None)
 @given(st.one_of(typed(), shared(), conditioned()), st.sampled_from(sorted(policies())))
 def test_every_policy(case, name):
     verify(case.instance, run(case.instance, policy(name)).schedule)
@@ -125,7 +125,7 @@ def schedules():
     return st.tuples(given_, st.integers(0, 10**6)).map(made)
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(schedules(), st.data())
 def test_a_tick_less_is_too_little_and_a_tick_more_too_much(made, data):
     instance, schedule = made

@@ -64,7 +64,7 @@ def passes(check) -> bool:
     return True
 
 
-@settings(max_examples=180, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(found=schedules(), data=st.data(), most_rows=st.integers(1, 12))
 def test_the_verdict_is_that_of_one_piece(found, data, most_rows):
     instance, schedule = found

@@ -1526,7 +1526,7 @@ def busy_at_least(gang: list[int], m: int) -> int | None:
     return min(reached) if reached and len(gang) > 1 else None
 
 
-@settings(max_examples=25)
+@settings(max_examples=13)
 @given(given_=predicted(), guard=st.fractions(0, 4, max_denominator=3))
 def test_the_factors_of_asrpt_are_those_of_the_statements(
     given_: tuple[Instance, list[float], list[float]], guard: Fraction
@@ -1555,7 +1555,7 @@ def test_the_factors_of_asrpt_are_those_of_the_statements(
     assert_at_most(asrpt_early.check, instance, early * least + n * TICK, guard, virtual, judged)
 
 
-@settings(max_examples=25)
+@settings(max_examples=13)
 @given(given_=predicted())
 def test_the_bound_of_the_conversion_is_that_of_the_statement(
     given_: tuple[Instance, list[float], list[float]],
@@ -1577,7 +1577,7 @@ def test_the_bound_of_the_conversion_is_that_of_the_statement(
     assert_at_most(asrpt_conversion.check, instance, total, virtual)
 
 
-@settings(max_examples=25)
+@settings(max_examples=13)
 @given(instance=instances(max_jobs=5, max_nodes=2), limits=st.sets(st.integers(1, 60), max_size=3))
 def test_the_bounds_of_queues_are_those_of_the_statement(
     instance: Instance, limits: set[int]
@@ -1622,7 +1622,7 @@ def mean_busy(
     return [both / (2 * p) for both, p in zip(twice, work, strict=True)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=13)
 @given(instance=instances(max_jobs=6, max_nodes=2), data=st.data())
 def test_the_lower_bounds_are_those_of_the_statements(
     instance: Instance, data: st.DataObject
@@ -1752,7 +1752,7 @@ def test_a_pair_that_shares_is_one_spell() -> None:
     assert spell.gain == pytest.approx(1.25, abs=1e-6)
 
 
-@settings(max_examples=35)
+@settings(max_examples=18)
 @given(given_=predicted(), guard=st.none() | st.fractions(0, 4, max_denominator=3))
 def test_the_guarded_algorithm_makes_schedules(
     given_: tuple[Instance, list[float], list[float]], guard: Fraction | None

@@ -36,7 +36,7 @@ def total_s(speed: np.ndarray, gpus: int) -> float:
     return total
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(draw=SPEEDS, jobs=st.integers(1, 3), gpus=st.integers(1, 4))
 def test_no_shares_are_below_the_bound(draw: np.random.Generator, jobs: int, gpus: int) -> None:
     speed = drawn(draw, jobs, gpus)

@@ -79,7 +79,7 @@ def test_without_a_fault_there_is_no_row(tmp_path: Path) -> None:
     assert len(faults(tmp_path, ["x,n1,1,5,9,5,1", "y,n2,2,5,9,0,0 1"])) == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.permutations(sorted(FAULTS)).flatmap(
         lambda all_: st.integers(1, len(all_)).map(lambda k: all_[:k])
@@ -124,7 +124,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(ROWS)
 def test_what_is_left_is_verified_whatever_is_read(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int, int, int, int]]

@@ -38,6 +38,7 @@ from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.policy import Knowledge, Policy
 from shadowprice.solvers.tiresias.gittins2d import Gittins2d
 from shadowprice.solvers.tiresias.las2d import Las2d
+from support.refuted import SEARCHING
 
 
 def remaining_per_weight(job: IndexedJob, table: Table) -> float:
@@ -111,6 +112,16 @@ POLICIES: list[Policy] = [
     Asrpt(predictor="forest:first_training=2,retrain_every=2,trees=3,leaf=1"),
     *map(Own, OWN),
 ]
+# Of many jobs a forest is trained now and then: to train it costs most of a run.
+CROWD_POLICIES = [
+    replace(each, predictor="forest:first_training=60,retrain_every=60,trees=3,leaf=1")
+    if isinstance(each, Asrpt) and each.predictor.startswith("forest")
+    else each
+    for each in POLICIES
+]
+MOST_DECISIONS = 10_000
+"""Decisions of a run that the engine repeats, except by night: a policy that is woken every few ticks while a start is
+charged makes a million of them for a dozen jobs."""
 PLACEMENTS: list[Count | Consolidate | Pack] = [Count(), Consolidate(), Pack()]
 CLUSTERS = ["1x1", "2x4", "3x2", "4x4", "2x4,3x2", "1x8,4x1", "6x1"]
 OVERHEADS = [
@@ -228,7 +239,10 @@ def agree(
         except ShadowpriceError as error:
             return f"{type(error).__name__}: {error}"
 
-    found, expected = run(kernel.run_fastest, least_jobs=0), run(engine.run)
+    found = run(kernel.run_fastest, least_jobs=0)
+    if not SEARCHING and isinstance(found, engine.EngineRun) and found.decisions > MOST_DECISIONS:
+        return
+    expected = run(engine.run)
     if isinstance(found, str) or isinstance(expected, str):
         assert found == expected
     else:
@@ -236,7 +250,7 @@ def agree(
         assert found.decisions == expected.decisions
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(instances(), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
 def test_schedules_are_the_engines(
     instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
@@ -245,7 +259,7 @@ def test_schedules_are_the_engines(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     ending_early(instances() | by_rates(instances())),
     st.sampled_from(PLACEMENTS),
@@ -258,7 +272,7 @@ def test_runs_end_with_a_window_of_jobs_as_in_the_engine(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(by_rates(instances()), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
 def test_work_by_rates_on_equal_gpus_is_as_in_the_engine(
     instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
@@ -267,7 +281,7 @@ def test_work_by_rates_on_equal_gpus_is_as_in_the_engine(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(on_types(instances()), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
 def test_gangs_go_to_the_types_of_the_engine(
     instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
@@ -276,7 +290,7 @@ def test_gangs_go_to_the_types_of_the_engine(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(under_quotas(instances()), st.sampled_from(PLACEMENTS), st.sampled_from(ROUNDS))
 def test_quotas_bind_as_in_the_engine(
     instance: sp.Instance, placement: Count | Consolidate | Pack, round_s: tuple[float, float]
@@ -285,7 +299,7 @@ def test_quotas_bind_as_in_the_engine(
         agree(instance, policy, placement, engine.Rounds(*round_s))
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     ending_early(under_quotas(on_types(instances()))),
     st.sampled_from(PLACEMENTS),
@@ -311,14 +325,14 @@ def crowd(seed: int) -> sp.Instance:
 
 def test_schedules_of_a_crowd_are_the_engines() -> None:
     for seed in range(2):
-        for policy in POLICIES:
+        for policy in CROWD_POLICIES:
             if policy.preemptive:
                 agree(crowd(seed), policy, Consolidate(), engine.Rounds())
 
 
 def test_a_crowd_is_cut_off_in_the_order_in_which_runs_began() -> None:
     instance = replace(crowd(0), until_complete=JobWindow(10, 40))
-    for policy in POLICIES:
+    for policy in CROWD_POLICIES:
         for placement in PLACEMENTS:
             agree(instance, policy, placement, engine.Rounds())
 
@@ -337,10 +351,12 @@ def crowd_on_types(seed: int) -> sp.Instance:
 
 
 def test_schedules_of_a_crowd_on_types_are_the_engines() -> None:
+    """By turns every policy with two placements, by night with all."""
     for seed in range(2):
         whole = crowd_on_types(seed)
         without = replace(whole, cluster=replace(whole.cluster, quotas=None))
-        for policy in POLICIES:
-            for placement in PLACEMENTS:
+        for k, policy in enumerate(CROWD_POLICIES):
+            turn = (k + seed) % len(PLACEMENTS)
+            for placement in PLACEMENTS if SEARCHING else PLACEMENTS[turn : turn + 1]:
                 agree(whole, policy, placement, engine.Rounds())
                 agree(without, policy, placement, engine.Rounds(20.0 * seed))

@@ -58,7 +58,7 @@ def arrays(paces: list[int], done: list[int]) -> Arrays:
     return a
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(progress(), st.integers(0, 2))
 def test_ticks_left_are_the_least_that_suffice(ran: tuple[list[int], list[int]], pool: int) -> None:
     paces, done = ran
@@ -66,7 +66,7 @@ def test_ticks_left_are_the_least_that_suffice(ran: tuple[list[int], list[int]],
     assert missing(arrays(paces, done), pool) == max(math.ceil(left * paces[pool]), 1)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(progress(), st.integers(0, 2))
 def test_time_left_is_the_nearest_number(ran: tuple[list[int], list[int]], pool: int) -> None:
     paces, done = ran

@@ -56,7 +56,7 @@ def grants(ledger: RunLedger) -> list[tuple[float, str, int, list[str]]]:
     ]
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     PLANS,
     st.sampled_from(POLICIES),

@@ -96,7 +96,7 @@ def wish(ledger: RunLedger, *names: str) -> None:
         ledger.set("ended", False)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(st.lists(st.integers(-40, 40).filter(bool), max_size=2))
 def test_a_job_that_was_given_up_is_taken_up_from_its_checkpoint_after_the_run(
     tmp_path_factory: pytest.TempPathFactory, kills: list[int]

@@ -46,7 +46,7 @@ def granted_after(ledger: RunLedger, time_s: float) -> set[str]:
     }
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     drained_s=st.integers(1, 40),
     back_s=st.integers(41, 80),

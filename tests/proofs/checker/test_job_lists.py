@@ -78,7 +78,7 @@ def prices_of(market):
     return PlanPrices(tuple(grid), tuple(prices)) if len(grid) > 1 else None
 
 
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=18, deadline=None)
 @given(few_jobs(), markets(), st.integers(0, 1))
 def test_lists_cost_what_the_best_of_all_starts_does_at_any_prices(jobs, market, start):
     best = jobs.least(jobs.total)
@@ -90,7 +90,7 @@ def test_lists_cost_what_the_best_of_all_starts_does_at_any_prices(jobs, market,
     assert jobs.fit(list(found.starts))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(few_jobs())
 def test_the_last_end_is_that_of_the_best_of_all_starts(jobs):
     best = jobs.least(jobs.last)

@@ -271,13 +271,14 @@ EACH = """
 import json, sys, time
 sys.path.insert(0, sys.argv[1])
 import checker
-for text in json.load(open(sys.argv[2])):
-    began = time.process_time()
-    try:
-        checker.check(text)
-    except checker.Rejected as error:
-        assert "\\n" not in str(error) and len(str(error)) < 2500, error
-    assert time.process_time() - began < 2, text
+for name, texts in json.load(open(sys.argv[2])).items():
+    for text in texts:
+        began = time.process_time()
+        try:
+            checker.check(text)
+        except checker.Rejected as error:
+            assert "\\n" not in str(error) and len(str(error)) < 2500, (name, error)
+        assert time.process_time() - began < 2, (name, text)
 """
 HUGE = (2**100, 2**64, 10**7, f"{10**999 + 7}/{10**998 + 1}")
 
@@ -302,15 +303,16 @@ def changed(record):
             yield found
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_no_huge_number_takes_long(name, tmp_path):
+def test_no_huge_number_takes_long(tmp_path):
     """Neither time nor memory: each of them in the place of every number of every record."""
-    found = records_of(EVERY[name])
-    texts = [
-        signed([*found[:k], other, *found[k + 1 :]])
-        for k, record in enumerate(found)
-        for other in changed(record)
-    ]
+    texts = {
+        name: [
+            signed([*found[:k], other, *found[k + 1 :]])
+            for k, record in enumerate(found)
+            for other in changed(record)
+        ]
+        for name, found in ((name, records_of(text)) for name, text in EVERY.items())
+    }
     path = tmp_path / "texts.json"
     path.write_text(json.dumps(texts))
     started = [sys.executable, "-I", "-S", "-c", EACH, str(CHECKER.parent), str(path)]

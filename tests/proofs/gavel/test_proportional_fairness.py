@@ -55,7 +55,7 @@ def test_it_keeps_what_is_proven(
 
 
 @given(st.lists(JOB, min_size=1, max_size=6), st.sampled_from([PF, "max_min_fairness:aware=true"]))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_no_schedule_costs_less_than_prices_prove(
     jobs: list[tuple[int, int, int, tuple[float, float], float]], allocation: str
 ) -> None:

@@ -64,7 +64,7 @@ def least_total(jobs: Jobs) -> int:
     return int(best)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_the_plan_has_the_least_total_of_all(data: st.DataObject) -> None:
     network = Network(100e9, 10e9, 2)

@@ -30,7 +30,7 @@ from support.gandiva_runs import (
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(introspective(), st.sampled_from([FULL, REACTIVE]))
 def test_whatever_is_tried_the_schedule_is_right_and_no_pair_that_hurts_outlives_its_trial(
     instance: Instance, chosen: Gandiva
@@ -48,7 +48,7 @@ def test_the_same_twice_and_in_rounds(instance: Instance, round_s: float) -> Non
     assert first.to_frame().equals(second.to_frame())
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(introspective(), st.data())
 def test_it_does_not_see_what_it_has_not_measured(instance: Instance, data: st.DataObject) -> None:
     """Other rates of pairs change nothing until the first trial has been measured."""

@@ -26,7 +26,7 @@ from shadowprice.solvers.programs.structure import block_arrow
 from shadowprice.solvers.registry import allocation
 from support.allocation_policies import EVERY_POLICY, with_settings
 
-few, some = settings(max_examples=8), settings(max_examples=16)
+few, some = settings(max_examples=5), settings(max_examples=8)
 
 
 def allocated(name: str, problem: AllocationProblem) -> Allocation:
@@ -171,7 +171,7 @@ def plain(problem: AllocationProblem, variant: str) -> Plain:
 # ---------------------------------------------------------------------------------------- validity
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(problems(pairs=True, gangs=(1,)))
 def test_every_policy_gives_a_valid_allocation(problem: AllocationProblem) -> None:
     workspace = Workspace()
@@ -801,7 +801,7 @@ def test_a_job_without_any_throughput_is_named(name: str) -> None:
         {"weight": [1e-3, 1e3]},
         {"throughput": [[1e-4, 1e-4], [1e4, 1e3]]},
         {"throughput": [[4.0, 1.0]]},
-        {"throughput": [[4.0, 1.0]] * 30},
+        {"throughput": [[4.0, 1.0]] * 12},
         {"gpu_types": ["only"], "capacity": [1], "throughput": [[4.0], [3.0]]},
         {"steps": [1.0, 1e9]},
         {"elapsed_s": [0.0, 1e8]},

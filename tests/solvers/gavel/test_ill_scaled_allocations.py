@@ -248,7 +248,7 @@ numbers = st.integers(0, 2**32 - 1)
 what_is_wide = st.sampled_from(["weights", "throughputs", "steps", "prices", "all"])
 
 
-@settings(max_examples=70)
+@settings(max_examples=35)
 @given(st.sampled_from(CASES), numbers, what_is_wide)
 # A solver's word on a ratio, whose scale has no bound: 1.2 was called optimal, 232229 is.
 @example(_case("min_cost:aware=true,packed=true"), 2658096298, "all")
@@ -264,7 +264,7 @@ def test_what_is_printed_is_true_of_what_is_printed(case: Case, seed: int, wide:
     judged(case, drawn(seed, 12.0, wide))
 
 
-@settings(max_examples=35)
+@settings(max_examples=18)
 @given(st.sampled_from(CASES), numbers)
 @example(_case("water_filling"), 3677337733)
 # Next to no work after a long time: its need falls by decades within a rounding error of the ratio.
@@ -292,7 +292,7 @@ def test_shares_too_small_for_a_solver_have_units_of_their_own(
     assert judged(_case(name), drawn(seed, 12.0, wide))
 
 
-@settings(max_examples=35)
+@settings(max_examples=18)
 @given(st.sampled_from(CASES), numbers, what_is_wide)
 # What is dear has no GPUs.
 @example(_case("max_sum_throughput:per_price=true,aware=true"), 1222806556, "prices")
@@ -308,7 +308,7 @@ SLOS = {
 }
 
 
-@settings(max_examples=35)
+@settings(max_examples=18)
 @given(
     st.sampled_from(sorted(SLOS)),
     numbers,

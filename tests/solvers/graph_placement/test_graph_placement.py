@@ -297,7 +297,7 @@ def test_exact_placement_of_a_gang_that_does_not_fit() -> None:
     assert Exact().place(graph, [2, 1], NETWORK) is None
 
 
-@settings(max_examples=25)
+@settings(max_examples=13)
 @given(
     k=st.lists(st.integers(1, 2), min_size=3, max_size=5),
     sizes=st.lists(st.integers(0, 9), min_size=15, max_size=15),
@@ -412,7 +412,7 @@ def _fits(
     return bool((used <= np.array(jobs.nodes)[:, None]).all())
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_the_joint_programme_equals_enumeration(data: st.DataObject) -> None:
     count = data.draw(st.integers(2, 3))

@@ -481,7 +481,7 @@ def test_every_run_is_a_schedule_and_leaves_duals_that_bound_it(seed: int, commi
 @pytest.mark.parametrize("seed", range(3))
 def test_earned_optimum_and_dual_value_are_in_this_order(seed: int) -> None:
     """Of a run in the engine, against the offline optimum of the same rounds."""
-    instance = random_instance(seed, 5, "1x2:v100,1x4:p100,1x4:k80", rounds=True)
+    instance = random_instance(seed, 4, "1x2:v100,1x4:p100,1x4:k80", rounds=True)
     log = PriceLog()
     schedule = run(instance, Hadar(aligned=True, log=log)).schedule
     ends = completions(instance, schedule)

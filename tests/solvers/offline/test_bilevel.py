@@ -85,7 +85,7 @@ def test_three_jobs_by_force(policy: str, limits: InstanceLimits, flow: bool) ->
 kinds = st.tuples(st.integers(0, 1), st.integers(1, 2), st.integers(1, 2))
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(rows=st.lists(kinds, min_size=3, max_size=3), policy=st.sampled_from(sorted(RULES)))
 @example(rows=[(0, 2, 1), (0, 2, 2), (0, 2, 1)], policy="fifo")
 @example(rows=[(0, 2, 1), (0, 2, 2), (0, 2, 1)], policy="fifo-skip")

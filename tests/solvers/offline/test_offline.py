@@ -107,7 +107,7 @@ def test_two_solvers_agree(instance: Instance, objective: Objective) -> None:
     assert milp.upper_s == cp_sat.upper_s
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(instance=SMALL, objective=st.sampled_from(OBJECTIVES), data=st.data())
 def test_bound_optimum_policy(
     instance: Instance, objective: Objective, data: st.DataObject
@@ -155,7 +155,7 @@ def test_the_slotted_preemptive_optimum(
     assert objective.cost_s(instance.workload, end_s(instance, found.schedule)) == found.upper_s
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     instance=instances(max_jobs=5, max_nodes=2, max_gpus=3, max_arrival_s=5, max_work_s=5),
     objective=st.sampled_from(OBJECTIVES),
@@ -218,7 +218,7 @@ def test_any_prices_give_a_bound(instance: Instance, data: st.DataObject) -> Non
         assert reduced[j, start] >= 0
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(
     instance=instances(max_jobs=5, max_arrival_s=10, max_work_s=10),
     weights=st.lists(st.integers(1, 9), min_size=5, max_size=5),
@@ -444,7 +444,7 @@ def best_of_all_orders(instance: Instance, objective: Objective) -> float:
     return best
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     instance=instances(max_jobs=4, max_nodes=2, max_gpus=2, max_arrival_s=6, max_work_s=4),
     start_s=st.sampled_from([1.0, 2.0, 5.0]),
@@ -543,7 +543,7 @@ def test_the_word_of_cp_sat_is_not_certified(lie: float, monkeypatch: pytest.Mon
     assert not found.proven or found.lower_s == true.upper_s
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(instance=SMALL, objective=st.sampled_from(OBJECTIVES), data=st.data())
 def test_what_is_certified_holds_whatever_the_solvers_say(
     instance: Instance, objective: Objective, data: st.DataObject

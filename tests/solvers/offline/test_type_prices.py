@@ -83,7 +83,7 @@ def drawn_prices(data: st.DataObject, pools: int, least: int = 1) -> tuple[int, 
     return tuple(data.draw(st.lists(st.integers(least, 9), min_size=pools, max_size=pools)))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(instance=typed_instances(), policy=st.sampled_from(POLICIES), data=st.data())
 def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.DataObject) -> None:
     schedule = run(instance, policy_by_name(policy)).schedule

@@ -71,7 +71,7 @@ def test_any_prices_bound_any_policy(instance: Instance, policy: str, data: st.D
     assert found <= cost_s(instance, schedule)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(instance=typed_instances())
 def test_the_programme_bounds_every_policy(instance: Instance) -> None:
     prices = typed_prices(gpu_type_modes(instance), 0.5)

@@ -85,7 +85,7 @@ def recurrent(jobs: int, seed: int = 3) -> tuple[Workload, Features, NDArray[np.
 
 
 @pytest.mark.parametrize("spec", LEARNERS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(history=histories(), at=st.integers(0, 60), factor=st.sampled_from([0.01, 7.0, 1e4]))
 def test_predictions_never_see_the_future(spec: str, history: Any, at: int, factor: float) -> None:
     columns, iterations, arrival_s, completion_s = history

@@ -367,7 +367,7 @@ def ordinals(model: Any) -> dict[str, str]:
     return found
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(recipe=recipes(), seed=st.integers(0, 10**6))
 @example(  # A comparison in a sum around another sum: cases of the outer one are not the inner's.
     recipe=Recipe(
@@ -421,7 +421,7 @@ def test_the_template_and_the_fallback_compiler_agree(recipe: Recipe, seed: int)
                 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=13)
 @given(
     recipe=recipes(),
     trace=st.booleans(),

@@ -60,7 +60,7 @@ def knapsack(seed: int, *, whole: bool, maximise: bool) -> LinearProgram:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_every_solver_finds_the_optimum_and_is_certified(method: str, whole: bool) -> None:
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     @given(st.integers(0, 10**6), st.booleans())
     def law(seed: int, maximise: bool) -> None:
         program = knapsack(seed, whole=whole, maximise=maximise)

@@ -139,7 +139,7 @@ def assert_worth(program: LinearProgram, solution: Solution | None) -> None:
         assert bound <= float(cost) + 1e-9
 
 
-@settings(max_examples=90)
+@settings(max_examples=45)
 @given(program=programs())
 def test_answers_are_what_trying_every_point_gives(program: LinearProgram) -> None:
     solution = examined(program)
@@ -199,7 +199,7 @@ def test_lies_are_found_out(lie: Lie, always: bool, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(highs.Highs, "solve", solve)
 
-    @settings(max_examples=15)
+    @settings(max_examples=8)
     @given(program=programs(bounded=True), work=st.sampled_from([0.0, 2e7]))
     def check(program: LinearProgram, work: float) -> None:
         # A pack of liars that agree with one another is beyond CP-SAT's help with broken numbers.
@@ -313,7 +313,7 @@ def exact_bound(
     return total
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(program=programs(), data=st.data())
 def test_bounds_round_down_and_hold(program: LinearProgram, data: st.DataObject) -> None:
     least = MinimisationForm.of(program)
@@ -349,7 +349,7 @@ def test_costs_that_are_multiples_lift_a_bound() -> None:
     assert MinimisationForm.of(loose).step is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(program=programs(bounded=False), data=st.data())
 def test_implied_bounds_lose_no_point(program: LinearProgram, data: st.DataObject) -> None:
     boxed = program.copy()

@@ -83,7 +83,7 @@ def tune_keeps_the_floor(asks: list[ResourceRequest], demands: Demands) -> bool:
     return synergy_floor.check(servers, asks, demands)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(SEEDS)
 def test_tune_places_every_job_and_none_below_its_floor(seed: int) -> None:
     asks, demands = random_case(seed)
@@ -97,7 +97,7 @@ def test_tune_on_thousands_of_larger_clusters() -> None:
         assert tune_keeps_the_floor(*random_case(seed, servers=12, jobs=80))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(SEEDS, st.sampled_from(["proportional", "tune", "opt"]))
 def test_jobs_that_come_later_are_placed_beside_the_others(seed: int, name: str) -> None:
     asks, demands = random_case(seed)
@@ -197,7 +197,7 @@ def test_too_many_gpus_are_refused() -> None:
 # OPT.
 
 
-@settings(max_examples=35)
+@settings(max_examples=18)
 @given(SEEDS)
 def test_stage_one_is_the_best_choice(seed: int) -> None:
     """Against all choices of all points, dominated ones included."""
@@ -245,7 +245,7 @@ def test_dropped_points_are_beaten(seed: int) -> None:
         assert not (one[0] <= other[0] and one[1] <= other[1] and one[2] >= other[2])
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(SEEDS)
 def test_a_vertex_leaves_few_jobs_and_rounding_keeps_the_floor(seed: int) -> None:
     asks, demands = random_case(seed)
@@ -437,7 +437,7 @@ NAMES = [
 ]
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(sensitive(), st.sampled_from(NAMES), st.sampled_from([0.0, 16.0]))
 def test_every_run_ends_and_passes_the_verifier(
     instance: Instance, name: str, round_s: float

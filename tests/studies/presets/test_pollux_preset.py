@@ -79,7 +79,9 @@ def expect_recorded(name: str, policy: str, tables: Path) -> None:
 
 
 @golden
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize(
+    "name", [*WORKLOADS[::2], *(pytest.param(e, marks=pytest.mark.slow) for e in WORKLOADS[1::2])]
+)
 def test_every_completion_of_tiresias_is_as_recorded(name: str, tables: Path) -> None:
     expect_recorded(name, "tiresias", tables)
 

@@ -31,7 +31,7 @@ from shadowprice.solvers.programs.compile import compile_model
 from support.hadar_plans import ROUND_S, brute_force, check, make, schedules
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 4), st.booleans())
 def test_equals_brute_force(seed, rounds, fair):
     cluster = ("1x2:a,1x1:b", "1x1:a,1x1:b,1x1:a")[seed % 2]

@@ -29,7 +29,7 @@ from support.slotted_placements import least_placed_costs
 from support.typed_jobs import LeastCosts
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_never_above_exhaustive_search(data: st.DataObject) -> None:
     instance = data.draw(grown_or_profiled(data.draw(st.integers(1, 2))))

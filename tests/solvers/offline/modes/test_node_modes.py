@@ -151,7 +151,7 @@ def test_a_gang_in_between_takes_what_is_left_of_two_nodes() -> None:
         assert found.value_s <= 12 + 2 / 2**20
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_graphs_never_above_exhaustive_search(data: st.DataObject) -> None:
     instance = data.draw(small_graphs())

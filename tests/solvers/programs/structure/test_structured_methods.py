@@ -78,7 +78,7 @@ def programmes(draw: st.DrawFn) -> LinearProgram:
     )
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(programmes())
 def test_a_folded_programme_has_the_same_optimum(program: LinearProgram) -> None:
     rows = rows_of_entries(program)
