@@ -131,7 +131,7 @@ def last_commit(job_directory: Path) -> tuple[int, int]:
 def committed_by(lease: HeldLease, job_directory: Path) -> int:
     """Step from which a job goes on after a lease."""
     (step, epoch), begun = last_commit(job_directory), begun_at(lease)
-    return step if epoch >= lease.epoch or begun is None else min(step, begun)
+    return step if epoch >= lease.grant.epoch or begun is None else min(step, begun)
 
 
 def begun_at(lease: HeldLease) -> int | None:
@@ -142,21 +142,21 @@ def begun_at(lease: HeldLease) -> int | None:
     """
     if number(lease.report, "steps", 0) <= 0:
         return None
-    return int(number(lease.report, "begun_at", lease.from_step))
+    return int(number(lease.report, "begun_at", lease.grant.from_step))
 
 
 def damaged_before(lease: HeldLease) -> int | None:
     """Step it had to go back to since what was committed was damaged; None if it did not."""
     begun = begun_at(lease)
-    return None if begun is None or begun >= lease.from_step else begun
+    return None if begun is None or begun >= lease.grant.from_step else begun
 
 
 def reported_commit(lease: HeldLease) -> int:
     """Step that a lease itself says it committed; of one that was superseded nothing else tells."""
     back = damaged_before(lease)
-    least = lease.from_step if back is None else back
+    least = lease.grant.from_step if back is None else back
     said = int(number(lease.report, "checkpoint_step", 0))
-    return min(max(said, least), max(lease.step, least))
+    return min(max(said, least), max(lease.progress.step, least))
 
 
 _FOLDER, _ADOPTED = "plain", "ADOPTED"

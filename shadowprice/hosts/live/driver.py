@@ -31,8 +31,7 @@ from shadowprice.hosts.live.lease import JobRecord
 from shadowprice.hosts.live.lease_monitor import LeaseMonitor
 from shadowprice.hosts.live.ledger import RunLedger, mend
 from shadowprice.hosts.live.measuring import Measuring
-from shadowprice.hosts.live.queue.arrivals import Arrivals, NoArrivals
-from shadowprice.hosts.live.queue.job_queue import QUEUE, QueuedArrivals
+from shadowprice.hosts.live.queue.job_queue import QUEUE, Arrivals, QueuedArrivals
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import LOCK, locked, open_ledger, take_over
@@ -46,35 +45,29 @@ from shadowprice.solvers.registry import placement as find_placement
 # The parts of a run, from a job file and hosts.
 
 
-@dataclass(frozen=True)
-class ReachedHost:
-    """A host that was reached, with the nodes that it has now."""
-
-    host: Host
-    nodes: tuple[DiscoveredNode, ...]
-
-
 def assemble(
     settings: Settings,
     job_file: JobFile,
     ledger: RunLedger,
-    hosts: ReachedHost,
+    host: Host,
+    present: tuple[DiscoveredNode, ...],
     clock: Clock,
-    resumed: bool,
     tick: Callable[[], None],
-    arrivals: Arrivals | None = None,
+    arrivals: Arrivals,
 ) -> RealRun:
     """Put all parts of a run together; what is run and where is written down the first time.
 
     Parameters
     ----------
+    present : tuple of DiscoveredNode
+        Nodes that the host has now.
     tick : callable
         Called whenever the leases were looked at.
-    arrivals : Arrivals, optional
-        Where further jobs come from; from nowhere if not given.
+    arrivals : Arrivals
+        Where further jobs come from.
     """
-    host, found = hosts.host, hosts.nodes
-    nodes = ledger.nodes() if resumed else found
+    resumed = bool(ledger.value("ready"))
+    nodes = ledger.nodes() if resumed else present
     instance, notes = instance_of(settings, job_file, nodes)
     jobs = {job.name: job for job in job_file.jobs}
     names = [str(name) for name in instance.workload.id]
@@ -88,7 +81,7 @@ def assemble(
     )
     if not resumed:
         _write_down(ledger, nodes, job_file, tracked, instance, notes)
-    watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, found))
+    watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, present))
     together = instance.pair_throughputs
     amounts = LeaseAmounts(
         nodes,
@@ -103,11 +96,11 @@ def assemble(
         record=EventWriter(ledger, tracked, clock),
         watch=watch,
         devices=DevicePool(nodes),
-        measuring=Measuring(instance),
+        measuring=Measuring(instance, tracked),
         orders=book,
         limits=settings.limits,
         clock=clock,
-        arrivals=arrivals or NoArrivals(),
+        arrivals=arrivals,
         amounts=amounts,
     )
 
@@ -202,7 +195,7 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
     """
     job_file = load_job_file(settings.jobs)
     settings.acting_policy(), find_placement(settings.placement)
-    return _drive(settings, job_file, lambda ledger: NoArrivals(), on_tick or _nobody)
+    return _drive(settings, job_file, lambda ledger: Arrivals(), on_tick or _nobody)
 
 
 def execute_queue(
@@ -280,7 +273,7 @@ def _run(
     host = open_host(settings.hosts, settings.state, ledger.value("run_id"))
     try:
         with _signals() as asked:
-            hosts = ReachedHost(host, host.discover())
+            present = host.discover()
             ready_s = time.monotonic() - opened_s
 
             def tick() -> None:
@@ -295,7 +288,7 @@ def _run(
                 clock = WallClock(facts, ledger.last_s())
                 ledger.set("clock", clock.record())
                 run = assemble(
-                    settings, job_file, ledger, hosts, clock, resumed, tick, arrivals(ledger)
+                    settings, job_file, ledger, host, present, clock, tick, arrivals(ledger)
                 )
                 run.record.note(
                     "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from typing import ClassVar
 
@@ -83,10 +83,11 @@ class RealEngine(Engine):
                 state.goodput.timed(progress.row, step_s)
         for outcome in events.ended:
             self._depart(outcome.row, outcome.end_s, state.running[outcome.row])
-        for row in events.unplaced:
-            self._depart(row, now_s, state.running[row])
-        for row in events.withdrawn:
-            self._withdraw(row)
+        for row, _ in events.left:
+            if row in state.running:
+                self._depart(row, now_s, state.running[row])
+            else:
+                self._withdraw(row)
         self._quarantine()
         if self.run.measuring.learn() or events.submitted:
             self._learn(self.run.measuring.instance)
@@ -139,12 +140,22 @@ class RealEngine(Engine):
                 tracked.stopped_others = True
 
     def _unmoved(self, decision: Decision) -> set[int]:
-        """Jobs that a decision starts where they are, the replicas of their graphs included."""
-        mappings = decision.of(Feature.GRAPHS)
+        """Jobs that a decision stops and starts on the very GPUs they hold: their leases go on.
+
+        Those that share GPUs before or after are left as they are, since which GPUs of a node a pair
+        holds may differ; and those that get other CPUs or memory, or whose replicas move.
+        """
+        state, starts, partners = self.state, decision.starts, decision.of(Feature.SHARING)
+        chosen, mappings = decision.of(Feature.PROFILES), decision.of(Feature.GRAPHS)
+        leases = {job: self.run.tracked[job].lease for job in decision.stops}
         return {
             job
-            for job in renewed(self.state, decision)
-            if job not in mappings or mappings[job] == self.run.tracked[job].mapping
+            for job, lease in leases.items()
+            if job in starts
+            and sorted(starts[job]) == sorted(state.running[job])
+            and (job not in chosen or chosen[job] == state.amounts[job])
+            and state.partner_of.get(job, ALONE) == partners.get(job, ALONE) == ALONE
+            and (lease is None or mappings.get(job) in (None, lease.fields.get(Feature.GRAPHS)))
         }
 
     def _complete(self, decision: Decision) -> None:
@@ -162,7 +173,7 @@ class RealEngine(Engine):
         Partners are regrouped between stops and starts, so that decisions on pairs are applied whole.
         """
         if decision.of(Feature.SHARING) or not decision.stops:
-            with self.real.applying(decision.stops):
+            with self.real.stopped(decision.stops, math.inf):
                 super()._apply(decision, now_s)
             return
         # What has not stopped when the next round is due holds nobody else up.
@@ -237,21 +248,3 @@ def _restart_adjusted(state: State, decision: Decision) -> None:
         if job in state.running and job not in decision.starts and job not in decision.stops:
             decision.stops.append(job)
             decision.starts[job] = state.running[job]
-
-
-def renewed(state: State, decision: Decision) -> Collection[int]:
-    """Jobs that a decision stops and starts on the very GPUs they hold: their leases go on.
-
-    Those that share GPUs before or after are left as they are, since which GPUs of a node a pair
-    holds may differ; and those that get other CPUs or memory.
-    """
-    starts, partners = decision.starts, decision.of(Feature.SHARING)
-    chosen = decision.of(Feature.PROFILES)
-    return {
-        job
-        for job in decision.stops
-        if job in starts
-        and sorted(starts[job]) == sorted(state.running[job])
-        and (job not in chosen or chosen[job] == state.amounts[job])
-        and state.partner_of.get(job, ALONE) == partners.get(job, ALONE) == ALONE
-    }

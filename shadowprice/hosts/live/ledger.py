@@ -16,12 +16,14 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.supervision.files import sync_folder
+from shadowprice.instances.speeds.throughput_files import Observation
 
 SCHEMA_VERSION = 2
 
@@ -313,13 +315,6 @@ class RunLedger:
         settings = ", ".join(f"{column} = ?" for column in columns)
         self._write(f"UPDATE jobs SET {settings} WHERE name = ?", (*columns.values(), name))
 
-    def first_start(self, name: str, time_s: float) -> None:
-        """Remember when a job first held devices [s]."""
-        self._write(
-            "UPDATE jobs SET first_start_s = ? WHERE name = ? AND first_start_s IS NULL",
-            (time_s, name),
-        )
-
     def jobs(self) -> list[Row]:
         """All jobs, in the order of the workload."""
         return self._rows("SELECT * FROM jobs ORDER BY position")
@@ -385,11 +380,11 @@ class RunLedger:
         """All measurements, in the order they were made."""
         return self._rows("SELECT * FROM samples ORDER BY rowid")
 
-    def observe(self, key: Mapping[str, object], steps: int, seconds: float) -> None:
+    def observe(self, seen: Observation) -> None:
         """Add timed steps to those of a job under the same conditions."""
         self._insert(
             "observations",
-            {**key, "steps": steps, "seconds": seconds},
+            asdict(seen),
             "ON CONFLICT DO UPDATE SET steps = steps + excluded.steps, "
             "seconds = seconds + excluded.seconds",
         )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
 
+from shadowprice.errors import HostError
 from shadowprice.hosts.live.clock import suspended_s
 from shadowprice.hosts.live.devices import Drains
-from shadowprice.hosts.live.lease import UNHEALTHY, HeldLease
+from shadowprice.hosts.live.event_log import waiting_reasons
+from shadowprice.hosts.live.lease import UNHEALTHY, HeldLease, Holder
 from shadowprice.hosts.live.limits import SAMPLE_S, STEPS_S
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.protocol import LaunchSpec, LeaseKey
+from shadowprice.solvers.policy import Decision, State
 
 GAP_S = 2.0
 """Between two looks without work of its own a driver was not running [s]."""
@@ -23,7 +25,7 @@ class RunObserver:
 
     def __init__(self, run: RealRun) -> None:
         self.run = run
-        self._announced: set[tuple[str, int]] = set()
+        self._announced: frozenset[Holder] = frozenset()
         self._stepped_s = self._sampled_s = -math.inf
         self._stuck_s = math.inf
         self._why: dict[str, str] = {}
@@ -52,7 +54,7 @@ class RunObserver:
 
     def _unreleased_orders(self) -> list[LaunchSpec]:
         """Orders of the leases whose end is not written down."""
-        run, held = self.run, dict[tuple[str, int], list[str]]()
+        run, held = self.run, dict[Holder, list[str]]()
         for event in run.ledger.events():
             lease = event["job"], event["epoch"]
             if event["kind"] == "granted":
@@ -67,11 +69,18 @@ class RunObserver:
         ]
 
     def take_over(self) -> None:
-        """Adopt what another driver may have started; what it wrote down is not written down again."""
-        recorded = self.run.ledger.leases_with("running")
-        self._announced = {
-            key for lease in self.run.take_over() if (key := self._key(lease)) in recorded
-        }
+        """Adopt leases that another driver may have started; what has not begun never begins.
+
+        What that driver wrote down is not written down again.
+        """
+        run, now_s = self.run, self.run.clock.now_s()
+        leases = run.leases()
+        for lease in leases:
+            # What the driver before saw of it is not known: patience begins again.
+            lease.progress.moved_s = now_s
+        run.watch.host.adopt([order for lease in leases for order in lease.grant.orders])
+        run.watch.look(leases)
+        self._announced = run.ledger.leases_with("running")
 
     def look(self) -> float:
         """Look at all leases once; returns the time [s].
@@ -84,22 +93,30 @@ class RunObserver:
         now_s = run.watch.look(leases)
         self._note_gap(now_s)
         self._announce(leases)
-        if now_s - self._stepped_s >= STEPS_S:
+        held = run.held()
+        if held and now_s - self._stepped_s >= STEPS_S:
             self._stepped_s = now_s
-            if run.held():
-                run.record.steps(run.held())
-        if now_s - self._sampled_s >= max(run.orders.checkpoint_s, SAMPLE_S):
+            run.record.steps(held)
+        if held and now_s - self._sampled_s >= max(run.orders.checkpoint_s, SAMPLE_S):
             self._sampled_s = now_s
-            if run.held():
-                run.record.samples(run.held(), run.measuring, now_s)
-        run.drain_at_once()
+            run.record.samples(held, run.measuring, now_s)
+        self._drain()
         cancelled, retried = run.ledger.cancelled(), run.ledger.retried()
         for tracked in run.tracked:
             if tracked.job.name in cancelled and not tracked.over and not tracked.cancel:
                 tracked.cancel = True
-                run.ask_stop(tracked.held, "cancelled")
+                self.ask_stop([] if tracked.lease is None else [tracked.lease], "cancelled")
             tracked.retry = tracked.job.name in retried
         return now_s
+
+    def ask_stop(self, leases: Sequence[HeldLease], why: str) -> None:
+        """Ask leases that were not asked yet, and are not gone, to stop; write it down."""
+        fresh = [lease for lease in leases if not lease.end.stop_why and not lease.gone]
+        if fresh:
+            self.run.watch.stop(fresh, why)
+            with self.run.ledger.transaction():
+                for lease in fresh:
+                    self.run.record.stop_asked(lease)
 
     def _note_gap(self, now_s: float) -> None:
         """Write down for how long the driver was not running, if it was not since the last look.
@@ -123,37 +140,57 @@ class RunObserver:
         fresh = [
             lease
             for lease in leases
-            if lease.running_s < math.inf and self._key(lease) not in self._announced
+            if lease.progress.running_s < math.inf and lease.grant.holder not in self._announced
         ]
         if fresh:
             with self.run.ledger.transaction():
                 for lease in fresh:
                     self.run.record.running(lease)
-            self._announced |= set(map(self._key, fresh))
+            self._announced |= {lease.grant.holder for lease in fresh}
+
+    def _drain(self) -> None:
+        """Learn what is drained, and ask those to stop that are to leave drained devices at once."""
+        run, drains = self.run, Drains(self.run.ledger)
+        why = drains.why()
+        run.watch.drained = frozenset(why) & run.devices.of_uuid.keys()
+        leave = drains.at_once() if why else frozenset()
+        for lease in run.held() if leave else ():
+            reasons = [why[each.uuid] for each in lease.grant.devices if each.uuid in leave]
+            if reasons:
+                self.ask_stop([lease], f"its device is drained: {reasons[0]}")
 
     def drain_unhealthy(self, lease: HeldLease) -> None:
         """Drain the devices of those ranks of a lease whose health check failed."""
-        run = self.run
-        for order in lease.orders:
-            seen = lease.seen.get(order.key)
-            if seen is not None and seen.exit is not None and seen.exit.reason == UNHEALTHY:
+        for order, exit in lease.exits:
+            if exit.reason == UNHEALTHY:
                 uuids = [device.uuid for device in order.devices]
-                Drains(run.ledger).drain(uuids, seen.exit.detail)
-                run.watch.drained |= set(uuids)
+                Drains(self.run.ledger).drain(uuids, exit.detail)
+                self.run.watch.drained |= set(uuids)
 
-    def tell_drained(self) -> None:
+    def log_absent(self) -> None:
+        """Write down which nodes and devices are absent since the last time, and which are back."""
+        run = self.run
+        drained = Drains(run.ledger).logged() | run.watch.drained
+        run.record.nodes(run.devices.lost, run.watch.lost)
+        run.record.missing(run.devices.missing - drained, run.watch.missing - drained)
+
+    def log_drained(self) -> None:
         """Write down which devices are drained since the last time, and which are no more."""
         run, drains = self.run, Drains(self.run.ledger)
-        told, why = drains.drained(), drains.why()
-        if told != run.watch.drained:
-            run.record.drained(told, {uuid: why.get(uuid, "") for uuid in run.watch.drained})
-            drains.tell(run.watch.drained)
+        logged, why = drains.logged(), drains.why()
+        if logged != run.watch.drained:
+            run.record.drained(logged, {uuid: why.get(uuid, "") for uuid in run.watch.drained})
+            drains.log(run.watch.drained)
 
-    def decided(self, data: dict[str, Any], why: dict[str, str]) -> None:
-        """Write down a decision that changes something, or why jobs wait if that is new."""
-        if data["starts"] or data["stops"] or why != self._why:
+    def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
+        """Write down a decision that changes something, or the reasons why jobs wait if these are new.
+
+        Reasons are those that can be seen from outside.
+        """
+        why = waiting_reasons(self.run.tracked, state, decision)
+        if decision.starts or decision.stops or why != self._why:
             self._why = why
-            self.run.record.decided(data, why)
+            self.run.record.decided(decision, why, cpu_s)
 
     def check_standstill(self, stuck: bool, now_s: float, waiting: int) -> None:
         """Give up when jobs wait for nodes that do not come back.
@@ -165,9 +202,11 @@ class RunObserver:
         waiting : int
             Number of jobs that wait.
         """
+        run = self.run
         self._stuck_s = min(self._stuck_s, now_s) if stuck else math.inf
-        if now_s - self._stuck_s > self.run.limits.node_s:
-            self.run.give_up(waiting)
-
-    def _key(self, lease: HeldLease) -> tuple[str, int]:
-        return self.run.tracked[lease.row].job.name, lease.epoch
+        if now_s - self._stuck_s > run.limits.node_s:
+            lost = ", ".join(sorted(run.watch.lost)) or "devices in quarantine"
+            raise HostError(
+                f"{waiting} jobs wait for {lost} since {run.limits.node_s:g} s; bring them back and "
+                "run the same command again"
+            )

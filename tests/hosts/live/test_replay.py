@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.hosts.live.ledger import RunLedger
-from shadowprice.hosts.live.live_hosts import HostEvents, StoppedRun
+from shadowprice.hosts.live.live_hosts import HostEvents
 from shadowprice.hosts.live.measuring import JobProgress
 from shadowprice.hosts.live.outcomes.lease_outcome import LeaseOutcome
 from shadowprice.hosts.live.replay import Journal
@@ -30,10 +30,8 @@ EVENTS = st.builds(
     HostEvents,
     st.lists(PROGRESS, max_size=3),
     st.lists(OUTCOMES, max_size=3),
-    LISTS,
+    st.lists(st.tuples(ROWS, st.text()), max_size=3),
     st.lists(st.tuples(ROWS, ROWS, ROWS), max_size=3),
-    LISTS,
-    LISTS,
     LISTS,
     NAMES,
     NAMES,
@@ -43,7 +41,7 @@ ANSWERS: dict[type[Any], st.SearchStrategy[Any]] = {
     float: TIMES,
     tuple[int, list[str]]: st.tuples(ROWS, NAMES),
     JobProgress: PROGRESS,
-    StoppedRun: st.builds(StoppedRun, PROGRESS, OUTCOMES),
+    tuple[JobProgress, LeaseOutcome]: st.tuples(PROGRESS, OUTCOMES),
     HostEvents: EVENTS,
 }
 
@@ -77,7 +75,7 @@ def test_a_new_driver_is_given_the_answers_of_the_one_before(
     [
         ("time", float, PolicyError, "the record says 'await', but the policy now leads to 'time'"),
         ("await", HostEvents, InputError, "the answer to 'await' is none: Expected `object`"),
-        ("await", StoppedRun, InputError, "resume with the program that began the run"),
+        ("await", JobProgress, InputError, "resume with the program that began the run"),
     ],
 )
 def test_a_record_of_another_program_is_refused(

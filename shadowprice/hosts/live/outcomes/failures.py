@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from shadowprice.hosts.live.lease import Ending, HeldLease, JobRecord, Kind
-from shadowprice.hosts.live.outcomes.lease_outcome import has_lived, lease_ending
+from shadowprice.hosts.live.outcomes.lease_outcome import has_lived
 from shadowprice.hosts.live.run import RealRun
 
 MOMENTS_S = 10.0
@@ -34,7 +34,7 @@ class CommonFailures:
 
     def note(self, lease: HeldLease, end: Ending | None, now_s: float) -> None:
         """A lease has ended."""
-        self._last[lease.row] = _End(now_s, _nodes(lease), _failed(end))
+        self._last[lease.grant.row] = _End(now_s, _nodes(lease), _failed(end))
 
     def include(self, lease: HeldLease, step: int, now_s: float) -> bool:
         """True if a lease that failed did so with all other jobs on its nodes, or, alone there, of the run.
@@ -47,10 +47,10 @@ class CommonFailures:
             Step that its job has committed.
         """
         run, nodes = self._run, _nodes(lease)
-        tracked = run.tracked[lease.row]
+        tracked = run.tracked[lease.grant.row]
         if not (tracked.lived or has_lived(tracked, lease, step, now_s, run.limits)):
             return False
-        others = [end for row, end in self._ends(now_s) if row != lease.row]
+        others = [end for row, end in self._ends(now_s) if row != lease.grant.row]
         near = [end for end in others if end.nodes & nodes] or others
         return bool(near) and all(end.failed for end in near)
 
@@ -62,14 +62,14 @@ class CommonFailures:
         for tracked in self._run.tracked:
             lease = tracked.lease
             # Of one that has just begun, or is to end, nothing can be said.
-            if lease is None or (lease.stop_why and not lease.gone):
+            if lease is None or (lease.end.stop_why and not lease.gone):
                 continue
-            if lease.gone or now_s - lease.granted_s > MOMENTS_S:
-                yield tracked.row, _End(now_s, _nodes(lease), _failed(lease_ending(lease)))
+            if lease.gone or now_s - lease.grant.granted_s > MOMENTS_S:
+                yield tracked.row, _End(now_s, _nodes(lease), _failed(lease.ending()))
 
 
 def _nodes(lease: HeldLease) -> frozenset[str]:
-    return frozenset(device.node for device in lease.devices)
+    return frozenset(device.node for device in lease.grant.devices)
 
 
 def _failed(end: Ending | None) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from shadowprice.hosts.live.lease import Ending, HeldLease, JobRecord, Kind, ending
+from shadowprice.hosts.live.lease import (
+    CANCELLED,
+    FAILED,
+    FINISHED,
+    Ending,
+    HeldLease,
+    JobRecord,
+    Kind,
+)
 from shadowprice.hosts.live.limits import Limits
-
-FINISHED, CANCELLED, FAILED = "finished", "cancelled", "failed"
-"""How a job ends for good."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +53,6 @@ class LeaseOutcome:
     lived: bool = False
 
 
-def lease_ending(lease: HeldLease) -> Ending | None:
-    """Ending of a lease; None if its processes may be left."""
-    if not lease.gone:
-        return None
-    exits = [seen.exit for seen in lease.seen.values() if seen.exit is not None]
-    return ending(exits, lease.report, lease.target, lease.stop_why, lease.done_exit_code)
-
-
 def conclude(
     tracked: JobRecord,
     lease: HeldLease,
@@ -70,32 +66,39 @@ def conclude(
     """Outcome of an ending, or of a loss of sight if there is none.
 
     A failure counts against the job only if no checkpoint was committed since the one before;
-    preemption, loss of a node and a lease that never began do not, nor does what its host did.
+    preemption, loss of a node and a lease that never began do not, nor does what its host did, unless
+    that goes on for ever.
 
     Parameters
     ----------
     with_others : bool
         Whether all that was on its nodes failed within moments: that is the host's fault.
     """
-    # Stopped after its last step: to start it again would only make it say so.
-    done = end is not None and end.kind is Kind.PREEMPTED and step >= lease.target
-    finished = done or (end is not None and end.kind is Kind.FINISHED)
-    failed = end is not None and _counts(end, lease, step)
-    by_host = failed and (with_others or (end is not None and end.host_failed))
-    what = consequence(
-        tracked,
-        now_s,
-        limits,
-        advanced=step > tracked.step,
-        finished=finished,
-        failed=failed,
-        by_host=by_host,
-    )
-    end_s = min(lease.ended_s, now_s)
+    over, wait_s = "", 0.0
+    advanced = step > tracked.step
+    tries, host_tries = (0, 0) if advanced else (tracked.tries, tracked.host_tries)
+    if end is not None and _finished(end, lease, step):
+        tries, host_tries, over = 0, 0, FINISHED
+    elif tracked.cancel:
+        over = CANCELLED
+    elif end is not None and _counts(end, lease, step):
+        if (with_others or end.host_failed) and host_tries < limits.host_retries:
+            host_tries += 1
+            wait_s = limits.back_off(host_tries)
+        else:
+            over = FAILED if tries >= limits.retries else ""
+            tries += 1
+            wait_s = limits.back_off(tries)
     return LeaseOutcome(
-        *(lease.row, lease.epoch, end_s, step, what.tries, what.over, what.return_s),
+        lease.grant.row,
+        lease.grant.epoch,
+        end_s=min(lease.end.ended_s, now_s),
+        step=step,
+        tries=tries,
+        over=over,
+        return_s=math.inf if over else now_s + wait_s,
         confirmed=lease.gone,
-        host_tries=what.host_tries,
+        host_tries=host_tries,
         lived=has_lived(tracked, lease, step, now_s, limits),
     )
 
@@ -104,56 +107,19 @@ def has_lived(
     tracked: JobRecord, lease: HeldLease, step: int, now_s: float, limits: Limits
 ) -> bool:
     """True if a lease came to a checkpoint, a committed step beyond that of its job, or lasted a minute."""
-    lasted_s = min(lease.ended_s, now_s) - lease.running_s
+    lasted_s = min(lease.end.ended_s, now_s) - lease.progress.running_s
     return step > tracked.step or lasted_s >= limits.lived_s
 
 
-class Consequence(NamedTuple):
-    """Failures in a row of a job and of its hosts, how it is over, and when it may run again [s]."""
-
-    tries: int
-    host_tries: int
-    over: str
-    return_s: float
-
-
-def consequence(
-    tracked: JobRecord,
-    now_s: float,
-    limits: Limits,
-    *,
-    advanced: bool,
-    finished: bool,
-    failed: bool,
-    by_host: bool = False,
-) -> Consequence:
-    """Consequence for a job of the end of a lease.
-
-    Parameters
-    ----------
-    advanced : bool
-        Whether a checkpoint was committed since the last failure.
-    by_host : bool
-        Whether it failed by its host's fault, which is not counted against it, unless that goes on for
-        ever.
-    """
-    if finished:
-        return Consequence(0, 0, FINISHED, math.inf)
-    tries, host_tries = (0, 0) if advanced else (tracked.tries, tracked.host_tries)
-    if tracked.cancel:
-        return Consequence(tries, host_tries, CANCELLED, math.inf)
-    if not failed:
-        return Consequence(tries, host_tries, "", now_s)
-    if by_host and host_tries < limits.host_retries:
-        return Consequence(tries, host_tries + 1, "", now_s + limits.back_off(host_tries + 1))
-    over = FAILED if tries >= limits.retries else ""
-    return_s = math.inf if over else now_s + limits.back_off(tries + 1)
-    return Consequence(tries + 1, host_tries, over, return_s)
+def _finished(end: Ending, lease: HeldLease, step: int) -> bool:
+    # Stopped after its last step: to start it again would only make it say so.
+    done = end.kind is Kind.PREEMPTED and step >= lease.grant.job.iterations
+    return done or end.kind is Kind.FINISHED
 
 
 def _counts(end: Ending, lease: HeldLease, step: int) -> bool:
     if end.kind is Kind.FAILED:
         return True
     # A command that keeps leaving unasked, and saves nothing, would be started for ever.
-    unasked = end.kind is Kind.PREEMPTED and not lease.stop_why and end.reason == "exited"
-    return unasked and step <= lease.from_step
+    unasked = end.kind is Kind.PREEMPTED and not lease.end.stop_why and end.reason == "exited"
+    return unasked and step <= lease.grant.from_step
