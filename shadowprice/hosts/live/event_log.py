@@ -169,7 +169,6 @@ class EventWriter:
             checkpoint_step=committed,
             lost_steps=max(reached - own, 0),
             detail=end.why[-2000:],
-            **_pace(lease),
         )
 
     def confirmed(self, lease: HeldLease, end: Ending, committed: int, own: int) -> None:
@@ -338,11 +337,3 @@ class EventWriter:
     def _partner(self, row: int) -> str | None:
         """Name of a partner, None for nobody."""
         return None if row == ALONE else self.tracked[row].job.name
-
-
-def _pace(lease: HeldLease) -> dict[str, float]:
-    """Timed steps and their seconds, of a lease whose speed its mapping is to explain."""
-    if lease.grant.replicas is None:
-        return {}
-    steps, seconds = timed(lease.report)
-    return {"timed_steps": steps, "seconds": seconds}

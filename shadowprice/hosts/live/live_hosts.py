@@ -231,7 +231,7 @@ class LiveHosts:
             rate = run.measuring.work_rate(tracked.row, pieces, fields)
             more: dict[str, object] = {"amounts": amounts.by_node} if amounts.by_node else {}
             if amounts.chosen is not None:
-                more["speed"] = run.measuring.speed(tracked.row, pieces, amounts.chosen)
+                more["speed"] = run.measuring.speed(tracked.row, pieces, fields)
             if replicas is not None:
                 more |= replicas.event_fields(devices)
             run.record.granted(tracked, epoch, devices, partner, rate, more)

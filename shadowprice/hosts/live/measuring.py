@@ -8,19 +8,20 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.hosts.live.elastic.elastic_speeds import ElasticSpeeds
-from shadowprice.hosts.live.graphs.measured_graphs import MeasuredGraphs
+from shadowprice.hosts.live.graphs.measured_mappings import slowdowns, slower
 from shadowprice.hosts.live.graphs.replicas import PlacedReplicas, replicas_of
 from shadowprice.hosts.live.lease import HeldLease, JobRecord
 from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.course import Position
 from shadowprice.instances.graphs.job_graph import StageMapping
-from shadowprice.instances.grid import TICK_S, to_grid
+from shadowprice.instances.graphs.workload_graphs import JobGraphs, shape_of
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.instances.speeds.throughput_files import MeasuredRate, Observation, measured_rates
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.effect import Fields, Pieces
@@ -93,8 +94,7 @@ class Measuring:
         self._tracked = tracked
         self._timed: dict[Observation, Observation] = {}
         self._counted = False
-        graphs = instance.graphs
-        self._graphs = None if graphs is None else MeasuredGraphs(graphs)
+        self._graphs, self._slower = instance.graphs, dict[int, float]()
         course = instance.course
         self._elastic = (
             ElasticSpeeds(course, instance.cluster) if isinstance(course, Goodput) else None
@@ -157,20 +157,17 @@ class Measuring:
         more, self._counted = self.observation(lease, window), True
         about = replace(more, steps=0, seconds=0.0)
         before = self._timed.get(about, about)
-        self._timed[about] = replace(
-            about, steps=before.steps + more.steps, seconds=before.seconds + more.seconds
-        )
-        if self._graphs is not None:
-            self._graphs.count(lease.grant.row, lease.fields[Feature.GRAPHS], *window)
+        steps, seconds = before.steps + more.steps, before.seconds + more.seconds
+        self._timed[about] = replace(about, steps=steps, seconds=seconds)
 
     def observation(self, lease: HeldLease, window: tuple[int, float]) -> Observation:
         """Timed steps and seconds, and under what a lease ran.
 
-        Seconds are as they would be where work is counted: with the share of its GPUs. Rates are of that;
-        profiles say how much faster a lease is with the CPUs and memory it holds.
+        Seconds are as they would be where work is counted: with the share of its GPUs, under the best mapping of
+        its graph. Rates are of that; profiles and graphs say how much faster or slower a lease is.
         """
         grant, cluster = lease.grant, self.instance.cluster
-        speed = self.speed(grant.row, grant.pieces, lease.fields.get(Feature.PROFILES))
+        speed = self.speed(grant.row, grant.pieces, lease.fields)
         partner = None if lease.partner == ALONE else self._tracked[lease.partner].job
         return Observation(
             grant.job.name,
@@ -184,12 +181,20 @@ class Measuring:
             seconds=window[1] * speed,
         )
 
-    def speed(self, row: int, pieces: Pieces, chosen: Amounts | None) -> float:
-        """Speed of a job with CPUs and memory that the policy chose; 1 where it chooses none."""
-        known = self.instance.sensitivity
-        if known is None or chosen is None:
-            return 1.0
-        return known.speed(row, pieces, chosen)
+    def speed(self, row: int, pieces: Pieces, fields: Fields) -> float:
+        """Speed of a run that its profile explains, with the CPUs and memory chosen, or its graph; 1 without."""
+        known, graphs = self.instance.sensitivity, self._graphs
+        if known is not None and Feature.PROFILES in fields:
+            return known.speed(row, pieces, fields[Feature.PROFILES])
+        if graphs is not None:
+            shortest_s = float(graphs.shortest_iteration_s[graphs.of[row]])
+            return shortest_s / self._iteration_s(graphs, row, fields[Feature.GRAPHS])
+        return 1.0
+
+    def _iteration_s(self, graphs: JobGraphs, row: int, mapping: StageMapping) -> float:
+        """Time of an iteration of a job under a mapping [s]."""
+        number, shape = int(graphs.of[row]), shape_of(stages for _, stages in mapping)
+        return graphs.times.iteration_s(number, graphs.graph[number], shape)
 
     def position(self, row: int, steps: float) -> Position | None:
         """Position in its epochs of a job that has done so many steps; None where jobs have none."""
@@ -216,12 +221,12 @@ class Measuring:
         return self._fastest(row) * self.prior_rate(row, pieces, fields)
 
     def placed(self, row: int, mapping: StageMapping | None) -> PlacedReplicas | None:
-        """Replicas of a job's graph under a mapping; None without one."""
-        graphs = self.instance.graphs
-        if mapping is None or graphs is None or self._graphs is None:
+        """Replicas of a job's graph, as it was given, under a mapping; None without one."""
+        graphs = self._graphs
+        if mapping is None or graphs is None:
             return None
         replicas = replicas_of(graphs.graph[graphs.of[row]], mapping)
-        return PlacedReplicas(mapping, replicas, self._graphs.iteration_s(row, mapping))
+        return PlacedReplicas(mapping, replicas, self._iteration_s(graphs, row, mapping))
 
     def learn(self) -> bool:
         """Take rates that were measured well into the instance; whether any changed."""
@@ -229,16 +234,26 @@ class Measuring:
         if self._elastic is not None or not self._counted:
             return False
         self._counted = False
-        fresh = self._rates() if self._graphs is None else self._mapped(self._graphs)
+        fresh = self._rates() if self._graphs is None else self._slowed(self._graphs)
         if fresh is not None:
             self.know(fresh)
         return fresh is not None
 
-    def _mapped(self, known: MeasuredGraphs) -> Instance | None:
-        """Instance with times of iterations that were measured well; None if none changed."""
-        limits = (FEWEST_STEPS, _ENOUGH_S, _CHANGE)
-        graphs = known.learned(self.instance.workload, *limits)
-        return None if graphs is None else replace(self.instance, graphs=graphs)
+    def _slowed(self, graphs: JobGraphs) -> Instance | None:
+        """Instance with graphs as slow as was measured well; None if none changed, or nobody could plan with that."""
+        workload = self.instance.workload
+        measured = slowdowns(self._timed.values(), graphs, workload.row_of, FEWEST_STEPS, _ENOUGH_S)
+        changed = {
+            number: factor
+            for number, factor in measured.items()
+            if _differs(factor, self._slower.get(number, 1.0))
+        }
+        fresh = slower(graphs, self._slower | changed)
+        longest_s = workload.work * fresh.longest_iteration_s[fresh.of]
+        if not changed or not np.all(longest_s < MAX_TIME_S):
+            return None
+        self._slower |= changed
+        return replace(self.instance, graphs=fresh)
 
     def _rates(self) -> Instance | None:
         """Instance with rates that were measured well, on as few nodes as were tried; None if none changed."""

@@ -31,6 +31,7 @@ from shadowprice.hosts.reports.results import COLUMNS, Drift, drift, replay
 from shadowprice.hosts.reports.unsimulated import unsimulated
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.speeds.throughput_files import kind_name
+from shadowprice.instances.speeds.throughput_files import Observation
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 
@@ -128,9 +129,8 @@ def as_if_real(outcome: Outcome, path: Path, policy: str, round_s: float) -> Run
             "co_model": "",
         }
         for kind in set(kinds.tolist()):
-            ledger.observe(
-                key | {"gpu_type": CLUSTER.gpu_types[kind], "nodes": 1}, 1000, 1000 / rate
-            )
+            about = key | {"gpu_type": CLUSTER.gpu_types[kind], "nodes": 1}
+            ledger.observe(Observation(**about, steps=1000, seconds=1000 / rate))
     for time_s, kind, job, number, data in sorted(log, key=lambda each: each[0]):
         ledger.event(time_s, kind, job, number, **data)
     return ledger
@@ -261,7 +261,7 @@ def test_spread_runs_are_simulated_as_slow_as_they_were(ledger: RunLedger, tmp_p
         "co_runner": "",
         "co_model": "",
     }
-    ledger.observe(key | {"nodes": 2}, 1000, 1000 / 4.0)
+    ledger.observe(Observation(**key, nodes=2, steps=1000, seconds=1000 / 4.0))
     run = measured_run(ledger)
     command = write_measured(run, tmp_path / "measured")
     assert "--with spread:file=" in command

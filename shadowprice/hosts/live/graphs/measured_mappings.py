@@ -1,4 +1,9 @@
-"""Graphs of the jobs of a real run as measured, by its log: to be simulated."""
+"""Graphs of the jobs of a real run as measured: for its policy, and from its log, to be simulated.
+
+A graph says how much longer an iteration takes under one mapping than under another; how long it
+takes at all is measured. So a graph is slower than it says by one factor, whatever the mapping was: the time of
+its timed steps under its best mapping, as which observations count them, over what it says of that.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +14,44 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from shadowprice.errors import InputError
-from shadowprice.hosts.live.graphs.measured_graphs import MeasuredGraphs, slower
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
-from shadowprice.instances.speeds.throughput_files import kind_name
-from shadowprice.instances.workload import Workload
+from shadowprice.instances.speeds.throughput_files import Observation
 
-FEWEST_STEPS, LEAST_S = 1, 0.0
-"""Timed steps and seconds from which on a run that is over is measured: all that it has."""
+
+def slowdowns(
+    observations: Iterable[Observation],
+    graphs: JobGraphs,
+    row_of: Mapping[str, int],
+    fewest_steps: int = 1,
+    least_s: float = 0.0,
+) -> dict[int, float]:
+    """Measured time of an iteration over what its graph says, by the graph's number.
+
+    Of graphs of which so many steps were timed, for more than so many seconds.
+    """
+    sums: dict[int, tuple[int, float]] = {}
+    for seen in observations:
+        number = int(graphs.of[row_of[seen.job]])
+        steps, seconds = sums.get(number, (0, 0.0))
+        sums[number] = steps + seen.steps, seconds + seen.seconds
+    return {
+        number: seconds / steps / float(graphs.shortest_iteration_s[number])
+        for number, (steps, seconds) in sums.items()
+        if steps >= fewest_steps and seconds > least_s
+    }
+
+
+def slower(graphs: JobGraphs, factors: Mapping[int, float]) -> JobGraphs:
+    """Graphs of which some, by their numbers, take so many times as long under each mapping."""
+    changed = tuple(
+        graph.slower(factors[number]) if number in factors else graph
+        for number, graph in enumerate(graphs.graph)
+    )
+    return JobGraphs(changed, graphs.of, graphs.network)
 
 
 class _Recorded(msgspec.Struct, frozen=True):
@@ -51,7 +82,11 @@ class MeasuredMappings:
 
 
 def measured_graphs(
-    record: object, events: Iterable[Mapping[str, Any]], nodes: Sequence[str], source: str
+    record: object,
+    observations: Iterable[Observation],
+    events: Iterable[Mapping[str, Any]],
+    nodes: Sequence[str],
+    source: str,
 ) -> MeasuredMappings | None:
     """Graphs as measured; None for a run without. O(events).
 
@@ -73,31 +108,26 @@ def measured_graphs(
     """
     if record is None:
         return None
-    told = decode(_Recorded, record, f"{source}: graphs")
-    rows = {name: row for row, name in enumerate(told.of)}
-    given = JobGraphs(told.graphs, np.array(list(told.of.values()), dtype=np.int64), told.network)
-    measured = MeasuredGraphs(given)
-    held: dict[tuple[str, int], StageMapping] = {}
+    recorded = decode(_Recorded, record, f"{source}: graphs")
+    rows = {name: row for row, name in enumerate(recorded.of)}
+    of = np.array(list(recorded.of.values()), dtype=np.int64)
+    graphs = JobGraphs(recorded.graphs, of, recorded.network)
     first: dict[str, StageMapping] = {}
     position = {name: k for k, name in enumerate(nodes)}
     for event in events:
-        name, data = event["job"], event["data"]
-        if event["kind"] == "granted" and name in told.of:
-            names = [stage.name for stage in told.graphs[told.of[name]].stages]
-            mapping = held[name, event["epoch"]] = _mapping(names, data, position)
-            first.setdefault(name, mapping)
-        elif event["kind"] == "released" and data.get("seconds", 0.0) > 0:
-            mapping = held[name, event["epoch"]]
-            measured.count(rows[name], mapping, int(data["timed_steps"]), float(data["seconds"]))
-    factors = measured.factors(FEWEST_STEPS, LEAST_S)
+        name = event["job"]
+        if event["kind"] == "granted" and name in rows and name not in first:
+            names = [stage.name for stage in recorded.graphs[recorded.of[name]].stages]
+            first[name] = _mapping(names, event["data"], position)
+    factors = slowdowns(observations, graphs, rows)
     notes = tuple(
         f"job {name}: no step of its graph was timed, and is taken to last as long as that says"
-        for name, number in told.of.items()
+        for name, number in recorded.of.items()
         if number not in factors
     )
-    known = NamedGraphs(slower(given, factors).graph, told.of, source)
-    by_job = {name: factors.get(number, 1.0) for name, number in told.of.items()}
-    return MeasuredMappings(known, told.network, by_job, first, notes)
+    known = NamedGraphs(slower(graphs, factors).graph, recorded.of, source)
+    by_job = {name: factors.get(number, 1.0) for name, number in recorded.of.items()}
+    return MeasuredMappings(known, recorded.network, by_job, first, notes)
 
 
 def _mapping(
@@ -109,69 +139,3 @@ def _mapping(
         here = counts.setdefault(data["node_of"][device], [0] * len(stages))
         here[stages.index(stage)] += 1
     return tuple((position[node], tuple(row)) for node, row in counts.items())
-
-
-def mapped_workload(
-    rows: Sequence[Mapping[str, Any]], source: str
-) -> tuple[Workload, tuple[str, ...]]:
-    """Jobs that did a step, with the steps that they did, and what is left out.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        As of the ledger's jobs.
-
-    Raises
-    ------
-    InputError
-        If no job did one.
-    """
-    kept = [row for row in rows if row["step"]]
-    workload = done_workload(kept, source)
-    left = [row["name"] for row in rows if not row["step"]]
-    return workload, tuple(f"job {name}: did no step, and is left out" for name in left)
-
-
-def done_workload(rows: Sequence[Mapping[str, Any]], source: str, **rates: Any) -> Workload:
-    """Jobs of a ledger, whose work is the steps that they did.
-
-    Parameters
-    ----------
-    rates
-        Further columns: ``throughput`` and ``gpu_types``, and what jobs ask for.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
-    if not rows:
-        raise InputError(f"{source}: no job has done a step, expected at least one")
-    return Workload.from_columns(
-        id=[row["name"] for row in rows],
-        arrival_s=[row["arrival_s"] for row in rows],
-        gpus=[row["gpus"] for row in rows],
-        work=[row["step"] for row in rows],
-        model=[kind_name(row["name"], row["model"]) for row in rows],
-        source=source,
-        **rates,
-    )
-
-
-_COLUMNS = (
-    "id",
-    "arrival_s",
-    "gpus",
-    "work",
-    "weight",
-    "deadline_s",
-    "tenant",
-    "model",
-    "job_class",
-)
-
-
-def without_rates(workload: Workload) -> Workload:
-    """Jobs whose work counts iterations, of which their graphs say how long they take."""
-    columns = {name: getattr(workload, name) for name in _COLUMNS}
-    return Workload.from_columns(**columns, source=workload.source)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.hosts.lease_amounts import expect_none_asked
-from shadowprice.hosts.live.graphs.measured_mappings import without_rates
 from shadowprice.hosts.live.job_file import Job, JobFile
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.instances.cluster import Cluster
@@ -69,7 +68,7 @@ def mapped_instance(
         graph = given[name] or _anywhere(kind, gpus, max(rates))
         of.append(number.setdefault(graph, len(number)))
     graphs = JobGraphs(tuple(number), np.array(of, dtype=np.int64), job_file.network.of(cluster))
-    return Instance(cluster, without_rates(workload), graphs=graphs)
+    return Instance(cluster, replace(workload, throughput=None, gpu_types=()), graphs=graphs)
 
 
 def _anywhere(kind: str, gpus: int, rate: float) -> JobGraph:
