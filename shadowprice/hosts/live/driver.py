@@ -20,7 +20,7 @@ from shadowprice.hosts.first_instance import instance_of, profiles_for
 from shadowprice.hosts.lease_amounts import LeaseAmounts
 from shadowprice.hosts.live.clock import Clock, WallClock
 from shadowprice.hosts.live.devices import DevicePool
-from shadowprice.hosts.live.elastic.elastic_instance import widths_by_name
+from shadowprice.hosts.live.elastic import widths_by_name
 from shadowprice.hosts.live.engine import RealEngine
 from shadowprice.hosts.live.event_log import EventWriter
 from shadowprice.hosts.live.full_disk import FullDisk

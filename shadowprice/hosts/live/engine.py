@@ -14,7 +14,6 @@ from itertools import chain, repeat
 from typing import ClassVar
 
 from shadowprice.execution.engine import Engine, Rounds
-from shadowprice.hosts.live.elastic.elastic_speeds import expect_measured_widths
 from shadowprice.hosts.live.real_hosts import RealHosts
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.instances.features import Feature, require
@@ -126,7 +125,9 @@ class RealEngine(Engine):
             del decision.starts[job]
             (decision.fields or {}).pop(job, None)
         self._complete(decision)
-        expect_measured_widths(self.instance, decision)
+        for job, pieces in decision.starts.items():
+            fields = (decision.fields or {}).get(job, NO_FIELDS)
+            self.run.measuring.prior_rate(job, pieces, fields)  # or it is refused
         self._note_stopped_others(decision)
         self.real.decided(state, decision, cpu_s)
         self.real.prepare(decision.stops)

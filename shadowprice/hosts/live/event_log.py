@@ -17,10 +17,10 @@ from shadowprice.hosts.live.lease import (
     JobRecord,
     Kind,
     LeaseGrant,
+    LeaseOutcome,
 )
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.measuring import JobProgress, Measuring, timed
-from shadowprice.hosts.live.outcomes.lease_outcome import LeaseOutcome
 from shadowprice.hosts.protocol import Device
 from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE

@@ -22,6 +22,7 @@ from shadowprice.hosts.live.checkpoints import (
     raise_fences,
     reported_commit,
 )
+from shadowprice.hosts.live.failures import CommonFailures, may_return
 from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
 from shadowprice.hosts.live.lease import (
     ABSENT,
@@ -34,11 +35,11 @@ from shadowprice.hosts.live.lease import (
     HeldLease,
     JobRecord,
     Kind,
+    LeaseOutcome,
+    conclude,
 )
 from shadowprice.hosts.live.measuring import JobProgress
 from shadowprice.hosts.live.observer import RunObserver
-from shadowprice.hosts.live.outcomes.failures import CommonFailures, may_return
-from shadowprice.hosts.live.outcomes.lease_outcome import LeaseOutcome, conclude
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.protocol import Device
 from shadowprice.instances.features import Feature

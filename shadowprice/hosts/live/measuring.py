@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from shadowprice.execution.course_hosts import CourseHosts
 from shadowprice.execution.simulated_hosts import SimulatedHosts
-from shadowprice.hosts.live.elastic.elastic_speeds import ElasticSpeeds
+from shadowprice.hosts.live.elastic import position_of
 from shadowprice.hosts.live.graphs.measured_mappings import slowdowns, slower
 from shadowprice.hosts.live.graphs.replicas import PlacedReplicas, replicas_of
 from shadowprice.hosts.live.lease import HeldLease, JobRecord
@@ -95,16 +96,13 @@ class Measuring:
         self._timed: dict[Observation, Observation] = {}
         self._counted = False
         self._graphs, self._slower = instance.graphs, dict[int, float]()
-        course = instance.course
-        self._elastic = (
-            ElasticSpeeds(course, instance.cluster) if isinstance(course, Goodput) else None
-        )
         self.know(instance)
 
     def know(self, instance: Instance) -> None:
         """Go on with an instance that has other rates, or further jobs in its last rows."""
         self.instance = instance
-        self._hosts = SimulatedHosts(instance)
+        course = instance.course
+        self._hosts = SimulatedHosts(instance) if course is None else CourseHosts(instance, course)
 
     def progress(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:
         """Progress of a lease since the engine was informed last."""
@@ -198,9 +196,10 @@ class Measuring:
 
     def position(self, row: int, steps: float) -> Position | None:
         """Position in its epochs of a job that has done so many steps; None where jobs have none."""
-        if self._elastic is None:
+        term, job = self.instance.course, self._tracked[row].job
+        if not isinstance(term, Goodput):
             return None
-        return self._elastic.position(self.instance.workload, row, steps)
+        return position_of(term.by_name[job.model], job.batch_size, steps)
 
     def steps_done(self, tracked: JobRecord) -> float:
         """Steps that a job has committed; of one that reports none, by its time."""
@@ -210,9 +209,13 @@ class Measuring:
         return min(share, 1.0) * tracked.job.iterations
 
     def prior_rate(self, row: int, pieces: Pieces, fields: Fields) -> float:
-        """Rate of a run against the job's fastest type, or its best mapping, by what is known now."""
-        if self._elastic is not None:
-            return self._elastic.speed(self.instance.workload, row, pieces)
+        """Rate of a run against the job's fastest type, best mapping, or gang, by what is known now.
+
+        Raises
+        ------
+        PolicyError
+            If it was to change its width, and was not measured there.
+        """
         whole_s = self._hosts.whole_s(row, pieces, fields)
         return float(self.instance.shortest_s[row]) / whole_s if math.isfinite(whole_s) else 1.0
 
@@ -231,7 +234,7 @@ class Measuring:
     def learn(self) -> bool:
         """Take rates that were measured well into the instance; whether any changed."""
         # How fast jobs are that change their width, their tables say.
-        if self._elastic is not None or not self._counted:
+        if self.instance.course is not None or not self._counted:
             return False
         self._counted = False
         fresh = self._rates() if self._graphs is None else self._slowed(self._graphs)
@@ -302,9 +305,7 @@ class Measuring:
 
     def _fastest(self, row: int) -> float:
         """Iterations a second on the fastest type."""
-        if self._elastic is not None:
-            return self._elastic.gang_rate(self.instance.workload, row)
-        return float(self.instance.workload.work[row]) / float(self.instance.shortest_s[row])
+        return self._tracked[row].job.iterations / float(self.instance.shortest_s[row])
 
 
 def timed(report: Mapping[str, Any]) -> tuple[int, float]:

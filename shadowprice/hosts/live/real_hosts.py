@@ -19,11 +19,11 @@ from shadowprice.hosts.live.lease import (
     HeldLease,
     JobRecord,
     LeaseGrant,
+    LeaseOutcome,
     LeaseProgress,
 )
 from shadowprice.hosts.live.live_hosts import HostEvents, LiveHosts
 from shadowprice.hosts.live.measuring import JobProgress
-from shadowprice.hosts.live.outcomes.lease_outcome import LeaseOutcome
 from shadowprice.hosts.live.replay import Journal
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.instances.features import Feature

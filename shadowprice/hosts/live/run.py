@@ -10,12 +10,11 @@ from shadowprice.hosts.live.devices import DevicePool
 from shadowprice.hosts.live.event_log import EventWriter
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.launch_specs import LaunchSpecs
-from shadowprice.hosts.live.lease import HeldLease, JobRecord
+from shadowprice.hosts.live.lease import HeldLease, JobRecord, LeaseOutcome
 from shadowprice.hosts.live.lease_monitor import LeaseMonitor
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.live.measuring import JobProgress, Measuring
-from shadowprice.hosts.live.outcomes.lease_outcome import LeaseOutcome
 from shadowprice.hosts.live.queue.job_queue import Arrivals
 
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError, PolicyError
+from shadowprice.hosts.live.lease import LeaseOutcome
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.live_hosts import HostEvents
 from shadowprice.hosts.live.measuring import JobProgress
-from shadowprice.hosts.live.outcomes.lease_outcome import LeaseOutcome
 from shadowprice.hosts.live.replay import Journal
 
 TIMES = st.floats(0, 2**32) | st.just(math.inf)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from shadowprice.hosts.live.lease import Ending, HeldLease, JobRecord, Kind
-from shadowprice.hosts.live.outcomes.lease_outcome import has_lived
+from shadowprice.hosts.live.lease import Ending, HeldLease, JobRecord, Kind, has_lived
 from shadowprice.hosts.live.run import RealRun
 
 MOMENTS_S = 10.0
