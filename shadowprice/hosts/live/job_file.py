@@ -36,7 +36,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -444,11 +444,11 @@ def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
         chosen = {key: settled.pop(key) for key in choices if key in settled}
         choice = decode(_Choices, chosen, where, numbers_as_text=True)
         try:
-            fields = choice.fields(folder)
+            determined = choice.fields(folder)
         except ValueError as error:
             raise InputError(f"{where}: {error}") from error
-        written = {"env": {}, "gpus": 1, **settled}
-        job = decode(Job, {**written, **fields}, where, numbers_as_text=True)
+        written = {"env": {}, "gpus": 1, **settled, **determined}
+        job = decode(Job, written, where, numbers_as_text=True)
         jobs.append(replace(job, graph=graph))
     _unique([job.name for job in jobs], source)
     return tuple(jobs)
@@ -456,22 +456,12 @@ def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
 
 def entry_of(job: Job) -> dict[str, Any]:
     """Entry of a job file that makes this job, of plain values."""
-    given = {
-        name: getattr(job, name)
-        for name, about in Job.__dataclass_fields__.items()
-        if getattr(job, name) != about.default
+    entry: dict[str, Any] = {
+        each.name: msgspec.to_builtins(getattr(job, each.name), enc_hook=str)
+        for each in fields(job)
+        if getattr(job, each.name) != each.default
     }
-    given |= {"command": list(job.command), "directory": str(job.directory)}
-    if job.gpu_types:
-        given["gpu_types"] = list(job.gpu_types)
-    if job.container is not None:
-        given["container"] = {
-            "image": job.container.image,
-            "binds": list(job.container.binds),
-        }
-    if job.graph is not None:
-        given["graph"] = graph_entry(job.graph)
-    return given
+    return entry if job.graph is None else {**entry, "graph": graph_entry(job.graph)}
 
 
 def _with_defaults(own: Mapping[str, Tree], defaults: Mapping[str, Tree]) -> dict[str, Tree]:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.hosts.live.graphs.measured_mappings import (
+from shadowprice.hosts.live.graphs.run_graphs import (
     MeasuredMappings,
     measured_graphs,
 )

@@ -232,19 +232,14 @@ class JobQueue:
         jobs = jobs_of(document, source, folder)
         expect_images(jobs, source)
         for job in jobs:
-            if job.arrival_s:
-                raise InputError(
-                    f"{source}: job {job.name}: arrival_s is {job.arrival_s:g}, expected none: it arrives "
-                    "when it is added"
-                )
-            if job.graph is not None:
-                raise InputError(
-                    f"{source}: job {job.name}: has a graph, expected none: a queue has no network"
-                )
-            if job.widths:
-                raise InputError(
-                    f"{source}: job {job.name}: has widths, expected none: a queue has no tables of speeds"
-                )
+            arrival = f"arrival_s is {job.arrival_s:g}"
+            for present, what, why in (
+                (job.arrival_s > 0, arrival, "it arrives when it is added"),
+                (job.graph is not None, "has a graph", "a queue has no network"),
+                (job.widths != "", "has widths", "a queue has no tables of speeds"),
+            ):
+                if present:
+                    raise InputError(f"{source}: job {job.name}: {what}, expected none: {why}")
         while True:
             # The ledger is locked only for writing: checks of many jobs take long.
             _, last_s = self.ledger.last_submission()
