@@ -72,21 +72,13 @@ def assemble(
     jobs = {job.name: job for job in job_file.jobs}
     names = [str(name) for name in instance.workload.id]
     tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
-    book = LaunchSpecs(
-        settings.state.resolve(),
-        nodes,
-        settings.limits,
-        settings.checkpoint_s,
-        settings.health_check,
-    )
     if not resumed:
         _write_down(ledger, nodes, job_file, tracked, instance, notes)
     watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, present))
-    together = instance.pair_throughputs
     amounts = LeaseAmounts(
         nodes,
         by_policy=instance.sensitivity is not None or instance.course is not None,
-        shared=together is not None,
+        shared=instance.pair_throughputs is not None,
     )
     for one in tracked:
         amounts.add(one.job)
@@ -97,7 +89,13 @@ def assemble(
         watch=watch,
         devices=DevicePool(nodes),
         measuring=Measuring(instance, tracked),
-        orders=book,
+        orders=LaunchSpecs(
+            settings.state.resolve(),
+            nodes,
+            settings.limits,
+            settings.checkpoint_s,
+            settings.health_check,
+        ),
         limits=settings.limits,
         clock=clock,
         arrivals=arrivals,
@@ -168,10 +166,6 @@ class Interrupted(Exception):
     """Somebody asked the driver to stop."""
 
 
-def _nobody(ledger: RunLedger) -> None:
-    """Look at nothing."""
-
-
 def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = None) -> Summary:
     """Execute a job file until all of its jobs are over; resume if the state directory has a run.
 
@@ -195,7 +189,7 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
     """
     job_file = load_job_file(settings.jobs)
     settings.acting_policy(), find_placement(settings.placement)
-    return _drive(settings, job_file, lambda ledger: Arrivals(), on_tick or _nobody)
+    return _drive(settings, job_file, on_tick)
 
 
 def execute_queue(
@@ -218,39 +212,25 @@ def execute_queue(
             "know; expected a policy that is not told"
         )
     find_placement(settings.placement)
-    return _drive(
-        settings,
-        JobFile(Path(QUEUE), (), QUEUE),
-        lambda ledger: QueuedArrivals(ledger, settings),
-        on_tick or _nobody,
-    )
+    return _drive(settings, JobFile(Path(QUEUE), (), QUEUE), on_tick)
 
 
 def _drive(
-    settings: Settings,
-    job_file: JobFile,
-    arrivals: Callable[[RunLedger], Arrivals],
-    on_tick: Callable[[RunLedger], None],
+    settings: Settings, job_file: JobFile, on_tick: Callable[[RunLedger], None] | None
 ) -> Summary:
     """Be the driver of a state directory until its jobs are over, or somebody stops it."""
-    with _disk_errors(settings), locked(settings.state):
-        ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
-        try:
-            take_over(ledger, settings.state)
-            ended = bool(ledger.value("ended"))
-            interrupted = not ended and _run(settings, job_file, ledger, resumed, arrivals, on_tick)
-            states = {row["name"]: row["state"] for row in ledger.jobs()}
-            return Summary(states, interrupted, resumed)
-        finally:
-            ledger.close()
-
-
-@contextmanager
-def _disk_errors(settings: Settings) -> Iterator[None]:
-    """Trouble with the disk as an error that says what to do; what was written down is whole."""
     try:
-        yield
-    except (OSError, sqlite3.Error) as error:
+        with locked(settings.state):
+            ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
+            try:
+                take_over(ledger, settings.state)
+                ended = bool(ledger.value("ended"))
+                interrupted = not ended and _run(settings, job_file, ledger, on_tick)
+                states = {row["name"]: row["state"] for row in ledger.jobs()}
+                return Summary(states, interrupted, resumed)
+            finally:
+                ledger.close()
+    except (OSError, sqlite3.Error) as error:  # what was written down is whole
         raise HostError(
             f"state directory {settings.state}: {error}; {mend(error)}, and the same command goes on"
         ) from error
@@ -260,16 +240,14 @@ def _run(
     settings: Settings,
     job_file: JobFile,
     ledger: RunLedger,
-    resumed: bool,
-    arrivals: Callable[[RunLedger], Arrivals],
-    on_tick: Callable[[RunLedger], None],
+    on_tick: Callable[[RunLedger], None] | None,
 ) -> bool:
     """Run the loop; whether it was interrupted.
 
     A run begins when its hosts are found: a Ray cluster takes seconds to start, which are nobody's
     waiting.
     """
-    opened_s = time.monotonic()
+    opened_s, resumed = time.monotonic(), bool(ledger.value("ready"))
     host = open_host(settings.hosts, settings.state, ledger.value("run_id"))
     try:
         with _signals() as asked:
@@ -277,7 +255,8 @@ def _run(
             ready_s = time.monotonic() - opened_s
 
             def tick() -> None:
-                on_tick(ledger)
+                if on_tick is not None:
+                    on_tick(ledger)
                 if asked.is_set():
                     raise Interrupted
 
@@ -287,9 +266,9 @@ def _run(
                 facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
                 clock = WallClock(facts, ledger.last_s())
                 ledger.set("clock", clock.record())
-                run = assemble(
-                    settings, job_file, ledger, host, present, clock, tick, arrivals(ledger)
-                )
+                queued = job_file.sha256 == QUEUE
+                arrivals = QueuedArrivals(ledger, settings) if queued else Arrivals()
+                run = assemble(settings, job_file, ledger, host, present, clock, tick, arrivals)
                 run.record.note(
                     "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
                 )

@@ -111,19 +111,15 @@ def _expect_as_measured(job: Job, by_name: Mapping[str, Application], where: str
             f"{where}: batch_size is {batch}, expected {known.init_batch} to {known.most_batch}, which it keeps at "
             "every width"
         )
-    widest = known.widest(batch)
-    if widths_of(job) != (1, widest):
-        raise InputError(
-            f"{where}: widths is {job.widths}, expected 1-{widest}, the widths of {known.name} at batch {batch}"
-        )
-    if job.gpus > widths_of(job)[1]:
-        raise InputError(f"{where}: gpus is {job.gpus}, expected one of its widths, {job.widths}")
-    steps = _steps_at_ends(known, batch)[-1]
-    if job.iterations != math.ceil(steps):
-        raise InputError(
-            f"{where}: iterations is {job.iterations}, expected {math.ceil(steps)}, the steps of {known.name} at batch "
-            f"{batch}"
-        )
+    widest, steps = known.widest(batch), math.ceil(_steps_at_ends(known, batch)[-1])
+    of = f"of {known.name} at batch {batch}"
+    for key, fits, expected in (
+        ("widths", widths_of(job) == (1, widest), f"1-{widest}, the widths {of}"),
+        ("gpus", job.gpus <= widest, f"one of its widths, {job.widths}"),
+        ("iterations", job.iterations == steps, f"{steps}, the steps {of}"),
+    ):
+        if not fits:
+            raise InputError(f"{where}: {key} is {getattr(job, key)}, expected {expected}")
 
 
 def widths_by_name(jobs: Iterable[Job]) -> dict[str, list[int]]:

@@ -76,7 +76,7 @@ class RealEngine(Engine):
         state, events = self.state, self.real.events(now_s)
         for progress in events.progress:
             state.continued(progress.row, progress.ran_s, progress.left_s, now_s, progress.rate)
-            self._reach(progress.row, self.real.steps_of(progress))
+            self._reach(progress.row, progress.step if progress.reported else None)
             step_s = progress.step_s()
             if state.goodput is not None and step_s is not None:
                 state.goodput.timed(progress.row, step_s)
@@ -94,15 +94,17 @@ class RealEngine(Engine):
         self._admit(now_s)
         self.real.admit(range(before, self.admitted))
         for row in events.returned:
-            state.readmit(row, self.real.left_s(self.run.tracked[row]))
+            state.readmit(row, self.run.measuring.left_s(self.run.tracked[row]))
         for row in state.waiting:
-            self._reach(row, self.run.measuring.steps_done(self.run.tracked[row]))
+            self._reach(row, None)
 
-    def _reach(self, row: int, steps: float) -> None:
-        """Let the policy know how far a job with goodput is by its own steps."""
-        position = self.run.measuring.position(row, steps)
-        if position is not None and self.state.goodput is not None:
-            self.state.goodput.reached(row, position)
+    def _reach(self, row: int, step: int | None) -> None:
+        """Let the policy know how far a job with goodput is by its own steps; None if it reports none now."""
+        measuring, goodput = self.run.measuring, self.state.goodput
+        steps = measuring.steps_done(self.run.tracked[row]) if step is None else step
+        position = measuring.position(row, steps)
+        if position is not None and goodput is not None:
+            goodput.reached(row, position)
 
     def _learn(self, instance: Instance) -> None:
         """Better estimates of throughputs, and further jobs, for those who have arrived and those to come."""

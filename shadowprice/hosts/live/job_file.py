@@ -73,19 +73,12 @@ OWN_PREFIX = "SHADOWPRICE_"
 SET_BY_US = MEETING_VARIABLES | {"CUDA_VISIBLE_DEVICES"}
 
 
-def _whole(most: int) -> Meta:
-    return Meta(ge=1, le=most, description=f"an integer from 1 to {most}")
-
-
-def _from_0(most: int) -> Meta:
-    return Meta(ge=0, le=most, description=f"an integer from 0 to {most}")
+def _integer(least: int, most: int) -> Meta:
+    return Meta(ge=least, le=most, description=f"an integer from {least} to {most}")
 
 
 def _up_to(most: float) -> Meta:
     return Meta(ge=0, le=most, description=f"a number from 0 to {most:.10g}")
-
-
-_EXIT_CODE = Meta(ge=0, le=255, description="an integer from 0 to 255")
 
 
 def _matching(pattern: str, description: str) -> Meta:
@@ -108,7 +101,7 @@ _Command: TypeAlias = Annotated[
         description="a list of text, [program, argument, ...]; 'shell: text' is read by a shell",
     ),
 ]
-_Steps: TypeAlias = Annotated[int, _whole(MAX_STEPS)]
+_Steps: TypeAlias = Annotated[int, _integer(1, MAX_STEPS)]
 _Variable: TypeAlias = Annotated[
     str, _matching("[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_', no digit first")
 ]
@@ -184,7 +177,7 @@ class Job:
     name: _JobName
     command: tuple[str, ...]
     env: _Environment = field(repr=False)
-    gpus: Annotated[int, _whole(MAX_GANG)]
+    gpus: Annotated[int, _integer(1, MAX_GANG)]
     iterations: int
     directory: Path
     gpu_types: Annotated[
@@ -195,7 +188,7 @@ class Job:
     weight: Annotated[float, _up_to(1e18)] = 1.0
     arrival_s: Annotated[float, _up_to(MAX_TIME_S)] = 0.0
     deadline_s: Annotated[float, _up_to(MAX_TIME_S)] = math.inf
-    done_exit_code: Annotated[int, _EXIT_CODE] | None = None
+    done_exit_code: Annotated[int, _integer(0, 255)] | None = None
     model: Line = ""
     tenant: Line = ""
     job_class: Line = ""
@@ -203,7 +196,7 @@ class Job:
     throughput: _Throughput | None = None
     graph: JobGraph | None = None
     widths: _Widths = ""
-    batch_size: Annotated[int, _from_0(MAX_BATCH)] = 0
+    batch_size: Annotated[int, _integer(0, MAX_BATCH)] = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gpu_types", tuple(dict.fromkeys(self.gpu_types)))

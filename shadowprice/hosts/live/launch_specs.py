@@ -156,14 +156,14 @@ class ResourceLimits:
         """Variables by which a command finds what it holds; threads of libraries on CPU slots."""
         if held is None:
             return {}
-        told = {}  # a job beside another holds nothing of what it does not ask for
+        variables = {}  # a job that shares GPUs holds nothing of what it does not ask for
         if held[0]:
-            told["SHADOWPRICE_CPUS"] = f"{held[0] / CPU_MILLI:g}"
+            variables["SHADOWPRICE_CPUS"] = f"{held[0] / CPU_MILLI:g}"
         if held[1]:
-            told["SHADOWPRICE_MEMORY_GB"] = f"{held[1] / MIB_PER_GB:.6g}"
+            variables["SHADOWPRICE_MEMORY_GB"] = f"{held[1] / MIB_PER_GB:.6g}"
         if slots and self.cpu_milli is not None:
-            told |= dict.fromkeys(THREADS, str(max(self.cpu_milli // CPU_MILLI, 1)))
-        return told
+            variables |= dict.fromkeys(THREADS, str(max(self.cpu_milli // CPU_MILLI, 1)))
+        return variables
 
 
 def command_line(
@@ -201,13 +201,7 @@ def _devices(held: Sequence[Device]) -> dict[str, str]:
     uuids = ",".join(device.uuid for device in held)
     if "cpu:" in held[0].uuid:
         # Slots stand for GPUs: none is visible, and numerical libraries use a thread a slot.
-        threads = str(len(held))
-        return {
-            "SHADOWPRICE_DEVICES": uuids,
-            "CUDA_VISIBLE_DEVICES": "",
-        } | dict.fromkeys(THREADS, threads)
-    return {
-        "SHADOWPRICE_DEVICES": uuids,
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": uuids,
-    }
+        visible = {"CUDA_VISIBLE_DEVICES": ""} | dict.fromkeys(THREADS, str(len(held)))
+    else:
+        visible = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": uuids}
+    return {"SHADOWPRICE_DEVICES": uuids} | visible

@@ -321,13 +321,16 @@ class RunLedger:
 
     def cancelled(self) -> frozenset[str]:
         """Names of the jobs that somebody wants to be cancelled."""
-        wanted = self._rows("SELECT name FROM jobs WHERE cancel = 1")
-        return frozenset(row["name"] for row in wanted)
+        return self._names("cancel = 1")
 
     def retried(self) -> frozenset[str]:
         """Names of the jobs that were given up and that somebody wants to be taken up again."""
-        wanted = self._rows("SELECT name FROM jobs WHERE retry = 1 AND state = 'failed'")
-        return frozenset(row["name"] for row in wanted)
+        return self._names("retry = 1 AND state = 'failed'")
+
+    def _names(self, condition: str) -> frozenset[str]:
+        return frozenset(
+            row["name"] for row in self._rows(f"SELECT name FROM jobs WHERE {condition}")
+        )
 
     def submit(self, name: str, **columns: object) -> None:
         """A job that was added to the queue; see the table ``submissions``."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from shadowprice.errors import HostError
 from shadowprice.hosts.lease_amounts import GrantedAmounts
 from shadowprice.hosts.lease_files import prune
 from shadowprice.hosts.live import checkpoints as plain_checkpoints
@@ -104,7 +105,7 @@ class LiveHosts:
         self.observer = RunObserver(run)
         self._failures = CommonFailures(run)
         self._held_back: set[int] = set()
-        self._collected_s = -math.inf
+        self._collected_s, self._stuck_s = -math.inf, math.inf
         self._granted: list[int] = []
         self._copies: list[tuple[HeldLease, FolderCopy]] = []
 
@@ -282,22 +283,19 @@ class LiveHosts:
     def _prepare(self, lease: HeldLease) -> None:
         """Carry a grant out whose fence is raised."""
         if not lease.grant.job.keeps_checkpoints:
-            self._start(lease)
+            self._start(lease, None)
             return
-        copy = FolderCopy(self._directory(lease), lease.grant.epoch)
-        if copy.over:
+        self._copies.append((lease, FolderCopy(self._directory(lease), lease.grant.epoch)))
+        self._start_copied()
+
+    def _start_copied(self) -> None:
+        """Start leases of which the folder of checkpoints is prepared, or cannot be."""
+        for lease, copy in [each for each in self._copies if each[1].over]:
+            self._copies.remove((lease, copy))
             self._start(lease, copy.error)
-        else:
-            self._copies.append((lease, copy))
 
-    def _start(self, lease: HeldLease, error: OSError | None = None) -> None:
-        """Start a lease whose folder of checkpoints, if it has one, is prepared.
-
-        Parameters
-        ----------
-        error : OSError, optional
-            Why the folder could not be prepared.
-        """
+    def _start(self, lease: HeldLease, error: OSError | None) -> None:
+        """Start a lease, unless its folder of checkpoints could not be prepared."""
         if not lease.unstarted:
             return  # it was stopped meanwhile
         run = self.run
@@ -317,18 +315,13 @@ class LiveHosts:
 
     def _look(self) -> float:
         """Look at all leases once, and start those that are prepared; returns the time [s]."""
-        for lease, copy in [each for each in self._copies if each[1].over]:
-            self._copies.remove((lease, copy))
-            self._start(lease, copy.error)
+        self._start_copied()
         return self.observer.look()
 
     @contextmanager
     def stop(self, lease: HeldLease, now_s: float) -> Iterator[tuple[JobProgress, LeaseOutcome]]:
         """End a lease, and wait until its devices are free, or known not to be."""
-        run = self.run
-        self.observer.ask_stop([lease], STOPPED_BY_POLICY)
-        run.watch.wait_for(lease, run.leases())
-        with run.ledger.transaction():
+        with self.stopped([lease.grant.row], math.inf):
             progress = self._measure(lease, now_s)
             yield progress, self._conclude(lease, now_s, at_once=True)
 
@@ -398,33 +391,45 @@ class LiveHosts:
     def _expected(self) -> bool:
         """True if anything can still happen by itself."""
         tracked = self.run.tracked
-        if self.run.arrivals.open:
-            return True
-        if any(one.retried for one in tracked):
+        if self.run.arrivals.open or any(one.retried for one in tracked):
             return True
         if all(one.over for one in tracked):
             return False
-        if self.run.leases() or any(one.return_s < math.inf for one in tracked):
-            return True
-        if any(one.view == RUNNING for one in tracked):
-            return True
-        return self._lacks_devices() and any(one.view == WAITING for one in tracked)
+        return (
+            bool(self.run.leases())
+            or any(one.return_s < math.inf or one.view == RUNNING for one in tracked)
+            or (self._lacks_devices() and any(one.view == WAITING for one in tracked))
+        )
 
     def _lacks_devices(self) -> bool:
         """True if nodes or devices of the run cannot be given out now, but may be later."""
         return bool(self.run.watch.lost or self.run.unusable())
 
     def _check_standstill(self, now_s: float, until_s: float) -> None:
-        """Give up when jobs wait for nodes that do not come back."""
-        tracked = self.run.tracked
-        if self.run.arrivals.open:
-            return  # it waits with its jobs
-        quarantined = self._lacks_devices() or bool(self.run.devices.written_off())
-        stuck = (until_s == math.inf or quarantined) and all(one.lease is None for one in tracked)
-        stuck = stuck and all(one.return_s == math.inf for one in tracked)
-        # Neither is anybody still to arrive.
-        stuck = stuck and all(one.over or one.view != ABSENT for one in tracked)
-        self.observer.check_standstill(stuck, now_s, sum(one.view == WAITING for one in tracked))
+        """Give up when jobs wait for nodes that do not come back, and nothing else could change that.
+
+        Raises
+        ------
+        HostError
+            Saying what they wait for, and since when.
+        """
+        run, tracked = self.run, self.run.tracked
+        quarantined = self._lacks_devices() or bool(run.devices.written_off())
+        stuck = (
+            not run.arrivals.open  # which waits with its jobs
+            and (until_s == math.inf or quarantined)
+            and all(one.lease is None and one.return_s == math.inf for one in tracked)
+            # Neither is anybody still to arrive.
+            and all(one.over or one.view != ABSENT for one in tracked)
+        )
+        self._stuck_s = min(self._stuck_s, now_s) if stuck else math.inf
+        if now_s - self._stuck_s > run.limits.node_s:
+            waiting = sum(one.view == WAITING for one in tracked)
+            lost = ", ".join(sorted(run.watch.lost)) or "devices in quarantine"
+            raise HostError(
+                f"{waiting} jobs wait for {lost} since {run.limits.node_s:g} s; bring them back and "
+                "run the same command again"
+            )
 
     def _committed(self, lease: HeldLease, end: Ending | None) -> int:
         """Step from which the job goes on; its own folder of checkpoints is adopted if whole."""

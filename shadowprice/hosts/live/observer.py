@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Sequence
 
-from shadowprice.errors import HostError
 from shadowprice.hosts.live.clock import suspended_s
 from shadowprice.hosts.live.devices import Drains
 from shadowprice.hosts.live.event_log import waiting_reasons
@@ -27,7 +26,6 @@ class RunObserver:
         self.run = run
         self._announced: frozenset[Holder] = frozenset()
         self._stepped_s = self._sampled_s = -math.inf
-        self._stuck_s = math.inf
         self._why: dict[str, str] = {}
         self._unreleased: tuple[LeaseKey, ...] | None = None
         self._renew_s = -math.inf
@@ -191,22 +189,3 @@ class RunObserver:
         if decision.starts or decision.stops or why != self._why:
             self._why = why
             self.run.record.decided(decision, why, cpu_s)
-
-    def check_standstill(self, stuck: bool, now_s: float, waiting: int) -> None:
-        """Give up when jobs wait for nodes that do not come back.
-
-        Parameters
-        ----------
-        stuck : bool
-            Whether nothing runs, and only a node that comes back could change that.
-        waiting : int
-            Number of jobs that wait.
-        """
-        run = self.run
-        self._stuck_s = min(self._stuck_s, now_s) if stuck else math.inf
-        if now_s - self._stuck_s > run.limits.node_s:
-            lost = ", ".join(sorted(run.watch.lost)) or "devices in quarantine"
-            raise HostError(
-                f"{waiting} jobs wait for {lost} since {run.limits.node_s:g} s; bring them back and "
-                "run the same command again"
-            )

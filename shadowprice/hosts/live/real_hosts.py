@@ -186,7 +186,7 @@ class RealHosts:
             self.run.conclude(outcome)
         # For the policy it waits from now on, whatever became of the lease.
         tracked.view, tracked.return_s = WAITING, math.inf
-        return ran_s, self.left_s(tracked), 0.0
+        return ran_s, self.run.measuring.left_s(tracked), 0.0
 
     def continue_run(
         self, job: int, fields: Fields, at_s: float
@@ -195,7 +195,7 @@ class RealHosts:
         tracked, partner = self.run.tracked[job], fields[Feature.SHARING]
         lease = tracked.lease
         if lease is None:
-            return 0.0, self.left_s(tracked), at_s, 1.0
+            return 0.0, self.run.measuring.left_s(tracked), at_s, 1.0
         progress = self.journal.ask(
             f"continue {job} {partner}",
             JobProgress,
@@ -206,16 +206,6 @@ class RealHosts:
         rate = self.run.measuring.prior_rate(job, lease.grant.pieces, lease.fields)
         lease.progress.rate = rate
         return progress.ran_s, progress.left_s, lease.progress.synced_s, rate
-
-    def left_s(self, tracked: JobRecord) -> float:
-        """Work left of a job that does not run, as run time on its fastest type [s]."""
-        return self.run.measuring.left_s(tracked)
-
-    def steps_of(self, progress: JobProgress) -> float:
-        """Steps that a lease has come to: those that it reports, else by its time."""
-        if progress.reported:
-            return progress.step
-        return self.run.measuring.steps_done(self.run.tracked[progress.row])
 
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Never called: no end is known before it happened."""
