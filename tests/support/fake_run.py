@@ -121,7 +121,7 @@ class FakeRun:
             nodes = self.host.discover()
             run = assemble(settings, job_file, ledger, self.host, nodes, self.clock, tick, arrivals)
             self.real_run = run
-            run.record.note("driver-started", pid=1, resumed=resumed)
+            run.events.note("driver-started", pid=1, resumed=resumed)
             chosen = policy(self.policy) if isinstance(self.policy, str) else self.policy
             RealEngine(run, chosen, placement("count"), Rounds(self.round_s)).loop()
         except KilledDriver:
@@ -129,7 +129,7 @@ class FakeRun:
             ledger._db.close()
             raise
         with ledger.transaction():
-            run.record.note("driver-ended")
+            run.events.note("driver-ended")
             ledger.set("ended", True)
         return ledger
 

@@ -119,13 +119,13 @@ def last_commit(job_directory: Path) -> tuple[int, int]:
             name = file.read(200).decode("ascii", "replace").strip()
     except OSError:
         name = ""
-    found = _CHECKPOINT.fullmatch(name)
-    named = found is not None and (folder / name / "manifest.json").is_file()
+    last = _CHECKPOINT.fullmatch(name)
+    named = last is not None and (folder / name / "manifest.json").is_file()
     if not named and folder.is_dir():
         whole = (path.parent.name for path in folder.glob("step-*/manifest.json"))
         matches = [match for name in whole if (match := _CHECKPOINT.fullmatch(name))]
-        found = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=found)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+        last = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=last)
+    return (int(last[1]), int(last[2])) if last else (0, 0)
 
 
 def committed_by(lease: HeldLease, job_directory: Path) -> int:
@@ -155,8 +155,8 @@ def reported_commit(lease: HeldLease) -> int:
     """Step that a lease itself says it committed; of one that was superseded nothing else tells."""
     back = damaged_before(lease)
     least = lease.grant.from_step if back is None else back
-    said = int(number(lease.report, "checkpoint_step", 0))
-    return min(max(said, least), max(lease.progress.step, least))
+    step = int(number(lease.report, "checkpoint_step", 0))
+    return min(max(step, least), max(lease.progress.step, least))
 
 
 _FOLDER, _ADOPTED = "plain", "ADOPTED"
@@ -278,8 +278,8 @@ def fall_back(job_directory: Path) -> None:
 def adopted(job_directory: Path) -> Path | None:
     """The folder that was adopted last, None if there is none."""
     epoch = _adopted(job_directory)[0]
-    found = folder_of(job_directory, epoch)
-    return found if epoch and found.is_dir() else None
+    folder = folder_of(job_directory, epoch)
+    return folder if epoch and folder.is_dir() else None
 
 
 def _adopted(job_directory: Path) -> tuple[int, int | None]:
@@ -291,8 +291,8 @@ def _adopted(job_directory: Path) -> tuple[int, int | None]:
         text = (job_directory / _FOLDER / _ADOPTED).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0, None
-    found = _ADOPTION.fullmatch(text)
-    if found is not None and (found[1] == "0" or folder_of(job_directory, int(found[1])).is_dir()):
-        return int(found[1]), None if found[2] is None else int(found[2])
+    match = _ADOPTION.fullmatch(text)
+    if match is not None and (match[1] == "0" or folder_of(job_directory, int(match[1])).is_dir()):
+        return int(match[1]), None if match[2] is None else int(match[2])
     names = [path.name[1:] for path in (job_directory / _FOLDER).glob("e*") if path.is_dir()]
     return min((int(name) for name in names if name.isdecimal()), default=0), None

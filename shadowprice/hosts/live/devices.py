@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from shadowprice.hosts.lease_amounts import NodeAmounts, capacity_of
 from shadowprice.hosts.live.lease import HeldLease, Holder
@@ -25,22 +26,18 @@ class Drains:
     def __init__(self, ledger: RunLedger) -> None:
         self._ledger = ledger
 
-    def why(self) -> dict[str, str]:
-        """Reason of each drained device, by uuid."""
-        return {uuid: str(wish["reason"]) for uuid, wish in self._wishes().items()}
-
-    def at_once(self) -> frozenset[str]:
-        """Those of them whose leases are asked to stop."""
-        return frozenset(uuid for uuid, wish in self._wishes().items() if wish["now"])
+    def wishes(self) -> dict[str, dict[str, Any]]:
+        """Of each drained device, by uuid: its ``reason``, and whether its leases are asked to stop ``now``."""
+        return dict(self._ledger.value(_DRAINED, {}))
 
     def drain(self, uuids: Iterable[str], reason: str, *, now: bool = False) -> None:
         """Wish that devices are given out no more; with ``now``, that who holds them stops."""
         wish = {"reason": reason, "now": now}
-        self._ledger.set(_DRAINED, self._wishes() | dict.fromkeys(uuids, wish))
+        self._ledger.set(_DRAINED, self.wishes() | dict.fromkeys(uuids, wish))
 
     def undrain(self, uuids: Collection[str]) -> None:
         """Wish that devices may be given out again."""
-        still = {uuid: wish for uuid, wish in self._wishes().items() if uuid not in uuids}
+        still = {uuid: wish for uuid, wish in self.wishes().items() if uuid not in uuids}
         self._ledger.set(_DRAINED, still)
 
     def logged(self) -> frozenset[str]:
@@ -50,9 +47,6 @@ class Drains:
     def log(self, uuids: Collection[str]) -> None:
         """Note which devices the log says are drained."""
         self._ledger.set(_TOLD, sorted(uuids))
-
-    def _wishes(self) -> dict[str, dict[str, object]]:
-        return dict(self._ledger.value(_DRAINED, {}))
 
 
 class DevicePool:

@@ -74,7 +74,7 @@ def assemble(
     tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
     if not resumed:
         _write_down(ledger, nodes, job_file, tracked, instance, notes)
-    watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, present))
+    monitor = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, present))
     amounts = LeaseAmounts(
         nodes,
         by_policy=instance.sensitivity is not None or instance.course is not None,
@@ -85,11 +85,11 @@ def assemble(
     return RealRun(
         tracked=tracked,
         ledger=ledger,
-        record=EventWriter(ledger, tracked, clock),
-        watch=watch,
+        events=EventWriter(ledger, tracked, clock),
+        monitor=monitor,
         devices=DevicePool(nodes),
         measuring=Measuring(instance, tracked),
-        orders=LaunchSpecs(
+        launch_specs=LaunchSpecs(
             settings.state.resolve(),
             nodes,
             settings.limits,
@@ -269,12 +269,12 @@ def _run(
                 queued = job_file.sha256 == QUEUE
                 arrivals = QueuedArrivals(ledger, settings) if queued else Arrivals()
                 run = assemble(settings, job_file, ledger, host, present, clock, tick, arrivals)
-                run.record.note(
+                run.events.note(
                     "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
                 )
             ledger.disk = FullDisk(run, settings.state / LOCK)
             for text in host.notes:
-                run.record.note("note", text=text)
+                run.events.note("note", text=text)
             engine = RealEngine(
                 run,
                 settings.acting_policy(),
@@ -288,7 +288,7 @@ def _run(
                 _wind_down(run)
                 return True
         with ledger.transaction():
-            run.record.note("driver-ended")
+            run.events.note("driver-ended")
             ledger.set("ended", not ledger.retried())
         return False
     finally:
@@ -298,15 +298,15 @@ def _run(
 def _wind_down(run: RealRun) -> None:
     """Let all leases make a checkpoint and end; who resumes the run finds them ended."""
     leases = run.leases()
-    run.watch.stop(leases, "the driver ends")
+    run.monitor.stop(leases, "the driver ends")
     try:
         for lease in leases:
-            run.watch.wait_for(lease, leases)
+            run.monitor.wait_for(lease, leases)
     except Interrupted:
         return
     with run.ledger.transaction():
         for lease in run.held():
-            run.record.paused(lease)
+            run.events.paused(lease)
 
 
 @contextmanager

@@ -166,9 +166,9 @@ class RealEngine(Engine):
         if self.fielded:
             fields = decision.fields = decision.fields or {}
             for job, pieces in decision.starts.items():
-                told = fields.setdefault(job, {})
+                chosen = fields.setdefault(job, {})
                 for term in self.fielded:
-                    term.complete(job, pieces, told)
+                    term.complete(job, pieces, chosen)
 
     def _apply(self, decision: Decision, now_s: float) -> None:
         """Apply a decision, each start as soon as the GPUs of its predecessors are free.
@@ -181,12 +181,12 @@ class RealEngine(Engine):
             return
         # What has not stopped when the next round is due holds nobody else up.
         until_s = now_s + (self.rounds.length_s or self.run.limits.stop_s)
-        stops, starts, told = list(decision.stops), dict(decision.starts), decision.fields or {}
+        stops, starts, chosen = list(decision.stops), dict(decision.starts), decision.fields or {}
         for wait_s in chain([-math.inf], repeat(until_s)):
             with self.real.stopped(stops, wait_s) as over:
                 if not over and wait_s == until_s:
                     break
-                self._apply_part(over, stops, starts, told, now_s)
+                self._apply_part(over, stops, starts, chosen, now_s)
             if not stops:
                 break
         self._take_back(stops, starts)
@@ -196,7 +196,7 @@ class RealEngine(Engine):
         over: Sequence[int],
         stops: list[int],
         starts: dict[int, Pieces],
-        told: Mapping[int, Fields],
+        chosen: Mapping[int, Fields],
         now_s: float,
     ) -> None:
         """Apply those stops of a decision that are over, and the starts whose GPUs are free."""
@@ -205,7 +205,7 @@ class RealEngine(Engine):
             stops.remove(job)
             state.stopped(job, *hosts.stop(job, now_s))
         for job, pieces in list(starts.items()):
-            fields = told.get(job, NO_FIELDS)
+            fields = chosen.get(job, NO_FIELDS)
             if not stops or (job not in stops and hosts.has_free(job, pieces, fields)):
                 del starts[job]
                 state.started(job, pieces, *hosts.start(job, pieces, now_s, fields), fields)

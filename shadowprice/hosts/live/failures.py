@@ -31,12 +31,8 @@ class CommonFailures:
         self._run = run
         self._last: dict[int, _End] = {}
 
-    def note(self, lease: HeldLease, end: Ending | None, now_s: float) -> None:
-        """A lease has ended."""
-        self._last[lease.grant.row] = _End(now_s, _nodes(lease), _failed(end))
-
-    def include(self, lease: HeldLease, step: int, now_s: float) -> bool:
-        """True if a lease that failed did so with all other jobs on its nodes, or, alone there, of the run.
+    def include(self, lease: HeldLease, end: Ending | None, step: int, now_s: float) -> bool:
+        """True if a lease ends, and fails, with all other jobs on its nodes, or, alone there, of the run.
 
         A job that never came to a checkpoint, nor lasted a minute, has failed by itself.
 
@@ -45,11 +41,12 @@ class CommonFailures:
         step : int
             Step that its job has committed.
         """
-        run, nodes = self._run, _nodes(lease)
-        tracked = run.tracked[lease.grant.row]
+        run, row, nodes = self._run, lease.grant.row, _nodes(lease)
+        others = [end for of, end in self._ends(now_s) if of != row]
+        self._last[row] = _End(now_s, nodes, _failed(end))
+        tracked = run.tracked[row]
         if not (tracked.lived or has_lived(tracked, lease, step, now_s, run.limits)):
             return False
-        others = [end for row, end in self._ends(now_s) if row != lease.grant.row]
         near = [end for end in others if end.nodes & nodes] or others
         return bool(near) and all(end.failed for end in near)
 

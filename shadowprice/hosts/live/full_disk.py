@@ -39,8 +39,8 @@ class FullDisk:
             since = time.strftime("%Y-%m-%d %H:%M:%S")
             self._say(f"the driver waits since {since}: {why}; free space on its disk")
         run.clock.sleep(AGAIN_S)
-        run.watch.renew(run.leases())
-        run.watch.on_tick()
+        run.monitor.renew(run.leases())
+        run.monitor.on_tick()
 
     def free(self) -> None:
         """Note for how long it waited, if it did: it could write again."""
@@ -50,7 +50,7 @@ class FullDisk:
         self._since_s = None
         self._say("")
         text = f"the disk was full, and the driver waited for {waited_s:.1f} s"
-        self._run.record.note("note", text=text, disk_full_s=waited_s)
+        self._run.events.note("note", text=text, disk_full_s=waited_s)
 
     def _say(self, text: str) -> None:
         with suppress(OSError):

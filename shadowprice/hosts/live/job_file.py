@@ -253,10 +253,10 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True):
         """Fields of the job, whose directory is relative to a folder."""
         path = Path(folder.absolute(), self.directory)
         try:
-            found = path.is_dir()
+            exists = path.is_dir()
         except (OSError, ValueError):
-            found = False
-        if not found or not self.directory:
+            exists = False
+        if not exists or not self.directory:
             raise ValueError(
                 f"directory is {shown(self.directory)}, expected a directory that exists, from "
                 f"{folder} on"

@@ -47,7 +47,7 @@ class LaunchSpecs:
         """Directory of all files of a job."""
         return self.state / "jobs" / job
 
-    def orders(
+    def build(
         self,
         job: Job,
         epoch: int,

@@ -80,9 +80,9 @@ _MENDS = (
 
 def mend(error: BaseException) -> str:
     """Advice to a person on an error of a disk or of the ledger, in the imperative."""
-    said = str(error)
+    text = str(error)
     return next(
-        (what for words, what in _MENDS if any(word in said for word in words)), "mend that"
+        (what for words, what in _MENDS if any(word in text for word in words)), "mend that"
     )
 
 
@@ -173,10 +173,10 @@ class RunLedger:
             If there is none, or it is no ledger of this version.
         """
         try:
-            found = path.is_file()
+            exists = path.is_file()
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-        if not found:
+        if not exists:
             raise InputError(
                 f"{path.parent}: is no state directory of a run: it has no {path.name}, expected what "
                 "`shadowprice execute --state` was given"

@@ -146,7 +146,7 @@ class LiveHosts:
             if lease is None:
                 continue
             progress.append(self._measure(lease, now_s))
-            if run.watch.over(lease):
+            if run.monitor.over(lease):
                 ended.append(self._conclude(lease, now_s))
         left = [
             (tracked.row, self._left(tracked, now_s))
@@ -155,7 +155,7 @@ class LiveHosts:
         ]
         retried = [one for one in run.tracked if one.retried]
         for tracked in retried:
-            run.record.retried(tracked)
+            run.events.retried(tracked)
         self.observer.log_drained()
         returned = self._returned(ended, now_s)
         returned += [row for row, over in left if not (over or run.tracked[row].over)]
@@ -165,7 +165,7 @@ class LiveHosts:
             left=left,
             confirmed=confirmed,
             returned=[*returned, *(tracked.row for tracked in retried)],
-            lost=sorted(run.watch.lost),
+            lost=sorted(run.monitor.lost),
             missing=sorted(run.unusable()),
             submitted=run.arrivals.fresh(),
         )
@@ -175,9 +175,9 @@ class LiveHosts:
         if tracked.over or not tracked.barred:
             return ""
         if tracked.cancel:
-            self.run.record.cancelled(tracked, now_s)
+            self.run.events.cancelled(tracked, now_s)
             return CANCELLED
-        self.run.record.refused(tracked, now_s)
+        self.run.events.refused(tracked, now_s)
         return FAILED
 
     def ask_stop(self, rows: Sequence[int]) -> None:
@@ -209,7 +209,7 @@ class LiveHosts:
     def _over(self, rows: Sequence[int], until_s: float) -> list[int]:
         """Rows whose leases are over, where some are enough, else if all are."""
         leases = [(row, self.run.tracked[row].lease) for row in rows]
-        over = [row for row, lease in leases if lease is None or self.run.watch.over(lease)]
+        over = [row for row, lease in leases if lease is None or self.run.monitor.over(lease)]
         return over if until_s < math.inf or len(over) == len(rows) else []
 
     @contextmanager
@@ -236,7 +236,7 @@ class LiveHosts:
                 more["speed"] = run.measuring.speed(tracked.row, pieces, fields)
             if replicas is not None:
                 more |= replicas.event_fields(devices)
-            run.record.granted(tracked, epoch, devices, partner, rate, more)
+            run.events.granted(tracked, epoch, devices, partner, rate, more)
             self._granted.append(tracked.row)
             yield epoch, [device.uuid for device in devices]
 
@@ -264,13 +264,13 @@ class LiveHosts:
         # The fence is raised first: whoever ran this job before is refused.
         for lease, refused in zip(granted, raise_fences(epochs), strict=True):
             # Starting many takes long, and the others go on meanwhile.
-            run.watch.renew(run.leases())
+            run.monitor.renew(run.leases())
             if refused is None:
                 self._prepare(lease)
             else:
                 # Without a fence nobody may start: the lease is void, and is tried again.
-                run.record.note("note", text=str(refused))
-                run.watch.void(lease)
+                run.events.note("note", text=str(refused))
+                run.monitor.void(lease)
         lost = {lease.grant.row for lease in run.devices.written_off()}
         for lease in granted:
             if lease.grant.row not in lost:
@@ -278,7 +278,7 @@ class LiveHosts:
 
     def _directory(self, lease: HeldLease) -> Path:
         """Directory of its job."""
-        return self.run.orders.job_directory(lease.grant.job.name)
+        return self.run.launch_specs.job_directory(lease.grant.job.name)
 
     def _prepare(self, lease: HeldLease) -> None:
         """Carry a grant out whose fence is raised."""
@@ -306,12 +306,12 @@ class LiveHosts:
                 lease.end.stop_why = f"{FAILED_WHY}{text}"
             else:
                 # Of its disk, say: it is void, and is tried again.
-                run.record.note("note", text=f"job {lease.grant.job.name}: {text}")
-            run.watch.void(lease)
+                run.events.note("note", text=f"job {lease.grant.job.name}: {text}")
+            run.monitor.void(lease)
             return
         lease.unstarted, lease.ordered_s = False, run.clock.now_s()
         lease.progress.moved_s = max(lease.progress.moved_s, lease.ordered_s)
-        run.watch.host.start(lease.grant.orders)
+        run.monitor.host.start(lease.grant.orders)
 
     def _look(self) -> float:
         """Look at all leases once, and start those that are prepared; returns the time [s]."""
@@ -330,14 +330,14 @@ class LiveHosts:
         """Progress of a lease that has another partner, or none, from now on."""
         with self.run.ledger.transaction():
             progress = self._measure(lease, at_s)
-            self.run.record.partner(lease, partner)
+            self.run.events.partner(lease, partner)
             yield progress
 
     def _measure(self, lease: HeldLease, now_s: float) -> JobProgress:
         """Progress of a lease, written down."""
         run = self.run
         progress = run.measuring.progress(run.tracked[lease.grant.row], lease, now_s)
-        run.record.progress(lease, progress, run.measuring, now_s)
+        run.events.progress(lease, progress, run.measuring, now_s)
         return progress
 
     def _conclude(self, lease: HeldLease, now_s: float, *, at_once: bool = False) -> LeaseOutcome:
@@ -352,12 +352,11 @@ class LiveHosts:
         end = lease.ending()
         step = self._committed(lease, end)
         self.observer.drain_unhealthy(lease)
-        together = self._failures.include(lease, step, now_s)
-        outcome = conclude(tracked, lease, end, step, now_s, run.limits, with_others=together)
-        self._failures.note(lease, end, now_s)
+        common = self._failures.include(lease, end, step, now_s)
+        outcome = conclude(tracked, lease, end, step, now_s, run.limits, with_others=common)
         if at_once and not outcome.over:
             outcome = replace(outcome, return_s=now_s)
-        run.record.ended(lease, end, outcome, now_s)
+        run.events.ended(lease, end, outcome, now_s)
         return outcome
 
     def _sleep(self, now_s: float, until_s: float) -> None:
@@ -371,7 +370,7 @@ class LiveHosts:
     def _happened(self, now_s: float) -> bool:
         """True if the engine has something to know."""
         run = self.run
-        if run.watch.lost != run.devices.lost or run.unusable() != run.devices.missing:
+        if run.monitor.lost != run.devices.lost or run.unusable() != run.devices.missing:
             return True
         if run.arrivals.fresh() or any(lease.gone for lease in run.devices.written_off()):
             return True
@@ -379,7 +378,7 @@ class LiveHosts:
 
     def _news(self, tracked: JobRecord, now_s: float) -> bool:
         if tracked.lease is not None:
-            return self.run.watch.over(tracked.lease)
+            return self.run.monitor.over(tracked.lease)
         if tracked.unplaced:
             # It got no devices: the policy may want the same again and again.
             limits = self.run.limits
@@ -403,7 +402,7 @@ class LiveHosts:
 
     def _lacks_devices(self) -> bool:
         """True if nodes or devices of the run cannot be given out now, but may be later."""
-        return bool(self.run.watch.lost or self.run.unusable())
+        return bool(self.run.monitor.lost or self.run.unusable())
 
     def _check_standstill(self, now_s: float, until_s: float) -> None:
         """Give up when jobs wait for nodes that do not come back, and nothing else could change that.
@@ -425,7 +424,7 @@ class LiveHosts:
         self._stuck_s = min(self._stuck_s, now_s) if stuck else math.inf
         if now_s - self._stuck_s > run.limits.node_s:
             waiting = sum(one.view == WAITING for one in tracked)
-            lost = ", ".join(sorted(run.watch.lost)) or "devices in quarantine"
+            lost = ", ".join(sorted(run.monitor.lost)) or "devices in quarantine"
             raise HostError(
                 f"{waiting} jobs wait for {lost} since {run.limits.node_s:g} s; bring them back and "
                 "run the same command again"
@@ -455,7 +454,7 @@ class LiveHosts:
                 # Until another lease was granted, it could still commit.
                 own = reported_commit(lease)
                 steps[row] = step = max(steps.get(row, self.run.tracked[row].step), own)
-                self.run.record.confirmed(lease, end, step, own)
+                self.run.events.confirmed(lease, end, step, own)
                 confirmed.append((row, lease.grant.epoch, step))
         return confirmed
 
@@ -477,5 +476,5 @@ class LiveHosts:
             return True
         if tracked.row not in self._held_back:
             self._held_back.add(tracked.row)
-            self.run.record.held_back(tracked)
+            self.run.events.held_back(tracked)
         return False

@@ -44,10 +44,10 @@ class RunObserver:
             return
         if self._unreleased is None:
             orders = self._unreleased_orders()
-            run.watch.host.adopt(orders)
+            run.monitor.host.adopt(orders)
             self._unreleased = tuple(order.key for order in orders)
-        run.watch.host.renew(self._unreleased)
-        run.watch.on_tick()
+        run.monitor.host.renew(self._unreleased)
+        run.monitor.on_tick()
         self._renew_s = now_s + run.limits.ttl_s / 4.0
 
     def _unreleased_orders(self) -> list[LaunchSpec]:
@@ -59,11 +59,12 @@ class RunObserver:
                 held[lease] = event["data"]["devices"]
             elif event["kind"] == "released":
                 del held[lease]
-        jobs = run.known_jobs()
+        known = [*(tracked.job for tracked in run.tracked), *run.arrivals.jobs()]
+        jobs = {job.name: job for job in known}
         return [
             order
             for (name, epoch), uuids in held.items()
-            for order in run.orders.orders(jobs[name], epoch, run.devices.named(uuids))
+            for order in run.launch_specs.build(jobs[name], epoch, run.devices.named(uuids))
         ]
 
     def take_over(self) -> None:
@@ -76,8 +77,8 @@ class RunObserver:
         for lease in leases:
             # What the driver before saw of it is not known: patience begins again.
             lease.progress.moved_s = now_s
-        run.watch.host.adopt([order for lease in leases for order in lease.grant.orders])
-        run.watch.look(leases)
+        run.monitor.host.adopt([order for lease in leases for order in lease.grant.orders])
+        run.monitor.look(leases)
         self._announced = run.ledger.leases_with("running")
 
     def look(self) -> float:
@@ -88,16 +89,16 @@ class RunObserver:
         """
         run = self.run
         leases = run.leases()
-        now_s = run.watch.look(leases)
+        now_s = run.monitor.look(leases)
         self._note_gap(now_s)
         self._announce(leases)
         held = run.held()
         if held and now_s - self._stepped_s >= STEPS_S:
             self._stepped_s = now_s
-            run.record.steps(held)
-        if held and now_s - self._sampled_s >= max(run.orders.checkpoint_s, SAMPLE_S):
+            run.events.steps(held)
+        if held and now_s - self._sampled_s >= max(run.launch_specs.checkpoint_s, SAMPLE_S):
             self._sampled_s = now_s
-            run.record.samples(held, run.measuring, now_s)
+            run.events.samples(held, run.measuring, now_s)
         self._drain()
         cancelled, retried = run.ledger.cancelled(), run.ledger.retried()
         for tracked in run.tracked:
@@ -111,10 +112,10 @@ class RunObserver:
         """Ask leases that were not asked yet, and are not gone, to stop; write it down."""
         fresh = [lease for lease in leases if not lease.end.stop_why and not lease.gone]
         if fresh:
-            self.run.watch.stop(fresh, why)
+            self.run.monitor.stop(fresh, why)
             with self.run.ledger.transaction():
                 for lease in fresh:
-                    self.run.record.stop_asked(lease)
+                    self.run.events.stop_asked(lease)
 
     def _note_gap(self, now_s: float) -> None:
         """Write down for how long the driver was not running, if it was not since the last look.
@@ -128,10 +129,10 @@ class RunObserver:
         gap_s = max(passed_s - worked_s, 0.0)
         if gap_s > max(GAP_S, 10 * self.run.limits.poll_s) and gap_s > worked_s:
             text = f"the driver was not running for {gap_s:.1f} s: it was stopped, or waited for its disk"
-            self.run.record.note("note", text=text, gap_s=gap_s)
+            self.run.events.note("note", text=text, gap_s=gap_s)
         elif asleep_s > GAP_S:
             text = f"the machine was suspended for {asleep_s:.1f} s, which the run does not count"
-            self.run.record.note("note", text=text, gap_s=asleep_s)
+            self.run.events.note("note", text=text, gap_s=asleep_s)
 
     def _announce(self, leases: Sequence[HeldLease]) -> None:
         """Write down, all at once, which leases are seen to run for the first time."""
@@ -143,17 +144,17 @@ class RunObserver:
         if fresh:
             with self.run.ledger.transaction():
                 for lease in fresh:
-                    self.run.record.running(lease)
+                    self.run.events.running(lease)
             self._announced |= {lease.grant.holder for lease in fresh}
 
     def _drain(self) -> None:
         """Learn what is drained, and ask those to stop that are to leave drained devices at once."""
         run, drains = self.run, Drains(self.run.ledger)
-        why = drains.why()
-        run.watch.drained = frozenset(why) & run.devices.of_uuid.keys()
-        leave = drains.at_once() if why else frozenset()
+        wishes = drains.wishes()
+        run.monitor.drained = frozenset(wishes) & run.devices.of_uuid.keys()
+        leave = {uuid: wish["reason"] for uuid, wish in wishes.items() if wish["now"]}
         for lease in run.held() if leave else ():
-            reasons = [why[each.uuid] for each in lease.grant.devices if each.uuid in leave]
+            reasons = [leave[each.uuid] for each in lease.grant.devices if each.uuid in leave]
             if reasons:
                 self.ask_stop([lease], f"its device is drained: {reasons[0]}")
 
@@ -163,22 +164,23 @@ class RunObserver:
             if exit.reason == UNHEALTHY:
                 uuids = [device.uuid for device in order.devices]
                 Drains(self.run.ledger).drain(uuids, exit.detail)
-                self.run.watch.drained |= set(uuids)
+                self.run.monitor.drained |= set(uuids)
 
     def log_absent(self) -> None:
         """Write down which nodes and devices are absent since the last time, and which are back."""
         run = self.run
-        drained = Drains(run.ledger).logged() | run.watch.drained
-        run.record.nodes(run.devices.lost, run.watch.lost)
-        run.record.missing(run.devices.missing - drained, run.watch.missing - drained)
+        drained = Drains(run.ledger).logged() | run.monitor.drained
+        run.events.nodes(run.devices.lost, run.monitor.lost)
+        run.events.missing(run.devices.missing - drained, run.monitor.missing - drained)
 
     def log_drained(self) -> None:
         """Write down which devices are drained since the last time, and which are no more."""
         run, drains = self.run, Drains(self.run.ledger)
-        logged, why = drains.logged(), drains.why()
-        if logged != run.watch.drained:
-            run.record.drained(logged, {uuid: why.get(uuid, "") for uuid in run.watch.drained})
-            drains.log(run.watch.drained)
+        logged, now, wishes = drains.logged(), run.monitor.drained, drains.wishes()
+        if logged != now:
+            why = {uuid: wishes[uuid]["reason"] if uuid in wishes else "" for uuid in now}
+            run.events.drained(logged, why)
+            drains.log(now)
 
     def decided(self, state: State, decision: Decision, cpu_s: float) -> None:
         """Write down a decision that changes something, or the reasons why jobs wait if these are new.
@@ -188,4 +190,4 @@ class RunObserver:
         why = waiting_reasons(self.run.tracked, state, decision)
         if decision.starts or decision.stops or why != self._why:
             self._why = why
-            self.run.record.decided(decision, why, cpu_s)
+            self.run.events.decided(decision, why, cpu_s)

@@ -89,7 +89,7 @@ class RealHosts:
     def _write_decided(self, state: State, decision: Decision, cpu_s: float) -> None:
         with self.run.ledger.transaction():
             for tracked in self._arrived:
-                self.run.record.arrived(tracked)
+                self.run.events.arrived(tracked)
             self._arrived.clear()
             self.live.observer.decided(state, decision, cpu_s)
 
@@ -143,7 +143,7 @@ class RealHosts:
         if not uuids:
             return now_s, 1.0
         devices = run.devices.named(uuids)
-        orders = run.orders.orders(
+        orders = run.launch_specs.build(
             tracked.job,
             epoch,
             devices,
@@ -242,4 +242,4 @@ class RealHosts:
         run.devices.lost, run.devices.missing = set(events.lost), frozenset(events.missing)
         for number in events.submitted:
             for text in run.take(number):
-                self.journal.act(lambda text=text: run.record.note("note", text=text))  # type: ignore[misc]
+                self.journal.act(lambda text=text: run.events.note("note", text=text))  # type: ignore[misc]

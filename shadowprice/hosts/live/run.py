@@ -8,7 +8,6 @@ from shadowprice.hosts.lease_amounts import LeaseAmounts
 from shadowprice.hosts.live.clock import Clock
 from shadowprice.hosts.live.devices import DevicePool
 from shadowprice.hosts.live.event_log import EventWriter
-from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.launch_specs import LaunchSpecs
 from shadowprice.hosts.live.lease import HeldLease, JobRecord, LeaseOutcome
 from shadowprice.hosts.live.lease_monitor import LeaseMonitor
@@ -30,11 +29,11 @@ class RealRun:
 
     tracked: list[JobRecord]
     ledger: RunLedger
-    record: EventWriter
-    watch: LeaseMonitor
+    events: EventWriter
+    monitor: LeaseMonitor
     devices: DevicePool
     measuring: Measuring
-    orders: LaunchSpecs
+    launch_specs: LaunchSpecs
     limits: Limits
     clock: Clock
     arrivals: Arrivals
@@ -48,14 +47,9 @@ class RealRun:
         """Those that were not written off."""
         return [lease for lease in self.leases() if not lease.end.abandoned]
 
-    def known_jobs(self) -> dict[str, Job]:
-        """Jobs by name: those that were taken in, and all that were added."""
-        listed = [*(tracked.job for tracked in self.tracked), *self.arrivals.jobs()]
-        return {job.name: job for job in listed}
-
     def unusable(self) -> frozenset[str]:
         """Devices that are absent, or are drained."""
-        return self.watch.missing | self.watch.drained
+        return self.monitor.missing | self.monitor.drained
 
     # What follows from answers, which a driver that takes the run over reads again.
 

@@ -53,7 +53,7 @@ def orders_of(counts: list[int], name: str = "job", epoch: int = 1) -> tuple[Lau
     nodes = nodes_of(counts)
     devices = [device for node in nodes for device in node.devices]
     job = Job(name, ("train",), {}, len(devices), 5, Path("/"))
-    return LaunchSpecs(Path("/state"), nodes, Limits(), 60.0).orders(job, epoch, devices)
+    return LaunchSpecs(Path("/state"), nodes, Limits(), 60.0).build(job, epoch, devices)
 
 
 def met(env: Mapping[str, str]) -> dict[str, str]:

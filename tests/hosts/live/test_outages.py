@@ -131,7 +131,7 @@ def test_a_driver_waits_while_its_disk_is_full_and_goes_on(tmp_path: Path) -> No
         ledger.disk = Watched(fake.real_run, tmp_path / "lock")
         ledger._db.execute(f"PRAGMA max_page_count = {pages}")
         for _ in range(40):
-            fake.real_run.record.note("note", text="x" * 4096)
+            fake.real_run.events.note("note", text="x" * 4096)
 
     run.faults = [(9.0, fill)]
     done = run.execute()

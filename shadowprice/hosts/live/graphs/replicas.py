@@ -30,15 +30,15 @@ def replicas_of(graph: JobGraph, mapping: StageMapping) -> tuple[tuple[Replica, 
     ((('a', 0), ('b', 0)), (('a', 1),))
     """
     next_of = [0] * len(graph.stages)
-    found = []
+    by_node = []
     for _, counts in mapping:
         here: list[Replica] = []
         for s, count in enumerate(counts):
             name, first = graph.stages[s].name, next_of[s]
             here += [(name, first + k) for k in range(count)]
             next_of[s] += count
-        found.append(tuple(here))
-    return tuple(found)
+        by_node.append(tuple(here))
+    return tuple(by_node)
 
 
 @dataclass(frozen=True)

@@ -192,17 +192,15 @@ class JobQueue:
     def __init__(self, state: Path, now_s: Callable[[RunLedger], float] = run_time_s) -> None:
         self._now_s = now_s
         self.ledger = RunLedger.open(state / LEDGER)
+        why = ""
         if self.ledger.value("jobs_sha256") != QUEUE:
+            begun = "expected one that was begun with `shadowprice execute --queue`"
+            why = f"its run takes no further jobs, {begun}"
+        elif not self.ledger.value("ready"):
+            why = "its driver has not found its hosts yet; try again when it has"
+        if why:
             self.ledger.close()
-            raise InputError(
-                f"{state}: its run takes no further jobs, expected one that was begun with "
-                "`shadowprice execute --queue`"
-            )
-        if not self.ledger.value("ready"):
-            self.ledger.close()
-            raise InputError(
-                f"{state}: its driver has not found its hosts yet; try again when it has"
-            )
+            raise InputError(f"{state}: {why}")
         self._cluster = cluster_of(self.ledger.nodes())
 
     def close(self) -> None:
