@@ -185,7 +185,7 @@ QUICK_S = 0.02
 """For so long a preparation is waited for [s]; most take less, and copies of gigabytes minutes."""
 
 
-class FolderCopy:
+class FolderCopy(threading.Thread):
     """Thread that makes the checkpoint folder of an epoch, a copy of the last one.
 
     Nobody waits for a copy at the end of the driver: what a dead driver had not copied is copied
@@ -205,22 +205,23 @@ class FolderCopy:
     """
 
     def __init__(self, job_directory: Path, epoch: int) -> None:
+        super().__init__(daemon=True)
         self.error: OSError | None = None
-        self._directory, self._epoch = job_directory, epoch
-        self._thread = threading.Thread(target=self._prepare, daemon=True)
-        self._thread.start()
-        self._thread.join(QUICK_S)
+        self._of = job_directory, epoch
+        self.start()
+        self.join(QUICK_S)
+
+    def run(self) -> None:
+        """Make the folder."""
+        try:
+            prepare(*self._of)
+        except OSError as error:
+            self.error = error
 
     @property
     def over(self) -> bool:
         """True if the folder is there, or cannot be made."""
-        return not self._thread.is_alive()
-
-    def _prepare(self) -> None:
-        try:
-            prepare(self._directory, self._epoch)
-        except OSError as error:
-            self.error = error
+        return not self.is_alive()
 
 
 def adopt(job_directory: Path, epoch: int, *, whole: bool = True) -> None:

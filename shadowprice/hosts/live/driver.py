@@ -20,7 +20,7 @@ from shadowprice.hosts.first_instance import instance_of, profiles_for
 from shadowprice.hosts.lease_amounts import LeaseAmounts
 from shadowprice.hosts.live.clock import Clock, WallClock
 from shadowprice.hosts.live.devices import DevicePool
-from shadowprice.hosts.live.elastic import widths_by_name
+from shadowprice.hosts.live.elastic import widths_of
 from shadowprice.hosts.live.engine import RealEngine
 from shadowprice.hosts.live.event_log import EventWriter
 from shadowprice.hosts.live.full_disk import FullDisk
@@ -130,7 +130,7 @@ def _write_down(
         graphs = record_of(instance)
         if graphs is not None:
             ledger.set("graphs", graphs)
-        widths = widths_by_name(one.job for one in tracked)
+        widths = {one.job.name: list(widths_of(one.job)) for one in tracked if one.job.widths}
         if widths:
             ledger.set("widths", widths)
         for text in notes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -120,11 +120,6 @@ def _expect_as_measured(job: Job, by_name: Mapping[str, Application], where: str
     ):
         if not fits:
             raise InputError(f"{where}: {key} is {getattr(job, key)}, expected {expected}")
-
-
-def widths_by_name(jobs: Iterable[Job]) -> dict[str, list[int]]:
-    """Fewest and most devices of the jobs that may change their width, for the record of a run."""
-    return {job.name: list(widths_of(job)) for job in jobs if job.widths}
 
 
 def position_of(known: Application, batch: int, steps: float) -> Position:

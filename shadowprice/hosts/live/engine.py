@@ -115,7 +115,7 @@ class RealEngine(Engine):
         self.arrivals, self.ids = instance.workload.arrival_s.tolist(), instance.workload.id
 
     def _decide(self) -> Decision:
-        """Decide; the decision is written down, and its stops are asked for, before it is applied."""
+        """Decide; the decision is written down before it is applied."""
         state = self.state
         began_s = time.process_time()
         decision = super()._decide()
@@ -132,7 +132,6 @@ class RealEngine(Engine):
             self.run.measuring.prior_rate(job, pieces, fields)  # or it is refused
         self._note_stopped_others(decision)
         self.real.decided(state, decision, cpu_s)
-        self.real.prepare(decision.stops)
         return decision
 
     def _note_stopped_others(self, decision: Decision) -> None:

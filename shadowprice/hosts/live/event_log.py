@@ -26,6 +26,7 @@ from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.policy import Decision, State
 
+_CONDITIONS = ("job", "co_runner", "gpu_type", "gpus", "nodes")
 _TRACEBACK = "Traceback (most recent call last):"
 _CANCELLED = "cancelled by a person"
 
@@ -264,20 +265,11 @@ class EventWriter:
     ) -> None:
         """A measurement for people who look, with the step of the job, and its rate where that was measured."""
         rate = None if window is None else window[0] / window[1]
-        about = measuring.observation(lease, window or (0, 0.0))
-        self.ledger.sample(
-            time_s=now_s,
-            job=about.job,
-            epoch=lease.grant.epoch,
-            step=step,
-            rate=rate,
-            co_runner=about.co_runner,
-            gpu_type=about.gpu_type,
-            gpus=about.gpus,
-            nodes=about.nodes,
-        )
-        columns = {} if rate is None else {"measured_rate": rate}
-        self.ledger.update_job(about.job, step=lease.progress.step, **columns)
+        seen = measuring.observation(lease, window or (0, 0.0))
+        columns = {name: getattr(seen, name) for name in _CONDITIONS}
+        self.ledger.sample(time_s=now_s, epoch=lease.grant.epoch, step=step, rate=rate, **columns)
+        measured = {} if rate is None else {"measured_rate": rate}
+        self.ledger.update_job(seen.job, step=lease.progress.step, **measured)
 
     def decided(self, decision: Decision, why: Mapping[str, str], cpu_s: float) -> None:
         """Record what the policy decided, and why each waiting job waits."""

@@ -180,14 +180,9 @@ class LiveHosts:
         self.run.events.refused(tracked, now_s)
         return FAILED
 
-    def ask_stop(self, rows: Sequence[int]) -> None:
-        """Ask the leases of jobs to end, so that they do so at the same time."""
-        leases = [lease for row in rows if (lease := self.run.tracked[row].lease) is not None]
-        self.observer.ask_stop(leases, STOPPED_BY_POLICY)
-
     @contextmanager
     def stopped(self, rows: Sequence[int], until_s: float) -> Iterator[list[int]]:
-        """Wait until some of the leases that were asked to end are over; write down at once what follows.
+        """Ask leases to end, all at the same time; wait until some are over, and write down at once what follows.
 
         Parameters
         ----------
@@ -199,7 +194,8 @@ class LiveHosts:
         list of int
             Rows of those that are; without any of them only when the time has come.
         """
-        self.ask_stop(rows)  # by who takes a run over, once more
+        leases = [lease for row in rows if (lease := self.run.tracked[row].lease) is not None]
+        self.observer.ask_stop(leases, STOPPED_BY_POLICY)
         while not (over := self._over(rows, until_s)) and self.run.clock.now_s() < until_s and rows:
             self.run.clock.sleep(min(self.run.limits.poll_s, 0.01))
             self._look()

@@ -208,14 +208,11 @@ class RealJob:
     ----------
     arrival_s, finish_s : float
         Since the run began [s]; infinity if it did not finish.
-    steps : int
-        Steps it has done.
     """
 
     name: str
     arrival_s: float
     finish_s: float
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -508,4 +505,4 @@ def _toml(value: object) -> str:
 def _real_job(row: Row) -> RealJob:
     finished = row["state"] == "finished"
     finish_s = float(row["finish_s"]) if finished else math.inf
-    return RealJob(row["name"], float(row["arrival_s"]), finish_s, int(row["step"]))
+    return RealJob(row["name"], float(row["arrival_s"]), finish_s)

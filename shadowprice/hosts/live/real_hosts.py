@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 
 from shadowprice.hosts.lease_amounts import GrantedAmounts
 from shadowprice.hosts.live.lease import (
@@ -92,11 +93,6 @@ class RealHosts:
                 self.run.events.arrived(tracked)
             self._arrived.clear()
             self.live.observer.decided(state, decision, cpu_s)
-
-    def prepare(self, stops: Sequence[int]) -> None:
-        """Ask all leases that a decision stops to end, so that they do so at the same time."""
-        if stops:
-            self.journal.act(lambda: self.live.ask_stop(stops))
 
     def has_free(self, job: int, pieces: Pieces, fields: Fields) -> bool:
         """True if there are free devices for pieces of a job, with their CPUs and memory."""
@@ -242,4 +238,4 @@ class RealHosts:
         run.devices.lost, run.devices.missing = set(events.lost), frozenset(events.missing)
         for number in events.submitted:
             for text in run.take(number):
-                self.journal.act(lambda text=text: run.events.note("note", text=text))  # type: ignore[misc]
+                self.journal.act(partial(run.events.note, "note", text=text))

@@ -318,10 +318,10 @@ def test_means_and_errors_are_of_the_jobs_that_finished() -> None:
     )
     outcome = simulate(workload, "3x1", "fifo")
     real = [
-        RealJob("a", 0.0, 8.0, 1),
-        RealJob("b", 0.0, 25.0, 1),
-        RealJob("c", 0.0, math.inf, 1),
-        RealJob("x", 0.0, 5.0, 1),
+        RealJob("a", 0.0, 8.0),
+        RealJob("b", 0.0, 25.0),
+        RealJob("c", 0.0, math.inf),
+        RealJob("x", 0.0, 5.0),
     ]
     found = drift(real, outcome)
     assert found.frame["difference_s"].tolist() == [2.0, -5.0]
@@ -333,7 +333,7 @@ def test_means_and_errors_are_of_the_jobs_that_finished() -> None:
     assert lines[1].split() == ["a", "8.0", "10.0", "2.0", "+25.0", "%"]
     assert len({len(line) for line in lines[:-1]}) == 1
     with pytest.raises(InputError, match="'a': finished at 0"):
-        drift([RealJob("a", 0.0, 0.0, 1)], outcome)
+        drift([RealJob("a", 0.0, 0.0)], outcome)
 
 
 def test_no_job_that_finished_is_no_error() -> None:
