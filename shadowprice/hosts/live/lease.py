@@ -452,7 +452,6 @@ class LeaseOutcome:
     """
 
     row: int
-    epoch: int
     end_s: float
     step: int
     tries: int
@@ -501,7 +500,6 @@ def conclude(
             wait_s = limits.back_off(tries)
     return LeaseOutcome(
         lease.grant.row,
-        lease.grant.epoch,
         end_s=min(lease.end.ended_s, now_s),
         step=step,
         tries=tries,

@@ -336,14 +336,9 @@ class RunLedger:
         """A job that was added to the queue; see the table ``submissions``."""
         self._insert("submissions", {"name": name, **columns})
 
-    def submissions(self) -> list[Row]:
-        """Jobs that were added to the queue, in order."""
-        return self._rows("SELECT * FROM submissions ORDER BY seq")
-
-    def submission_numbers(self, since: int = 0) -> list[int]:
-        """Numbers of the jobs that were added after a given one, in order."""
-        rows = self._rows("SELECT seq FROM submissions WHERE seq > ? ORDER BY seq", (since,))
-        return [int(row["seq"]) for row in rows]
+    def submissions(self, since: int = 0) -> list[Row]:
+        """Jobs that were added to the queue after the one with a number, in order."""
+        return self._rows("SELECT * FROM submissions WHERE seq > ? ORDER BY seq", (since,))
 
     def submission(self, number: int) -> Row:
         """The job with a number that was added.

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -95,10 +94,7 @@ _SAVED = frozenset({0, 75, 143})
 
 
 class LiveHosts:
-    """Acts on hosts, and sees what becomes of leases.
-
-    Methods that make an answer for the engine are contexts, in which it is to be written down.
-    """
+    """Acts on hosts, and sees what becomes of leases; answers that have events are made in a transaction."""
 
     def __init__(self, run: RealRun) -> None:
         self.run = run
@@ -128,13 +124,8 @@ class LiveHosts:
             self._sleep(now_s, due_s)
         return now_s
 
-    @contextmanager
-    def events(self, now_s: float) -> Iterator[HostEvents]:
+    def events(self, now_s: float) -> HostEvents:
         """Collect what happened since the last time, and write it down."""
-        with self.run.ledger.transaction():
-            yield self._collect(now_s)
-
-    def _collect(self, now_s: float) -> HostEvents:
         run = self.run
         self._collected_s = run.clock.now_s()
         self.observer.log_absent()
@@ -180,17 +171,16 @@ class LiveHosts:
         self.run.events.refused(tracked, now_s)
         return FAILED
 
-    @contextmanager
-    def stopped(self, rows: Sequence[int], until_s: float) -> Iterator[list[int]]:
-        """Ask leases to end, all at the same time; wait until some are over, and write down at once what follows.
+    def wait_stops(self, rows: Sequence[int], until_s: float) -> list[int]:
+        """Ask leases to end, all at the same time, and wait until some are over.
 
         Parameters
         ----------
         until_s : float
             Until when at the latest [s]; infinity waits for all of them.
 
-        Yields
-        ------
+        Returns
+        -------
         list of int
             Rows of those that are; without any of them only when the time has come.
         """
@@ -199,8 +189,7 @@ class LiveHosts:
         while not (over := self._over(rows, until_s)) and self.run.clock.now_s() < until_s and rows:
             self.run.clock.sleep(min(self.run.limits.poll_s, 0.01))
             self._look()
-        with self.run.ledger.transaction():
-            yield over
+        return over
 
     def _over(self, rows: Sequence[int], until_s: float) -> list[int]:
         """Rows whose leases are over, where some are enough, else if all are."""
@@ -208,7 +197,6 @@ class LiveHosts:
         over = [row for row, lease in leases if lease is None or self.run.monitor.over(lease)]
         return over if until_s < math.inf or len(over) == len(rows) else []
 
-    @contextmanager
     def grant(
         self,
         tracked: JobRecord,
@@ -216,25 +204,23 @@ class LiveHosts:
         fields: Fields,
         amounts: GrantedAmounts,
         replicas: PlacedReplicas | None = None,
-    ) -> Iterator[tuple[int, list[str]]]:
+    ) -> tuple[int, list[str]]:
         """Epoch and devices of a new lease; no devices if some, or its amounts, are not to be had."""
         run, partner = self.run, fields.get(Feature.SHARING, ALONE)
-        with run.ledger.transaction():
-            may = not tracked.barred and run.devices.has_amounts(amounts.by_node)
-            devices = self._find(pieces, partner) if may else ()
-            if not devices:
-                yield tracked.epoch, []
-                return
-            epoch = tracked.epoch + 1
-            rate = run.measuring.work_rate(tracked.row, pieces, fields)
-            more: dict[str, object] = {"amounts": amounts.by_node} if amounts.by_node else {}
-            if amounts.chosen is not None:
-                more["speed"] = run.measuring.speed(tracked.row, pieces, fields)
-            if replicas is not None:
-                more |= replicas.event_fields(devices)
-            run.events.granted(tracked, epoch, devices, partner, rate, more)
-            self._granted.append(tracked.row)
-            yield epoch, [device.uuid for device in devices]
+        may = not tracked.barred and run.devices.has_amounts(amounts.by_node)
+        devices = self._find(pieces, partner) if may else ()
+        if not devices:
+            return tracked.epoch, []
+        epoch = tracked.epoch + 1
+        rate = run.measuring.work_rate(tracked.row, pieces, fields)
+        more: dict[str, object] = {"amounts": amounts.by_node} if amounts.by_node else {}
+        if amounts.chosen is not None:
+            more["speed"] = run.measuring.speed(tracked.row, pieces, fields)
+        if replicas is not None:
+            more |= replicas.event_fields(devices)
+        run.events.granted(tracked, epoch, devices, partner, rate, more)
+        self._granted.append(tracked.row)
+        return epoch, [device.uuid for device in devices]
 
     def _find(self, pieces: Pieces, partner: int) -> tuple[Device, ...]:
         devices = self.run.devices
@@ -314,20 +300,16 @@ class LiveHosts:
         self._start_copied()
         return self.observer.look()
 
-    @contextmanager
-    def stop(self, lease: HeldLease, now_s: float) -> Iterator[tuple[JobProgress, LeaseOutcome]]:
-        """End a lease, and wait until its devices are free, or known not to be."""
-        with self.stopped([lease.grant.row], math.inf):
-            progress = self._measure(lease, now_s)
-            yield progress, self._conclude(lease, now_s, at_once=True)
+    def stop(self, lease: HeldLease, now_s: float) -> tuple[JobProgress, LeaseOutcome]:
+        """Progress and outcome of a lease that was stopped, and is over: its devices are free, or known not to be."""
+        progress = self._measure(lease, now_s)
+        return progress, self._conclude(lease, now_s, at_once=True)
 
-    @contextmanager
-    def continue_run(self, lease: HeldLease, partner: int, at_s: float) -> Iterator[JobProgress]:
+    def continue_run(self, lease: HeldLease, partner: int, at_s: float) -> JobProgress:
         """Progress of a lease that has another partner, or none, from now on."""
-        with self.run.ledger.transaction():
-            progress = self._measure(lease, at_s)
-            self.run.events.partner(lease, partner)
-            yield progress
+        progress = self._measure(lease, at_s)
+        self.run.events.partner(lease, partner)
+        return progress
 
     def _measure(self, lease: HeldLease, now_s: float) -> JobProgress:
         """Progress of a lease, written down."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from shadowprice.hosts.lease_amounts import GrantedAmounts
@@ -57,18 +57,12 @@ class RealHosts:
         """Wait until something happens, at the latest until a time; infinity if nothing will."""
         # That nothing will is not written down: jobs that were given up may be taken up again.
         return self.journal.ask(
-            "await",
-            float,
-            lambda: nullcontext(self.live.wait(until_s)),
-            unless=math.inf,
-            with_next=True,
+            "await", float, lambda: self.live.wait(until_s), unless=math.inf, with_next=True
         )
 
     def await_time(self, due_s: float) -> float:
         """Wait until a time; returns the time it is."""
-        return self.journal.ask(
-            "time", float, lambda: nullcontext(self.live.sleep_until(due_s)), with_next=True
-        )
+        return self.journal.ask("time", float, lambda: self.live.sleep_until(due_s), with_next=True)
 
     def events(self, now_s: float) -> HostEvents:
         """Events since the last time that they were asked for."""
@@ -111,12 +105,11 @@ class RealHosts:
         That they are, and what is done about it inside, is written down at once; starts are carried
         out after that. Where a record ends in the middle, what it lacks is written one by one.
         """
+        over: list[int] = []
+        self.journal.act(lambda: over.extend(self.live.wait_stops(stops, until_s)))
         with ExitStack() as stack:
-            yield self.journal.ask(
-                "stopped",
-                list[int],
-                lambda: nullcontext(stack.enter_context(self.live.stopped(stops, until_s))),
-            )
+            self.journal.act(lambda: stack.enter_context(self.run.ledger.transaction()))
+            yield self.journal.ask("stopped", list[int], lambda: over)
         self.live.start_granted()
 
     def start(
@@ -172,6 +165,7 @@ class RealHosts:
         tracked = self.run.tracked[job]
         lease, ran_s = tracked.lease, 0.0
         if lease is not None:
+            self.journal.act(lambda: self.live.wait_stops([job], math.inf))
             progress, outcome = self.journal.ask(
                 f"stop {job}",
                 tuple[JobProgress, LeaseOutcome],

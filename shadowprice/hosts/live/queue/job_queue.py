@@ -131,7 +131,7 @@ class QueuedArrivals(Arrivals):
 
     def fresh(self) -> list[int]:
         """Numbers of the jobs that were added and not taken in yet, in order."""
-        return self._ledger.submission_numbers(self._taken)
+        return [row["seq"] for row in self._ledger.submissions(self._taken)]
 
     def take(self, number: int, instance: Instance) -> tuple[JobRecord, Instance, list[str]]:
         """A job that was added; another in its place where it cannot be read, so that it fails alone."""
