@@ -23,7 +23,6 @@ from shadowprice.hosts.live.devices import DevicePool
 from shadowprice.hosts.live.elastic import widths_of
 from shadowprice.hosts.live.engine import RealEngine
 from shadowprice.hosts.live.event_log import EventWriter
-from shadowprice.hosts.live.full_disk import FullDisk
 from shadowprice.hosts.live.graphs.run_graphs import record_of
 from shadowprice.hosts.live.job_file import JobFile, load_job_file
 from shadowprice.hosts.live.launch_specs import LaunchSpecs
@@ -31,6 +30,7 @@ from shadowprice.hosts.live.lease import JobRecord
 from shadowprice.hosts.live.lease_monitor import LeaseMonitor
 from shadowprice.hosts.live.ledger import RunLedger, mend
 from shadowprice.hosts.live.measuring import Measuring
+from shadowprice.hosts.live.observer import FullDisk
 from shadowprice.hosts.live.queue.job_queue import QUEUE, Arrivals, QueuedArrivals
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.live.settings import Settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from shadowprice.hosts.live.checkpoints import (
     raise_fences,
     reported_commit,
 )
-from shadowprice.hosts.live.failures import CommonFailures, may_return
 from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
 from shadowprice.hosts.live.lease import (
     ABSENT,
@@ -37,6 +36,7 @@ from shadowprice.hosts.live.lease import (
     Kind,
     LeaseOutcome,
     conclude,
+    has_lived,
 )
 from shadowprice.hosts.live.measuring import JobProgress
 from shadowprice.hosts.live.observer import RunObserver
@@ -448,11 +448,96 @@ class LiveHosts:
         return rows
 
     def _may_return(self, tracked: JobRecord, freed: Collection[str] = ()) -> bool:
-        """True if a job that failed is offered to the policy again; of one that is not, that is noted once."""
-        if may_return(self.run, tracked, freed):
+        """True if a job that failed may be offered to the policy again, now that it has waited.
+
+        One for which others were stopped since, and that has not lived, waits for free devices: a job that
+        crashes at once would stop them again each time. That it waits for them is noted once.
+
+        Parameters
+        ----------
+        freed : collection of str
+            Uuids of devices that are free from now on.
+        """
+        if not tracked.stopped_others or self._most_free(tracked, freed) >= tracked.job.gpus:
             self._held_back.discard(tracked.row)
             return True
         if tracked.row not in self._held_back:
             self._held_back.add(tracked.row)
             self.run.events.held_back(tracked)
         return False
+
+    def _most_free(self, tracked: JobRecord, freed: Collection[str]) -> int:
+        """Free devices of the GPU type that has most, of those on which a job can run."""
+        instance = self.run.measuring.instance
+        rates, free = instance.workload.throughput, dict[int, int]()
+        for node, column in enumerate(instance.cluster.type_of_node):
+            if rates is None or rates[tracked.row, column] > 0:
+                free[column] = free.get(column, 0) + self.run.devices.count_free(node, freed)
+        return max(free.values(), default=0)
+
+
+# Failures that are not a job's own.
+
+
+MOMENTS_S = 10.0
+"""Jobs of a node that fail within so long of one another [s] have a cause in common."""
+
+
+@dataclass(frozen=True)
+class _End:
+    """An end of a lease of a job."""
+
+    time_s: float
+    nodes: frozenset[str]
+    failed: bool
+
+
+class CommonFailures:
+    """Last ends of the leases of a run, by which a failure of all that was on a node is known.
+
+    A driver that takes a run over knows of none: what followed from them is in the journal.
+    """
+
+    def __init__(self, run: RealRun) -> None:
+        self._run = run
+        self._last: dict[int, _End] = {}
+
+    def include(self, lease: HeldLease, end: Ending | None, step: int, now_s: float) -> bool:
+        """True if a lease ends, and fails, with all other jobs on its nodes, or, alone there, of the run.
+
+        A job that never came to a checkpoint, nor lasted a minute, has failed by itself.
+
+        Parameters
+        ----------
+        step : int
+            Step that its job has committed.
+        """
+        run, row, nodes = self._run, lease.grant.row, _nodes(lease)
+        others = [end for of, end in self._ends(now_s) if of != row]
+        self._last[row] = _End(now_s, nodes, _failed(end))
+        tracked = run.tracked[row]
+        if not (tracked.lived or has_lived(tracked, lease, step, now_s, run.limits)):
+            return False
+        near = [end for end in others if end.nodes & nodes] or others
+        return bool(near) and all(end.failed for end in near)
+
+    def _ends(self, now_s: float) -> Iterator[tuple[int, _End]]:
+        """Ends of moments ago, those that are not concluded yet, and leases that go on."""
+        for row, end in self._last.items():
+            if now_s - end.time_s <= MOMENTS_S:
+                yield row, end
+        for tracked in self._run.tracked:
+            lease = tracked.lease
+            # Of one that has just begun, or is to end, nothing can be said.
+            if lease is None or (lease.end.stop_why and not lease.gone):
+                continue
+            if lease.gone or now_s - lease.grant.granted_s > MOMENTS_S:
+                yield tracked.row, _End(now_s, _nodes(lease), _failed(lease.ending()))
+
+
+def _nodes(lease: HeldLease) -> frozenset[str]:
+    return frozenset(device.node for device in lease.grant.devices)
+
+
+def _failed(end: Ending | None) -> bool:
+    return end is not None and end.kind is Kind.FAILED

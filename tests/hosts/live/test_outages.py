@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from shadowprice.hosts.live.clock import suspended_s
-from shadowprice.hosts.live.full_disk import FullDisk
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.measured_run import LeaseTime, lease_times, measured_overheads
+from shadowprice.hosts.live.observer import FullDisk
 from shadowprice.hosts.log.execution_log import verify_ledger
 from shadowprice.hosts.reports.results import results
 from shadowprice.hosts.reports.run import RunReader
