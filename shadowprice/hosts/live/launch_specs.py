@@ -10,7 +10,7 @@ from pathlib import Path
 from shadowprice.hosts.containers import PYTHON
 from shadowprice.hosts.lease_amounts import GrantedAmounts
 from shadowprice.hosts.live.checkpoints import folder_of
-from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
+from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.meeting import Meeting
@@ -82,8 +82,8 @@ class LaunchSpecs:
             "SHADOWPRICE_REPORT_DIRECTORY": str(self._place(LeaseKey(job.name, epoch, 0))),
         }
         folder = str(folder_of(directory, epoch))
-        gpus, granted = "cpu:" not in devices[0].uuid, amounts or GrantedAmounts()
-        first = devices[0]
+        first, granted = devices[0], amounts or GrantedAmounts()
+        gpus = "cpu:" not in first.uuid
         meeting = Meeting(
             job.name,
             epoch,
@@ -167,7 +167,7 @@ class ResourceLimits:
 
 
 def command_line(
-    job: Job, own: Path, folder: str, *, gpus: bool, limits: ResourceLimits | None = None
+    job: Job, own: Path, folder: str, *, gpus: bool, limits: ResourceLimits
 ) -> tuple[str, ...]:
     """Command line of a job, in its container if it has one.
 
@@ -179,12 +179,11 @@ def command_line(
         For its checkpoints.
     gpus : bool
         Whether it has GPUs, not slots of a CPU.
-    limits : ResourceLimits, optional
+    limits : ResourceLimits
         CPUs and memory that a container is kept to.
     """
     if job.container is None:
         return job.argv(sys.executable, folder)
-    limits = limits or ResourceLimits()
     cpus = None if limits.cpu_milli is None else limits.cpu_milli / CPU_MILLI
     return job.container.argv(
         job.argv(PYTHON, folder),

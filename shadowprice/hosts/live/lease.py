@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from shadowprice.hosts.lease_amounts import NodeAmounts
-from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
+from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.protocol import (

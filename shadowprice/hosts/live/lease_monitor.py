@@ -25,8 +25,8 @@ class LeaseMonitor:
         Where leases run.
     on_tick : callable
         Called at every look, to redraw a view for instance.
-    absent : AbsentDevices, optional
-        Nodes and devices that were there when the run began, and were not found again; none if not given.
+    absent : AbsentDevices
+        Nodes and devices that were there when the run began, and were not found again.
 
     Attributes
     ----------
@@ -44,10 +44,10 @@ class LeaseMonitor:
         clock: Clock,
         limits: Limits,
         on_tick: Callable[[], None],
-        absent: AbsentDevices | None = None,
+        absent: AbsentDevices,
     ) -> None:
         self.host, self.clock, self.limits = host, clock, limits
-        self._absent = absent or AbsentDevices(host, (), ())
+        self._absent = absent
         self.lost, self.missing = self._absent.nodes, self._absent.devices
         self.drained: frozenset[str] = frozenset()
         self.on_tick = on_tick

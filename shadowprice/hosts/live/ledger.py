@@ -18,12 +18,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.supervision.files import sync_folder
-from shadowprice.instances.speeds.throughput_files import Observation
+
+if TYPE_CHECKING:
+    # The table of jobs is looked at without arrays.
+    from shadowprice.instances.speeds.throughput_files import Observation
 
 SCHEMA_VERSION = 2
 

@@ -22,7 +22,7 @@ from shadowprice.hosts.live.checkpoints import (
     raise_fences,
     reported_commit,
 )
-from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
+from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas
 from shadowprice.hosts.live.lease import (
     ABSENT,
     CANCELLED,

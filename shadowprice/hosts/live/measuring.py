@@ -13,8 +13,7 @@ import numpy as np
 from shadowprice.execution.course_hosts import CourseHosts
 from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.hosts.live.elastic import position_of
-from shadowprice.hosts.live.graphs.replicas import PlacedReplicas, replicas_of
-from shadowprice.hosts.live.graphs.run_graphs import slowdowns, slower
+from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas, replicas_of, slowdowns, slower
 from shadowprice.hosts.live.lease import HeldLease, JobRecord
 from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.course import Position

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shadowprice.hosts.absent import AbsentDevices
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.lease import HeldLease, LeaseGrant, LeaseProgress
 from shadowprice.hosts.live.lease_monitor import LeaseMonitor
@@ -57,6 +58,7 @@ class SilentHost:
 def test_who_reported_steps_and_makes_none_has_failed(
     reports: bool, report: Mapping[str, Any], damaged_s: float, hangs: bool
 ) -> None:
+    now_s = 0.0
     host, clock = SilentHost(), SimpleNamespace(now_s=lambda: now_s)
     key = LeaseKey("job", 1)
     order = LaunchSpec(
@@ -67,8 +69,8 @@ def test_who_reported_steps_and_makes_none_has_failed(
     lease = HeldLease(grant, LeaseProgress(1.0, reports=reports))
     host.report = report
     limits = Limits(hang_s=10.0)
-    now_s = 0.0
-    monitor = LeaseMonitor(host, clock, limits, lambda: None)  # type: ignore[arg-type]
+    absent = AbsentDevices(host, (), ())  # type: ignore[arg-type]
+    monitor = LeaseMonitor(host, clock, limits, lambda: None, absent)  # type: ignore[arg-type]
     for now_s in (1.0, 5.0, 10.9):
         host.report = {} if now_s >= damaged_s else report
         monitor.look([lease])

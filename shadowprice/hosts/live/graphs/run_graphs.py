@@ -7,6 +7,7 @@ its timed steps under its best mapping, as which observations count them, over w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,6 +19,7 @@ from shadowprice.errors import InputError
 from shadowprice.hosts.lease_amounts import expect_none_asked
 from shadowprice.hosts.live.job_file import Job, JobFile
 from shadowprice.hosts.live.settings import Settings
+from shadowprice.hosts.protocol import Device
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage, StageMapping
@@ -101,6 +103,73 @@ def record_of(instance: Instance) -> dict[str, Any] | None:
         "graphs": [asdict(graph) for graph in graphs.graph],
         "of": dict(zip(names, graphs.of.tolist(), strict=True)),
     }
+
+
+# Replicas on the devices of a lease, in the order of its ranks: nodes in the order of the mapping, on each of them the
+# devices in theirs, with the replicas of the first stage first. Replicas of a stage are numbered in the order of ranks.
+
+
+Replica = tuple[str, int]
+"""Name of a stage, and number of the replica in it, from 0."""
+
+OF_GANG, OF_NODE = "SHADOWPRICE_REPLICAS", "SHADOWPRICE_NODE_REPLICAS"
+"""Variables: replicas of all ranks of a gang, and of the devices of a node, as JSON."""
+
+
+def replicas_of(graph: JobGraph, mapping: StageMapping) -> tuple[tuple[Replica, ...], ...]:
+    """Replicas on each node of a mapping, in its order; O(replicas + stages nodes).
+
+    >>> from shadowprice.instances.graphs.job_graph import Stage
+    >>> graph = JobGraph("t", (Stage("a", 2, 1.0, 1.0), Stage("b", 1, 1.0, 1.0)))
+    >>> replicas_of(graph, ((3, (1, 1)), (0, (1, 0))))
+    ((('a', 0), ('b', 0)), (('a', 1),))
+    """
+    next_of = [0] * len(graph.stages)
+    by_node = []
+    for _, counts in mapping:
+        here: list[Replica] = []
+        for s, count in enumerate(counts):
+            name, first = graph.stages[s].name, next_of[s]
+            here += [(name, first + k) for k in range(count)]
+            next_of[s] += count
+        by_node.append(tuple(here))
+    return tuple(by_node)
+
+
+@dataclass(frozen=True)
+class PlacedReplicas:
+    """Replicas of a gang, where a policy placed them.
+
+    Parameters
+    ----------
+    mapping : StageMapping
+        Nodes in the order of ranks, with the replicas of each stage there.
+    by_node : tuple of tuple of (str, int)
+        Replicas on these nodes, one for each device.
+    iteration_s : float
+        Time of an iteration by the graph as it was given [s].
+    """
+
+    mapping: StageMapping
+    by_node: tuple[tuple[Replica, ...], ...]
+    iteration_s: float
+
+    @property
+    def by_rank(self) -> tuple[Replica, ...]:
+        """Replicas of all ranks, a rank for each device."""
+        return tuple(replica for here in self.by_node for replica in here)
+
+    def event_fields(self, devices: Sequence[Device]) -> dict[str, object]:
+        """Data of the event that grants the devices."""
+        rows = zip(devices, self.by_rank, strict=True)
+        return {
+            "replicas": [[device.uuid, stage, number] for device, (stage, number) in rows],
+            "iteration_s": self.iteration_s,
+        }
+
+    def variables(self, node: int) -> dict[str, str]:
+        """Variables by which the command on a node, by its rank, finds its replicas and those of the gang."""
+        return {OF_GANG: json.dumps(self.by_rank), OF_NODE: json.dumps(self.by_node[node])}
 
 
 # As they are measured: for the policy of a run, and from its log, to be simulated.

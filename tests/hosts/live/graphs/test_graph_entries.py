@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.hosts.live.graphs.replicas import PlacedReplicas, replicas_of
+from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas, replicas_of
 from shadowprice.hosts.live.job_file import entry_of, jobs_of, load_job_file
 from shadowprice.hosts.protocol import Device
 from shadowprice.instances.graphs.graph_file import graph_entry, job_graph_of
