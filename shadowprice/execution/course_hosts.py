@@ -82,7 +82,7 @@ class CourseHosts(SimulatedHosts):
         """Run time of the whole job in such a run [s]."""
         return self._proceed(job, pieces, fields).whole_ticks() * TICK_S
 
-    def _proceed(self, job: int, pieces: Pieces, fields: Fields) -> Proceeding:
+    def _proceed(self, job: int, pieces: Pieces, fields: Fields) -> Course:
         run = DeclaredRun(job, pieces, False, self._instance.workload, self._instance.cluster)
         proceeding = self._term.proceeding(run, fields[self._term.feature])
         if proceeding is None:
