@@ -78,19 +78,26 @@ class CourseHosts(SimulatedHosts):
                 result[job] = after
         return result
 
-    def _begin(
-        self, job: int, pieces: Pieces, now_s: float, debt: float, fields: Fields
-    ) -> tuple[float, float]:
-        """Begin a row; returns when progress begins [s] and its rate against the run time as submitted."""
-        self._fields[job] = fields
-        jobs, cluster = self._instance.workload, self._instance.cluster
-        run = DeclaredRun(job, pieces, False, jobs, cluster)
+    def whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float:
+        """Run time of the whole job in such a run [s]."""
+        return self._proceed(job, pieces, fields).whole_ticks() * TICK_S
+
+    def _proceed(self, job: int, pieces: Pieces, fields: Fields) -> Course:
+        run = DeclaredRun(job, pieces, False, self._instance.workload, self._instance.cluster)
         proceeding = self._term.proceeding(run, fields[self._term.feature])
         if proceeding is None:
             raise PolicyError(
                 f"job {job} is started on {pieces}, where it makes no progress; expected GPUs, and a batch, that were "
                 "measured"
             )
+        return proceeding
+
+    def _begin(
+        self, job: int, pieces: Pieces, now_s: float, debt: float, fields: Fields
+    ) -> tuple[float, float]:
+        """Begin a row; returns when progress begins [s] and its rate against the run time as submitted."""
+        self._fields[job] = fields
+        proceeding = self._proceed(job, pieces, fields)
         position = self._position[job]
         ticks, seen = proceeding.ending(position)
         if max(ticks, seen) * TICK_S > MAX_TIME_S:

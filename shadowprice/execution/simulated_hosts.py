@@ -214,7 +214,7 @@ class SimulatedHosts:
         if self._by_type and len(pieces) == 1:
             whole_s = self._processing[job][self._types[pieces[0][0]]]
         else:
-            whole_s = self._whole_s(job, pieces, fields)
+            whole_s = self.whole_s(job, pieces, fields)
         if whole_s == math.inf:
             raise PolicyError(
                 f"job {job} is started on {pieces}, where it would run for longer than times go"
@@ -266,7 +266,7 @@ class SimulatedHosts:
         share = self._share_left[job] = (left - ran * (of // whole), of)
         return share
 
-    def _whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float:
+    def whole_s(self, job: int, pieces: Pieces, fields: Fields) -> float:
         """Run time of the whole job in such a run [s]: by the rate that speaks of it, then by all factors."""
         for rate in self._rates:
             whole_s = rate.whole_s(job, pieces, fields)

@@ -15,7 +15,7 @@ from shadowprice.hosts.lease_amounts import (
     expect_none_asked,
     expect_room,
 )
-from shadowprice.hosts.live.elastic.elastic_instance import elastic_instance, has_widths
+from shadowprice.hosts.live.elastic import elastic_instance, has_widths
 from shadowprice.hosts.live.graphs.run_graphs import has_graphs, mapped_instance
 from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of
 from shadowprice.hosts.live.settings import Settings

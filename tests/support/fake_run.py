@@ -12,12 +12,12 @@ from typing import Any
 import yaml
 
 from shadowprice.execution.engine import Rounds
-from shadowprice.hosts.live.driver import ReachedHost, assemble
+from shadowprice.hosts.live.driver import assemble
 from shadowprice.hosts.live.engine import RealEngine
 from shadowprice.hosts.live.job_file import JobFile, load_job_file
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.limits import Limits
-from shadowprice.hosts.live.queue.arrivals import Arrivals, NoArrivals
+from shadowprice.hosts.live.queue.job_queue import Arrivals
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import open_ledger
@@ -93,7 +93,7 @@ class FakeRun:
         return load_job_file(settings.jobs)
 
     def arrivals(self, ledger: RunLedger, settings: Settings) -> Arrivals:
-        return NoArrivals()
+        return Arrivals()
 
     def ticked(self, ledger: RunLedger) -> None:
         """The driver has looked at its leases."""
@@ -118,10 +118,10 @@ class FakeRun:
         try:
             arrivals = self.arrivals(ledger, settings)
             tick = partial(self.ticked, ledger)
-            hosts = ReachedHost(self.host, self.host.discover())
-            run = assemble(settings, job_file, ledger, hosts, self.clock, resumed, tick, arrivals)
+            nodes = self.host.discover()
+            run = assemble(settings, job_file, ledger, self.host, nodes, self.clock, tick, arrivals)
             self.real_run = run
-            run.record.note("driver-started", pid=1, resumed=resumed)
+            run.events.note("driver-started", pid=1, resumed=resumed)
             chosen = policy(self.policy) if isinstance(self.policy, str) else self.policy
             RealEngine(run, chosen, placement("count"), Rounds(self.round_s)).loop()
         except KilledDriver:
@@ -129,7 +129,7 @@ class FakeRun:
             ledger._db.close()
             raise
         with ledger.transaction():
-            run.record.note("driver-ended")
+            run.events.note("driver-ended")
             ledger.set("ended", True)
         return ledger
 

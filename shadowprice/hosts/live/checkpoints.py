@@ -119,19 +119,19 @@ def last_commit(job_directory: Path) -> tuple[int, int]:
             name = file.read(200).decode("ascii", "replace").strip()
     except OSError:
         name = ""
-    found = _CHECKPOINT.fullmatch(name)
-    named = found is not None and (folder / name / "manifest.json").is_file()
+    last = _CHECKPOINT.fullmatch(name)
+    named = last is not None and (folder / name / "manifest.json").is_file()
     if not named and folder.is_dir():
         whole = (path.parent.name for path in folder.glob("step-*/manifest.json"))
         matches = [match for name in whole if (match := _CHECKPOINT.fullmatch(name))]
-        found = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=found)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+        last = max(matches, key=lambda match: (int(match[2]), int(match[1])), default=last)
+    return (int(last[1]), int(last[2])) if last else (0, 0)
 
 
 def committed_by(lease: HeldLease, job_directory: Path) -> int:
     """Step from which a job goes on after a lease."""
     (step, epoch), begun = last_commit(job_directory), begun_at(lease)
-    return step if epoch >= lease.epoch or begun is None else min(step, begun)
+    return step if epoch >= lease.grant.epoch or begun is None else min(step, begun)
 
 
 def begun_at(lease: HeldLease) -> int | None:
@@ -142,21 +142,21 @@ def begun_at(lease: HeldLease) -> int | None:
     """
     if number(lease.report, "steps", 0) <= 0:
         return None
-    return int(number(lease.report, "begun_at", lease.from_step))
+    return int(number(lease.report, "begun_at", lease.grant.from_step))
 
 
 def damaged_before(lease: HeldLease) -> int | None:
     """Step it had to go back to since what was committed was damaged; None if it did not."""
     begun = begun_at(lease)
-    return None if begun is None or begun >= lease.from_step else begun
+    return None if begun is None or begun >= lease.grant.from_step else begun
 
 
 def reported_commit(lease: HeldLease) -> int:
     """Step that a lease itself says it committed; of one that was superseded nothing else tells."""
     back = damaged_before(lease)
-    least = lease.from_step if back is None else back
-    said = int(number(lease.report, "checkpoint_step", 0))
-    return min(max(said, least), max(lease.step, least))
+    least = lease.grant.from_step if back is None else back
+    step = int(number(lease.report, "checkpoint_step", 0))
+    return min(max(step, least), max(lease.progress.step, least))
 
 
 _FOLDER, _ADOPTED = "plain", "ADOPTED"
@@ -185,7 +185,7 @@ QUICK_S = 0.02
 """For so long a preparation is waited for [s]; most take less, and copies of gigabytes minutes."""
 
 
-class FolderCopy:
+class FolderCopy(threading.Thread):
     """Thread that makes the checkpoint folder of an epoch, a copy of the last one.
 
     Nobody waits for a copy at the end of the driver: what a dead driver had not copied is copied
@@ -205,22 +205,23 @@ class FolderCopy:
     """
 
     def __init__(self, job_directory: Path, epoch: int) -> None:
+        super().__init__(daemon=True)
         self.error: OSError | None = None
-        self._directory, self._epoch = job_directory, epoch
-        self._thread = threading.Thread(target=self._prepare, daemon=True)
-        self._thread.start()
-        self._thread.join(QUICK_S)
+        self._of = job_directory, epoch
+        self.start()
+        self.join(QUICK_S)
+
+    def run(self) -> None:
+        """Make the folder."""
+        try:
+            prepare(*self._of)
+        except OSError as error:
+            self.error = error
 
     @property
     def over(self) -> bool:
         """True if the folder is there, or cannot be made."""
-        return not self._thread.is_alive()
-
-    def _prepare(self) -> None:
-        try:
-            prepare(self._directory, self._epoch)
-        except OSError as error:
-            self.error = error
+        return not self.is_alive()
 
 
 def adopt(job_directory: Path, epoch: int, *, whole: bool = True) -> None:
@@ -278,8 +279,8 @@ def fall_back(job_directory: Path) -> None:
 def adopted(job_directory: Path) -> Path | None:
     """The folder that was adopted last, None if there is none."""
     epoch = _adopted(job_directory)[0]
-    found = folder_of(job_directory, epoch)
-    return found if epoch and found.is_dir() else None
+    folder = folder_of(job_directory, epoch)
+    return folder if epoch and folder.is_dir() else None
 
 
 def _adopted(job_directory: Path) -> tuple[int, int | None]:
@@ -291,8 +292,8 @@ def _adopted(job_directory: Path) -> tuple[int, int | None]:
         text = (job_directory / _FOLDER / _ADOPTED).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0, None
-    found = _ADOPTION.fullmatch(text)
-    if found is not None and (found[1] == "0" or folder_of(job_directory, int(found[1])).is_dir()):
-        return int(found[1]), None if found[2] is None else int(found[2])
+    match = _ADOPTION.fullmatch(text)
+    if match is not None and (match[1] == "0" or folder_of(job_directory, int(match[1])).is_dir()):
+        return int(match[1]), None if match[2] is None else int(match[2])
     names = [path.name[1:] for path in (job_directory / _FOLDER).glob("e*") if path.is_dir()]
     return min((int(name) for name in names if name.isdecimal()), default=0), None

@@ -20,10 +20,9 @@ from shadowprice.hosts.first_instance import instance_of, profiles_for
 from shadowprice.hosts.lease_amounts import LeaseAmounts
 from shadowprice.hosts.live.clock import Clock, WallClock
 from shadowprice.hosts.live.devices import DevicePool
-from shadowprice.hosts.live.elastic.elastic_instance import widths_by_name
+from shadowprice.hosts.live.elastic import widths_of
 from shadowprice.hosts.live.engine import RealEngine
 from shadowprice.hosts.live.event_log import EventWriter
-from shadowprice.hosts.live.full_disk import FullDisk
 from shadowprice.hosts.live.graphs.run_graphs import record_of
 from shadowprice.hosts.live.job_file import JobFile, load_job_file
 from shadowprice.hosts.live.launch_specs import LaunchSpecs
@@ -31,8 +30,8 @@ from shadowprice.hosts.live.lease import JobRecord
 from shadowprice.hosts.live.lease_monitor import LeaseMonitor
 from shadowprice.hosts.live.ledger import RunLedger, mend
 from shadowprice.hosts.live.measuring import Measuring
-from shadowprice.hosts.live.queue.arrivals import Arrivals, NoArrivals
-from shadowprice.hosts.live.queue.job_queue import QUEUE, QueuedArrivals
+from shadowprice.hosts.live.observer import FullDisk
+from shadowprice.hosts.live.queue.job_queue import QUEUE, Arrivals, QueuedArrivals
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import LOCK, locked, open_ledger, take_over
@@ -46,68 +45,60 @@ from shadowprice.solvers.registry import placement as find_placement
 # The parts of a run, from a job file and hosts.
 
 
-@dataclass(frozen=True)
-class ReachedHost:
-    """A host that was reached, with the nodes that it has now."""
-
-    host: Host
-    nodes: tuple[DiscoveredNode, ...]
-
-
 def assemble(
     settings: Settings,
     job_file: JobFile,
     ledger: RunLedger,
-    hosts: ReachedHost,
+    host: Host,
+    present: tuple[DiscoveredNode, ...],
     clock: Clock,
-    resumed: bool,
     tick: Callable[[], None],
-    arrivals: Arrivals | None = None,
+    arrivals: Arrivals,
 ) -> RealRun:
     """Put all parts of a run together; what is run and where is written down the first time.
 
     Parameters
     ----------
+    present : tuple of DiscoveredNode
+        Nodes that the host has now.
     tick : callable
         Called whenever the leases were looked at.
-    arrivals : Arrivals, optional
-        Where further jobs come from; from nowhere if not given.
+    arrivals : Arrivals
+        Where further jobs come from.
     """
-    host, found = hosts.host, hosts.nodes
-    nodes = ledger.nodes() if resumed else found
+    resumed = bool(ledger.value("ready"))
+    nodes = ledger.nodes() if resumed else present
     instance, notes = instance_of(settings, job_file, nodes)
     jobs = {job.name: job for job in job_file.jobs}
     names = [str(name) for name in instance.workload.id]
     tracked = [JobRecord(row, jobs[name]) for row, name in enumerate(names)]
-    book = LaunchSpecs(
-        settings.state.resolve(),
-        nodes,
-        settings.limits,
-        settings.checkpoint_s,
-        settings.health_check,
-    )
     if not resumed:
         _write_down(ledger, nodes, job_file, tracked, instance, notes)
-    watch = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, found))
-    together = instance.pair_throughputs
+    monitor = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, present))
     amounts = LeaseAmounts(
         nodes,
         by_policy=instance.sensitivity is not None or instance.course is not None,
-        shared=together is not None,
+        shared=instance.pair_throughputs is not None,
     )
     for one in tracked:
         amounts.add(one.job)
     return RealRun(
         tracked=tracked,
         ledger=ledger,
-        record=EventWriter(ledger, tracked, clock),
-        watch=watch,
+        events=EventWriter(ledger, tracked, clock),
+        monitor=monitor,
         devices=DevicePool(nodes),
-        measuring=Measuring(instance),
-        orders=book,
+        measuring=Measuring(instance, tracked),
+        launch_specs=LaunchSpecs(
+            settings.state.resolve(),
+            nodes,
+            settings.limits,
+            settings.checkpoint_s,
+            settings.health_check,
+        ),
         limits=settings.limits,
         clock=clock,
-        arrivals=arrivals or NoArrivals(),
+        arrivals=arrivals,
         amounts=amounts,
     )
 
@@ -139,7 +130,7 @@ def _write_down(
         graphs = record_of(instance)
         if graphs is not None:
             ledger.set("graphs", graphs)
-        widths = widths_by_name(one.job for one in tracked)
+        widths = {one.job.name: list(widths_of(one.job)) for one in tracked if one.job.widths}
         if widths:
             ledger.set("widths", widths)
         for text in notes:
@@ -175,10 +166,6 @@ class Interrupted(Exception):
     """Somebody asked the driver to stop."""
 
 
-def _nobody(ledger: RunLedger) -> None:
-    """Look at nothing."""
-
-
 def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = None) -> Summary:
     """Execute a job file until all of its jobs are over; resume if the state directory has a run.
 
@@ -202,7 +189,7 @@ def execute(settings: Settings, on_tick: Callable[[RunLedger], None] | None = No
     """
     job_file = load_job_file(settings.jobs)
     settings.acting_policy(), find_placement(settings.placement)
-    return _drive(settings, job_file, lambda ledger: NoArrivals(), on_tick or _nobody)
+    return _drive(settings, job_file, on_tick)
 
 
 def execute_queue(
@@ -225,39 +212,25 @@ def execute_queue(
             "know; expected a policy that is not told"
         )
     find_placement(settings.placement)
-    return _drive(
-        settings,
-        JobFile(Path(QUEUE), (), QUEUE),
-        lambda ledger: QueuedArrivals(ledger, settings),
-        on_tick or _nobody,
-    )
+    return _drive(settings, JobFile(Path(QUEUE), (), QUEUE), on_tick)
 
 
 def _drive(
-    settings: Settings,
-    job_file: JobFile,
-    arrivals: Callable[[RunLedger], Arrivals],
-    on_tick: Callable[[RunLedger], None],
+    settings: Settings, job_file: JobFile, on_tick: Callable[[RunLedger], None] | None
 ) -> Summary:
     """Be the driver of a state directory until its jobs are over, or somebody stops it."""
-    with _disk_errors(settings), locked(settings.state):
-        ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
-        try:
-            take_over(ledger, settings.state)
-            ended = bool(ledger.value("ended"))
-            interrupted = not ended and _run(settings, job_file, ledger, resumed, arrivals, on_tick)
-            states = {row["name"]: row["state"] for row in ledger.jobs()}
-            return Summary(states, interrupted, resumed)
-        finally:
-            ledger.close()
-
-
-@contextmanager
-def _disk_errors(settings: Settings) -> Iterator[None]:
-    """Trouble with the disk as an error that says what to do; what was written down is whole."""
     try:
-        yield
-    except (OSError, sqlite3.Error) as error:
+        with locked(settings.state):
+            ledger, resumed = open_ledger(settings.state, settings.identity(job_file.sha256))
+            try:
+                take_over(ledger, settings.state)
+                ended = bool(ledger.value("ended"))
+                interrupted = not ended and _run(settings, job_file, ledger, on_tick)
+                states = {row["name"]: row["state"] for row in ledger.jobs()}
+                return Summary(states, interrupted, resumed)
+            finally:
+                ledger.close()
+    except (OSError, sqlite3.Error) as error:  # what was written down is whole
         raise HostError(
             f"state directory {settings.state}: {error}; {mend(error)}, and the same command goes on"
         ) from error
@@ -267,24 +240,23 @@ def _run(
     settings: Settings,
     job_file: JobFile,
     ledger: RunLedger,
-    resumed: bool,
-    arrivals: Callable[[RunLedger], Arrivals],
-    on_tick: Callable[[RunLedger], None],
+    on_tick: Callable[[RunLedger], None] | None,
 ) -> bool:
     """Run the loop; whether it was interrupted.
 
     A run begins when its hosts are found: a Ray cluster takes seconds to start, which are nobody's
     waiting.
     """
-    opened_s = time.monotonic()
+    opened_s, resumed = time.monotonic(), bool(ledger.value("ready"))
     host = open_host(settings.hosts, settings.state, ledger.value("run_id"))
     try:
         with _signals() as asked:
-            hosts = ReachedHost(host, host.discover())
+            present = host.discover()
             ready_s = time.monotonic() - opened_s
 
             def tick() -> None:
-                on_tick(ledger)
+                if on_tick is not None:
+                    on_tick(ledger)
                 if asked.is_set():
                     raise Interrupted
 
@@ -294,15 +266,15 @@ def _run(
                 facts = {key: ledger.value(key) for key in ("began_unix", "clock")}
                 clock = WallClock(facts, ledger.last_s())
                 ledger.set("clock", clock.record())
-                run = assemble(
-                    settings, job_file, ledger, hosts, clock, resumed, tick, arrivals(ledger)
-                )
-                run.record.note(
+                queued = job_file.sha256 == QUEUE
+                arrivals = QueuedArrivals(ledger, settings) if queued else Arrivals()
+                run = assemble(settings, job_file, ledger, host, present, clock, tick, arrivals)
+                run.events.note(
                     "driver-started", pid=os.getpid(), resumed=resumed, ready_s=round(ready_s, 3)
                 )
             ledger.disk = FullDisk(run, settings.state / LOCK)
             for text in host.notes:
-                run.record.note("note", text=text)
+                run.events.note("note", text=text)
             engine = RealEngine(
                 run,
                 settings.acting_policy(),
@@ -316,7 +288,7 @@ def _run(
                 _wind_down(run)
                 return True
         with ledger.transaction():
-            run.record.note("driver-ended")
+            run.events.note("driver-ended")
             ledger.set("ended", not ledger.retried())
         return False
     finally:
@@ -326,15 +298,15 @@ def _run(
 def _wind_down(run: RealRun) -> None:
     """Let all leases make a checkpoint and end; who resumes the run finds them ended."""
     leases = run.leases()
-    run.watch.stop(leases, "the driver ends")
+    run.monitor.stop(leases, "the driver ends")
     try:
         for lease in leases:
-            run.watch.wait_for(lease, leases)
+            run.monitor.wait_for(lease, leases)
     except Interrupted:
         return
     with run.ledger.transaction():
         for lease in run.held():
-            run.record.paused(lease)
+            run.events.paused(lease)
 
 
 @contextmanager

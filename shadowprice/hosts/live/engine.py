@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from typing import ClassVar
 
 from shadowprice.execution.engine import Engine, Rounds
-from shadowprice.hosts.live.elastic.elastic_speeds import expect_measured_widths
 from shadowprice.hosts.live.real_hosts import RealHosts
 from shadowprice.hosts.live.run import RealRun
 from shadowprice.instances.features import Feature, require
@@ -77,16 +76,17 @@ class RealEngine(Engine):
         state, events = self.state, self.real.events(now_s)
         for progress in events.progress:
             state.continued(progress.row, progress.ran_s, progress.left_s, now_s, progress.rate)
-            self._reach(progress.row, self.real.steps_of(progress))
+            self._reach(progress.row, progress.step if progress.reported else None)
             step_s = progress.step_s()
             if state.goodput is not None and step_s is not None:
                 state.goodput.timed(progress.row, step_s)
         for outcome in events.ended:
             self._depart(outcome.row, outcome.end_s, state.running[outcome.row])
-        for row in events.unplaced:
-            self._depart(row, now_s, state.running[row])
-        for row in events.withdrawn:
-            self._withdraw(row)
+        for row, _ in events.left:
+            if row in state.running:
+                self._depart(row, now_s, state.running[row])
+            else:
+                self._withdraw(row)
         self._quarantine()
         if self.run.measuring.learn() or events.submitted:
             self._learn(self.run.measuring.instance)
@@ -94,15 +94,17 @@ class RealEngine(Engine):
         self._admit(now_s)
         self.real.admit(range(before, self.admitted))
         for row in events.returned:
-            state.readmit(row, self.real.left_s(self.run.tracked[row]))
+            state.readmit(row, self.run.measuring.left_s(self.run.tracked[row]))
         for row in state.waiting:
-            self._reach(row, self.run.measuring.steps_done(self.run.tracked[row]))
+            self._reach(row, None)
 
-    def _reach(self, row: int, steps: float) -> None:
-        """Let the policy know how far a job with goodput is by its own steps."""
-        position = self.run.measuring.position(row, steps)
-        if position is not None and self.state.goodput is not None:
-            self.state.goodput.reached(row, position)
+    def _reach(self, row: int, step: int | None) -> None:
+        """Let the policy know how far a job with goodput is by its own steps; None if it reports none now."""
+        measuring, goodput = self.run.measuring, self.state.goodput
+        steps = measuring.steps_done(self.run.tracked[row]) if step is None else step
+        position = measuring.position(row, steps)
+        if position is not None and goodput is not None:
+            goodput.reached(row, position)
 
     def _learn(self, instance: Instance) -> None:
         """Better estimates of throughputs, and further jobs, for those who have arrived and those to come."""
@@ -113,7 +115,7 @@ class RealEngine(Engine):
         self.arrivals, self.ids = instance.workload.arrival_s.tolist(), instance.workload.id
 
     def _decide(self) -> Decision:
-        """Decide; the decision is written down, and its stops are asked for, before it is applied."""
+        """Decide; the decision is written down before it is applied."""
         state = self.state
         began_s = time.process_time()
         decision = super()._decide()
@@ -125,10 +127,11 @@ class RealEngine(Engine):
             del decision.starts[job]
             (decision.fields or {}).pop(job, None)
         self._complete(decision)
-        expect_measured_widths(self.instance, decision)
+        for job, pieces in decision.starts.items():
+            fields = (decision.fields or {}).get(job, NO_FIELDS)
+            self.run.measuring.prior_rate(job, pieces, fields)  # or it is refused
         self._note_stopped_others(decision)
         self.real.decided(state, decision, cpu_s)
-        self.real.prepare(decision.stops)
         return decision
 
     def _note_stopped_others(self, decision: Decision) -> None:
@@ -139,12 +142,22 @@ class RealEngine(Engine):
                 tracked.stopped_others = True
 
     def _unmoved(self, decision: Decision) -> set[int]:
-        """Jobs that a decision starts where they are, the replicas of their graphs included."""
-        mappings = decision.of(Feature.GRAPHS)
+        """Jobs that a decision stops and starts on the very GPUs they hold: their leases go on.
+
+        Those that share GPUs before or after are left as they are, since which GPUs of a node a pair
+        holds may differ; and those that get other CPUs or memory, or whose replicas move.
+        """
+        state, starts, partners = self.state, decision.starts, decision.of(Feature.SHARING)
+        chosen, mappings = decision.of(Feature.PROFILES), decision.of(Feature.GRAPHS)
+        leases = {job: self.run.tracked[job].lease for job in decision.stops}
         return {
             job
-            for job in renewed(self.state, decision)
-            if job not in mappings or mappings[job] == self.run.tracked[job].mapping
+            for job, lease in leases.items()
+            if job in starts
+            and sorted(starts[job]) == sorted(state.running[job])
+            and (job not in chosen or chosen[job] == state.amounts[job])
+            and state.partner_of.get(job, ALONE) == partners.get(job, ALONE) == ALONE
+            and (lease is None or mappings.get(job) in (None, lease.fields.get(Feature.GRAPHS)))
         }
 
     def _complete(self, decision: Decision) -> None:
@@ -152,9 +165,9 @@ class RealEngine(Engine):
         if self.fielded:
             fields = decision.fields = decision.fields or {}
             for job, pieces in decision.starts.items():
-                told = fields.setdefault(job, {})
+                chosen = fields.setdefault(job, {})
                 for term in self.fielded:
-                    term.complete(job, pieces, told)
+                    term.complete(job, pieces, chosen)
 
     def _apply(self, decision: Decision, now_s: float) -> None:
         """Apply a decision, each start as soon as the GPUs of its predecessors are free.
@@ -162,17 +175,17 @@ class RealEngine(Engine):
         Partners are regrouped between stops and starts, so that decisions on pairs are applied whole.
         """
         if decision.of(Feature.SHARING) or not decision.stops:
-            with self.real.applying(decision.stops):
+            with self.real.stopped(decision.stops, math.inf):
                 super()._apply(decision, now_s)
             return
         # What has not stopped when the next round is due holds nobody else up.
         until_s = now_s + (self.rounds.length_s or self.run.limits.stop_s)
-        stops, starts, told = list(decision.stops), dict(decision.starts), decision.fields or {}
+        stops, starts, chosen = list(decision.stops), dict(decision.starts), decision.fields or {}
         for wait_s in chain([-math.inf], repeat(until_s)):
             with self.real.stopped(stops, wait_s) as over:
                 if not over and wait_s == until_s:
                     break
-                self._apply_part(over, stops, starts, told, now_s)
+                self._apply_part(over, stops, starts, chosen, now_s)
             if not stops:
                 break
         self._take_back(stops, starts)
@@ -182,7 +195,7 @@ class RealEngine(Engine):
         over: Sequence[int],
         stops: list[int],
         starts: dict[int, Pieces],
-        told: Mapping[int, Fields],
+        chosen: Mapping[int, Fields],
         now_s: float,
     ) -> None:
         """Apply those stops of a decision that are over, and the starts whose GPUs are free."""
@@ -191,7 +204,7 @@ class RealEngine(Engine):
             stops.remove(job)
             state.stopped(job, *hosts.stop(job, now_s))
         for job, pieces in list(starts.items()):
-            fields = told.get(job, NO_FIELDS)
+            fields = chosen.get(job, NO_FIELDS)
             if not stops or (job not in stops and hosts.has_free(job, pieces, fields)):
                 del starts[job]
                 state.started(job, pieces, *hosts.start(job, pieces, now_s, fields), fields)
@@ -237,21 +250,3 @@ def _restart_adjusted(state: State, decision: Decision) -> None:
         if job in state.running and job not in decision.starts and job not in decision.stops:
             decision.stops.append(job)
             decision.starts[job] = state.running[job]
-
-
-def renewed(state: State, decision: Decision) -> Collection[int]:
-    """Jobs that a decision stops and starts on the very GPUs they hold: their leases go on.
-
-    Those that share GPUs before or after are left as they are, since which GPUs of a node a pair
-    holds may differ; and those that get other CPUs or memory.
-    """
-    starts, partners = decision.starts, decision.of(Feature.SHARING)
-    chosen = decision.of(Feature.PROFILES)
-    return {
-        job
-        for job in decision.stops
-        if job in starts
-        and sorted(starts[job]) == sorted(state.running[job])
-        and (job not in chosen or chosen[job] == state.amounts[job])
-        and state.partner_of.get(job, ALONE) == partners.get(job, ALONE) == ALONE
-    }

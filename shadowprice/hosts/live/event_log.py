@@ -8,50 +8,40 @@ from typing import Any
 
 from shadowprice.hosts.live.checkpoints import damaged_before
 from shadowprice.hosts.live.clock import Clock
-from shadowprice.hosts.live.lease import Ending, HeldLease, JobRecord, Kind
-from shadowprice.hosts.live.ledger import RunLedger
-from shadowprice.hosts.live.measuring import JobProgress, Measuring, timed
-from shadowprice.hosts.live.outcomes.lease_outcome import (
+from shadowprice.hosts.live.lease import (
     CANCELLED,
     FAILED,
     FINISHED,
+    Ending,
+    HeldLease,
+    JobRecord,
+    Kind,
+    LeaseGrant,
     LeaseOutcome,
 )
+from shadowprice.hosts.live.ledger import RunLedger
+from shadowprice.hosts.live.measuring import JobProgress, Measuring, timed
 from shadowprice.hosts.protocol import Device
 from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
 from shadowprice.solvers.policy import Decision, State
 
+_CONDITIONS = ("job", "co_runner", "gpu_type", "gpus", "nodes")
 _TRACEBACK = "Traceback (most recent call last):"
+_CANCELLED = "cancelled by a person"
 
-# Decisions in words, for the log and for people who wait.
+# Reasons, for people who wait.
 
 
-def describe_decision(
-    tracked: Sequence[JobRecord],
-    state: State,
-    decision: Decision,
-    cpu_s: float,
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """A decision as data of an event, and why each job waits, as far as can be seen from outside."""
-    names = [one.job.name for one in tracked]
-    why = {
-        names[job]: _reason(state.gang[job], decision.free_gpus)
+def waiting_reasons(
+    tracked: Sequence[JobRecord], state: State, decision: Decision
+) -> dict[str, str]:
+    """Reason that each job waits after a decision, as far as can be seen from outside."""
+    return {
+        tracked[job].job.name: _reason(state.gang[job], decision.free_gpus)
         for job in (*state.waiting, *decision.stops)
         if job not in decision.starts
     }
-    data = {
-        "starts": {names[job]: list(map(list, pieces)) for job, pieces in decision.starts.items()},
-        "stops": [names[job] for job in decision.stops],
-        "cpu_s": cpu_s,
-    }
-    mappings = decision.of(Feature.GRAPHS)
-    if mappings:
-        data["mappings"] = {
-            names[job]: [[node, list(stages)] for node, stages in mapping]
-            for job, mapping in mappings.items()
-        }
-    return data, why
 
 
 def _reason(gpus: int, free: int) -> str:
@@ -104,7 +94,6 @@ class EventWriter:
             graph says of an iteration with them [s].
         """
         name = tracked.job.name
-        other = None if partner == ALONE else self._name(partner)
         self._event(
             "granted",
             name,
@@ -112,76 +101,68 @@ class EventWriter:
             devices=[device.uuid for device in devices],
             node_of={device.uuid: device.node for device in devices},
             ranks=len({device.node for device in devices}),
-            partner=other,
+            partner=self._partner(partner),
             from_step=tracked.step,
             **more,
         )
         columns = {"epoch": epoch, "why": "", "predicted_rate": rate, "step": tracked.step}
+        if epoch == 1:
+            columns["first_start_s"] = self.clock.now_s()
         self.ledger.update_job(name, state="running", **columns)
-        self.ledger.first_start(name, self.clock.now_s())
 
     def running(self, lease: HeldLease) -> None:
         """Its command was seen to run, for the first time."""
-        self._of(lease, "running", after_s=lease.running_s - lease.granted_s)
+        self._of(lease, "running", after_s=lease.progress.running_s - lease.grant.granted_s)
 
     def partner(self, lease: HeldLease, partner: int) -> None:
         """A running lease shares its devices with another job from now on, or with nobody."""
-        other = None if partner == ALONE else self._name(partner)
-        self._of(lease, "partner", partner=other)
+        self._of(lease, "partner", partner=self._partner(partner))
 
     def stop_asked(self, lease: HeldLease) -> None:
         """It was asked to stop."""
-        self._of(lease, "stop-asked", why=lease.stop_why)
+        self._of(lease, "stop-asked", why=lease.end.stop_why)
 
     def ended(self, lease: HeldLease, end: Ending | None, what: LeaseOutcome, now_s: float) -> None:
         """A lease is over: its devices are free, or quarantined until that is confirmed."""
-        tracked, step = self.tracked[lease.row], damaged_before(lease)
-        if step is None and what.step < lease.from_step:
+        step = damaged_before(lease)
+        if step is None and what.step < lease.grant.from_step:
             # Its report is lost, and nothing else says how far it went back: to this step or an earlier one.
             step = what.step
         if step is not None:
-            self.damaged(lease, step)
+            self._of(lease, "damaged", step=step)
         if end is None or not what.confirmed:
             self.quarantined(lease)
         else:
-            self.released(lease, end, lease.step, what.step, what.step)
-        self.follow(tracked, lease, end, what, now_s)
-
-    def damaged(self, lease: HeldLease, step: int) -> None:
-        """A later checkpoint was found damaged: the job goes on from this one."""
-        self._of(lease, "damaged", step=step)
+            self.released(lease, end, what.step, what.step)
+        self._follow(lease.grant, end, what, now_s)
 
     def paused(self, lease: HeldLease) -> None:
         """The driver ends, and with it this lease; its end is written down by who resumes."""
         self.stop_asked(lease)
-        self.ledger.update_job(
-            self._name(lease.row), state="waiting", why="the driver ended; resume the run"
-        )
+        why = "the driver ended; resume the run"
+        self.ledger.update_job(lease.grant.job.name, state="waiting", why=why)
 
     def quarantined(self, lease: HeldLease) -> None:
         """Its devices are quarantined until its end is confirmed."""
         why = "its node does not answer" if lease.lost else "its processes may be left"
-        for device in lease.devices:
+        for device in lease.grant.devices:
             self._of(lease, "quarantined", device=device.uuid, why=why)
 
-    def released(
-        self, lease: HeldLease, end: Ending, reached: int, committed: int, own: int
-    ) -> None:
+    def released(self, lease: HeldLease, end: Ending, committed: int, own: int) -> None:
         """Its processes are confirmed gone.
 
         Parameters
         ----------
-        reached : int
-            Step it came to.
         committed : int
             Committed step of the job.
         own : int
             Step that it committed itself.
         """
+        reached = lease.progress.step
         self._of(
             lease,
             "released",
-            devices=[device.uuid for device in lease.devices],
+            devices=[device.uuid for device in lease.grant.devices],
             code=end.code,
             reason=end.reason,
             forced=end.forced,
@@ -189,15 +170,12 @@ class EventWriter:
             checkpoint_step=committed,
             lost_steps=max(reached - own, 0),
             detail=end.why[-2000:],
-            **_pace(lease),
         )
 
-    def confirmed(
-        self, lease: HeldLease, end: Ending, reached: int, committed: int, own: int
-    ) -> None:
+    def confirmed(self, lease: HeldLease, end: Ending, committed: int, own: int) -> None:
         """Record that devices which were quarantined are free again; see :meth:`released`."""
-        self.released(lease, end, reached, committed, own)
-        for device in lease.devices:
+        self.released(lease, end, committed, own)
+        for device in lease.grant.devices:
             self._of(lease, "unquarantined", device=device.uuid)
 
     def nodes(self, before: set[str], now: frozenset[str]) -> None:
@@ -209,12 +187,12 @@ class EventWriter:
 
     def missing(self, before: frozenset[str], now: frozenset[str]) -> None:
         """Devices that were not found again, or are back."""
-        if now - before:
-            self._event(
-                "note", text=f"not found again, quarantined: {', '.join(sorted(now - before))}"
-            )
-        if before - now:
-            self._event("note", text=f"found again: {', '.join(sorted(before - now))}")
+        for what, uuids in (
+            ("not found again, quarantined", now - before),
+            ("found again", before - now),
+        ):
+            if uuids:
+                self._event("note", text=f"{what}: {', '.join(sorted(uuids))}")
 
     def drained(self, before: frozenset[str], now: Mapping[str, str]) -> None:
         """Devices that are to be given out no more, with the reason, or may be again."""
@@ -225,10 +203,9 @@ class EventWriter:
 
     def cancelled(self, tracked: JobRecord, now_s: float) -> None:
         """A job that held nothing is cancelled."""
-        self._event("cancelled", tracked.job.name, tracked.epoch)
-        self.ledger.update_job(
-            tracked.job.name, state=CANCELLED, finish_s=now_s, why="cancelled by a person"
-        )
+        name = tracked.job.name
+        self._event("cancelled", name, tracked.epoch)
+        self.ledger.update_job(name, state=CANCELLED, finish_s=now_s, why=_CANCELLED)
 
     def retried(self, tracked: JobRecord) -> None:
         """A job that was given up is taken up again."""
@@ -251,44 +228,32 @@ class EventWriter:
 
     def arrived(self, tracked: JobRecord) -> None:
         """A job arrived."""
-        with self.ledger.transaction():
-            job = tracked.job
-            asks = {"cpus": job.cpus, "memory_gb": job.memory_gb}
-            data: dict[str, Any] = {key: value for key, value in asks.items() if value}
-            self._event("arrived", job.name, **data)
-            self.ledger.update_job(tracked.job.name, state="waiting")
+        job = tracked.job
+        asks: dict[str, Any] = {"cpus": job.cpus, "memory_gb": job.memory_gb}
+        self._event("arrived", job.name, **{key: value for key, value in asks.items() if value})
+        self.ledger.update_job(job.name, state="waiting")
 
     def progress(
         self, lease: HeldLease, progress: JobProgress, measuring: Measuring, now_s: float
     ) -> None:
-        """Record a running job's progress, as told to the engine; keep its timed steps for good."""
+        """Record a running job's progress, as the engine knows it; keep its timed steps for good."""
         window = measuring.window(lease, progress.steps, progress.seconds)
-        rate = self._sample(lease, progress.step, window, measuring, now_s)
-        self._advanced(lease, rate)
+        self._sample(lease, progress.step, window, measuring, now_s)
         if window is not None:
-            self.observe(lease, window, measuring)
-
-    def observe(self, lease: HeldLease, window: tuple[int, float], measuring: Measuring) -> None:
-        """Keep timed steps and their seconds for good."""
-        where = self._conditions(lease, measuring)
-        models = {
-            "model": self.tracked[lease.row].job.model,
-            "co_model": self.tracked[lease.partner].job.model if where["co_runner"] else "",
-        }
-        self.ledger.observe(where | models, *measuring.at_share(lease, window))
+            self.ledger.observe(measuring.observation(lease, window))
 
     def samples(self, leases: Sequence[HeldLease], measuring: Measuring, now_s: float) -> None:
         """Record the rates of jobs, between two decisions."""
         with self.ledger.transaction():
             for lease in leases:
                 window = measuring.window(lease, *timed(lease.report))
-                self._advanced(lease, self._sample(lease, lease.step, window, measuring, now_s))
+                self._sample(lease, lease.progress.step, window, measuring, now_s)
 
     def steps(self, leases: Sequence[HeldLease]) -> None:
         """Record the steps of jobs, between two decisions."""
         with self.ledger.transaction():
             for lease in leases:
-                self.ledger.update_job(self._name(lease.row), step=lease.step)
+                self.ledger.update_job(lease.grant.job.name, step=lease.progress.step)
 
     def _sample(
         self,
@@ -297,86 +262,70 @@ class EventWriter:
         window: tuple[int, float] | None,
         measuring: Measuring,
         now_s: float,
-    ) -> float | None:
-        """A measurement for people who look; returns the rate, None if no step was timed."""
+    ) -> None:
+        """A measurement for people who look, with the step of the job, and its rate where that was measured."""
         rate = None if window is None else window[0] / window[1]
-        where = self._conditions(lease, measuring)
-        self.ledger.sample(time_s=now_s, epoch=lease.epoch, step=step, rate=rate, **where)
-        return rate
+        seen = measuring.observation(lease, window or (0, 0.0))
+        columns = {name: getattr(seen, name) for name in _CONDITIONS}
+        self.ledger.sample(time_s=now_s, epoch=lease.grant.epoch, step=step, rate=rate, **columns)
+        measured = {} if rate is None else {"measured_rate": rate}
+        self.ledger.update_job(seen.job, step=lease.progress.step, **measured)
 
-    def _conditions(self, lease: HeldLease, measuring: Measuring) -> dict[str, object]:
-        """Under what a lease runs, in words."""
-        conditions = measuring.conditions(lease)
-        return {
-            "job": self._name(lease.row),
-            "gpus": lease.gpus,
-            "gpu_type": measuring.instance.cluster.gpu_types[conditions.gpu_type],
-            "nodes": conditions.nodes,
-            "co_runner": "" if lease.partner == ALONE else self._name(lease.partner),
-        }
-
-    def _advanced(self, lease: HeldLease, rate: float | None) -> None:
-        """Record the step of a job, and its rate where that was measured."""
-        columns = {} if rate is None else {"measured_rate": rate}
-        self.ledger.update_job(self._name(lease.row), step=lease.step, **columns)
-
-    def decided(self, data: dict[str, Any], why: Mapping[str, str]) -> None:
+    def decided(self, decision: Decision, why: Mapping[str, str], cpu_s: float) -> None:
         """Record what the policy decided, and why each waiting job waits."""
-        with self.ledger.transaction():
-            self._event("decided", **data, waiting=dict(why))
-            for name, reason in why.items():
-                self.ledger.update_job(name, why=reason)
+        names = [one.job.name for one in self.tracked]
+        starts, mappings = decision.starts, decision.of(Feature.GRAPHS)
+        data: dict[str, Any] = {
+            "starts": {names[job]: list(map(list, pieces)) for job, pieces in starts.items()},
+            "stops": [names[job] for job in decision.stops],
+            "cpu_s": cpu_s,
+        }
+        if mappings:
+            data["mappings"] = {
+                names[job]: [[node, list(stages)] for node, stages in mapping]
+                for job, mapping in mappings.items()
+            }
+        self._event("decided", **data, waiting=dict(why))
+        for name, reason in why.items():
+            self.ledger.update_job(name, why=reason)
 
     def note(self, kind: str, **data: Any) -> None:
         """Something about the run as a whole."""
         self._event(kind, **data)
 
-    def follow(
-        self,
-        tracked: JobRecord,
-        lease: HeldLease,
-        end: Ending | None,
-        what: LeaseOutcome,
-        now_s: float,
+    def _follow(
+        self, grant: LeaseGrant, end: Ending | None, what: LeaseOutcome, now_s: float
     ) -> None:
         """Record what becomes of the job."""
-        name, columns = tracked.job.name, dict[str, Any](step=what.step, tries=what.tries)
+        name, epoch = grant.holder
+        columns: dict[str, Any] = {"step": what.step, "tries": what.tries}
         why = "lost sight of its node" if end is None else reason_line(end.why)[-500:]
         if what.over == FINISHED:
-            self._event("finished", name, lease.epoch, step=what.step, at_s=what.end_s)
+            self._event("finished", name, epoch, step=what.step, at_s=what.end_s)
             columns |= {"state": FINISHED, "finish_s": what.end_s, "why": ""}
         elif what.over == CANCELLED:
-            self._event("cancelled", name, lease.epoch)
-            columns |= {"state": CANCELLED, "finish_s": now_s, "why": "cancelled by a person"}
+            self._event("cancelled", name, epoch)
+            columns |= {"state": CANCELLED, "finish_s": now_s, "why": _CANCELLED}
         elif what.over == FAILED:
-            self._event("gave-up", name, lease.epoch, why=why, tries=what.tries)
-            log = f"jobs/{name}/leases/{lease.keys[0].folder}/output.log"
+            self._event("gave-up", name, epoch, why=why, tries=what.tries)
+            log = f"jobs/{name}/leases/{grant.keys[0].folder}/output.log"
             columns |= {"state": FAILED, "finish_s": now_s, "why": f"given up: {why}; see {log}"}
         elif end is not None and end.kind is Kind.FAILED:
             back_off_s = max(what.return_s - now_s, 0.0)
-            if what.host_tries > tracked.host_tries:
+            if what.host_tries > self.tracked[grant.row].host_tries:
                 why = f"its host failed, which is not counted: {why}"
-            self._event(
-                "failed", name, lease.epoch, why=why, tries=what.tries, back_off_s=back_off_s
-            )
+            self._event("failed", name, epoch, why=why, tries=what.tries, back_off_s=back_off_s)
             columns |= {"state": "backing-off", "why": f"tried again in {back_off_s:.0f} s: {why}"}
         else:
             columns |= {"state": "waiting", "why": why}
         self.ledger.update_job(name, **columns)
 
     def _of(self, lease: HeldLease, kind: str, **data: Any) -> None:
-        self._event(kind, self._name(lease.row), lease.epoch, **data)
+        self._event(kind, *lease.grant.holder, **data)
 
     def _event(self, kind: str, job: str = "", epoch: int = 0, **data: Any) -> None:
         self.ledger.event(self.clock.now_s(), kind, job, epoch, **data)
 
-    def _name(self, row: int) -> str:
-        return self.tracked[row].job.name
-
-
-def _pace(lease: HeldLease) -> dict[str, float]:
-    """Timed steps and their seconds, of a lease whose speed its mapping is to explain."""
-    if lease.replicas is None:
-        return {}
-    steps, seconds = timed(lease.report)
-    return {"timed_steps": steps, "seconds": seconds}
+    def _partner(self, row: int) -> str | None:
+        """Name of a partner, None for nobody."""
+        return None if row == ALONE else self.tracked[row].job.name

@@ -36,7 +36,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -73,19 +73,12 @@ OWN_PREFIX = "SHADOWPRICE_"
 SET_BY_US = MEETING_VARIABLES | {"CUDA_VISIBLE_DEVICES"}
 
 
-def _whole(most: int) -> Meta:
-    return Meta(ge=1, le=most, description=f"an integer from 1 to {most}")
-
-
-def _from_0(most: int) -> Meta:
-    return Meta(ge=0, le=most, description=f"an integer from 0 to {most}")
+def _integer(least: int, most: int) -> Meta:
+    return Meta(ge=least, le=most, description=f"an integer from {least} to {most}")
 
 
 def _up_to(most: float) -> Meta:
     return Meta(ge=0, le=most, description=f"a number from 0 to {most:.10g}")
-
-
-_EXIT_CODE = Meta(ge=0, le=255, description="an integer from 0 to 255")
 
 
 def _matching(pattern: str, description: str) -> Meta:
@@ -108,7 +101,7 @@ _Command: TypeAlias = Annotated[
         description="a list of text, [program, argument, ...]; 'shell: text' is read by a shell",
     ),
 ]
-_Steps: TypeAlias = Annotated[int, _whole(MAX_STEPS)]
+_Steps: TypeAlias = Annotated[int, _integer(1, MAX_STEPS)]
 _Variable: TypeAlias = Annotated[
     str, _matching("[A-Za-z_][A-Za-z0-9_]*", "letters, digits and '_', no digit first")
 ]
@@ -184,7 +177,7 @@ class Job:
     name: _JobName
     command: tuple[str, ...]
     env: _Environment = field(repr=False)
-    gpus: Annotated[int, _whole(MAX_GANG)]
+    gpus: Annotated[int, _integer(1, MAX_GANG)]
     iterations: int
     directory: Path
     gpu_types: Annotated[
@@ -195,7 +188,7 @@ class Job:
     weight: Annotated[float, _up_to(1e18)] = 1.0
     arrival_s: Annotated[float, _up_to(MAX_TIME_S)] = 0.0
     deadline_s: Annotated[float, _up_to(MAX_TIME_S)] = math.inf
-    done_exit_code: Annotated[int, _EXIT_CODE] | None = None
+    done_exit_code: Annotated[int, _integer(0, 255)] | None = None
     model: Line = ""
     tenant: Line = ""
     job_class: Line = ""
@@ -203,7 +196,7 @@ class Job:
     throughput: _Throughput | None = None
     graph: JobGraph | None = None
     widths: _Widths = ""
-    batch_size: Annotated[int, _from_0(MAX_BATCH)] = 0
+    batch_size: Annotated[int, _integer(0, MAX_BATCH)] = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gpu_types", tuple(dict.fromkeys(self.gpu_types)))
@@ -260,10 +253,10 @@ class _Choices(msgspec.Struct, frozen=True, kw_only=True):
         """Fields of the job, whose directory is relative to a folder."""
         path = Path(folder.absolute(), self.directory)
         try:
-            found = path.is_dir()
+            exists = path.is_dir()
         except (OSError, ValueError):
-            found = False
-        if not found or not self.directory:
+            exists = False
+        if not exists or not self.directory:
             raise ValueError(
                 f"directory is {shown(self.directory)}, expected a directory that exists, from "
                 f"{folder} on"
@@ -444,11 +437,11 @@ def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
         chosen = {key: settled.pop(key) for key in choices if key in settled}
         choice = decode(_Choices, chosen, where, numbers_as_text=True)
         try:
-            fields = choice.fields(folder)
+            determined = choice.fields(folder)
         except ValueError as error:
             raise InputError(f"{where}: {error}") from error
-        written = {"env": {}, "gpus": 1, **settled}
-        job = decode(Job, {**written, **fields}, where, numbers_as_text=True)
+        written = {"env": {}, "gpus": 1, **settled, **determined}
+        job = decode(Job, written, where, numbers_as_text=True)
         jobs.append(replace(job, graph=graph))
     _unique([job.name for job in jobs], source)
     return tuple(jobs)
@@ -456,22 +449,12 @@ def jobs_of(document: Tree, source: str, folder: Path) -> tuple[Job, ...]:
 
 def entry_of(job: Job) -> dict[str, Any]:
     """Entry of a job file that makes this job, of plain values."""
-    given = {
-        name: getattr(job, name)
-        for name, about in Job.__dataclass_fields__.items()
-        if getattr(job, name) != about.default
+    entry: dict[str, Any] = {
+        each.name: msgspec.to_builtins(getattr(job, each.name), enc_hook=str)
+        for each in fields(job)
+        if getattr(job, each.name) != each.default
     }
-    given |= {"command": list(job.command), "directory": str(job.directory)}
-    if job.gpu_types:
-        given["gpu_types"] = list(job.gpu_types)
-    if job.container is not None:
-        given["container"] = {
-            "image": job.container.image,
-            "binds": list(job.container.binds),
-        }
-    if job.graph is not None:
-        given["graph"] = graph_entry(job.graph)
-    return given
+    return entry if job.graph is None else {**entry, "graph": graph_entry(job.graph)}
 
 
 def _with_defaults(own: Mapping[str, Tree], defaults: Mapping[str, Tree]) -> dict[str, Tree]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from shadowprice.hosts.containers import PYTHON
 from shadowprice.hosts.lease_amounts import GrantedAmounts
 from shadowprice.hosts.live.checkpoints import folder_of
-from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
+from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.meeting import Meeting
@@ -47,7 +47,7 @@ class LaunchSpecs:
         """Directory of all files of a job."""
         return self.state / "jobs" / job
 
-    def orders(
+    def build(
         self,
         job: Job,
         epoch: int,
@@ -82,8 +82,8 @@ class LaunchSpecs:
             "SHADOWPRICE_REPORT_DIRECTORY": str(self._place(LeaseKey(job.name, epoch, 0))),
         }
         folder = str(folder_of(directory, epoch))
-        gpus, granted = "cpu:" not in devices[0].uuid, amounts or GrantedAmounts()
-        first = devices[0]
+        first, granted = devices[0], amounts or GrantedAmounts()
+        gpus = "cpu:" not in first.uuid
         meeting = Meeting(
             job.name,
             epoch,
@@ -156,18 +156,18 @@ class ResourceLimits:
         """Variables by which a command finds what it holds; threads of libraries on CPU slots."""
         if held is None:
             return {}
-        told = {}  # a job beside another holds nothing of what it does not ask for
+        variables = {}  # a job that shares GPUs holds nothing of what it does not ask for
         if held[0]:
-            told["SHADOWPRICE_CPUS"] = f"{held[0] / CPU_MILLI:g}"
+            variables["SHADOWPRICE_CPUS"] = f"{held[0] / CPU_MILLI:g}"
         if held[1]:
-            told["SHADOWPRICE_MEMORY_GB"] = f"{held[1] / MIB_PER_GB:.6g}"
+            variables["SHADOWPRICE_MEMORY_GB"] = f"{held[1] / MIB_PER_GB:.6g}"
         if slots and self.cpu_milli is not None:
-            told |= dict.fromkeys(THREADS, str(max(self.cpu_milli // CPU_MILLI, 1)))
-        return told
+            variables |= dict.fromkeys(THREADS, str(max(self.cpu_milli // CPU_MILLI, 1)))
+        return variables
 
 
 def command_line(
-    job: Job, own: Path, folder: str, *, gpus: bool, limits: ResourceLimits | None = None
+    job: Job, own: Path, folder: str, *, gpus: bool, limits: ResourceLimits
 ) -> tuple[str, ...]:
     """Command line of a job, in its container if it has one.
 
@@ -179,12 +179,11 @@ def command_line(
         For its checkpoints.
     gpus : bool
         Whether it has GPUs, not slots of a CPU.
-    limits : ResourceLimits, optional
+    limits : ResourceLimits
         CPUs and memory that a container is kept to.
     """
     if job.container is None:
         return job.argv(sys.executable, folder)
-    limits = limits or ResourceLimits()
     cpus = None if limits.cpu_milli is None else limits.cpu_milli / CPU_MILLI
     return job.container.argv(
         job.argv(PYTHON, folder),
@@ -201,13 +200,7 @@ def _devices(held: Sequence[Device]) -> dict[str, str]:
     uuids = ",".join(device.uuid for device in held)
     if "cpu:" in held[0].uuid:
         # Slots stand for GPUs: none is visible, and numerical libraries use a thread a slot.
-        threads = str(len(held))
-        return {
-            "SHADOWPRICE_DEVICES": uuids,
-            "CUDA_VISIBLE_DEVICES": "",
-        } | dict.fromkeys(THREADS, threads)
-    return {
-        "SHADOWPRICE_DEVICES": uuids,
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": uuids,
-    }
+        visible = {"CUDA_VISIBLE_DEVICES": ""} | dict.fromkeys(THREADS, str(len(held)))
+    else:
+        visible = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": uuids}
+    return {"SHADOWPRICE_DEVICES": uuids} | visible

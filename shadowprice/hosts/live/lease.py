@@ -9,8 +9,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from shadowprice.hosts.live.graphs.replicas import PlacedReplicas
+from shadowprice.hosts.lease_amounts import NodeAmounts
+from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas
 from shadowprice.hosts.live.job_file import Job
+from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.protocol import (
     Device,
     Exit,
@@ -19,103 +21,95 @@ from shadowprice.hosts.protocol import (
     Phase,
     RankStatus,
 )
-from shadowprice.instances.graphs.job_graph import StageMapping
+from shadowprice.instances.features import Feature
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.speeds.sensitivity import Amounts
-from shadowprice.solvers.placement.protocol import Pieces
+from shadowprice.instances.terms.effect import Fields, Pieces
 
 ABSENT, WAITING, RUNNING = "absent", "waiting", "running"
 """Where the engine thinks that a job is."""
 
+FINISHED, CANCELLED, FAILED = "finished", "cancelled", "failed"
+"""How a job ends for good."""
+
 UNHEALTHY = "unhealthy"
 """Reason of an exit: the health check of the node failed, and the command never began."""
 
+Holder = tuple[str, int]
+"""Job and epoch of a lease."""
 
-@dataclass
-class HeldLease:
-    """A lease that was granted and whose end is not confirmed yet.
+
+@dataclass(frozen=True)
+class LeaseGrant:
+    """Grant of a lease: what it was given, which never changes.
 
     Parameters
     ----------
     row : int
         Row of the job in the workload.
+    orders : tuple of LaunchSpec
+        One for each rank.
     from_step : int
         Committed step it goes on from.
-    target : int
-        Step at which it has nothing left to do.
     granted_s : float
         When its devices were taken [s].
-
-    Attributes
-    ----------
-    partner : int
-        Row of the job that shares its devices, -1 for none.
-    rate : float
-        Rate against the job's fastest type that the engine knows.
-    synced_s : float
-        Up to when the engine knows its progress [s].
-    running_s, stepping_s, ended_s, part_ended_s : float
-        When all its ranks, its first step, its end, and the end of some of its ranks were first
-        seen [s], infinity before.
-    moved_s : float
-        When the step last changed [s].
-    counted : (int, float)
-        Timed steps and their seconds that are already among the observations.
-    abandoned : bool
-        Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
-    ask_s : float
-        When it is asked again [s].
-    unstarted : bool
-        Whether its start is still to be carried out: no host knows it.
-    ordered_s : float
-        When its start was carried out, if later than its grant [s].
-    done_exit_code : int or None
-        Exit code of its command that says that it is done, of one that reports no steps.
-    reports : bool
-        Whether its command is known to report steps: it has, or an earlier lease of the job did.
     amounts : mapping of str to (int, int)
         CPUs [thousandths] and memory [MiB] that it holds on each node; empty if they are not counted.
-    chosen_amounts : tuple of (float, float) or None
-        CPUs and memory [GB] for each of its pieces, where the policy gives them out.
     replicas : PlacedReplicas or None
         Replicas of the job's graph on its devices.
     """
 
     row: int
+    job: Job
     epoch: int
     pieces: Pieces
     devices: tuple[Device, ...]
     orders: tuple[LaunchSpec, ...]
     from_step: int
-    target: int
     granted_s: float
-    rate: float
-    partner: int = ALONE
-    synced_s: float = 0.0
-    running_s: float = math.inf
-    stepping_s: float = math.inf
-    ended_s: float = math.inf
-    part_ended_s: float = math.inf
-    moved_s: float = 0.0
-    step: int = 0
-    counted: tuple[int, float] = (0, 0.0)
-    stop_why: str = ""
-    stop_by_s: float = math.inf
-    seen: dict[LeaseKey, RankStatus] = field(default_factory=dict)
-    abandoned: bool = False
-    ask_s: float = -math.inf
-    unstarted: bool = False
-    ordered_s: float = -math.inf
-    done_exit_code: int | None = None
-    reports: bool = False
-    amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    chosen_amounts: Amounts | None = None
+    amounts: NodeAmounts = field(default_factory=dict)
     replicas: PlacedReplicas | None = None
 
     @cached_property
     def keys(self) -> tuple[LeaseKey, ...]:
         """Its ranks."""
         return tuple(order.key for order in self.orders)
+
+    @property
+    def holder(self) -> Holder:
+        """Job and epoch."""
+        return self.job.name, self.epoch
+
+
+@dataclass
+class LeaseProgress:
+    """Progress of a lease, as far as it was seen.
+
+    Attributes
+    ----------
+    rate : float
+        Rate against the job's fastest type that the engine knows.
+    step : int
+        Step it reached.
+    synced_s : float
+        Up to when the engine knows its progress [s].
+    moved_s : float
+        When the step last changed [s].
+    running_s, stepping_s : float
+        When all its ranks, and its first step, were first seen [s], infinity before.
+    counted : (int, float)
+        Timed steps and their seconds that are already among the observations.
+    reports : bool
+        Whether its command is known to report steps: it has, or an earlier lease of the job did.
+    """
+
+    rate: float
+    step: int = 0
+    synced_s: float = 0.0
+    moved_s: float = 0.0
+    running_s: float = math.inf
+    stepping_s: float = math.inf
+    counted: tuple[int, float] = (0, 0.0)
+    reports: bool = False
 
     def timed_since(self, steps: int, seconds: float) -> tuple[int, float]:
         """Timed steps and their seconds since they were counted last.
@@ -126,26 +120,83 @@ class HeldLease:
         counted = (0, 0.0) if again else self.counted
         return steps - counted[0], seconds - counted[1]
 
+
+@dataclass
+class LeaseEnd:
+    """End of a lease: what was asked of it, and what was seen.
+
+    Attributes
+    ----------
+    stop_why : str
+        Why it was asked to stop, empty if it was not.
+    stop_by_s : float
+        When it is waited for no more [s].
+    ended_s, part_ended_s : float
+        When its end, and the end of some of its ranks, were first seen [s], infinity before.
+    abandoned : bool
+        Whether it was written off: it is renewed no more, and asked to end whenever it is seen.
+    ask_s : float
+        When it is asked again [s].
+    """
+
+    stop_why: str = ""
+    stop_by_s: float = math.inf
+    ended_s: float = math.inf
+    part_ended_s: float = math.inf
+    abandoned: bool = False
+    ask_s: float = -math.inf
+
+
+@dataclass(eq=False)
+class HeldLease:
+    """A lease that was granted and whose end is not confirmed yet.
+
+    Attributes
+    ----------
+    fields : mapping of Feature to object
+        What the policy chose beside its devices: the job that shares them, as long as it does, CPUs and memory,
+        where the replicas of its graph are.
+    seen : dict of LeaseKey to RankStatus
+        Its ranks, as they were polled last.
+    unstarted : bool
+        Whether its start is still to be carried out: no host knows it.
+    ordered_s : float
+        When its start was carried out, if later than its grant [s].
+    """
+
+    grant: LeaseGrant
+    progress: LeaseProgress
+    fields: Fields = field(default_factory=dict)
+    end: LeaseEnd = field(default_factory=LeaseEnd)
+    seen: dict[LeaseKey, RankStatus] = field(default_factory=dict)
+    unstarted: bool = False
+    ordered_s: float = -math.inf
+
+    @property
+    def partner(self) -> int:
+        """Row of the job that shares its devices, -1 for none."""
+        partner: int = self.fields.get(Feature.SHARING, ALONE)
+        return partner
+
     @property
     def gone(self) -> bool:
         """True if all ranks are confirmed to have ended."""
-        return all(self._phase(key) is Phase.ENDED for key in self.keys)
+        return all(phase is Phase.ENDED for phase in self._phases())
 
     @property
     def broken(self) -> bool:
         """True if some rank has ended, and another has not."""
-        ended = [self._phase(key) is Phase.ENDED for key in self.keys]
-        return any(ended) and not all(ended)
+        return Phase.ENDED in self._phases() and not self.gone
 
     @property
     def lost(self) -> bool:
         """True if a node of it does not answer."""
-        return any(self._phase(key) is Phase.LOST for key in self.keys)
+        return Phase.LOST in self._phases()
 
     @property
     def runs(self) -> bool:
         """True if no rank is still starting."""
-        return all(self._phase(key) is not Phase.STARTING for key in self.keys)
+        return Phase.STARTING not in self._phases()
 
     @property
     def began(self) -> bool:
@@ -157,24 +208,27 @@ class HeldLease:
         )
 
     @property
-    def gpus(self) -> int:
-        """Devices that its ranks use, of those it holds."""
-        return sum(len(order.devices) for order in self.orders)
+    def exits(self) -> list[tuple[LaunchSpec, Exit]]:
+        """Exits of the ranks that have ended."""
+        statuses = ((order, self.seen.get(order.key)) for order in self.grant.orders)
+        return [(order, one.exit) for order, one in statuses if one is not None and one.exit]
 
     @property
     def report(self) -> Mapping[str, Any]:
         """Last report of rank 0."""
-        seen = self.seen.get(self.keys[0])
+        seen = self.seen.get(self.grant.keys[0])
         return seen.report if seen is not None else {}
 
-    def _phase(self, key: LeaseKey) -> Phase:
-        seen = self.seen.get(key)
-        return Phase.STARTING if seen is None else seen.phase
+    def ending(self) -> Ending | None:
+        """Ending of the lease; None if its processes may be left."""
+        if not self.gone:
+            return None
+        job, exits = self.grant.job, [exit for _, exit in self.exits]
+        return ending(exits, self.report, job.iterations, self.end.stop_why, job.done_exit_code)
 
-    @property
-    def mapping(self) -> StageMapping | None:
-        """Nodes of the replicas of the job's graph."""
-        return None if self.replicas is None else self.replicas.mapping
+    def _phases(self) -> list[Phase]:
+        seen = (self.seen.get(key) for key in self.grant.keys)
+        return [Phase.STARTING if one is None else one.phase for one in seen]
 
 
 @dataclass
@@ -199,10 +253,6 @@ class JobRecord:
     view : str
         Where the engine thinks that it is: ``absent`` before its arrival, after its end, and while
         it waits to be tried again.
-    pieces : pieces
-        What the engine thinks that it holds while it runs.
-    mapping : StageMapping or None
-        Where the engine thinks that the replicas of its graph are.
     return_s : float
         When it comes back after a failure [s], infinity if it does not wait for that.
     cancel, retry : bool
@@ -224,20 +274,27 @@ class JobRecord:
     stopped_others: bool = False
     over: str = ""
     view: str = ABSENT
-    pieces: Pieces = ()
-    mapping: StageMapping | None = None
     return_s: float = math.inf
     cancel: bool = False
     retry: bool = False
     lease: HeldLease | None = None
-    written_off: list[HeldLease] = field(default_factory=list)
     reports: bool = False
     unreadable: str = ""
 
     @property
-    def held(self) -> list[HeldLease]:
-        """Its lease, unless it has none or that was written off."""
-        return [] if self.lease is None else [self.lease]
+    def barred(self) -> bool:
+        """True if it is to get no lease: it is over, cancelled, or cannot be read."""
+        return bool(self.over or self.cancel or self.unreadable)
+
+    @property
+    def unplaced(self) -> bool:
+        """True if the engine thinks that it runs, but it got no devices."""
+        return self.view == RUNNING and self.lease is None
+
+    @property
+    def retried(self) -> bool:
+        """True if it was given up, and is to be taken up again."""
+        return self.retry and self.over == FAILED
 
 
 # Ends of leases: finished, preempted, failed, or never begun.
@@ -314,7 +371,7 @@ def ending(
     """
     judged = [(*_judge(one, report, target, stop_why, done_exit_code), one) for one in exits]
     order = (Kind.FAILED, Kind.UNSTARTED, Kind.PREEMPTED, Kind.FINISHED)
-    kind, why, one = min(judged, key=lambda found: order.index(found[0]))
+    kind, why, one = min(judged, key=lambda each: order.index(each[0]))
     for prefix in (FAILED_WHY, HOST_FAILED_WHY):
         if stop_why.startswith(prefix):
             kind, why = Kind.FAILED, stop_why.removeprefix(prefix)
@@ -332,15 +389,15 @@ def _judge(
         return Kind.UNSTARTED, "never began"
     if one.reason == UNHEALTHY:
         return Kind.UNSTARTED, f"its device is not healthy: {one.detail}"
-    said = f": {one.detail}" if one.detail else ""
+    detail = f": {one.detail}" if one.detail else ""
     if one.reason == "unstartable":
-        return Kind.FAILED, f"cannot be started{said}"
-    # Told by its supervisor, before it ended.
-    told = one.reason in ("stopped", "expired")
-    if _done(one, report, target, done_exit_code, told=told):
+        return Kind.FAILED, f"cannot be started{detail}"
+    # By its supervisor, before it ended.
+    asked = one.reason in ("stopped", "expired")
+    if _done(one, report, target, done_exit_code, asked=asked):
         return Kind.FINISHED, ""
-    asked = bool(stop_why) and (one.forced or one.code == _TERMINATED)
-    if told or asked or one.code in PREEMPTED_CODES:
+    ended = bool(stop_why) and (one.forced or one.code == _TERMINATED)
+    if asked or ended or one.code in PREEMPTED_CODES:
         return Kind.PREEMPTED, stop_why or one.reason
     if one.code == 0:
         step = report.get("step")
@@ -351,12 +408,12 @@ def _judge(
         )
         return Kind.FAILED, f"exited 0 {at}"
     if one.code < 0:
-        return Kind.FAILED, f"was killed by signal {-one.code}{said}"
-    return Kind.FAILED, f"exited {one.code}{said}"
+        return Kind.FAILED, f"was killed by signal {-one.code}{detail}"
+    return Kind.FAILED, f"exited {one.code}{detail}"
 
 
 def _done(
-    one: Exit, report: Mapping[str, Any], target: int, done_exit_code: int | None, *, told: bool
+    one: Exit, report: Mapping[str, Any], target: int, done_exit_code: int | None, *, asked: bool
 ) -> bool:
     """True if an exit says that the command has nothing left to do."""
     step = report.get("step")
@@ -364,4 +421,113 @@ def _done(
         return one.code == 0 and step >= target
     if done_exit_code is not None:
         return one.code == done_exit_code
-    return one.code == 0 and not told
+    return one.code == 0 and not asked
+
+
+# What follows from an ending for the job.
+
+
+@dataclass(frozen=True)
+class LeaseOutcome:
+    """The end of a lease, as the engine and the journal know it.
+
+    Parameters
+    ----------
+    end_s : float
+        When it was over [s].
+    step : int
+        Committed step of the job.
+    tries : int
+        Failures in a row of the job.
+    over : str
+        How the job ended for good, empty if it goes on.
+    return_s : float
+        When it may run again [s], infinity if it is over.
+    confirmed : bool
+        Whether all its processes are gone; else its devices are quarantined.
+    host_tries : int
+        Failures in a row of its hosts.
+    lived : bool
+        Whether the lease came to a checkpoint, or lasted a minute.
+    """
+
+    row: int
+    end_s: float
+    step: int
+    tries: int
+    over: str
+    return_s: float
+    confirmed: bool
+    host_tries: int = 0
+    lived: bool = False
+
+
+def conclude(
+    tracked: JobRecord,
+    lease: HeldLease,
+    end: Ending | None,
+    step: int,
+    now_s: float,
+    limits: Limits,
+    *,
+    with_others: bool = False,
+) -> LeaseOutcome:
+    """Outcome of an ending, or of a loss of sight if there is none.
+
+    A failure counts against the job only if no checkpoint was committed since the one before;
+    preemption, loss of a node and a lease that never began do not, nor does what its host did, unless
+    that goes on for ever.
+
+    Parameters
+    ----------
+    with_others : bool
+        Whether all that was on its nodes failed within moments: that is the host's fault.
+    """
+    over, wait_s = "", 0.0
+    advanced = step > tracked.step
+    tries, host_tries = (0, 0) if advanced else (tracked.tries, tracked.host_tries)
+    if end is not None and _finished(end, lease, step):
+        tries, host_tries, over = 0, 0, FINISHED
+    elif tracked.cancel:
+        over = CANCELLED
+    elif end is not None and _counts(end, lease, step):
+        if (with_others or end.host_failed) and host_tries < limits.host_retries:
+            host_tries += 1
+            wait_s = limits.back_off(host_tries)
+        else:
+            over = FAILED if tries >= limits.retries else ""
+            tries += 1
+            wait_s = limits.back_off(tries)
+    return LeaseOutcome(
+        lease.grant.row,
+        end_s=min(lease.end.ended_s, now_s),
+        step=step,
+        tries=tries,
+        over=over,
+        return_s=math.inf if over else now_s + wait_s,
+        confirmed=lease.gone,
+        host_tries=host_tries,
+        lived=has_lived(tracked, lease, step, now_s, limits),
+    )
+
+
+def has_lived(
+    tracked: JobRecord, lease: HeldLease, step: int, now_s: float, limits: Limits
+) -> bool:
+    """True if a lease came to a checkpoint, a committed step beyond that of its job, or lasted a minute."""
+    lasted_s = min(lease.end.ended_s, now_s) - lease.progress.running_s
+    return step > tracked.step or lasted_s >= limits.lived_s
+
+
+def _finished(end: Ending, lease: HeldLease, step: int) -> bool:
+    # Stopped after its last step: to start it again would only make it say so.
+    done = end.kind is Kind.PREEMPTED and step >= lease.grant.job.iterations
+    return done or end.kind is Kind.FINISHED
+
+
+def _counts(end: Ending, lease: HeldLease, step: int) -> bool:
+    if end.kind is Kind.FAILED:
+        return True
+    # A command that keeps leaving unasked, and saves nothing, would be started for ever.
+    unasked = end.kind is Kind.PREEMPTED and not lease.end.stop_why and end.reason == "exited"
+    return unasked and step <= lease.grant.from_step

@@ -25,8 +25,8 @@ class LeaseMonitor:
         Where leases run.
     on_tick : callable
         Called at every look, to redraw a view for instance.
-    absent : AbsentDevices, optional
-        Nodes and devices that were there when the run began, and were not found again; none if not given.
+    absent : AbsentDevices
+        Nodes and devices that were there when the run began, and were not found again.
 
     Attributes
     ----------
@@ -44,10 +44,10 @@ class LeaseMonitor:
         clock: Clock,
         limits: Limits,
         on_tick: Callable[[], None],
-        absent: AbsentDevices | None = None,
+        absent: AbsentDevices,
     ) -> None:
         self.host, self.clock, self.limits = host, clock, limits
-        self._absent = absent or AbsentDevices(host, (), ())
+        self._absent = absent
         self.lost, self.missing = self._absent.nodes, self._absent.devices
         self.drained: frozenset[str] = frozenset()
         self.on_tick = on_tick
@@ -57,7 +57,7 @@ class LeaseMonitor:
         """Look at all leases once; returns the time [s]."""
         now_s = self.clock.now_s()
         known = [lease for lease in leases if not lease.unstarted]
-        keys = [key for lease in known for key in lease.keys]
+        keys = [key for lease in known for key in lease.grant.keys]
         self.renew(leases)
         if now_s >= self._lost_s:
             self._absent.look(now_s)
@@ -66,11 +66,11 @@ class LeaseMonitor:
             self._lost_s = now_s + _LOST_NODES_S
         seen = self.host.poll(keys)
         for lease in known:
-            lease.seen = {key: seen[key] for key in lease.keys if key in seen}
+            lease.seen = {key: seen[key] for key in lease.grant.keys if key in seen}
             self._note(lease, now_s)
             self._check(lease, now_s)
         for lease in leases:
-            if lease.unstarted and now_s - lease.granted_s > self.limits.hang_s:
+            if lease.unstarted and now_s - lease.grant.granted_s > self.limits.hang_s:
                 limit = f"{self.limits.hang_s:g} s"
                 self.stop([lease], f"{FAILED_WHY}its start was not prepared within {limit}")
         self.on_tick()
@@ -81,18 +81,18 @@ class LeaseMonitor:
         now_s = self.clock.now_s()
         if now_s >= self._renew_s:
             # Those that were asked to stop are renewed too: their end must be theirs, not the TTL's.
-            known = [lease for lease in leases if not (lease.abandoned or lease.unstarted)]
-            self.host.renew([key for lease in known for key in lease.keys])
+            known = [lease for lease in leases if not (lease.end.abandoned or lease.unstarted)]
+            self.host.renew([key for lease in known for key in lease.grant.keys])
             self._renew_s = now_s + self.limits.ttl_s / 4.0
 
     def stop(self, leases: Collection[HeldLease], why: str) -> None:
         """Ask leases to end; those that were asked before are not asked again."""
-        fresh = [lease for lease in leases if not lease.stop_why]
+        fresh = [lease for lease in leases if not lease.end.stop_why]
         now_s = self.clock.now_s()
         for lease in fresh:
-            lease.stop_why = why
-            lease.stop_by_s = now_s + self.limits.grace_s + self.limits.confirm_s
-        keys = [key for lease in fresh if not lease.unstarted for key in lease.keys]
+            lease.end.stop_why = why
+            lease.end.stop_by_s = now_s + self.limits.grace_s + self.limits.confirm_s
+        keys = [key for lease in fresh if not lease.unstarted for key in lease.grant.keys]
         if keys:
             self.host.stop(keys, self.limits.grace_s, why)
         for lease in fresh:
@@ -102,11 +102,11 @@ class LeaseMonitor:
     def void(self, lease: HeldLease) -> None:
         """Let a lease whose start was not carried out never begin; it is seen as ended."""
         lease.unstarted = False
-        self.host.adopt(lease.orders)
+        self.host.adopt(lease.grant.orders)
 
     def over(self, lease: HeldLease) -> bool:
         """True if nothing is to be waited for: it is gone, lost, or cannot be confirmed gone."""
-        return lease.gone or lease.lost or self.clock.now_s() >= lease.stop_by_s
+        return lease.gone or lease.lost or self.clock.now_s() >= lease.end.stop_by_s
 
     def wait_for(self, lease: HeldLease, leases: Sequence[HeldLease]) -> None:
         """Wait until a lease that was asked to stop is over, looking after all the others."""
@@ -116,17 +116,18 @@ class LeaseMonitor:
 
     def _note(self, lease: HeldLease, now_s: float) -> None:
         """Update a lease from a poll of its ranks."""
+        progress = lease.progress
         if lease.gone:
-            lease.ended_s = min(lease.ended_s, now_s)
-        if lease.running_s == math.inf and lease.began:
-            lease.running_s = lease.moved_s = now_s
+            lease.end.ended_s = min(lease.end.ended_s, now_s)
+        if progress.running_s == math.inf and lease.began:
+            progress.running_s = progress.moved_s = now_s
         # Also of a command whose report is damaged later, when it is stopped and writes no other.
-        lease.reports = lease.reports or "step" in lease.report
-        step = int(number(lease.report, "step", lease.step))
-        if step != lease.step:
-            lease.step, lease.moved_s = step, now_s
-        if lease.stepping_s == math.inf and lease.runs and self._steps(lease):
-            lease.stepping_s = now_s
+        progress.reports = progress.reports or "step" in lease.report
+        step = int(number(lease.report, "step", progress.step))
+        if step != progress.step:
+            progress.step, progress.moved_s = step, now_s
+        if progress.stepping_s == math.inf and lease.runs and self._steps(lease):
+            progress.stepping_s = now_s
 
     def _steps(self, lease: HeldLease) -> bool:
         """True if it makes progress: a step was reported, or nothing will ever be."""
@@ -136,35 +137,36 @@ class LeaseMonitor:
 
     def _check(self, lease: HeldLease, now_s: float) -> None:
         """Stop what does not start, does not go on, or has lost a part of its gang."""
-        limits = self.limits
-        if lease.abandoned:
+        limits, begun_s = self.limits, max(lease.grant.granted_s, lease.ordered_s)
+        if lease.end.abandoned:
             self._check_abandoned(lease, now_s)
-        if lease.abandoned or lease.stop_why or lease.gone:
+        if lease.end.abandoned or lease.end.stop_why or lease.gone:
             return
         if lease.broken:
             self._check_gang(lease, now_s)
-        elif not lease.runs and now_s - max(lease.granted_s, lease.ordered_s) > limits.start_s:
+        elif not lease.runs and now_s - begun_s > limits.start_s:
             self.stop([lease], f"{HOST_FAILED_WHY}did not start within {limits.start_s:g} s")
-        elif self._reports(lease) and now_s - lease.moved_s > limits.hang_s:
+        elif self._reports(lease) and now_s - lease.progress.moved_s > limits.hang_s:
             self.stop([lease], f"{FAILED_WHY}made no step for {limits.hang_s:g} s")
 
     def _reports(self, lease: HeldLease) -> bool:
         """True if its command reports steps: it has, or an earlier lease of the job had."""
-        return "step" in lease.report or (lease.reports and lease.running_s < math.inf)
+        running = lease.progress.running_s < math.inf
+        return "step" in lease.report or (lease.progress.reports and running)
 
     def _check_abandoned(self, lease: HeldLease, now_s: float) -> None:
         """Its node is back, say; what it was asked before may not have reached it."""
-        if not lease.gone and not lease.lost and now_s >= lease.ask_s:
-            lease.ask_s = now_s + self.limits.grace_s + self.limits.confirm_s
-            self.host.stop(lease.keys, self.limits.grace_s, lease.stop_why or "it was given up")
+        end, limits = lease.end, self.limits
+        if not lease.gone and not lease.lost and now_s >= end.ask_s:
+            end.ask_s = now_s + limits.grace_s + limits.confirm_s
+            self.host.stop(lease.grant.keys, limits.grace_s, end.stop_why or "it was given up")
 
     def _check_gang(self, lease: HeldLease, now_s: float) -> None:
         """A rank has ended before the others: at once if it failed, else after the grace."""
-        exits = {key: seen.exit for key, seen in lease.seen.items() if seen.exit is not None}
-        if any(found.code != 0 for found in exits.values()):
+        if any(exit.code != 0 for _, exit in lease.exits):
             self.stop([lease], "another rank of the gang ended")
-        elif lease.part_ended_s == math.inf:
-            lease.part_ended_s = now_s
-        elif now_s - lease.part_ended_s > self.limits.grace_s:
-            rank = min(key.rank for key in exits)
+        elif lease.end.part_ended_s == math.inf:
+            lease.end.part_ended_s = now_s
+        elif now_s - lease.end.part_ended_s > self.limits.grace_s:
+            rank = min(order.key.rank for order, _ in lease.exits)
             self.stop([lease], f"{FAILED_WHY}rank {rank} of the gang ended long before the others")

@@ -16,12 +16,17 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shadowprice.errors import HostError, InputError
 from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.hosts.supervision.files import sync_folder
+
+if TYPE_CHECKING:
+    # The table of jobs is looked at without arrays.
+    from shadowprice.instances.speeds.throughput_files import Observation
 
 SCHEMA_VERSION = 2
 
@@ -78,9 +83,9 @@ _MENDS = (
 
 def mend(error: BaseException) -> str:
     """Advice to a person on an error of a disk or of the ledger, in the imperative."""
-    said = str(error)
+    text = str(error)
     return next(
-        (what for words, what in _MENDS if any(word in said for word in words)), "mend that"
+        (what for words, what in _MENDS if any(word in text for word in words)), "mend that"
     )
 
 
@@ -171,10 +176,10 @@ class RunLedger:
             If there is none, or it is no ledger of this version.
         """
         try:
-            found = path.is_file()
+            exists = path.is_file()
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-        if not found:
+        if not exists:
             raise InputError(
                 f"{path.parent}: is no state directory of a run: it has no {path.name}, expected what "
                 "`shadowprice execute --state` was given"
@@ -313,39 +318,30 @@ class RunLedger:
         settings = ", ".join(f"{column} = ?" for column in columns)
         self._write(f"UPDATE jobs SET {settings} WHERE name = ?", (*columns.values(), name))
 
-    def first_start(self, name: str, time_s: float) -> None:
-        """Remember when a job first held devices [s]."""
-        self._write(
-            "UPDATE jobs SET first_start_s = ? WHERE name = ? AND first_start_s IS NULL",
-            (time_s, name),
-        )
-
     def jobs(self) -> list[Row]:
         """All jobs, in the order of the workload."""
         return self._rows("SELECT * FROM jobs ORDER BY position")
 
     def cancelled(self) -> frozenset[str]:
         """Names of the jobs that somebody wants to be cancelled."""
-        wanted = self._rows("SELECT name FROM jobs WHERE cancel = 1")
-        return frozenset(row["name"] for row in wanted)
+        return self._names("cancel = 1")
 
     def retried(self) -> frozenset[str]:
         """Names of the jobs that were given up and that somebody wants to be taken up again."""
-        wanted = self._rows("SELECT name FROM jobs WHERE retry = 1 AND state = 'failed'")
-        return frozenset(row["name"] for row in wanted)
+        return self._names("retry = 1 AND state = 'failed'")
+
+    def _names(self, condition: str) -> frozenset[str]:
+        return frozenset(
+            row["name"] for row in self._rows(f"SELECT name FROM jobs WHERE {condition}")
+        )
 
     def submit(self, name: str, **columns: object) -> None:
         """A job that was added to the queue; see the table ``submissions``."""
         self._insert("submissions", {"name": name, **columns})
 
-    def submissions(self) -> list[Row]:
-        """Jobs that were added to the queue, in order."""
-        return self._rows("SELECT * FROM submissions ORDER BY seq")
-
-    def submission_numbers(self, since: int = 0) -> list[int]:
-        """Numbers of the jobs that were added after a given one, in order."""
-        rows = self._rows("SELECT seq FROM submissions WHERE seq > ? ORDER BY seq", (since,))
-        return [int(row["seq"]) for row in rows]
+    def submissions(self, since: int = 0) -> list[Row]:
+        """Jobs that were added to the queue after the one with a number, in order."""
+        return self._rows("SELECT * FROM submissions WHERE seq > ? ORDER BY seq", (since,))
 
     def submission(self, number: int) -> Row:
         """The job with a number that was added.
@@ -385,11 +381,11 @@ class RunLedger:
         """All measurements, in the order they were made."""
         return self._rows("SELECT * FROM samples ORDER BY rowid")
 
-    def observe(self, key: Mapping[str, object], steps: int, seconds: float) -> None:
+    def observe(self, seen: Observation) -> None:
         """Add timed steps to those of a job under the same conditions."""
         self._insert(
             "observations",
-            {**key, "steps": steps, "seconds": seconds},
+            asdict(seen),
             "ON CONFLICT DO UPDATE SET steps = steps + excluded.steps, "
             "seconds = seconds + excluded.seconds",
         )

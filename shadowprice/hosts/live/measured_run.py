@@ -27,15 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.hosts.live.graphs.measured_mappings import (
+from shadowprice.hosts.live.graphs.run_graphs import (
     MeasuredMappings,
-    done_workload,
-    mapped_workload,
     measured_graphs,
 )
 from shadowprice.hosts.live.job_file import cluster_of
 from shadowprice.hosts.live.ledger import RunLedger
-from shadowprice.hosts.supervision.files import read_json, write_text
+from shadowprice.hosts.supervision.files import read_json
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.named_settings import joined_settings
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
@@ -47,11 +45,13 @@ from shadowprice.instances.speeds.throughput_files import (
     measured_throughputs,
     observations_of,
     spread_speeds,
+    write_json,
     write_spread,
     write_throughputs,
 )
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.charges import Overheads
+from shadowprice.instances.terms.graphs import BYTES_PER_GB
 from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_files import write_workload
 from shadowprice.solvers.programs import gate
@@ -95,62 +95,52 @@ class LeaseTime:
     speed: float = 1.0
 
 
-@dataclass(frozen=True)
-class _Open:
-    granted_s: float
-    devices: tuple[str, ...]
-    from_step: int
-    resumed: bool
-    speed: float = 1.0
-    stopped: bool = False
-    released_s: float = 0.0
-    steps: int = 0
-
-
 def lease_times(events: Iterable[Event]) -> list[LeaseTime]:
     """Leases that finished their job or were stopped by the policy, and were never shared; O(n)."""
-    leases: dict[tuple[str, int], _Open] = {}
-    begun: set[str] = set()
-    shared: set[tuple[str, int]] = set()
-    found = []
+    granted: dict[tuple[str, int], tuple[Event, bool]] = {}
+    ended: dict[tuple[str, int], tuple[LeaseTime, float]] = {}
+    begun, shared, stopped = set[str](), set[tuple[str, int]](), set[tuple[str, int]]()
+    times = []
     for event in events:
         kind, data = event["kind"], event["data"]
         key = (event["job"], event["epoch"])
         if kind in ("granted", "partner") and data.get("partner"):
-            shared |= {key} | {other for other in leases if other[0] == data["partner"]}
+            shared |= {key} | {other for other in granted if other[0] == data["partner"]}
         if kind == "driver-started" or OUTAGES & data.keys():
-            leases.clear()
+            granted.clear()
+            ended.clear()
         elif kind == "granted":
-            devices, name = tuple(data["devices"]), event["job"]
-            began = (event["time_s"], devices, data["from_step"], name in begun)
-            leases[key] = _Open(*began, _speed(data))
-            begun.add(name)
-        elif kind == "stop-asked" and key in leases:
-            leases[key] = replace(leases[key], stopped=True)
-        elif kind == "released" and key in leases:
-            lease = leases.pop(key)
-            steps = data["checkpoint_step"] - lease.from_step
-            ended = replace(lease, released_s=event["time_s"], steps=steps)
+            granted[key] = event, event["job"] in begun
+            begun.add(event["job"])
+        elif kind == "stop-asked":
+            stopped.add(key)
+        elif kind == "released" and key in granted:
+            begin, resumed = granted.pop(key)
+            lease = _time(begin, event, resumed)
             if key not in shared and data["code"] == 0:
-                leases[key] = ended
-            elif key not in shared and lease.stopped:
-                found.append(_time(key[0], ended, event["time_s"], finished=False))
-        elif kind == "finished" and key in leases:
-            lease = leases.pop(key)
-            end_s = min(data.get("at_s", lease.released_s), lease.released_s)
-            found.append(_time(key[0], lease, end_s, finished=True))
-    return found
+                ended[key] = lease, begin["time_s"]
+            elif key not in shared and key in stopped:
+                times.append(lease)
+        elif kind == "finished" and key in ended:
+            lease, begun_s = ended.pop(key)
+            held_s = min(data.get("at_s", math.inf) - begun_s, lease.held_s)
+            times.append(replace(lease, held_s=held_s, finished=True))
+    return times
 
 
-def _speed(data: Mapping[str, Any]) -> float:
-    """Speed of a lease that its profile, or its job's graph, explains."""
-    said_s = data.get("iteration_s")
-    return float(data.get("speed", 1.0)) if said_s is None else 1.0 / float(said_s)
-
-
-def _time(job: str, lease: _Open, end_s: float, *, finished: bool) -> LeaseTime:
-    held_s = end_s - lease.granted_s
-    return LeaseTime(job, lease.devices, held_s, lease.steps, lease.resumed, finished, lease.speed)
+def _time(granted: Event, released: Event, resumed: bool) -> LeaseTime:
+    """A lease from its first and last events, which finished nothing as far as they tell."""
+    data, iteration_s = granted["data"], granted["data"].get("iteration_s")
+    return LeaseTime(
+        granted["job"],
+        tuple(data["devices"]),
+        released["time_s"] - granted["time_s"],
+        released["data"]["checkpoint_step"] - data["from_step"],
+        resumed,
+        False,
+        # What its profile, or its job's graph, explains.
+        float(data.get("speed", 1.0)) if iteration_s is None else 1.0 / float(iteration_s),
+    )
 
 
 def measured_overheads(
@@ -199,8 +189,8 @@ def _least_absolute(causes: NDArray[np.float64], extra_s: NDArray[np.float64]) -
     price = np.concatenate([np.full(kinds, 1e-6), np.ones(2 * rows)])
     both = np.hstack([causes, np.eye(rows), -np.eye(rows)])
     none, free = np.zeros(len(price)), np.full(len(price), np.inf)
-    found = gate.solve(LinearProgram.of(price, none, free, both, extra_s, extra_s))
-    return [float(cost) for cost in found.primal[:kinds]]
+    solution = gate.solve(LinearProgram.of(price, none, free, both, extra_s, extra_s))
+    return [float(cost) for cost in solution.primal[:kinds]]
 
 
 def _charge(seconds: float) -> float:
@@ -218,14 +208,11 @@ class RealJob:
     ----------
     arrival_s, finish_s : float
         Since the run began [s]; infinity if it did not finish.
-    steps : int
-        Steps it has done.
     """
 
     name: str
     arrival_s: float
     finish_s: float
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -276,13 +263,13 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         raise InputError(
             f"{ledger.path}: its jobs change their width, and how fast they were at each is not simulated again"
         )
-    source = f"{ledger.path}: measured throughputs"
+    source = str(ledger.path)
     nodes = ledger.nodes()
     cluster = cluster_of(nodes)
     observations = tuple(observations_of(ledger.observations()))
     timed = any(each.steps and each.seconds > 0 for each in observations)
     table = (
-        measured_throughputs(observations, source)
+        measured_throughputs(observations, f"{source}: measured throughputs")
         if timed
         else Throughputs(cluster.gpu_types, {}, source=source)
     )
@@ -292,14 +279,13 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
     rates = {
         (row["name"], name): rate for row in rows for name, rate in _table_rates(row, table).items()
     }
-    names = [node.name for node in nodes]
-    mapped = measured_graphs(ledger.value("graphs"), events, names, str(ledger.path))
-    if mapped is None:
-        asks = {} if _profiles(ledger) is not None else _asks(events)
-        workload, notes = measured_workload(rows, cluster, table, leases, str(ledger.path), asks)
-    else:
-        workload, left_out = mapped_workload(rows, str(ledger.path))
-        notes, (gpu_type,) = [*left_out, *mapped.notes], cluster.gpu_types
+    names, profiles = [node.name for node in nodes], _profiles(ledger)
+    mapped = measured_graphs(ledger.value("graphs"), observations, events, names, source)
+    asks = _asks(events) if profiles is None and mapped is None else {}
+    workload, assumed, left_out = measured_workload(rows, cluster, table, leases, source, asks)
+    if mapped is not None:
+        workload, assumed = replace(workload, throughput=None, gpu_types=()), [*mapped.notes]
+        (gpu_type,) = cluster.gpu_types
         rates = {(job, gpu_type): 1.0 / factor for job, factor in mapped.factors.items()}
     return MeasuredRun(
         str(ledger.value("policy")),
@@ -310,9 +296,9 @@ def measured_run(ledger: RunLedger) -> MeasuredRun:
         table,
         observations,
         measured_overheads(leases, rates, type_of),
-        tuple(notes),
+        (*assumed, *left_out),
         str(ledger.value("placement", "count")),
-        _profiles(ledger),
+        profiles,
         mapped,
         ledger.value("share") is not None,
     )
@@ -354,8 +340,8 @@ def measured_workload(
     leases: Sequence[LeaseTime],
     source: str,
     asks: Mapping[str, tuple[float, float]],
-) -> tuple[Workload, list[str]]:
-    """Jobs of a run as a workload, and what had to be assumed of them.
+) -> tuple[Workload, list[str], list[str]]:
+    """Jobs of a run as a workload of the steps that they did, what had to be assumed, and what is left out.
 
     The rate of a job on a GPU type is that of its kind in the table; it is not run on types where its
     kind was not measured. Where the table has none, a job that finished (its command reported no steps)
@@ -374,7 +360,7 @@ def measured_workload(
     InputError
         If no job has done anything.
     """
-    kept, rates, notes = [], [], []
+    ran, rates, assumed, left_out = [], [], [], []
     for row in rows:
         known = _table_rates(row, table)
         speeds = [known.get(name, 0.0) for name in cluster.gpu_types]
@@ -382,28 +368,34 @@ def measured_workload(
             rate, why = _other_rate(row, leases)
             speeds = [rate] * len(cluster.gpu_types)
             if row["step"] and rate > 0:
-                notes.append(f"job {row['name']}: {why}")
+                assumed.append(f"job {row['name']}: {why}")
         if row["step"] and any(speeds):
-            kept.append(row)
+            ran.append(row)
             rates.append(speeds)
         else:
-            notes.append(f"job {row['name']}: did nothing that was measured, and is left out")
-    held = [asks.get(row["name"], (0.0, 0.0)) for row in kept]
-    workload = done_workload(
-        kept,
-        source,
+            left_out.append(f"job {row['name']}: did nothing that was measured, and is left out")
+    if not ran:
+        raise InputError(f"{source}: no job has done a step, expected at least one")
+    held = [asks.get(row["name"], (0.0, 0.0)) for row in ran]
+    workload = Workload.from_columns(
+        id=[row["name"] for row in ran],
+        arrival_s=[row["arrival_s"] for row in ran],
+        gpus=[row["gpus"] for row in ran],
+        work=[row["step"] for row in ran],
+        model=[kind_name(row["name"], row["model"]) for row in ran],
         cpus=[cpus for cpus, _ in held],
         memory_gb=[memory_gb for _, memory_gb in held],
         throughput=rates,
         gpu_types=cluster.gpu_types,
+        source=source,
     )
-    return workload, notes
+    return workload, assumed, left_out
 
 
 def _table_rates(row: Row, table: Throughputs) -> dict[str, float]:
     """Rates of a job by GPU type, where its kind was measured."""
-    found = table.rates(kind_name(row["name"], row["model"]), row["gpus"])
-    return {} if found is None else dict(zip(table.gpu_types, found, strict=True))
+    rates = table.rates(kind_name(row["name"], row["model"]), row["gpus"])
+    return {} if rates is None else dict(zip(table.gpu_types, rates, strict=True))
 
 
 def _other_rate(row: Row, leases: Sequence[LeaseTime]) -> tuple[float, str]:
@@ -426,34 +418,36 @@ def write_measured(run: MeasuredRun, directory: Path) -> str:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
-    table, jobs, cluster = (directory / n for n in ("throughputs.json", "jobs.csv", "cluster.toml"))
+    jobs, cluster = directory / "jobs.csv", directory / "cluster.toml"
     write_workload(run.workload, jobs)
     write_cluster(run.cluster, cluster)
-    write_charges(run.overheads, directory / CHARGES)
-    words = ["shadowprice", "simulate", str(jobs), "--cluster", str(cluster), *_switches(run)]
+    charges = {"start_s": run.overheads.start_s, "restart_s": run.overheads.restart_s}
+    write_json(charges, directory / CHARGES)
+    words = ["shadowprice", "simulate", str(jobs), "--cluster", str(cluster)]
+    words += ["--policy", run.policy, "--round", repr(run.round_s), "--placement", run.placement]
+    terms: dict[str, dict[str, object]] = {"charges": {**charges}}
     if run.table.alone and run.mapped is None:
-        write_throughputs(run.table, table)
-        words += ["--throughputs", str(table)]
+        write_throughputs(run.table, directory / "throughputs.json")
+        words += ["--throughputs", str(directory / "throughputs.json")]
     if run.profiles is not None:
-        profiles = directory / "profiles.json"
+        terms["profiles"] = {"file": directory / "profiles.json"}
         entries = [table_entry(*kind, each) for kind, each in run.profiles.tables.items()]
-        profiles.write_text(json.dumps({"profiles": entries}, indent=1) + "\n", encoding="utf-8")
-        words += ["--with", joined_settings("profiles", {"file": profiles})]
+        write_json({"profiles": entries}, directory / "profiles.json")
+    speeds = spread_speeds(run.observations)
     if run.mapped is not None:
         run.mapped.graphs.save(directory / "graphs.json")
         network = run.mapped.network
-        graphs = {
-            "intra_gb_per_s": network.intra_bytes_per_s / 1e9,
-            "nic_gb_per_s": network.nic_bytes_per_s / 1e9,
+        terms["graphs"] = {
+            "intra_gb_per_s": network.intra_bytes_per_s / BYTES_PER_GB,
+            "nic_gb_per_s": network.nic_bytes_per_s / BYTES_PER_GB,
             "nic_sharing": network.sharing,
             "file": directory / "graphs.json",
         }
-        words += ["--with", joined_settings("graphs", graphs)]
-        return shlex.join(words)
-    speeds = spread_speeds(run.observations)
-    if speeds.models and "--placement" in words:
+    elif speeds.models:
         write_spread(speeds, directory / "spread.json")
-        words += ["--with", joined_settings("spread", {"file": directory / "spread.json"})]
+        terms["spread"] = {"file": directory / "spread.json"}
+    for name, settings in terms.items():
+        words += ["--with", joined_settings(name, settings)]
     return shlex.join(words)
 
 
@@ -461,14 +455,8 @@ CHARGES = "charges.json"
 """File of measured charges, beside the table of rates."""
 
 
-def write_charges(charges: Overheads, path: Path) -> None:
-    """Write the charges of a start and of a restart [s]."""
-    told = {"start_s": charges.start_s, "restart_s": charges.restart_s}
-    write_text(str(path), json.dumps(told) + "\n")
-
-
 def read_charges(path: Path) -> Overheads | None:
-    """Charges of a file that :func:`write_charges` made; None if there is none.
+    """Charges that a run measured, from its file; None if there is none.
 
     Raises
     ------
@@ -477,28 +465,13 @@ def read_charges(path: Path) -> Overheads | None:
     """
     if not path.is_file():
         return None
-    told = read_json(str(path)) or {}
+    charges = read_json(str(path)) or {}
     try:
-        return Overheads(start_s=_charge(told["start_s"]), restart_s=_charge(told["restart_s"]))
+        return Overheads(_charge(charges["start_s"]), _charge(charges["restart_s"]))
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"{path}: {error!r}, expected start_s and restart_s in seconds, as a run measures them"
         ) from error
-
-
-def _switches(run: MeasuredRun) -> list[str]:
-    """Command-line switches for the policy, rounds and charges of a run."""
-    charges = {"start_s": run.overheads.start_s, "restart_s": run.overheads.restart_s}
-    return [
-        "--policy",
-        run.policy,
-        "--round",
-        repr(run.round_s),
-        "--placement",
-        run.placement,
-        "--with",
-        joined_settings("charges", charges),
-    ]
 
 
 def write_cluster(cluster: Cluster, path: Path) -> None:
@@ -532,4 +505,4 @@ def _toml(value: object) -> str:
 def _real_job(row: Row) -> RealJob:
     finished = row["state"] == "finished"
     finish_s = float(row["finish_s"]) if finished else math.inf
-    return RealJob(row["name"], float(row["arrival_s"]), finish_s, int(row["step"]))
+    return RealJob(row["name"], float(row["arrival_s"]), finish_s)

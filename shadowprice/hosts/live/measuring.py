@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import msgspec
+import numpy as np
 
-from shadowprice.hosts.live.elastic.elastic_speeds import ElasticSpeeds
-from shadowprice.hosts.live.graphs.measured_graphs import MeasuredGraphs
-from shadowprice.hosts.live.graphs.replicas import PlacedReplicas, replicas_of
+from shadowprice.execution.course_hosts import CourseHosts
+from shadowprice.execution.simulated_hosts import SimulatedHosts
+from shadowprice.hosts.live.elastic import position_of
+from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas, replicas_of, slowdowns, slower
 from shadowprice.hosts.live.lease import HeldLease, JobRecord
+from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.course import Position
 from shadowprice.instances.graphs.job_graph import StageMapping
-from shadowprice.instances.graphs.workload_graphs import one_run_s, shape_of
-from shadowprice.instances.grid import TICK_S, to_grid
+from shadowprice.instances.graphs.workload_graphs import JobGraphs, shape_of
+from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.speeds.sensitivity import Amounts
-from shadowprice.instances.speeds.throughputs import Kind, Throughputs
+from shadowprice.instances.speeds.throughput_files import MeasuredRate, Observation, measured_rates
+from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.terms.effect import Fields, Pieces
 from shadowprice.instances.terms.goodput import Goodput
-from shadowprice.solvers.placement.protocol import Pieces
-
-_K = TypeVar("_K")
 
 FEWEST_STEPS = 3
 SHORTEST_S = 0.05
@@ -74,16 +74,6 @@ class JobProgress(msgspec.Struct, frozen=True, array_like=True):
         return self.seconds / self.steps
 
 
-@dataclass(frozen=True, order=True)
-class TimingConditions:
-    """Under what steps were timed; ``co_row`` is the row of the partner, -1 for none."""
-
-    row: int
-    gpu_type: int
-    nodes: int
-    co_row: int
-
-
 class Measuring:
     """Rates of a run.
 
@@ -91,6 +81,8 @@ class Measuring:
     ----------
     instance : Instance
         With the rates that are assumed before anything is measured.
+    tracked : sequence of JobRecord
+        Its jobs by row.
 
     Attributes
     ----------
@@ -98,44 +90,32 @@ class Measuring:
         With the rates that are known now.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, tracked: Sequence[JobRecord]) -> None:
+        self._tracked = tracked
+        self._timed: dict[Observation, Observation] = {}
+        self._counted = False
+        self._graphs, self._slower = instance.graphs, dict[int, float]()
+        self.know(instance)
+
+    def know(self, instance: Instance) -> None:
+        """Go on with an instance that has other rates, or further jobs in its last rows."""
         self.instance = instance
-        self._sums: dict[TimingConditions, tuple[int, float]] = {}
-        self._kinds: list[Kind] = []
-        self._rows: dict[Kind, list[int]] = defaultdict(list)
-        graphs = instance.graphs
-        self._graphs = None if graphs is None else MeasuredGraphs(graphs)
         course = instance.course
-        self._elastic = (
-            ElasticSpeeds(course, instance.cluster) if isinstance(course, Goodput) else None
-        )
-        self._take_kinds()
-
-    def grow(self, instance: Instance) -> None:
-        """Go on with an instance that has further jobs in its last rows."""
-        self.instance = instance
-        self._take_kinds()
-
-    def _take_kinds(self) -> None:
-        workload, first = self.instance.workload, len(self._kinds)
-        for row in range(first, len(workload)):
-            kind = (str(workload.model[row]), int(workload.gpus[row]))
-            self._kinds.append(kind)
-            self._rows[kind].append(row)
+        self._hosts = SimulatedHosts(instance) if course is None else CourseHosts(instance, course)
 
     def progress(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:
-        """Progress of a lease since the engine was told last."""
-        row, report = lease.row, lease.report
-        until_s = min(now_s, lease.ended_s)
-        ran_s = max(until_s - max(lease.synced_s, lease.stepping_s), 0.0)
+        """Progress of a lease since the engine was informed last."""
+        row, report, known = lease.grant.row, lease.report, lease.progress
+        until_s = min(now_s, lease.end.ended_s)
+        ran_s = max(until_s - max(known.synced_s, known.stepping_s), 0.0)
         steps, seconds = timed(report)
         rate = self._window_rate(lease, steps, seconds)
         shortest_s = float(self.instance.shortest_s[row])
         reported = "step" in report
         if reported:
             # A lease that was just asked to stop or finish may report all steps: some work is left.
-            share = max(lease.target - lease.step, 0) / max(tracked.job.iterations, 1)
-            left_s = share * shortest_s
+            iterations = tracked.job.iterations
+            left_s = max(iterations - known.step, 0) / iterations * shortest_s
         else:
             left_s = shortest_s - tracked.estimated_s - ran_s * rate
         left_s = max(float(to_grid(left_s)), TICK_S)
@@ -146,9 +126,9 @@ class Measuring:
             rate,
             steps,
             seconds,
-            lease.step,
+            known.step,
             reported,
-            lease.stepping_s,
+            known.stepping_s,
         )
 
     def left_s(self, tracked: JobRecord) -> float:
@@ -160,47 +140,65 @@ class Measuring:
 
     def window(self, lease: HeldLease, steps: int, seconds: float) -> tuple[int, float] | None:
         """Steps and seconds timed since the engine was told last, None if none were."""
-        more, passed_s = lease.timed_since(steps, seconds)
+        more, passed_s = lease.progress.timed_since(steps, seconds)
         return (more, passed_s) if more > 0 and passed_s > 0 else None
 
     def count(self, lease: HeldLease, progress: JobProgress) -> None:
         """Add the steps that were timed since the last time."""
         window = self.window(lease, progress.steps, progress.seconds)
-        if progress.steps < lease.counted[0]:
-            lease.counted = (0, 0.0)
+        if progress.steps < lease.progress.counted[0]:
+            lease.progress.counted = (0, 0.0)
         if window is None:
             return
-        lease.counted = (progress.steps, progress.seconds)
-        conditions = self.conditions(lease)
-        self._sums[conditions] = _add(self._sums.get(conditions), self.at_share(lease, window))
-        if self._graphs is not None and lease.mapping is not None:
-            self._graphs.count(lease.row, lease.mapping, *window)
+        lease.progress.counted = (progress.steps, progress.seconds)
+        more, self._counted = self.observation(lease, window), True
+        about = replace(more, steps=0, seconds=0.0)
+        before = self._timed.get(about, about)
+        steps, seconds = before.steps + more.steps, before.seconds + more.seconds
+        self._timed[about] = replace(about, steps=steps, seconds=seconds)
 
-    def at_share(self, lease: HeldLease, window: tuple[int, float]) -> tuple[int, float]:
-        """Timed steps and seconds, as they would be where work is counted: with the share of its GPUs.
+    def observation(self, lease: HeldLease, window: tuple[int, float]) -> Observation:
+        """Timed steps and seconds, and under what a lease ran.
 
-        Rates are of that; profiles say how much faster a lease is with the CPUs and memory it holds.
+        Seconds are as they would be where work is counted: with the share of its GPUs, under the best mapping of
+        its graph. Rates are of that; profiles and graphs say how much faster or slower a lease is.
         """
-        return window[0], window[1] * self.speed(lease.row, lease.pieces, lease.chosen_amounts)
+        grant, cluster = lease.grant, self.instance.cluster
+        speed = self.speed(grant.row, grant.pieces, lease.fields)
+        partner = None if lease.partner == ALONE else self._tracked[lease.partner].job
+        return Observation(
+            grant.job.name,
+            grant.job.model,
+            len(grant.devices),
+            cluster.gpu_types[cluster.type_of_node[grant.pieces[0][0]]],
+            nodes=len(grant.pieces),
+            co_runner="" if partner is None else partner.name,
+            co_model="" if partner is None else partner.model,
+            steps=window[0],
+            seconds=window[1] * speed,
+        )
 
-    def speed(self, row: int, pieces: Pieces, given: Amounts | None) -> float:
-        """Speed of a job with CPUs and memory that the policy gave it; 1 where it gives none."""
-        known = self.instance.sensitivity
-        if known is None or given is None:
-            return 1.0
-        return known.speed(row, pieces, given)
+    def speed(self, row: int, pieces: Pieces, fields: Fields) -> float:
+        """Speed of a run that its profile explains, with the CPUs and memory chosen, or its graph; 1 without."""
+        known, graphs = self.instance.sensitivity, self._graphs
+        if known is not None and Feature.PROFILES in fields:
+            return known.speed(row, pieces, fields[Feature.PROFILES])
+        if graphs is not None:
+            shortest_s = float(graphs.shortest_iteration_s[graphs.of[row]])
+            return shortest_s / self._iteration_s(graphs, row, fields[Feature.GRAPHS])
+        return 1.0
 
-    def width_speed(self, row: int, pieces: Pieces) -> float:
-        """Speed of a job at its width against that on its gang, by its tables; 1 where jobs have none."""
-        if self._elastic is None:
-            return 1.0
-        return self._elastic.speed(self.instance.workload, row, pieces)
+    def _iteration_s(self, graphs: JobGraphs, row: int, mapping: StageMapping) -> float:
+        """Time of an iteration of a job under a mapping [s]."""
+        number, shape = int(graphs.of[row]), shape_of(stages for _, stages in mapping)
+        return graphs.times.iteration_s(number, graphs.graph[number], shape)
 
     def position(self, row: int, steps: float) -> Position | None:
         """Position in its epochs of a job that has done so many steps; None where jobs have none."""
-        if self._elastic is None:
+        term, job = self.instance.course, self._tracked[row].job
+        if not isinstance(term, Goodput):
             return None
-        return self._elastic.position(self.instance.workload, row, steps)
+        return position_of(term.by_name[job.model], job.batch_size, steps)
 
     def steps_done(self, tracked: JobRecord) -> float:
         """Steps that a job has committed; of one that reports none, by its time."""
@@ -209,142 +207,104 @@ class Measuring:
         share = tracked.estimated_s / float(self.instance.shortest_s[tracked.row])
         return min(share, 1.0) * tracked.job.iterations
 
-    def conditions(self, lease: HeldLease) -> TimingConditions:
-        """Under what a lease runs now."""
-        gpu_type = int(self.instance.cluster.type_of_node[lease.pieces[0][0]])
-        return TimingConditions(lease.row, gpu_type, len(lease.pieces), lease.partner)
+    def prior_rate(self, row: int, pieces: Pieces, fields: Fields) -> float:
+        """Rate of a run against the job's fastest type, best mapping, or gang, by what is known now.
 
-    def prior_rate(
-        self,
-        row: int,
-        pieces: Pieces,
-        partner: int,
-        given: Amounts | None = None,
-        mapping: StageMapping | None = None,
-    ) -> float:
-        """Rate of a run against the job's fastest type, or its best mapping, by what is known now."""
-        instance = self.instance
-        if mapping is not None:
-            return self._mapped_rate(row, mapping)
-        types = {int(instance.cluster.type_of_node[node]) for node, _ in pieces}
-        if partner != ALONE:
-            whole_s = max(
-                instance.shared_runs.one_run_s(row, partner, gpu_type) for gpu_type in types
-            )
-        else:
-            whole_s = max(float(instance.plain_processing_s[row, gpu_type]) for gpu_type in types)
-            whole_s /= self.speed(row, pieces, given) or 1.0
-            whole_s /= self.width_speed(row, pieces)
-        return float(instance.shortest_s[row]) / whole_s if math.isfinite(whole_s) else 1.0
+        Raises
+        ------
+        PolicyError
+            If it was to change its width, and was not measured there.
+        """
+        whole_s = self._hosts.whole_s(row, pieces, fields)
+        return float(self.instance.shortest_s[row]) / whole_s if math.isfinite(whole_s) else 1.0
 
-    def work_rate(
-        self,
-        row: int,
-        pieces: Pieces,
-        partner: int,
-        given: Amounts | None = None,
-        mapping: StageMapping | None = None,
-    ) -> float:
+    def work_rate(self, row: int, pieces: Pieces, fields: Fields) -> float:
         """Iterations a second that are expected of a run."""
-        return self._fastest(row) * self.prior_rate(row, pieces, partner, given, mapping)
+        return self._fastest(row) * self.prior_rate(row, pieces, fields)
 
-    def placed(self, tracked: JobRecord, mapping: StageMapping | None) -> PlacedReplicas | None:
-        """Replicas of a job's graph under a mapping; None without one."""
-        graphs = self.instance.graphs
-        if mapping is None or graphs is None or self._graphs is None:
+    def placed(self, row: int, mapping: StageMapping | None) -> PlacedReplicas | None:
+        """Replicas of a job's graph, as it was given, under a mapping; None without one."""
+        graphs = self._graphs
+        if mapping is None or graphs is None:
             return None
-        graph = graphs.graph[graphs.of[tracked.row]]
-        said_s = self._graphs.iteration_s(tracked.row, mapping)
-        return PlacedReplicas(mapping, replicas_of(graph, mapping), said_s)
-
-    def _mapped_rate(self, row: int, mapping: StageMapping) -> float:
-        graphs = self.instance.graphs
-        assert graphs is not None
-        number, shape = int(graphs.of[row]), shape_of(stages for _, stages in mapping)
-        iteration_s = graphs.times.iteration_s(number, graphs.graph[number], shape)
-        whole_s = one_run_s(float(self.instance.workload.work[row]), iteration_s)
-        return float(self.instance.shortest_s[row]) / whole_s
-
-    def _learn_graphs(self, known: MeasuredGraphs) -> bool:
-        """Take times of iterations that were measured well into the instance; whether any changed."""
-        limits = (FEWEST_STEPS, _ENOUGH_S, _CHANGE)
-        graphs = known.learned(self.instance.workload, *limits)
-        if graphs is not None:
-            self.instance = replace(self.instance, graphs=graphs)
-        return graphs is not None
+        replicas = replicas_of(graphs.graph[graphs.of[row]], mapping)
+        return PlacedReplicas(mapping, replicas, self._iteration_s(graphs, row, mapping))
 
     def learn(self) -> bool:
         """Take rates that were measured well into the instance; whether any changed."""
-        if self._graphs is not None:
-            return self._learn_graphs(self._graphs)
-        if self._elastic is not None:
-            return False  # how fast such jobs are, their tables say
-        workload, types = self.instance.workload, self.instance.cluster.gpu_types
+        # How fast jobs are that change their width, their tables say.
+        if self.instance.course is not None or not self._counted:
+            return False
+        self._counted = False
+        fresh = self._rates() if self._graphs is None else self._slowed(self._graphs)
+        if fresh is not None:
+            self.know(fresh)
+        return fresh is not None
+
+    def _slowed(self, graphs: JobGraphs) -> Instance | None:
+        """Instance with graphs as slow as was measured well; None if none changed, or nobody could plan with that."""
+        workload = self.instance.workload
+        measured = slowdowns(self._timed.values(), graphs, workload.row_of, FEWEST_STEPS, _ENOUGH_S)
+        changed = {
+            number: factor
+            for number, factor in measured.items()
+            if _differs(factor, self._slower.get(number, 1.0))
+        }
+        fresh = slower(graphs, self._slower | changed)
+        longest_s = workload.work * fresh.longest_iteration_s[fresh.of]
+        if not changed or not np.all(longest_s < MAX_TIME_S):
+            return None
+        self._slower |= changed
+        return replace(self.instance, graphs=fresh)
+
+    def _rates(self) -> Instance | None:
+        """Instance with rates that were measured well, on as few nodes as were tried; None if none changed."""
+        rates = [
+            each
+            for each in measured_rates(self._timed.values())
+            if each.in_table and each.steps >= FEWEST_STEPS and each.seconds >= _ENOUGH_S
+        ]
+        workload = self.instance.workload
         assert workload.throughput is not None
-        columns = [workload.gpu_types.index(name) for name in types]
         table, changed = workload.throughput.copy(), False
-        alone, pairs = self._rates()
-        for (kind, gpu_type), rate in alone.items():
-            rows = self._rows[kind]
-            before = float(table[rows[0], columns[gpu_type]])
-            if abs(rate - before) > _CHANGE * before and before > 0:
-                table[rows, columns[gpu_type]] = rate
+        for each in (rate for rate in rates if rate.partner is None):
+            rows = (workload.model == each.kind[0]) & (workload.gpus == each.kind[1])
+            column = workload.gpu_types.index(each.gpu_type)
+            before = float(table[rows.argmax(), column])
+            if before > 0 and _differs(each.rate, before):
+                table[rows, column] = each.rate
                 changed = True
-        together, more = self._together(pairs)
-        if changed or more:
-            fresh = replace(workload, throughput=table)
-            self.instance = replace(self.instance, workload=fresh, pair_throughputs=together)
-        return changed or more
+        pairs = self._pairs([each for each in rates if each.partner is not None])
+        if not changed and pairs is self.instance.pair_throughputs:
+            return None
+        fresh = replace(workload, throughput=table)
+        return replace(self.instance, workload=fresh, pair_throughputs=pairs)
 
-    def _together(
-        self, pairs: Mapping[tuple[int, Kind, Kind], float]
-    ) -> tuple[Throughputs | None, bool]:
-        """Rates of pairs with those measured, and whether any changed."""
+    def _pairs(self, rates: Sequence[MeasuredRate]) -> Throughputs | None:
+        """Rates of jobs that share GPUs, with those measured; what is known, where none changed."""
         known = self.instance.pair_throughputs
-        if known is None or not pairs:
-            return known, False
-        table, changed = dict(known.pairs), False
-        for (gpu_type, kind, other), rate in pairs.items():
-            name = self.instance.cluster.gpu_types[gpu_type]
-            for key, place in (((name, kind, other), 0), ((name, other, kind), 1)):
-                rates = table.get(key)
-                if rates is not None and abs(rate - rates[place]) > _CHANGE * rates[place]:
-                    table[key] = (rate, rates[1]) if place == 0 else (rates[0], rate)
-                    changed = True
-        return (replace(known, pairs=table) if changed else known), changed
-
-    def _rates(
-        self,
-    ) -> tuple[dict[tuple[Kind, int], float], dict[tuple[int, Kind, Kind], float]]:
-        """Measured rates of kinds alone, on as few nodes as were tried, and beside others."""
-        fewest: dict[tuple[Kind, int], int] = {}
-        for found in self._sums:
-            if found.co_row == ALONE:
-                key = (self._kinds[found.row], found.gpu_type)
-                fewest[key] = min(fewest.get(key, found.nodes), found.nodes)
-        alone: dict[tuple[Kind, int], tuple[int, float]] = {}
-        pairs: dict[tuple[int, Kind, Kind], tuple[int, float]] = {}
-        for found, sums in self._sums.items():
-            kind = self._kinds[found.row]
-            if found.co_row != ALONE:
-                pair = (found.gpu_type, kind, self._kinds[found.co_row])
-                pairs[pair] = _add(pairs.get(pair), sums)
-            elif found.nodes == fewest[kind, found.gpu_type]:
-                alone[kind, found.gpu_type] = _add(alone.get((kind, found.gpu_type)), sums)
-        return _well_measured(alone), _well_measured(pairs)
+        if known is None:
+            return None
+        table = dict(known.pairs)
+        for each in rates:
+            assert each.partner is not None
+            mine, other = (each.kind, each.partner), (each.partner, each.kind)
+            for key, place in (((each.gpu_type, *mine), 0), ((each.gpu_type, *other), 1)):
+                before = table.get(key)
+                if before is not None and _differs(each.rate, before[place]):
+                    table[key] = (each.rate, before[1]) if place == 0 else (before[0], each.rate)
+        return known if table == known.pairs else replace(known, pairs=table)
 
     def _window_rate(self, lease: HeldLease, steps: int, seconds: float) -> float:
         """Rate since the engine was told last, against the fastest type."""
-        count, passed_s = lease.timed_since(steps, seconds)
+        count, passed_s = lease.progress.timed_since(steps, seconds)
         if count < FEWEST_STEPS or passed_s < SHORTEST_S:
-            return lease.rate
-        return float(count / passed_s / self._fastest(lease.row))
+            return lease.progress.rate
+        return float(count / passed_s / self._fastest(lease.grant.row))
 
     def _fastest(self, row: int) -> float:
         """Iterations a second on the fastest type."""
-        if self._elastic is not None:
-            return self._elastic.gang_rate(self.instance.workload, row)
-        return float(self.instance.workload.work[row]) / float(self.instance.shortest_s[row])
+        return self._tracked[row].job.iterations / float(self.instance.shortest_s[row])
 
 
 def timed(report: Mapping[str, Any]) -> tuple[int, float]:
@@ -359,13 +319,6 @@ def number(report: Mapping[str, Any], key: str, otherwise: float) -> float:
     return value if fine and 0 <= value < 1e15 else otherwise  # type: ignore[operator,return-value]
 
 
-def _add(before: tuple[int, float] | None, more: tuple[int, float]) -> tuple[int, float]:
-    return more if before is None else (before[0] + more[0], before[1] + more[1])
-
-
-def _well_measured(sums: Mapping[_K, tuple[int, float]]) -> dict[_K, float]:
-    return {
-        key: steps / seconds
-        for key, (steps, seconds) in sums.items()
-        if steps >= FEWEST_STEPS and seconds >= _ENOUGH_S
-    }
+def _differs(rate: float, before: float) -> bool:
+    """True if a rate differs from one before by more than noise."""
+    return abs(rate - before) > _CHANGE * before

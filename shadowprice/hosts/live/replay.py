@@ -9,7 +9,7 @@ decides the same, and goes on with real ones where the record ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from typing import TypeVar
 
 import msgspec
@@ -45,16 +45,11 @@ class Journal:
         self._ahead = next(self._recorded, None)
         self._ended = False
 
-    @property
-    def ahead(self) -> bool:
-        """True while recorded answers are left."""
-        return self._ahead is not None
-
     def ask(
         self,
         call: str,
         kind: type[T],
-        live: Callable[[], AbstractContextManager[T]],
+        live: Callable[[], T],
         *,
         unless: T | None = None,
         with_next: bool = False,
@@ -66,11 +61,12 @@ class Journal:
         kind : type
             Of the answer, made of numbers, text, lists, dataclasses and structs.
         live : callable
-            Makes a new answer, and the context to write it down in: the transaction of its events.
+            Makes a new answer, in the transaction in which it is kept: its events are written there.
         unless : T, optional
             An answer that is not kept: nothing follows from it that lasts.
         with_next : bool
-            Whether the answer is kept when something is written next: nothing is done about it before.
+            Whether the answer, made outside of any transaction, is kept when something is written next: nothing is
+            done about it before.
 
         Raises
         ------
@@ -81,7 +77,8 @@ class Journal:
         """
         if self._ahead is None:
             self._end()
-            with live() as answer:
+            with nullcontext() if with_next else self._ledger.transaction():
+                answer = live()
                 if unless is None or answer != unless:
                     keep = self._ledger.answer_with_next if with_next else self._ledger.answer
                     keep(call, msgspec.to_builtins(answer))

@@ -81,14 +81,14 @@ class Settings:
         InputError
             If the name is unknown, or it is none; or of a scheduler with a loop of its own.
         """
-        given = self.policy
         name = self.policy_name.partition(":")[0]
         if name in schedulers():
             raise InputError(
                 f"policy {name}: has a simulator of its own, and is simulated only (`simulate --policy {name}`); real "
                 "hosts run policies that one loop asks, as hadar: `shadowprice policies` lists them"
             )
-        return find_policy(given) if isinstance(given, str) else expect_policy(given)
+        policy = self.policy
+        return find_policy(policy) if isinstance(policy, str) else expect_policy(policy)
 
     def _throughputs_sha256(self) -> str | None:
         if self.throughputs is None:

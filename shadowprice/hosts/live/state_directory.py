@@ -34,10 +34,10 @@ def locked(state: Path) -> Iterator[None]:
     """
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = state.stat()
+        about = state.stat()
     except OSError as error:
         raise InputError(f"state directory {state}: {error.strerror}") from error
-    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if about.st_uid != os.getuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InputError(
             f"state directory {state}: others may write to it, expected one of your own with mode 0700"
         )
@@ -66,8 +66,8 @@ def write_notice(lock: Path, text: str) -> None:
     descriptor = os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
     try:
         head = f"{os.getpid()}\n".encode()
-        said = " ".join(text.split()).encode()[: NOTICE_BYTES - len(head) - 1]
-        os.pwrite(descriptor, (head + said).ljust(NOTICE_BYTES - 1) + b"\n", 0)
+        line = " ".join(text.split()).encode()[: NOTICE_BYTES - len(head) - 1]
+        os.pwrite(descriptor, (head + line).ljust(NOTICE_BYTES - 1) + b"\n", 0)
     finally:
         os.close(descriptor)
 
@@ -75,10 +75,10 @@ def write_notice(lock: Path, text: str) -> None:
 def read_notice(lock: Path) -> str:
     """Reason that a driver waits, by the file of its lock; empty if it does not."""
     try:
-        _, _, said = lock.read_text(errors="replace").partition("\n")
+        _, _, line = lock.read_text(errors="replace").partition("\n")
     except OSError:
         return ""
-    return " ".join(said.split())
+    return " ".join(line.split())
 
 
 def take_over(ledger: RunLedger, state: Path) -> None:

@@ -15,7 +15,7 @@ from shadowprice.analysis.metrics import mean
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_options import RunOptions
 from shadowprice.errors import InputError, ShadowpriceError, VerificationError
-from shadowprice.hosts.live.graphs.measured_mappings import MeasuredMappings
+from shadowprice.hosts.live.graphs.run_graphs import MeasuredMappings
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.measured_run import (
     MeasuredRun,

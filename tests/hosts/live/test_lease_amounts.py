@@ -315,7 +315,7 @@ def spec(tmp_path: Path, text: str, uuid: str = "n0/cpu:0", **node: Any) -> Laun
     found = DiscoveredNode("n0", "cpu", (device,), **node)
     amounts = GrantedAmounts({"n0": (2500, 3000)})
     specs = LaunchSpecs(tmp_path, [found], Limits(), 60.0)
-    return specs.orders(given, 1, (device,), amounts=amounts)[0]
+    return specs.build(given, 1, (device,), amounts=amounts)[0]
 
 
 def test_commands_are_told_what_they_hold(tmp_path: Path) -> None:

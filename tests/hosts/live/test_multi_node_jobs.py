@@ -17,7 +17,7 @@ from shadowprice.errors import InputError
 from shadowprice.hosts.job import Lease, LeaseError
 from shadowprice.hosts.live.job_file import Job, load_job_file
 from shadowprice.hosts.live.launch_specs import LaunchSpecs
-from shadowprice.hosts.live.lease import HeldLease
+from shadowprice.hosts.live.lease import LeaseProgress
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.meeting import MEETING_VARIABLES, Meeting
 from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec
@@ -53,7 +53,7 @@ def orders_of(counts: list[int], name: str = "job", epoch: int = 1) -> tuple[Lau
     nodes = nodes_of(counts)
     devices = [device for node in nodes for device in node.devices]
     job = Job(name, ("train",), {}, len(devices), 5, Path("/"))
-    return LaunchSpecs(Path("/state"), nodes, Limits(), 60.0).orders(job, epoch, devices)
+    return LaunchSpecs(Path("/state"), nodes, Limits(), 60.0).build(job, epoch, devices)
 
 
 def met(env: Mapping[str, str]) -> dict[str, str]:
@@ -161,14 +161,14 @@ def test_a_rank_that_is_no_number_is_an_error(
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 50))
 def test_steps_are_counted_once_whenever_a_launcher_starts_again(ran: list[int], rate: int) -> None:
     """Attempts of one lease, none longer than the one before, are looked at from their beginnings."""
-    lease = HeldLease(0, 1, ((0, 1),), (), (), 0, 100, 0.0, 1.0)
+    progress = LeaseProgress(1.0)
     total_steps, total_s = 0, 0.0
     for steps in sorted(ran, reverse=True):
         for seen in (0, steps // 2, steps):
-            more, passed_s = lease.timed_since(seen, seen / rate)
+            more, passed_s = progress.timed_since(seen, seen / rate)
             assert min(more, passed_s) >= 0
             total_steps, total_s = total_steps + more, total_s + passed_s
-            lease.counted = (seen, seen / rate)
+            progress.counted = (seen, seen / rate)
     assert total_steps == sum(ran)
     assert total_s == pytest.approx(sum(ran) / rate)
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from shadowprice.hosts.live.clock import suspended_s
-from shadowprice.hosts.live.full_disk import FullDisk
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.live.measured_run import LeaseTime, lease_times, measured_overheads
+from shadowprice.hosts.live.observer import FullDisk
 from shadowprice.hosts.log.execution_log import verify_ledger
 from shadowprice.hosts.reports.results import results
 from shadowprice.hosts.reports.run import RunReader
@@ -131,7 +131,7 @@ def test_a_driver_waits_while_its_disk_is_full_and_goes_on(tmp_path: Path) -> No
         ledger.disk = Watched(fake.real_run, tmp_path / "lock")
         ledger._db.execute(f"PRAGMA max_page_count = {pages}")
         for _ in range(40):
-            fake.real_run.record.note("note", text="x" * 4096)
+            fake.real_run.events.note("note", text="x" * 4096)
 
     run.faults = [(9.0, fill)]
     done = run.execute()

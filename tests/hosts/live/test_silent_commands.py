@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from shadowprice.hosts.live.lease import HeldLease
+from shadowprice.hosts.absent import AbsentDevices
+from shadowprice.hosts.live.job_file import Job
+from shadowprice.hosts.live.lease import HeldLease, LeaseGrant, LeaseProgress
 from shadowprice.hosts.live.lease_monitor import LeaseMonitor
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.protocol import (
@@ -56,16 +58,19 @@ class SilentHost:
 def test_who_reported_steps_and_makes_none_has_failed(
     reports: bool, report: Mapping[str, Any], damaged_s: float, hangs: bool
 ) -> None:
+    now_s = 0.0
     host, clock = SilentHost(), SimpleNamespace(now_s=lambda: now_s)
     key = LeaseKey("job", 1)
     order = LaunchSpec(
         key, (Device("n", 0, "n/0"),), False, ("x",), {}, Path("/l"), Path("/"), 9.0, 9.0
     )
-    lease = HeldLease(0, 1, ((0, 1),), order.devices, (order,), 0, 100, 0.0, 1.0, reports=reports)
+    job = Job("job", ("x",), {}, 1, 100, Path("/"))
+    grant = LeaseGrant(0, job, 1, ((0, 1),), order.devices, (order,), 0, 0.0)
+    lease = HeldLease(grant, LeaseProgress(1.0, reports=reports))
     host.report = report
     limits = Limits(hang_s=10.0)
-    now_s = 0.0
-    monitor = LeaseMonitor(host, clock, limits, lambda: None)  # type: ignore[arg-type]
+    absent = AbsentDevices(host, (), ())  # type: ignore[arg-type]
+    monitor = LeaseMonitor(host, clock, limits, lambda: None, absent)  # type: ignore[arg-type]
     for now_s in (1.0, 5.0, 10.9):
         host.report = {} if now_s >= damaged_s else report
         monitor.look([lease])
@@ -73,4 +78,4 @@ def test_who_reported_steps_and_makes_none_has_failed(
     now_s = 11.1
     monitor.look([lease])
     assert host.stopped == ([key] if hangs else [])
-    assert lease.stop_why == ("failed: made no step for 10 s" if hangs else "")
+    assert lease.end.stop_why == ("failed: made no step for 10 s" if hangs else "")

@@ -30,7 +30,7 @@ from shadowprice.hosts.live.measured_run import (
 from shadowprice.hosts.reports.results import COLUMNS, Drift, drift, replay
 from shadowprice.hosts.reports.unsimulated import unsimulated
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.speeds.throughput_files import kind_name
+from shadowprice.instances.speeds.throughput_files import Observation, kind_name
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 
@@ -128,9 +128,8 @@ def as_if_real(outcome: Outcome, path: Path, policy: str, round_s: float) -> Run
             "co_model": "",
         }
         for kind in set(kinds.tolist()):
-            ledger.observe(
-                key | {"gpu_type": CLUSTER.gpu_types[kind], "nodes": 1}, 1000, 1000 / rate
-            )
+            about = key | {"gpu_type": CLUSTER.gpu_types[kind], "nodes": 1}
+            ledger.observe(Observation(**about, steps=1000, seconds=1000 / rate))
     for time_s, kind, job, number, data in sorted(log, key=lambda each: each[0]):
         ledger.event(time_s, kind, job, number, **data)
     return ledger
@@ -261,7 +260,7 @@ def test_spread_runs_are_simulated_as_slow_as_they_were(ledger: RunLedger, tmp_p
         "co_runner": "",
         "co_model": "",
     }
-    ledger.observe(key | {"nodes": 2}, 1000, 1000 / 4.0)
+    ledger.observe(Observation(**key, nodes=2, steps=1000, seconds=1000 / 4.0))
     run = measured_run(ledger)
     command = write_measured(run, tmp_path / "measured")
     assert "--with spread:file=" in command
@@ -319,10 +318,10 @@ def test_means_and_errors_are_of_the_jobs_that_finished() -> None:
     )
     outcome = simulate(workload, "3x1", "fifo")
     real = [
-        RealJob("a", 0.0, 8.0, 1),
-        RealJob("b", 0.0, 25.0, 1),
-        RealJob("c", 0.0, math.inf, 1),
-        RealJob("x", 0.0, 5.0, 1),
+        RealJob("a", 0.0, 8.0),
+        RealJob("b", 0.0, 25.0),
+        RealJob("c", 0.0, math.inf),
+        RealJob("x", 0.0, 5.0),
     ]
     found = drift(real, outcome)
     assert found.frame["difference_s"].tolist() == [2.0, -5.0]
@@ -334,7 +333,7 @@ def test_means_and_errors_are_of_the_jobs_that_finished() -> None:
     assert lines[1].split() == ["a", "8.0", "10.0", "2.0", "+25.0", "%"]
     assert len({len(line) for line in lines[:-1]}) == 1
     with pytest.raises(InputError, match="'a': finished at 0"):
-        drift([RealJob("a", 0.0, 0.0, 1)], outcome)
+        drift([RealJob("a", 0.0, 0.0)], outcome)
 
 
 def test_no_job_that_finished_is_no_error() -> None:

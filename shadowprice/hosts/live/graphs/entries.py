@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
-
-from msgspec import Meta
+from typing import Any
 
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.documents.schema import Name
-from shadowprice.instances.entries import LARGEST, shown
+from shadowprice.instances.entries import shown
 from shadowprice.instances.graphs.graph_file import job_graph_of, load_job_graph
 from shadowprice.instances.graphs.job_graph import JobGraph
-from shadowprice.instances.graphs.network import SHARINGS, Network
-
-BYTES_PER_GB = 1e9
-
-_Bandwidth: TypeAlias = Annotated[float, Meta(gt=0, le=LARGEST, description="GB/s > 0")]
+from shadowprice.instances.graphs.network import Network
+from shadowprice.instances.terms.graphs import GraphsSettings, NicSharing
+from shadowprice.instances.terms.settings import Bandwidth
 
 
 @dataclass(frozen=True)
@@ -34,21 +29,13 @@ class NodeNetwork:
         Share of the interface that a replica gets; see :class:`.Network`.
     """
 
-    intra_gb_per_s: _Bandwidth
-    nic_gb_per_s: _Bandwidth
-    sharing: Name = SHARINGS[0]
-
-    def __post_init__(self) -> None:
-        if self.sharing not in SHARINGS:
-            raise ValueError(
-                f"sharing is {shown(self.sharing)}, expected one of {', '.join(SHARINGS)}"
-            )
+    intra_gb_per_s: Bandwidth
+    nic_gb_per_s: Bandwidth
+    sharing: NicSharing = NicSharing.PER_GPU
 
     def of(self, cluster: Cluster) -> Network:
-        """Network of the nodes of a cluster."""
-        most = int(cluster.gpus_per_node.max())
-        intra, nic = (each * BYTES_PER_GB for each in (self.intra_gb_per_s, self.nic_gb_per_s))
-        return Network(intra, nic, most, self.sharing)
+        """Network of the nodes of a cluster, whose GPUs are alike."""
+        return GraphsSettings(self.intra_gb_per_s, self.nic_gb_per_s, self.sharing).network(cluster)
 
 
 def graph_of(value: object, folder: Path, where: str) -> JobGraph:
@@ -101,10 +88,9 @@ def _with_truth_values(graph: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(links, list):
         return graph
     truth = {"true": True, "false": False}
-    told = [
-        {**link, "exchange": truth.get(link["exchange"], link["exchange"])}
-        if isinstance(link, dict) and isinstance(link.get("exchange"), str)
-        else link
-        for link in links
-    ]
-    return {**graph, "links": told}
+
+    def read(link: Any) -> Any:
+        value = link.get("exchange") if isinstance(link, dict) else None
+        return {**link, "exchange": truth[value]} if value in ("true", "false") else link
+
+    return {**graph, "links": list(map(read, links))}

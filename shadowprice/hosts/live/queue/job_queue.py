@@ -30,9 +30,8 @@ from shadowprice.hosts.live.job_file import (
     expect_images,
     jobs_of,
 )
+from shadowprice.hosts.live.lease import CANCELLED, FAILED, FINISHED, JobRecord
 from shadowprice.hosts.live.ledger import Row, RunLedger
-from shadowprice.hosts.live.outcomes.lease_outcome import CANCELLED, FAILED, FINISHED
-from shadowprice.hosts.live.queue.arrivals import Arrival
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.live.state_directory import LEDGER, passed_s
 from shadowprice.instances.documents.plain_yaml import Tree
@@ -81,7 +80,30 @@ def run_time_s(ledger: RunLedger) -> float:
     return math.floor(passed_s(facts, 0.0) * TICKS_PER_S) / TICKS_PER_S
 
 
-class QueuedArrivals:
+class Arrivals:
+    """Source of jobs that nobody knew of when the run began: none, where a job file names them all.
+
+    Jobs have numbers that increase. What is taken in goes through the journal, so that a driver that
+    takes a run over takes the same jobs in between the same decisions.
+    """
+
+    open = False
+    """True while more may come: the run does not end by itself."""
+
+    def fresh(self) -> list[int]:
+        """Numbers of the jobs that were added and not taken in yet, in order."""
+        return []
+
+    def take(self, number: int, instance: Instance) -> tuple[JobRecord, Instance, list[str]]:
+        """A job that was added, the instance with it in its last row, and notes of what is assumed of it."""
+        raise NotImplementedError("a run of a job file has no further jobs")
+
+    def jobs(self) -> Sequence[Job]:
+        """All that were added so far, in order."""
+        return ()
+
+
+class QueuedArrivals(Arrivals):
     """Jobs of the queue as the driver takes them in.
 
     Parameters
@@ -109,35 +131,37 @@ class QueuedArrivals:
 
     def fresh(self) -> list[int]:
         """Numbers of the jobs that were added and not taken in yet, in order."""
-        return self._ledger.submission_numbers(self._taken)
+        return [row["seq"] for row in self._ledger.submissions(self._taken)]
 
-    def take(self, number: int, instance: Instance) -> Arrival:
+    def take(self, number: int, instance: Instance) -> tuple[JobRecord, Instance, list[str]]:
         """A job that was added; another in its place where it cannot be read, so that it fails alone."""
         row = self._ledger.submission(number)
         self._taken = number
         try:
-            return self._arrival(_read(number, row["job"], row["env"]), instance)
+            return self._taken_in(_read(number, row["job"], row["env"]), instance)
         except ShadowpriceError as error:
             why = str(error)
         stand_in = self._stand_in(row)
         try:
-            taken = self._arrival(stand_in, instance)
+            return self._taken_in(stand_in, instance, why)
         except ShadowpriceError:
-            taken = self._arrival(replace(stand_in, gpus=1, iterations=1), instance)
-        return replace(taken, unreadable=why)
+            return self._taken_in(replace(stand_in, gpus=1, iterations=1), instance, why)
 
-    def _arrival(self, job: Job, instance: Instance) -> Arrival:
-        return Arrival(job, *instance_with(instance, job, self._settings, self._table))
+    def _taken_in(
+        self, job: Job, instance: Instance, unreadable: str = ""
+    ) -> tuple[JobRecord, Instance, list[str]]:
+        tracked = JobRecord(len(instance.workload), job, unreadable=unreadable)
+        return tracked, *instance_with(instance, job, self._settings, self._table)
 
     def jobs(self) -> Sequence[Job]:
         """All that were added so far, in order."""
-        found = []
-        for row in self._ledger.submissions():
-            try:
-                found.append(_read(row["seq"], row["job"], row["env"]))
-            except InputError:
-                found.append(self._stand_in(row))
-        return found
+        return list(map(self._job, self._ledger.submissions()))
+
+    def _job(self, row: Row) -> Job:
+        try:
+            return _read(row["seq"], row["job"], row["env"])
+        except InputError:
+            return self._stand_in(row)
 
     def _stand_in(self, row: Row) -> Job:
         """A job of the name, gang and length that the table of jobs has."""
@@ -168,17 +192,15 @@ class JobQueue:
     def __init__(self, state: Path, now_s: Callable[[RunLedger], float] = run_time_s) -> None:
         self._now_s = now_s
         self.ledger = RunLedger.open(state / LEDGER)
+        why = ""
         if self.ledger.value("jobs_sha256") != QUEUE:
+            begun = "expected one that was begun with `shadowprice execute --queue`"
+            why = f"its run takes no further jobs, {begun}"
+        elif not self.ledger.value("ready"):
+            why = "its driver has not found its hosts yet; try again when it has"
+        if why:
             self.ledger.close()
-            raise InputError(
-                f"{state}: its run takes no further jobs, expected one that was begun with "
-                "`shadowprice execute --queue`"
-            )
-        if not self.ledger.value("ready"):
-            self.ledger.close()
-            raise InputError(
-                f"{state}: its driver has not found its hosts yet; try again when it has"
-            )
+            raise InputError(f"{state}: {why}")
         self._cluster = cluster_of(self.ledger.nodes())
 
     def close(self) -> None:
@@ -208,19 +230,14 @@ class JobQueue:
         jobs = jobs_of(document, source, folder)
         expect_images(jobs, source)
         for job in jobs:
-            if job.arrival_s:
-                raise InputError(
-                    f"{source}: job {job.name}: arrival_s is {job.arrival_s:g}, expected none: it arrives "
-                    "when it is added"
-                )
-            if job.graph is not None:
-                raise InputError(
-                    f"{source}: job {job.name}: has a graph, expected none: a queue has no network"
-                )
-            if job.widths:
-                raise InputError(
-                    f"{source}: job {job.name}: has widths, expected none: a queue has no tables of speeds"
-                )
+            arrival = f"arrival_s is {job.arrival_s:g}"
+            for present, what, why in (
+                (job.arrival_s > 0, arrival, "it arrives when it is added"),
+                (job.graph is not None, "has a graph", "a queue has no network"),
+                (job.widths != "", "has widths", "a queue has no tables of speeds"),
+            ):
+                if present:
+                    raise InputError(f"{source}: job {job.name}: {what}, expected none: {why}")
         while True:
             # The ledger is locked only for writing: checks of many jobs take long.
             _, last_s = self.ledger.last_submission()

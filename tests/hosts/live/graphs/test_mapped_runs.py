@@ -260,7 +260,7 @@ def test_a_job_without_a_graph_is_as_fast_anywhere(tmp_path: Path) -> None:
     [
         ({"more": {}}, "jobs have graphs and there is no network"),
         ({"share": 0.5}, "expected no --share"),
-        ({"nodes": two_nodes()}, "GPUs of types A100, V100; expected one"),
+        ({"nodes": two_nodes()}, "GPU types A100, V100, expected one"),
     ],
 )
 def test_what_does_not_go_with_graphs_is_refused(

@@ -1,4 +1,4 @@
-"""Jobs of a real run that change their width: what a job file has to say of them.
+"""Jobs of a real run that change their width: what a job file has to say of them, and where they are in their epochs.
 
 Such a job keeps its batch, so that a step makes as much progress at every width, and says how wide it may be. How long
 a step takes at each width was measured: the job file names the same tables as a simulation (``goodput``). Its steps are
@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-
-import numpy as np
+from fractions import Fraction
 
 from shadowprice.errors import InputError
 from shadowprice.hosts.lease_amounts import expect_none_asked
-from shadowprice.hosts.live.elastic.elastic_speeds import packed_gang, steps_at_ends, steps_per_s
 from shadowprice.hosts.live.job_file import Job, JobFile
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.goodput.application import Application
-from shadowprice.instances.grid import to_grid
+from shadowprice.instances.goodput.application import Application, packed
+from shadowprice.instances.goodput.course import Position, lengths_of
+from shadowprice.instances.grid import TICK_S
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.terms.goodput import Goodput
+from shadowprice.instances.terms.declared import DeclaredRun
+from shadowprice.instances.terms.goodput import BatchField, Goodput
 from shadowprice.instances.workload import Workload
 
 _WIDTHS = re.compile(r"([0-9]+)-([0-9]+)")
@@ -56,21 +56,23 @@ def elastic_instance(
         If a job, or something else that was asked for, does not go with widths.
     """
     _refuse_what_does_not_go(settings, job_file)
-    by_name = {each.name: each for each in job_file.goodput}
-    speed_of = {}
+    term = Goodput(job_file.goodput)
+    work_s = jobs.work.copy()
     for k, job in enumerate(job_file.jobs, 1):
         where = f"{job_file.path}: job {k} ({job.name})"
-        _expect_as_measured(job, by_name, where)
-        placement = packed_gang(job.gpus, cluster)
-        speed_of[job.name] = steps_per_s(by_name[job.model], job.batch_size, placement)
-        if not speed_of[job.name]:
+        _expect_as_measured(job, term.by_name, where)
+        row = jobs.row_of[job.name]
+        gang = tuple(enumerate(packed(job.gpus, int(cluster.gpus_per_node.max()))))
+        batch = BatchField(term.by_name[job.model].batching(job.batch_size, job.gpus))
+        run = term.proceeding(DeclaredRun(row, gang, False, jobs, cluster), batch)
+        if run is None:
             raise InputError(
                 f"{where}: gpus is {job.gpus}, expected a number on which {job.model} was measured at batch "
                 f"{job.batch_size}"
             )
-    speeds = np.array([speed_of[str(name)] for name in jobs.id.tolist()])
-    timed = replace(jobs, work=to_grid(jobs.work / speeds), throughput=None, gpu_types=())
-    return Instance(cluster, timed, declared=(Goodput(job_file.goodput),))
+        work_s[row] = run.whole_ticks() * TICK_S
+    timed = replace(jobs, work=work_s, throughput=None, gpu_types=())
+    return Instance(cluster, timed, declared=(term,))
 
 
 def _refuse_what_does_not_go(settings: Settings, job_file: JobFile) -> None:
@@ -109,21 +111,28 @@ def _expect_as_measured(job: Job, by_name: Mapping[str, Application], where: str
             f"{where}: batch_size is {batch}, expected {known.init_batch} to {known.most_batch}, which it keeps at "
             "every width"
         )
-    widest = known.widest(batch)
-    if widths_of(job) != (1, widest):
-        raise InputError(
-            f"{where}: widths is {job.widths}, expected 1-{widest}, the widths of {known.name} at batch {batch}"
-        )
-    if job.gpus > widths_of(job)[1]:
-        raise InputError(f"{where}: gpus is {job.gpus}, expected one of its widths, {job.widths}")
-    steps = steps_at_ends(known, batch)[-1]
-    if job.iterations != math.ceil(steps):
-        raise InputError(
-            f"{where}: iterations is {job.iterations}, expected {math.ceil(steps)}, the steps of {known.name} at batch "
-            f"{batch}"
-        )
+    widest, steps = known.widest(batch), math.ceil(_steps_at_ends(known, batch)[-1])
+    of = f"of {known.name} at batch {batch}"
+    for key, fits, expected in (
+        ("widths", widths_of(job) == (1, widest), f"1-{widest}, the widths {of}"),
+        ("gpus", job.gpus <= widest, f"one of its widths, {job.widths}"),
+        ("iterations", job.iterations == steps, f"{steps}, the steps {of}"),
+    ):
+        if not fits:
+            raise InputError(f"{where}: {key} is {getattr(job, key)}, expected {expected}")
 
 
-def widths_by_name(jobs: Iterable[Job]) -> dict[str, list[int]]:
-    """Fewest and most devices of the jobs that may change their width, for the record of a run."""
-    return {job.name: list(widths_of(job)) for job in jobs if job.widths}
+def position_of(known: Application, batch: int, steps: float) -> Position:
+    """Position of a job that has done so many steps: in each epoch its progress grows evenly with them."""
+    lengths, before = lengths_of(known.ends), 0.0
+    for epoch, end in enumerate(_steps_at_ends(known, batch)):
+        if steps < end:
+            share = Fraction(max(steps - before, 0.0)) / Fraction(end - before)
+            return Position(epoch, int(lengths[epoch] * share))
+        before = end
+    return Position(len(lengths))
+
+
+def _steps_at_ends(known: Application, batch: int) -> list[float]:
+    """Steps at a batch until the end of each epoch."""
+    return [known.iterations(batch, epoch) for epoch in range(len(known.ends))]

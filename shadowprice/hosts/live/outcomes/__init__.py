@@ -1,1 +1,0 @@
-"""Ends of leases: what follows from them for a job, and whose failures they are."""
