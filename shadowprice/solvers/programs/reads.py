@@ -26,28 +26,28 @@ def values_read(function: Any) -> tuple[object, ...] | None:
     free variables, defaults and global names, in functions defined inside it as well. Lists, arrays,
     objects, classes and modules of one's own may change without leaving a trace, so they give None.
     """
-    found: list[object] = []
+    read: list[object] = []
     try:
-        _add(function, found, set())
+        _add(function, read, set())
     except _MayChange:
         return None
-    return tuple(found)
+    return tuple(read)
 
 
-def _add(value: Any, found: list[object], seen: set[int]) -> None:
+def _add(value: Any, read: list[object], seen: set[int]) -> None:
     """Add what a value makes of the values read; at every solve, so in one list."""
     if id(value) in seen or isinstance(value, BuiltinFunctionType):
         return
     if isinstance(value, FunctionType):
         seen.add(id(value))
         if value.__module__.partition(".")[0] not in _OF_OTHERS:
-            _add_function(value, found, seen)
+            _add_function(value, read, seen)
     elif isinstance(value, _CONSTANT):
-        found.append(value)
+        read.append(value)
     elif isinstance(value, (tuple, frozenset)):
-        found.append(len(value))
+        read.append(len(value))
         for part in value:
-            _add(part, found, seen)
+            _add(part, read, seen)
     elif isinstance(value, (ModuleType, type)):
         seen.add(id(value))
         home = value.__name__ if isinstance(value, ModuleType) else value.__module__
@@ -55,26 +55,26 @@ def _add(value: Any, found: list[object], seen: set[int]) -> None:
         if name not in _LIBRARIES and name not in sys.stdlib_module_names:
             raise _MayChange
     elif isinstance(value, partial):
-        _add((value.func, value.args, tuple(sorted(value.keywords.items()))), found, seen)
+        _add((value.func, value.args, tuple(sorted(value.keywords.items()))), read, seen)
     elif getattr(type(value), "__module__", "") != "typing":
         raise _MayChange
 
 
-def _add_function(function: FunctionType, found: list[object], seen: set[int]) -> None:
+def _add_function(function: FunctionType, read: list[object], seen: set[int]) -> None:
     # A name may be bound to another function that reads the same.
-    found.append(function.__code__)
+    read.append(function.__code__)
     try:
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
     except ValueError:  # A name that is not bound yet.
         raise _MayChange from None
     for value in (*cells, *(function.__defaults__ or ())):
-        _add(value, found, seen)
+        _add(value, read, seen)
     for value in (function.__kwdefaults__ or {}).values():
-        _add(value, found, seen)
+        _add(value, read, seen)
     known = function.__globals__
     for name in _names(function.__code__):
         if name in known:
-            _add(known[name], found, seen)
+            _add(known[name], read, seen)
 
 
 @cache
