@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shadowprice.errors import PolicyError
-from shadowprice.execution.simulated_hosts import SimulatedHosts
+from shadowprice.execution.simulated_hosts import SimulatedHosts, entry_of, job_of
 from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.course import Course
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S
@@ -50,15 +50,15 @@ class CourseHosts(SimulatedHosts):
         """Time [s] at which the next completion is seen, infinity if nothing runs."""
         ends, seen = self._ends, self._seen
         while ends:
-            seen_s, job = ends[0]
-            if seen.get(job) == seen_s:
-                return seen_s
+            job = job_of(ends[0])
+            if job in seen and entry_of(seen[job], job) == ends[0]:
+                return seen[job]
             heapq.heappop(ends)
         return math.inf
 
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Take the next completion: job, time at which it was complete [s], and the GPUs it held."""
-        _, job = heapq.heappop(self._ends)
+        job = job_of(heapq.heappop(self._ends))
         start_s, end_s, debt, _, pieces = self._begun.pop(job)
         self._seen.pop(job)
         if end_s > start_s:
@@ -108,7 +108,7 @@ class CourseHosts(SimulatedHosts):
         self._proceeding[job] = proceeding
         self._begun[job] = (now_s, end_s, debt, 0, pieces)
         self._seen[job] = now_s + debt + seen * TICK_S
-        heapq.heappush(self._ends, (self._seen[job], job))
+        heapq.heappush(self._ends, entry_of(self._seen[job], job))
         whole_s = proceeding.whole_ticks() * TICK_S
         return now_s + debt, self._shortest[job] / whole_s if whole_s else 1.0
 

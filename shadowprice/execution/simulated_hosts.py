@@ -56,6 +56,19 @@ _STALE = 4
 """Entries of the heap for each run from which it is made anew."""
 
 
+_JOB_BITS = 32
+
+
+def entry_of(end_s: float, job: int) -> int:
+    """Entry of the heap of ends: one number in the order of (end, job), of which no garbage is collected."""
+    return int(end_s * TICKS_PER_S) << _JOB_BITS | job
+
+
+def job_of(entry: int) -> int:
+    """Job of an entry."""
+    return entry & ((1 << _JOB_BITS) - 1)
+
+
 def _nothing(ran: int) -> int:
     """Progress that is kept of a run from which nothing is [ticks]."""
     return 0
@@ -100,7 +113,7 @@ class SimulatedHosts:
         self._share_left: dict[int, tuple[int, int]] = {}
         self._fields: dict[int, Fields] = {}
         self._earlier: dict[int, _Earlier] = {}
-        self._ends: list[tuple[float, int]] = []
+        self._ends: list[int] = []
         self._job = array("q")
         self._columns = (self._job, array("q"), array("q"), array("d"), array("d"), array("d"))
         self._goes_on = array("b")
@@ -112,13 +125,13 @@ class SimulatedHosts:
         ends, begun = self._ends, self._begun
         if len(ends) > _STALE * (len(begun) + 1):
             # Ends of runs that were stopped: to take each from the top would cost more.
-            ends[:] = [(run[1], job) for job, run in begun.items()]
+            ends[:] = [entry_of(run[1], job) for job, run in begun.items()]
             heapq.heapify(ends)
         while ends:
-            end_s, job = ends[0]
+            job = job_of(ends[0])
             run = begun.get(job)
-            if run is not None and run[1] == end_s:
-                return end_s
+            if run is not None and entry_of(run[1], job) == ends[0]:
+                return run[1]
             heapq.heappop(ends)
         return math.inf
 
@@ -133,7 +146,7 @@ class SimulatedHosts:
             return self._begin(job, pieces, now_s, debt, fields)
         end_s = now_s + debt + self._lasts_s(job, self._left[job])
         self._begun[job] = (now_s, end_s, debt, 0, pieces)
-        heapq.heappush(self._ends, (end_s, job))
+        heapq.heappush(self._ends, entry_of(end_s, job))
         return now_s + debt, 1.0
 
     def stop(self, job: int, now_s: float) -> tuple[float, float, float]:
@@ -231,7 +244,7 @@ class SimulatedHosts:
             lasts_s = self._lasts_s(job, lasts_s)
         end_s = now_s + debt + lasts_s
         self._begun[job] = (now_s, end_s, debt, whole, pieces)
-        heapq.heappush(self._ends, (end_s, job))
+        heapq.heappush(self._ends, entry_of(end_s, job))
         return now_s + debt, self._shortest[job] / whole_s
 
     def _lasts_s(self, job: int, progress_s: float) -> float:
@@ -328,8 +341,8 @@ class SimulatedHosts:
 
     def finish_next(self) -> tuple[int, float, Pieces]:
         """Take the next completion: job, time [s], and the GPUs it held."""
-        end_s, job = heapq.heappop(self._ends)
-        start_s, _, debt, _, pieces = self._begun.pop(job)
+        job = job_of(heapq.heappop(self._ends))
+        start_s, end_s, debt, _, pieces = self._begun.pop(job)
         self._share_left.pop(job, None)
         self._last.pop(job, None)
         self._record(job, pieces, start_s, end_s, debt)

@@ -13,6 +13,7 @@ extended lease. GPUs that are free in between go to jobs that wait at once, in t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -196,46 +197,34 @@ def _choose(state: State, decision: Decision, notes: _GavelNotes) -> None:
         state.pools_of_gpus.gpus,
         notes.type_order(),
     )
-    wanted = _wanted(ledger, chosen)
+    types, partners = _selected(ledger, chosen)
     pools, shares = notes.pool_of_node, state.partner_of
-    for job, pieces in list(state.running.items()):
-        gpu_type, partner = wanted.get(job, _NOWHERE)
-        stays = gpu_type == pools[pieces[0][0]]
-        if stays and (partner is not None or job in shares):
-            stays = _stays(state, job, wanted)
+    for job, pieces in state.running.items():
+        stays = job in types and types[job] == pools[pieces[0][0]]
+        if stays and (job in partners or job in shares):
+            stays = _stays(state, job, types, partners)
         if not stays:
             decision.stop(job)
-    stopped = set(decision.stops)
-    starts = [job for job in wanted if job in state.waiting or job in stopped]
+    stopped, waiting = set(decision.stops), state.waiting
+    starts = [job for job in types if job in waiting or job in stopped]
     # Ties as they were selected.
-    for job in sorted(starts, key=state.gang.__getitem__, reverse=True):
-        gpu_type, partner = wanted[job]
-        if partner is None:
-            decision.start_on(job, gpu_type)
-        else:
-            _start(state, decision, job, gpu_type, partner)
-    if decision.free_gpus and (len(decision.starts) < len(starts) or state.waiting):
-        for job in [*decision.stops, *state.waiting]:
+    starts.sort(key=state.gang.__getitem__, reverse=True)
+    _start(state, decision, starts, types, partners)
+    if decision.free_gpus and (len(decision.starts) < len(starts) or waiting):
+        for job in [*decision.stops, *waiting]:
             if job not in decision.starts:
                 decision.start(job)
 
 
-_NOWHERE = (-1, None)
-"""Type and partner of a job that is not selected."""
-
-
-def _stays(state: State, job: int, wanted: dict[int, tuple[int, int | None]]) -> bool:
-    """True if a running job keeps its GPUs: it stays on the type, and no other must have them.
+def _stays(state: State, job: int, types: dict[int, int], partners: dict[int, int]) -> bool:
+    """True if a running job that is selected for its type keeps its GPUs: no other must have them.
 
     Of two that shared and go on apart on the type the first stays; so does the first of two that
     ran apart and are to share.
     """
-    held = state.allocator.pool_of(state.running[job][0][0])
-    gpu_type, partner = wanted.get(job, _NOWHERE)
+    held, partner = types[job], partners.get(job)
     before = state.partner_of.get(job)
-    if gpu_type != held:
-        return False
-    if before is not None and before != partner and wanted.get(before, _NOWHERE)[0] == held:
+    if before is not None and before != partner and types.get(before) == held:
         return job < before
     if partner is None or before == partner or partner not in state.running:
         return True
@@ -243,28 +232,34 @@ def _stays(state: State, job: int, wanted: dict[int, tuple[int, int | None]]) ->
     return job < partner if same else True
 
 
-def _wanted(
+def _selected(
     ledger: ServiceLedger, chosen: SelectedCombinations
-) -> dict[int, tuple[int, int | None]]:
-    """Type and partner of every job selected."""
-    first = ledger.jobs[ledger.combinations.first[chosen.row]].tolist()
-    second = ledger.jobs[ledger.combinations.second[chosen.row]].tolist()
-    wanted: dict[int, tuple[int, int | None]] = {}
-    alone: list[tuple[int, int | None]] = [(k, None) for k in range(ledger.fraction.shape[1])]
-    for one, other, gpu_type in zip(first, second, chosen.gpu_type.tolist(), strict=True):
-        wanted[one] = alone[gpu_type] if one == other else (gpu_type, other)
-        if one != other:
-            wanted[other] = (gpu_type, one)
-    return wanted
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Type of every job selected, and the partner of those that share."""
+    first = ledger.jobs[ledger.combinations.first[chosen.row]]
+    second = ledger.jobs[ledger.combinations.second[chosen.row]]
+    both = np.stack((first, second), axis=1)
+    types = dict(zip(both.ravel().tolist(), np.repeat(chosen.gpu_type, 2).tolist(), strict=True))
+    share = first != second
+    one, other = first[share].tolist(), second[share].tolist()
+    return types, {**dict(zip(one, other, strict=True)), **dict(zip(other, one, strict=True))}
 
 
-def _start(state: State, decision: Decision, job: int, gpu_type: int, partner: int | None) -> None:
-    """Start a job on a type, beside its partner if that holds GPUs already."""
-    if partner is not None:
-        runs_on = partner in state.running and partner not in decision.stops
-        if (partner in decision.starts or runs_on) and decision.join(job, partner):
-            return
-    decision.start_on(job, gpu_type)
+def _start(
+    state: State,
+    decision: Decision,
+    jobs: Iterable[int],
+    types: dict[int, int],
+    partners: dict[int, int],
+) -> None:
+    """Start jobs on their types, with their partners if these hold GPUs already."""
+    for job in jobs:
+        partner = partners.get(job)
+        if partner is not None:
+            runs_on = partner in state.running and partner not in decision.stops
+            if (partner in decision.starts or runs_on) and decision.join(job, partner):
+                continue
+        decision.start_on(job, types[job])
 
 
 def _fill(state: State, decision: Decision, notes: _GavelNotes) -> None:
@@ -279,10 +274,9 @@ def _fill(state: State, decision: Decision, notes: _GavelNotes) -> None:
         dtype=np.int64,
     )
     idle = replace(rows, runnable=rows.runnable & able[:, None])
-    for job, (gpu_type, partner) in _wanted(
-        ledger, select(idle, ledger.ranking(notes.round_s), free, notes.type_order())
-    ).items():
-        _start(state, decision, job, gpu_type, partner)
+    chosen = select(idle, ledger.ranking(notes.round_s), free, notes.type_order())
+    types, partners = _selected(ledger, chosen)
+    _start(state, decision, types, types, partners)
 
 
 POLICIES = (Gavel(),)

@@ -208,8 +208,9 @@ def no_level(solved: Solved) -> str:
         return "its objective is not t"
     if program.lower[column] != 0.0 or np.isfinite(program.upper[column]):
         return "t has a bound"
-    of_level = (program.index == column) & (program.value != 0.0)
-    beside = np.setdiff1d(rows_of_entries(program)[of_level], compiled.place(model.fair))
-    if len(beside):
-        return f"t is in {compiled.row(int(beside[0])).name} as well"
+    of_level = np.flatnonzero((program.index == column) & (program.value != 0.0))
+    rows = np.searchsorted(program.start, of_level, side="right") - 1
+    others = rows[~np.isin(rows, compiled.place(model.fair))]
+    if len(others):
+        return f"t is in {compiled.row(int(others[0])).name} as well"
     return ""

@@ -47,15 +47,18 @@ class PricedRow(Brief):
 
 def priced_rows(solved: Solved, jobs: int, known: Collection[str]) -> tuple[PricedRow, ...]:
     """Rows with a price of all constraints but those known by name; O(entries of these rows)."""
+    components = solved.model.component_objects(pyo.Constraint, active=True)
+    others = [component for component in components if component.local_name not in known]
+    if not others:
+        return ()
     duals = np.abs(solved.solution.duals)
     least = SMALL * duals.max(initial=0.0)
-    found: list[PricedRow] = []
     columns = solved.compiled.column_of(solved.model.x).reshape(jobs, -1)
-    for component in solved.model.component_objects(pyo.Constraint, active=True):
-        if component.local_name not in known:
-            rows = solved.compiled.place(component)
-            for row in rows[duals[rows] > least][:MOST].tolist():
-                found.append(_row(solved, row, columns, float(duals[row])))
+    found: list[PricedRow] = []
+    for component in others:
+        rows = solved.compiled.place(component)
+        for row in rows[duals[rows] > least][:MOST].tolist():
+            found.append(_row(solved, row, columns, float(duals[row])))
     return tuple(found)
 
 

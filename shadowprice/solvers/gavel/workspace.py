@@ -104,6 +104,7 @@ class Workspace:
     notes: dict[str, None] = field(default_factory=dict)
     _models: OrderedDict[Hashable, _Compiled] = field(default_factory=OrderedDict)
     _resizable: dict[Hashable, Any] = field(default_factory=dict)
+    _entries: int = 0
     _doubted: bool = False
 
     def solve(
@@ -199,11 +200,11 @@ class Workspace:
         return model, anew
 
     def _keep(self, key: Hashable, kept: _Compiled) -> None:
+        replaced = self._models.pop(key, None)
         self._models[key] = kept
-        total = sum(len(each.compiled.program.value) for each in self._models.values())
-        while total > MOST_ENTRIES and len(self._models) > 1:
-            _, oldest = self._models.popitem(last=False)
-            total -= len(oldest.compiled.program.value)
+        self._entries += kept.entries - (0 if replaced is None else replaced.entries)
+        while self._entries > MOST_ENTRIES and len(self._models) > 1:
+            self._entries -= self._models.popitem(last=False)[1].entries
 
 
 def _built(build: Build, shape: Shape) -> pyo.ConcreteModel:
@@ -238,6 +239,11 @@ class _Compiled:
     ) -> _Compiled:
         """A compiled model with what it has looked at, which is known by now."""
         return cls(model, compiled, shape, shape.jobs.table.read, shape.users_read, parameters)
+
+    @property
+    def entries(self) -> int:
+        """Entries of its matrix."""
+        return len(self.compiled.program.value)
 
     def serves(self, shape: Shape) -> bool:
         """True if the arrays are the same for another shape of the same sizes."""

@@ -306,22 +306,29 @@ def implied(least: MinimisationForm, cutoff: float) -> tuple[FloatArray, FloatAr
     used = value != 0
     if not used.all():
         row, column, value = row[used], column[used], value[used]
-    sides = [
-        _Side(sign * value, row, column, side)
-        for sign, side in ((1.0, high), (-1.0, -low))
-        if np.isfinite(side).any()
-    ]
-    for _ in range(_ROUNDS):
-        before = np.isfinite(lower).sum() + np.isfinite(upper).sum()
+    before = known = _finite(lower, upper)
+    sides: list[_Side] = []
+    for sign, side in ((1.0, high), (-1.0, -low)):
+        # Where rows of one side bound all columns, those of the other are not looked at.
+        if known < 2 * p.columns and np.isfinite(side).any():
+            sides.append(_Side(sign * value, row, column, side))
+            sides[-1].derive(lower, upper)
+            known = _finite(lower, upper)
+    for _ in range(_ROUNDS - 1):
+        if known in (before, 2 * p.columns):
+            break
         for each in sides:
             each.derive(lower, upper)
-        after = np.isfinite(lower).sum() + np.isfinite(upper).sum()
-        if after in (before, 2 * p.columns):
-            break
+        before, known = known, _finite(lower, upper)
     whole = p.integer
     lower = np.where(np.isneginf(p.lower), np.where(whole, np.ceil(lower), lower), p.lower)
     upper = np.where(np.isposinf(p.upper), np.where(whole, np.floor(upper), upper), p.upper)
     return lower, upper
+
+
+def _finite(lower: FloatArray, upper: FloatArray) -> int:
+    """Number of bounds that are finite."""
+    return int(np.isfinite(lower).sum() + np.isfinite(upper).sum())
 
 
 class _Side:
@@ -356,8 +363,8 @@ class _Side:
         rows = len(self.side)
         asked = np.zeros(rows, dtype=bool)
         asked[row[wanted]] = True
-        if not asked.all():
-            used = asked[row]
+        used = asked[row]
+        if not used.all():
             value, row, column = value[used], row[used], column[used]
             up, wanted = up[used], wanted[used]
         with np.errstate(invalid="ignore"):
@@ -371,9 +378,14 @@ class _Side:
         total = np.bincount(row[at], term[at], rows)
         size = np.bincount(row[at], np.abs(term[at]), rows)
         wanted &= missing[row] == open_
-        row, column, value, term = row[wanted], column[wanted], value[wanted], term[wanted]
+        if not wanted.all():
+            row, column, value, term = row[wanted], column[wanted], value[wanted], term[wanted]
+            up = up[wanted]
         room = self.side[row] - (total[row] - term)
-        room += 1e-9 * (1.0 + size[row] + np.abs(self.side[row]))
-        limit, up = room / value, value > 0
+        room += (1e-9 * (1.0 + size + np.abs(self.side)))[row]
+        limit = room / value
+        if up.all():
+            np.minimum.at(upper, column, limit)
+            return
         np.minimum.at(upper, column[up], limit[up])
         np.maximum.at(lower, column[~up], limit[~up])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from functools import cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 _LIBRARIES = frozenset({"numpy", "pyomo", "scipy", "pandas", "networkx", "shadowprice"})
 """Beside the standard library, modules whose contents do not change while a programme runs."""
+
+_OF_OTHERS = _LIBRARIES - {"shadowprice"}
 
 _CONSTANT = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 
@@ -25,49 +26,55 @@ def values_read(function: Any) -> tuple[object, ...] | None:
     free variables, defaults and global names, in functions defined inside it as well. Lists, arrays,
     objects, classes and modules of one's own may change without leaving a trace, so they give None.
     """
+    read: list[object] = []
     try:
-        return tuple(_of(function, set()))
+        _add(function, read, set())
     except _MayChange:
         return None
+    return tuple(read)
 
 
-def _of(value: Any, seen: set[int]) -> Iterator[object]:
+def _add(value: Any, read: list[object], seen: set[int]) -> None:
+    """Add what a value makes of the values read; at every solve, so in one list."""
     if id(value) in seen or isinstance(value, BuiltinFunctionType):
         return
-    if isinstance(value, _CONSTANT):
-        yield value
-    elif isinstance(value, tuple | frozenset):
-        yield len(value)
+    if isinstance(value, FunctionType):
+        seen.add(id(value))
+        if value.__module__.partition(".")[0] not in _OF_OTHERS:
+            _add_function(value, read, seen)
+    elif isinstance(value, _CONSTANT):
+        read.append(value)
+    elif isinstance(value, (tuple, frozenset)):
+        read.append(len(value))
         for part in value:
-            yield from _of(part, seen)
-    elif isinstance(value, ModuleType | type):
+            _add(part, read, seen)
+    elif isinstance(value, (ModuleType, type)):
+        seen.add(id(value))
         home = value.__name__ if isinstance(value, ModuleType) else value.__module__
         name = home.partition(".")[0]
         if name not in _LIBRARIES and name not in sys.stdlib_module_names:
             raise _MayChange
-    elif isinstance(value, FunctionType):
-        seen.add(id(value))
-        if value.__module__.partition(".")[0] not in _LIBRARIES - {"shadowprice"}:
-            yield from _of_function(value, seen)
     elif isinstance(value, partial):
-        yield from _of((value.func, value.args, tuple(sorted(value.keywords.items()))), seen)
+        _add((value.func, value.args, tuple(sorted(value.keywords.items()))), read, seen)
     elif getattr(type(value), "__module__", "") != "typing":
         raise _MayChange
 
 
-def _of_function(function: FunctionType, seen: set[int]) -> Iterator[object]:
+def _add_function(function: FunctionType, read: list[object], seen: set[int]) -> None:
     # A name may be bound to another function that reads the same.
-    yield function.__code__
+    read.append(function.__code__)
     try:
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
     except ValueError:  # A name that is not bound yet.
         raise _MayChange from None
-    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    for value in (*cells, *defaults):
-        yield from _of(value, seen)
+    for value in (*cells, *(function.__defaults__ or ())):
+        _add(value, read, seen)
+    for value in (function.__kwdefaults__ or {}).values():
+        _add(value, read, seen)
+    known = function.__globals__
     for name in _names(function.__code__):
-        if name in function.__globals__:
-            yield from _of(function.__globals__[name], seen)
+        if name in known:
+            _add(known[name], read, seen)
 
 
 @cache

@@ -20,11 +20,10 @@ would not fit the whole programme, where they are examined.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
 
@@ -114,10 +113,12 @@ def _quotient(
     sampled = np.zeros(p.rows, dtype=bool)
     sampled[row_sample] = True
     of_sample = sampled[entry_row] & (p.value != 0.0)
-    shape = (len(row_sample), len(column_sample))
-    places = (row[entry_row[of_sample]], column[p.index[of_sample]])
-    matrix = csr_array((p.value[of_sample], places), shape=shape)
-    matrix.sum_duplicates()
+    many = len(column_sample)
+    place = row[entry_row[of_sample]] * many + column[p.index[of_sample]]
+    order = np.argsort(place)
+    begins = _begins(place[order])
+    entries, there = p.value[of_sample][order], place[order][begins]
+    lengths = np.bincount(there // many, minlength=len(row_sample))
     program = LinearProgram(
         p.cost[column_sample] * np.bincount(column),
         p.offset,
@@ -126,9 +127,9 @@ def _quotient(
         p.upper[column_sample],
         p.row_lower[row_sample],
         p.row_upper[row_sample],
-        matrix.indptr.astype(np.int32),
-        matrix.indices.astype(np.int32),
-        matrix.data,
+        np.concatenate(([0], np.cumsum(lengths))).astype(np.int32),
+        (there % many).astype(np.int32),
+        np.add.reduceat(entries, np.flatnonzero(begins)),
         p.integer[column_sample],
     )
     return Folded(program, row, column)
@@ -145,10 +146,15 @@ def _numbered(colours: Colours) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     # An order of equal ones is not needed: twice as fast as np.unique, which keeps theirs.
     order = np.argsort(colours)
     ordered = colours[order]
-    begins = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
+    begins = _begins(ordered)
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.cumsum(begins) - 1
     return np.minimum.reduceat(order, np.flatnonzero(begins)), number
+
+
+def _begins(ordered: NDArray[Any]) -> NDArray[np.bool_]:
+    """True for the first of each run of equal numbers."""
+    return np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
 
 
 def _bits(values: FloatArray) -> Colours:

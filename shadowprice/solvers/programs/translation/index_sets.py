@@ -33,6 +33,8 @@ class Members:
     index_set : pyomo set
     codes : NameCodes
         Of the model.
+    factors : sequence of Members
+        Those of the factors of a product (:func:`factors_of`).
 
     Attributes
     ----------
@@ -42,26 +44,27 @@ class Members:
         Sizes of the factors of a product, otherwise (size,).
     """
 
-    def __init__(self, index_set: Any, codes: NameCodes) -> None:
+    def __init__(self, index_set: Any, codes: NameCodes, factors: Sequence[Members] = ()) -> None:
         if not index_set.isfinite():
             raise NotTraceable(f"set {index_set.name} is not finite")
-        self.name = index_set.name
+        self._set = index_set
         self.size: int = 0
-        self.factors: list[Members] = []
+        self.factors = factors
         self.low: int | None = None
         self._positions: dict[Any, int] | None = None
         self._codes: TuplePositions | None = None
-        if isinstance(index_set, SetProduct):
-            self.factors = [
-                Members(factor, codes)
-                for factor in index_set.subsets(expand_all_set_operators=True)
-            ]
+        if factors:
             self.shape = tuple(factor.size for factor in self.factors)
             self.size = int(np.prod(self.shape))
         else:
             self.columns, self.low = _simple(index_set, codes)
             self.size = len(self.columns[0])
             self.shape = (self.size,)
+
+    @property
+    def name(self) -> str:
+        """Name of the set, which Pyomo puts together each time."""
+        return str(self._set.name)
 
     @cached_property
     def dimensions(self) -> int:
@@ -125,6 +128,13 @@ class Members:
         if len(position) and position.min() < 0:
             raise NotTraceable(f"an index is not in set {self.name}")
         return position
+
+
+def factors_of(index_set: Any) -> list[Any]:
+    """Sets of which a set is the product; none if it is no product."""
+    if not isinstance(index_set, SetProduct):
+        return []
+    return list(index_set.subsets(expand_all_set_operators=True))
 
 
 def _keys(columns: Sequence[Column]) -> list[Any]:

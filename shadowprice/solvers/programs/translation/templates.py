@@ -42,7 +42,12 @@ from shadowprice.solvers.programs.translation.affine import (
     Number,
     Value,
 )
-from shadowprice.solvers.programs.translation.index_sets import Column, Members, NotTraceable
+from shadowprice.solvers.programs.translation.index_sets import (
+    Column,
+    Members,
+    NotTraceable,
+    factors_of,
+)
 
 
 class Walker:
@@ -61,13 +66,20 @@ class Walker:
         self._columns = columns
         self._parameters = parameters
         self._members: dict[int, tuple[Any, Members]] = {}
+        self._products: dict[tuple[int, ...], Members] = {}
         self._ragged: dict[int, tuple[list[Column], NDArray[np.int64]]] = {}
 
     def members(self, index_set: Any) -> Members:
-        """Members of a set, made once."""
+        """Members of a set, made once; Pyomo makes a product anew for each component, of the same factors."""
         known = self._members.get(id(index_set))
         if known is None:
-            known = self._members[id(index_set)] = (index_set, Members(index_set, self.codes))
+            factors = factors_of(index_set)
+            product = tuple(id(factor) for factor in factors)
+            made = self._products.get(product) if factors else None
+            if made is None:
+                made = Members(index_set, self.codes, [self.members(each) for each in factors])
+                self._products[product] = made
+            known = self._members[id(index_set)] = (index_set, made)
         return known[1]
 
     def walk(self, expression: Any, frame: Frame) -> Affine:
@@ -205,23 +217,23 @@ class Walker:
         return self._parameters[id(parameter)]
 
     def _position(self, index_set: Any, index: Sequence[Any], frame: Frame) -> NDArray[np.int64]:
+        members = self.members(index_set)
         if not all(isinstance(each, IndexTemplate) for each in index):
-            columns = [self._index(each, frame) for each in index]
-            return self.members(index_set).positions(columns)
+            return members.positions([self._index(each, frame) for each in index])
         templates = [each._id for each in index]  # noqa: SLF001
-        key = (id(index_set), *templates)
+        key = (id(members), *templates)
         known = frame.positions.get(key)
         if known is None:
-            known = frame.positions[key] = self._looked_up(index_set, templates, frame)
+            known = frame.positions[key] = self._looked_up(members, templates, frame)
         return known
 
     def _looked_up(
-        self, index_set: Any, templates: Sequence[int], frame: Frame
+        self, members: Members, templates: Sequence[int], frame: Frame
     ) -> NDArray[np.int64]:
         """Positions by indices alone: looked up where they are introduced, not for every entry."""
-        members, home = self.members(index_set), frame.home(templates)
+        home = frame.home(templates)
         if home is not frame and home.size <= frame.size:
-            key = (id(index_set), *templates)
+            key = (id(members), *templates)
             try:
                 if key not in home.positions:
                     home.positions[key] = members.positions([home.index(t) for t in templates])
@@ -347,7 +359,7 @@ class Walker:
         if isinstance(family, SubsetFamily):
             return [self.codes.column(column) for column in family.columns], family.ends
         sets = [family[index] for index in family.index_set()]
-        parts = [Members(each, self.codes) for each in sets if len(each)]
+        parts = [self.members(each) for each in sets if len(each)]
         ends = np.concatenate(([0], np.cumsum([len(each) for each in sets]))).astype(np.int64)
         if not parts:
             return [np.zeros(0, dtype=np.int64)] * dimensions, ends
