@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import typer
+from typing import Any
 
-from shadowprice.cli.panels import GroupWithEarlierNames, shown
+import typer
+from typer.core import TyperGroup
+
+from shadowprice.cli.panels import shown
 from shadowprice.cli.placement.graph import graph_command
 from shadowprice.cli.placement.joint import joint_command
 from shadowprice.cli.placement.servers import servers_command
 
 
-class _FileOrCommand(GroupWithEarlierNames):
-    usual = "graph"
+class _FileOrCommand(TyperGroup):
+    """Commands of which ``graph`` is the one that a first word is about which names none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line."""
+        usual = ["graph"] if args and args[0] not in (*self.commands, "--help") else []
+        return super().parse_args(ctx, [*usual, *args])
 
 
 place = typer.Typer(

@@ -10,7 +10,7 @@ import typer
 
 from shadowprice.cli.options import with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_whole
-from shadowprice.cli.panels import GroupWithEarlierNames, shown
+from shadowprice.cli.panels import shown
 from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import console, print_table, stderr
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from shadowprice.library.table import Row
 
 library = typer.Typer(
-    cls=GroupWithEarlierNames,
     no_args_is_help=True,
     help="Fixed instances, and the best that is known of each, see docs/library.md.",
 )
