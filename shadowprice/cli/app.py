@@ -124,7 +124,7 @@ def demo(
     print_comparison(result, form)
     if not form.option:
         best = min(result.rows, key=lambda row: row.cost_ticks)
-        console.print(best.sentence(), markup=False, highlight=False, soft_wrap=True)
+        say(best.sentence())
     if plot is not None:
         write_picture(plot, result.plot())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -20,7 +19,7 @@ from shadowprice.cli.options import (
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_file
 from shadowprice.cli.results import ResultForm, entries, print_result
 from shadowprice.cli.run_inputs import asked_terms
-from shadowprice.cli.show import console, note, printed_warnings, stderr, tell_bounds
+from shadowprice.cli.show import note, printed_warnings, say, stderr, tell_bounds
 from shadowprice.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
@@ -82,8 +81,7 @@ def certify_command(
 
     write_file(output, write)
     (found,) = made
-    for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    say(found.sentence(), f"instance: SHA-256 {found.instance}")
     warned_of = [] if found.ratio == 1 else [found.history.warning()]
     tell_bounds([found.history], warned_of, explain=explain)
 
@@ -103,8 +101,7 @@ def _certify_utility(
 
     write_file(output, write)
     (found,) = made
-    for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    say(found.sentence(), f"instance: SHA-256 {found.instance}")
     for origin, most in found.tried:
         stderr.print(
             f"bound {origin}: at most {amount_at_most(most)}", markup=False, highlight=False
@@ -183,15 +180,10 @@ def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm)
             )
     print_result(
         form,
-        lambda: _show_lines(sentences(claim)),
+        lambda: say(*sentences(claim)),
         lambda: with_origin({**claim, "at_most": at_most(Fraction(claim["ratio"]))}),
         lambda: entries({**claim, "at_most": at_most(Fraction(claim["ratio"]))}),
     )
-
-
-def _show_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _terms_of_cluster(texts: list[str] | None) -> tuple[TermSettings, ...]:
