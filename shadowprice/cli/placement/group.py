@@ -14,12 +14,15 @@ from shadowprice.cli.placement.servers import servers_command
 
 
 class _FileOrCommand(TyperGroup):
-    """Commands of which ``graph`` is the one that a first word is about which names none."""
+    """Commands, of which one is meant where the first word is none."""
+
+    usual = "graph"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command line."""
-        usual = ["graph"] if args and args[0] not in (*self.commands, "--help") else []
-        return super().parse_args(ctx, [*usual, *args])
+        if args and args[0] not in (*self.commands, "--help"):
+            args = [self.usual, *args]
+        return super().parse_args(ctx, args)
 
 
 place = typer.Typer(
