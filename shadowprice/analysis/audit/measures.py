@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +116,7 @@ class Measures(Brief):
 class Levels(Brief):
     """A step function: a value from each moment to the next."""
 
-    time_s: Floats
+    time_s: NDArray[Any]
     value: Floats
 
     @classmethod
