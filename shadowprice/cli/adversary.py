@@ -153,5 +153,5 @@ def _show(found: WorstInstance) -> None:
     )
     print_rows(heads, rows, range(1, 6), title=f"{hard.policy}, verified")
     if hard.predictor is not None:
-        say(f"predictions over truth: {hard.predictor}")
-    say(found.sentence())
+        say(f"predictions over truth: {hard.predictor}", broken=True)
+    say(found.sentence(), broken=True)

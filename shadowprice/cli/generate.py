@@ -118,7 +118,7 @@ def _describe(name: str, form: ResultForm) -> None:
 
 
 def _show(record: Mapping[str, Any]) -> None:
-    say(record["law"])
+    say(record["law"], broken=True)
     print_rows(("parameter", "default", "what it is"), map(dict.values, record["parameters"]))
 
 

@@ -65,10 +65,10 @@ console = OutputConsole(emoji=False)
 stderr = Console(stderr=True, emoji=False)
 
 
-def say(*lines: str) -> None:
-    """Print lines on stdout as they are, each in one piece."""
+def say(*lines: str, broken: bool = False) -> None:
+    """Print lines on stdout as they are; each in one piece, or broken where a screen ends."""
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(line, markup=False, highlight=False, soft_wrap=not broken)
 
 
 def note(text: str) -> None:

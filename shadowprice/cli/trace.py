@@ -13,7 +13,7 @@ from shadowprice.cli.options import FormatOption, OptionalTraceArgument, SeedOpt
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file, write_table
 from shadowprice.cli.results import ResultForm, entries, print_result
-from shadowprice.cli.show import note, print_rows, printed_warnings, say
+from shadowprice.cli.show import note, print_rows, printed_warnings, say, stderr
 from shadowprice.docstrings import first_line
 from shadowprice.entry_points import TRACES, offers
 from shadowprice.errors import InputError
@@ -247,7 +247,7 @@ def _read(file: Path, trace_format: str | None) -> Imported:
         imported = load_trace(file, format=trace_format)
     if imported.report or imported.notes:
         for line in imported.lines():
-            note(line)
+            stderr.print(line, style="yellow", markup=False, highlight=False)
     return imported
 
 
