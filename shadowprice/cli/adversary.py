@@ -18,7 +18,7 @@ from shadowprice.cli.outputs import (
 )
 from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import note, print_rows, say
+from shadowprice.cli.show import note, print_lines, print_rows
 
 if TYPE_CHECKING:
     from shadowprice.analysis.adversary.search import WorstInstance
@@ -153,5 +153,5 @@ def _show(found: WorstInstance) -> None:
     )
     print_rows(heads, rows, range(1, 6), title=f"{hard.policy}, verified")
     if hard.predictor is not None:
-        say(f"predictions over truth: {hard.predictor}", broken=True)
-    say(found.sentence(), broken=True)
+        print_lines(f"predictions over truth: {hard.predictor}", broken=True)
+    print_lines(found.sentence(), broken=True)

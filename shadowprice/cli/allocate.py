@@ -14,7 +14,7 @@ from rich.markup import escape
 from shadowprice.cli.options import RUNS_IT, with_options
 from shadowprice.cli.outputs import with_origin
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import print_table, say, stderr, table_of
+from shadowprice.cli.show import print_lines, print_table, stderr, table_of
 from shadowprice.errors import VerificationError
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _show(found: Allocation, verified: bool, reasons: bool) -> None:
 
     print_table(table, list(found.rows(SHOWN)), cells)
     if reasons:
-        say(*explain(found), broken=True)
+        print_lines(*explain(found), broken=True)
     for note in found.notes:
         stderr.print(note, style="yellow", markup=False, highlight=False)
     if not verified:

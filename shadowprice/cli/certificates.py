@@ -20,7 +20,7 @@ from shadowprice.cli.options import (
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_file
 from shadowprice.cli.results import ResultForm, entries, print_result
 from shadowprice.cli.run_inputs import asked_terms
-from shadowprice.cli.show import note, printed_warnings, say, stderr, tell_bounds
+from shadowprice.cli.show import note, print_lines, printed_warnings, stderr, tell_bounds
 from shadowprice.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _written(output: Path, make: Callable[[Path], Claim]) -> Claim:
     made: list[Claim] = []
     write_file(output, lambda partial: made.append(make(partial)))
     (found,) = made
-    say(found.sentence(), f"instance: SHA-256 {found.instance}")
+    print_lines(found.sentence(), f"instance: SHA-256 {found.instance}")
     return found
 
 
@@ -186,7 +186,7 @@ def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm)
             )
     print_result(
         form,
-        lambda: say(*sentences(claim)),
+        lambda: print_lines(*sentences(claim)),
         lambda: with_origin({**claim, "at_most": at_most(Fraction(claim["ratio"]))}),
         lambda: entries({**claim, "at_most": at_most(Fraction(claim["ratio"]))}),
     )

@@ -12,7 +12,7 @@ import typer
 from shadowprice.cli.options import SeedOption, with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_table
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, print_rows, say
+from shadowprice.cli.show import console, print_lines, print_rows
 from shadowprice.docstrings import described_parameters, first_line
 from shadowprice.errors import InputError
 
@@ -118,7 +118,7 @@ def _describe(name: str, form: ResultForm) -> None:
 
 
 def _show(record: Mapping[str, Any]) -> None:
-    say(record["law"], broken=True)
+    print_lines(record["law"], broken=True)
     print_rows(("parameter", "default", "what it is"), map(dict.values, record["parameters"]))
 
 

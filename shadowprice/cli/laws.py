@@ -9,7 +9,7 @@ import typer
 from shadowprice.cli.options import POLICY_HELP, with_options
 from shadowprice.cli.progress import progress_line
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import print_rows, say
+from shadowprice.cli.show import print_lines, print_rows
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.user_code import sentence
 
@@ -79,4 +79,4 @@ def _message(error: Exception) -> str:
 def _show(policy: str, rows: list[tuple[str, str]]) -> None:
     told = ((law, "broken" if broken else "no example breaks it") for law, broken in rows)
     print_rows(("law", ""), told, title=policy)
-    say(*(f"\n{law}:\n{broken}" for law, broken in rows if broken))
+    print_lines(*(f"\n{law}:\n{broken}" for law, broken in rows if broken))

@@ -47,9 +47,9 @@ from shadowprice.cli.run_inputs import (
 from shadowprice.cli.show import (
     note,
     print_comparison,
+    print_lines,
     print_summary,
     print_utilities,
-    say,
     tell_bounds,
 )
 from shadowprice.errors import InputError
@@ -343,4 +343,4 @@ def _print_guarantees(result: Comparison) -> None:
             known, row.policy, row.factor if row.certified else None, most
         )
         if words is not None:
-            say(words)
+            print_lines(words)

@@ -65,7 +65,7 @@ console = OutputConsole(emoji=False)
 stderr = Console(stderr=True, emoji=False)
 
 
-def say(*lines: str, broken: bool = False) -> None:
+def print_lines(*lines: str, broken: bool = False) -> None:
     """Print lines on stdout as they are; each in one piece, or broken where a screen ends."""
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=not broken)
@@ -167,8 +167,8 @@ def _show_summary(outcome: VerifiedRun, summary: Mapping[str, object], explain: 
     }
     heads = ("metric", "value", "about")
     print_rows(heads, ((key, cells[key], lengths.get(key, "")) for key in printed), title=title)
-    say(*(f"{key}: {METRICS[key]}" for key in printed if explain))
-    say(*filter(None, [assumptions(outcome.settings)]))
+    print_lines(*(f"{key}: {METRICS[key]}" for key in printed if explain))
+    print_lines(*filter(None, [assumptions(outcome.settings)]))
 
 
 def print_comparison(result: Comparison, form: ResultForm) -> None:
@@ -196,13 +196,13 @@ def _show_comparison(result: Comparison) -> None:
     print_rows(heads, rows, (1, 2), title=str(result.objective))
     _say_assumptions(result)
     for optimum, policies in said.items():
-        say(optimum if len(said) == 1 else f"{', '.join(policies)}: {optimum}")
+        print_lines(optimum if len(said) == 1 else f"{', '.join(policies)}: {optimum}")
 
 
 def _say_assumptions(result: Comparison | UtilityComparison) -> None:
     """Below a table, what its numbers are about."""
     by_policy = {name: each.settings for name, each in result.outcomes.items()}
-    say(*filter(None, [assumptions_by_policy(by_policy)]))
+    print_lines(*filter(None, [assumptions_by_policy(by_policy)]))
 
 
 def print_utilities(result: UtilityComparison, form: ResultForm) -> None:
@@ -225,7 +225,7 @@ def _show_utilities(result: UtilityComparison) -> None:
     )
     print_rows(columns, rows, (1, 2, 4), title=title)
     _say_assumptions(result)
-    say(*result.sentences())
+    print_lines(*result.sentences())
 
 
 @contextmanager

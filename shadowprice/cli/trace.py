@@ -13,7 +13,7 @@ from shadowprice.cli.options import FormatOption, OptionalTraceArgument, SeedOpt
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file, write_table
 from shadowprice.cli.results import ResultForm, entries, print_result
-from shadowprice.cli.show import note, print_rows, printed_warnings, say, stderr
+from shadowprice.cli.show import note, print_lines, print_rows, printed_warnings, stderr
 from shadowprice.docstrings import first_line
 from shadowprice.entry_points import TRACES, offers
 from shadowprice.errors import InputError
@@ -130,7 +130,7 @@ def trace_command(
             lines += _fit_lines(fitted, law)
         if output is not None:
             lines.append(f"{len(jobs)} jobs to {output}")
-        say(*lines)
+        print_lines(*lines)
 
     print_result(form, show, lambda: record, lambda: entries(record))
 

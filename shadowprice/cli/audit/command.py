@@ -23,7 +23,7 @@ from shadowprice.cli.outputs import (
 from shadowprice.cli.progress import progress_line
 from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.run_inputs import split_names
-from shadowprice.cli.show import console, print_rows, say, table_of
+from shadowprice.cli.show import console, print_lines, print_rows, table_of
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -172,10 +172,10 @@ def _show(result: Audit) -> None:
     else:
         _print_runs(result)
         lines = result.common_lines()
-    say(*lines)
+    print_lines(*lines)
     _print_contradictions(result)
     for each in result.runs[:1]:
-        say(*(f"cannot be answered: {question}" for question in each.run.record.unanswered))
+        print_lines(*(f"cannot be answered: {question}" for question in each.run.record.unanswered))
 
 
 def _print_runs(result: Audit) -> None:
@@ -214,4 +214,4 @@ def _print_contradictions(result: Audit) -> None:
     heads = ("noticed", "rows", "what is done", "first")
     print_rows(heads, rows, title="contradictions and rows that are no runs")
     if len(kinds) > MOST_SHOWN:
-        say(f"{len(kinds) - MOST_SHOWN} more kinds; --contradictions writes all rows")
+        print_lines(f"{len(kinds) - MOST_SHOWN} more kinds; --contradictions writes all rows")

@@ -12,7 +12,7 @@ from shadowprice.cli.options import ClusterOption, TermsOption, with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_picture
 from shadowprice.cli.placement.network import asked_network
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import print_rows, say
+from shadowprice.cli.show import print_lines, print_rows
 from shadowprice.errors import InfeasibleJobError, ShadowpriceError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _show(graph: JobGraph, mapping: StageMapping, report: dict[str, Any], placem
     )
     print_rows(("node", "GPUs", "replicas"), rows, (1,), title=f"{graph.name}, {placement}")
     for key, unit in (("alpha", "s"), ("cut", "bytes"), ("alpha_min", "s"), ("alpha_max", "s")):
-        say(f"{key:<9} {report[key]:.6g} {unit}")
+        print_lines(f"{key:<9} {report[key]:.6g} {unit}")
 
 
 def _draw(path: Path, graph: JobGraph, mapping: StageMapping, placement: str) -> None:

@@ -12,7 +12,7 @@ from shadowprice.cli.options import with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_whole
 from shadowprice.cli.panels import shown
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import print_table, say, stderr, table_of
+from shadowprice.cli.show import print_lines, print_table, stderr, table_of
 
 if TYPE_CHECKING:
     from shadowprice.library.library_instance import LibraryInstance
@@ -114,14 +114,14 @@ def _show(which: LibraryInstance, rows: Sequence[Row]) -> None:
 
     from shadowprice.library.table import sentences_of
 
-    say(f"{which.name}: {which.jobs} jobs; {_class(which.preemptive)}")
-    say(f"SHA-256 {which.digest}")
-    say(f"recipe: {json.dumps(which.recipe.document())}")
+    print_lines(f"{which.name}: {which.jobs} jobs; {_class(which.preemptive)}")
+    print_lines(f"SHA-256 {which.digest}")
+    print_lines(f"recipe: {json.dumps(which.recipe.document())}")
     for each in which.absent():
-        say(f"data set {each} is not here: shadowprice data {each}")
+        print_lines(f"data set {each} is not here: shadowprice data {each}")
     for row in rows:
         for line in sentences_of(row):
-            say(line)
+            print_lines(line)
 
 
 def _class(preemptive: bool) -> str:
@@ -164,9 +164,9 @@ def submit_command(
 
 def _show_places(places: Sequence[Place]) -> None:
     for place in places:
-        say(place.sentence())
+        print_lines(place.sentence())
         if place.folder is not None:
-            say(f"written: {place.folder}")
+            print_lines(f"written: {place.folder}")
 
 
 def _say(line: str) -> None:

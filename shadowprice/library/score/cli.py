@@ -14,7 +14,7 @@ from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_file
 from shadowprice.cli.progress import progress_line
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import print_rows, say
+from shadowprice.cli.show import print_lines, print_rows
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,17 +103,19 @@ def _print(result: Score) -> None:
     )
     heads = ("instance", "jobs", "ratio at most", "fairness", "slowdown")
     print_rows(heads, rows, range(1, 5), title=escape(result.policy))
-    say(*(f"{each.scored.name}: {each.feedback}" for each in result.results))
+    print_lines(*(f"{each.scored.name}: {each.feedback}" for each in result.results))
     if result.adversary is not None:
-        say(f"adversary: {result.adversary.sentence}")
+        print_lines(f"adversary: {result.adversary.sentence}")
     for law in result.laws or ():
         if law.broken:
-            say(f"breaks a law: {law.title}: {law.broken}")
+            print_lines(f"breaks a law: {law.title}: {law.broken}")
     if result.seal is not None and result.seal.missing:
-        say(str(result.seal))
+        print_lines(str(result.seal))
     spent = result.spent
-    say(f"{spent.decisions:,} decisions, {spent.decisions_per_s:,.0f} a second on this machine")
-    say(headline(result))
+    print_lines(
+        f"{spent.decisions:,} decisions, {spent.decisions_per_s:,.0f} a second on this machine"
+    )
+    print_lines(headline(result))
 
 
 COMMANDS = Commands(
