@@ -9,7 +9,10 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-from shadowprice.analysis.adversary.hunt import Spent
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+
+from hunt import Spent
+
 from shadowprice.analysis.adversary.search import ENUMERATED, FEASIBLE, SHORTEST, SLOTTED, rerun
 from shadowprice.instances.hard_instances import HardInstance, hunted_instances
 from shadowprice.solvers.registry import policies
@@ -21,7 +24,7 @@ Made by `make hunt-page` from [`instances/hunted/`](../../shadowprice/instances/
 
 `make hunt MINUTES=10` gives every policy so many minutes of CPU time and goes on where the stored results stop: step
 after step, each with one small family of instances, a seed of its own and a fixed number of evaluations
-([`analysis/adversary/hunt.py`](../../shadowprice/analysis/adversary/hunt.py)). Of each the worst instance is kept,
+([`benchmarks/hunt.py`](../hunt.py)). Of each the worst instance is kept,
 with a schedule that one could have made. [The adversary](../../docs/adversary.md) says what a ratio means: it is exact,
 and the policy is off by no less. Minutes are those that a hunt really had; short ones say little, and no hunt says
 what there is beyond its families of up to seven jobs on up to eight GPUs. Tests run all of them again. """

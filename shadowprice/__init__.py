@@ -139,13 +139,7 @@ _HOME = {
 """Where each public name is from: a training job that imports a part does not wait for the whole."""
 
 
-_EARLIER_NAMES = {"Semantics": "RunOptions"}
-"""Public names of earlier versions, with what they are called now."""
-
-
 def __getattr__(name: str) -> object:
-    if name in _EARLIER_NAMES:
-        raise AttributeError(f"{__name__}.{name} is called {__name__}.{_EARLIER_NAMES[name]} now")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

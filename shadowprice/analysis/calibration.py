@@ -6,16 +6,14 @@ the bins are ours).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from shadowprice.analysis.plots.style import COLOURS, GREY, new_axes, styled
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 
@@ -96,33 +94,6 @@ class Calibration(Brief):
                 "cumulative": np.cumsum(jobs) / max(len(self.error), 1),
             }
         )
-
-
-def plot_calibration(
-    calibrations: Mapping[str, Calibration],
-    axes: Axes | None = None,
-    *,
-    edges: Sequence[float] = ERROR_EDGES,
-) -> Axes:
-    """Draw the share of jobs per bin of errors, bars side by side, one colour a predictor."""
-    axes = new_axes() if axes is None else styled(axes)
-    tables = {label: each.table(edges) for label, each in calibrations.items()}
-    width = 0.8 / max(len(tables), 1)
-    for k, ((label, table), colour) in enumerate(zip(tables.items(), cycle(COLOURS), strict=False)):
-        left = np.arange(len(table)) - 0.4 + (k + 0.5) * width
-        within = calibrations[label].share_below(0.25)
-        text = f"{label} ({within:.0%} below 25 %)" if np.isfinite(within) else f"{label} (no jobs)"
-        axes.bar(left, table["share"], width=width, color=colour, label=text)
-    if tables:
-        labels = next(iter(tables.values()))["error"].tolist()
-        axes.set_xticks(range(len(labels)), labels)
-        axes.legend(frameon=False)
-    else:
-        axes.text(0.5, 0.5, "no predictors", transform=axes.transAxes, ha="center", color=GREY)
-    axes.grid(visible=False, axis="x")
-    axes.set_xlabel("relative error of the predicted iterations")
-    axes.set_ylabel("share of jobs")
-    return axes
 
 
 def _bin(low: float, high: float) -> str:

@@ -8,7 +8,6 @@ of this; it is asked again at the end, and what it rejects is not returned.
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +18,8 @@ from shadowprice.analysis.bounds import bounds_of, certified_and_largest
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.cascade import expect_end
 from shadowprice.analysis.certificates.certificate_file import (
-    expect_accepted,
+    checked_file,
+    checked_text,
     expect_certifiable,
     expect_each_begins_once,
     run_records,
@@ -34,7 +34,6 @@ from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.wording import at_most, cost_in_words
 from shadowprice.errors import InputError
 from shadowprice.instances.features import missing, require
-from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import BoundedCost, Objective
 from shadowprice.instances.schedule_class import KNOWS as CLASSES_KNOWS
 from shadowprice.instances.schedule_class import ScheduleClass
@@ -142,11 +141,10 @@ def certify(
     VerificationError
         If the checker rejects what was written, which is a fault of this package or of the bound that was given.
     """
-    file = io.StringIO(newline="\n")
-    found = _write(outcome, objective, budget_s, bound, file, preemptive=preemptive)
-    file.seek(0)
-    expect_accepted(file)
-    return WrittenCertificate(**vars(found), text=file.getvalue())
+    found, text = checked_text(
+        lambda file: _write(outcome, objective, budget_s, bound, file, preemptive=preemptive)
+    )
+    return WrittenCertificate(**vars(found), text=text)
 
 
 def certify_into(
@@ -169,11 +167,9 @@ def certify_into(
     OSError
         If the file cannot be written.
     """
-    with path.open("w", encoding="ascii", newline="\n") as file:
-        found = _write(outcome, objective, budget_s, bound, file, preemptive=preemptive)
-    with path.open(encoding="ascii", newline="\n") as file:
-        expect_accepted(file)
-    return found
+    return checked_file(
+        path, lambda file: _write(outcome, objective, budget_s, bound, file, preemptive=preemptive)
+    )
 
 
 def _write(
@@ -189,7 +185,8 @@ def _write(
     instance = outcome.instance
     require(instance, KNOWS, "certificates")
     expect_certifiable(outcome)
-    goal = _goal(instance, objective)
+    goal = Objective.of(objective)
+    expect_end(instance.stopped_s, goal)
     resumes = preemptive if bound is None else bound.holds_for.preemptive
     if not resumes:
         expect_each_begins_once(outcome)
@@ -233,17 +230,6 @@ def _write(
         BoundHistory(found),
         failing=instance.failures is not None,
     )
-
-
-def _goal(instance: Instance, objective: Objective | str) -> Objective:
-    try:
-        goal = Objective(objective)
-    except ValueError:
-        raise InputError(
-            f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
-        ) from None
-    expect_end(instance.stopped_s, goal)
-    return goal
 
 
 def _consolidated(outcome: VerifiedRun) -> bool:

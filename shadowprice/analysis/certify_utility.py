@@ -5,7 +5,6 @@ All is computed here, as in :mod:`shadowprice.analysis.certify`, and the checker
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.certificate_file import (
-    expect_accepted,
+    checked_file,
+    checked_text,
     expect_certifiable,
     run_records,
     write_records,
@@ -160,11 +160,8 @@ def certify_utility(
     VerificationError
         If the checker rejects what was written, which is a fault of this package.
     """
-    file = io.StringIO(newline="\n")
-    found = _write(outcome, utility, round_s, budget_s, file)
-    file.seek(0)
-    expect_accepted(file)
-    return WrittenUtilityCertificate(**vars(found), text=file.getvalue())
+    found, text = checked_text(lambda file: _write(outcome, utility, round_s, budget_s, file))
+    return WrittenUtilityCertificate(**vars(found), text=text)
 
 
 def certify_utility_into(
@@ -184,11 +181,7 @@ def certify_utility_into(
     OSError
         If the file cannot be written.
     """
-    with path.open("w", encoding="ascii", newline="\n") as file:
-        found = _write(outcome, utility, round_s, budget_s, file)
-    with path.open(encoding="ascii", newline="\n") as file:
-        expect_accepted(file)
-    return found
+    return checked_file(path, lambda file: _write(outcome, utility, round_s, budget_s, file))
 
 
 def _write(

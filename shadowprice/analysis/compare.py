@@ -351,13 +351,9 @@ def compare(
         If the objective or a policy is unknown, a policy is given twice, or a run has features that are not in
         ``KNOWS``.
     """
-    try:
-        goal = Objective(objective)
-    except ValueError:
-        raise InputError(
-            f"objective {str(objective)!r}: expected one of {', '.join(Objective)}; "
-            "for total utility there is compare_utility, or --objective utility"
-        ) from None
+    goal = Objective.of(
+        objective, "; for total utility there is compare_utility, or --objective utility"
+    )
     sealed = options is not None and options.sealed
     named, given = by_name(policies, sealed=sealed), JobsAndCluster.of(jobs, cluster)
     window = given.window(options)

@@ -82,12 +82,6 @@ def most_copies(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
     return most
 
 
-def queueing_delay_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
-    """Time between arrival and completion in which a job holds no GPU [s], shape (n,)."""
-    delay: NDArray[np.float64] = jct_s(instance, schedule) - ran_s(instance, schedule)
-    return delay
-
-
 def ran_s(instance: Instance, schedule: Schedule) -> NDArray[np.float64]:
     """Time in which every job held GPUs [s], shape (n,)."""
     runs = schedule.runs
@@ -111,11 +105,6 @@ def names_of_types(instance: Instance, used: NDArray[np.bool_]) -> NDArray[np.ob
     names = np.array(sorted(instance.cluster.gpu_types), dtype=object)
     patterns, of = np.unique(used, axis=0, return_inverse=True)
     return np.array(["|".join(names[row]) for row in patterns] + [""], dtype=object)[of.reshape(-1)]
-
-
-def gpu_types(instance: Instance, schedule: Schedule) -> NDArray[np.object_]:
-    """GPU types every job ran on in a schedule, as :func:`names_of_types` has them."""
-    return names_of_types(instance, types_used(instance, schedule))
 
 
 def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -149,26 +138,8 @@ def jobs_present(arrival_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> 
     return present
 
 
-def makespan_s(instance: Instance, schedule: Schedule) -> float:
-    """Last completion minus first arrival [s]; 0 without jobs."""
-    if len(schedule.job) == 0:
-        return 0.0
-    return float(schedule.end_s.max() - instance.workload.arrival_s.min())
-
-
-def utilization(instance: Instance, schedule: Schedule) -> float:
-    """Share of the cluster's GPU time that jobs held over the makespan; 0 without jobs or GPUs."""
-    gpu_s = makespan_s(instance, schedule) * instance.cluster.physical_gpus
-    return held_gpu_s(instance, schedule) / gpu_s if gpu_s else 0.0
-
-
-def held_gpu_s(instance: Instance, schedule: Schedule) -> float:
-    """GPU time held [GPU-s]; two jobs that share GPUs hold them once, of parts only these count, of cores none."""
-    return float(exact_held_gpu_s(instance, schedule))
-
-
 def exact_held_gpu_s(instance: Instance, schedule: Schedule) -> Fraction:
-    """GPU time held [GPU-s], without rounding."""
+    """GPU time held [GPU-s], without rounding; two jobs that share GPUs hold them once, cores are none."""
     factor, unit = held_gpus(instance, schedule) * np.where(schedule.partner >= 0, 1, 2), 2
     if instance.cluster.cores:
         factor = np.where(_of_cores(instance)[schedule.node], 0, factor)

@@ -157,12 +157,7 @@ def speed_curve(
     >>> [row.factor for row in found.rows]
     [Fraction(1, 1), Fraction(1, 2)]
     """
-    try:
-        goal = Objective(objective)
-    except ValueError:
-        raise InputError(
-            f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
-        ) from None
+    goal = Objective.of(objective)
     if not speeds:
         raise InputError("speeds: there are none, expected one or more")
     faster = {Fraction(speed): at_speed(workload, speed) for speed in speeds}

@@ -20,7 +20,6 @@ from shadowprice.instances.files import absolute, parse_toml, read_text
 from shadowprice.instances.samples import load_samples
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.options.reading import terms_of_mapping, with_terms
-from shadowprice.instances.terms.options.retired import retired_key
 from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 from shadowprice.user_code import code_from
@@ -79,7 +78,6 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
             data = parse_toml(read_text(file), str(file))
         else:
             data = parse(read_small(file), str(file), truth_values=True)
-        refuse_retired(data, str(file))
         found = decode(cls, data, str(file), numbers_as_text=True)
         return found.within(file.parent, f"{file}: with")
 
@@ -183,17 +181,3 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
         context = TermContext(where, jobs, origin_s, endless, drawn_by)
         found = with_terms(context, self.terms("with"))
         return ReadOptions(found.cluster, replace(plain, **found.switches, **(more or {})))
-
-
-def refuse_retired(data: object, where: str) -> None:
-    """Refuse keys of switches that were.
-
-    Raises
-    ------
-    InputError
-        With the words that are in their place.
-    """
-    for key in data if isinstance(data, dict) else ():
-        was = retired_key(key)
-        if was is not None:
-            raise InputError(f"{where}: {was.key_sentence}")

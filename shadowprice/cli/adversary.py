@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from shadowprice.cli.options import POLICY_HELP, SeedOption, record_of_option, with_options
 from shadowprice.cli.outputs import (
@@ -20,7 +18,7 @@ from shadowprice.cli.outputs import (
 )
 from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, note
+from shadowprice.cli.show import note, print_lines, print_rows
 
 if TYPE_CHECKING:
     from shadowprice.analysis.adversary.search import WorstInstance
@@ -148,21 +146,12 @@ def _rows(found: WorstInstance) -> list[dict[str, object]]:
 
 def _show(found: WorstInstance) -> None:
     hard = found.hard
-    table = Table(
-        "job",
-        escape("arrival [s]"),
-        "GPUs",
-        escape("work [s]"),
-        escape("ends [s]"),
-        escape("could end [s]"),
-        title=f"{hard.policy}, verified",
+    heads = ("job", "arrival [s]", "GPUs", "work [s]", "ends [s]", "could end [s]")
+    rows = (
+        (name, *(f"{each:g}" for each in numbers))
+        for name, *numbers in map(dict.values, _rows(found))
     )
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for row in _rows(found):
-        name, *numbers = row.values()
-        table.add_row(str(name), *(f"{number:g}" for number in numbers))
-    console.print(table)
+    print_rows(heads, rows, range(1, 6), title=f"{hard.policy}, verified")
     if hard.predictor is not None:
-        console.print(f"predictions over truth: {hard.predictor}", markup=False, highlight=False)
-    console.print(found.sentence(), markup=False, highlight=False)
+        print_lines(f"predictions over truth: {hard.predictor}", broken=True)
+    print_lines(found.sentence(), broken=True)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from shadowprice.cli.options import RUNS_IT, with_options
 from shadowprice.cli.outputs import with_origin
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, print_table, stderr
+from shadowprice.cli.show import print_lines, print_table, stderr, table_of
 from shadowprice.errors import VerificationError
 
 if TYPE_CHECKING:
@@ -165,9 +164,8 @@ def _show(found: Allocation, verified: bool, reasons: bool) -> None:
     from shadowprice.solvers.gavel.explain import explain
 
     worth = "" if found.objective is None else f", objective {found.objective:.9g}"
-    table = Table("job", *found.problem.gpu_types, "steps/s", title=f"{found.policy}{worth}")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    heads = ("job", *found.problem.gpu_types, "steps/s")
+    table = table_of(heads, range(1, len(heads)), title=f"{found.policy}{worth}")
     rate = dict(zip(found.problem.id.tolist(), found.effective_throughput.tolist(), strict=True))
 
     def cells(row: tuple[tuple[str, ...], FloatArray]) -> Iterator[str]:
@@ -178,8 +176,7 @@ def _show(found: Allocation, verified: bool, reasons: bool) -> None:
 
     print_table(table, list(found.rows(SHOWN)), cells)
     if reasons:
-        for sentence in explain(found):
-            console.print(sentence, markup=False, highlight=False)
+        print_lines(*explain(found), broken=True)
     for note in found.notes:
         stderr.print(note, style="yellow", markup=False, highlight=False)
     if not verified:

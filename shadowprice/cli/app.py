@@ -33,7 +33,7 @@ from shadowprice.cli.placement.group import place
 from shadowprice.cli.progress import INTERRUPTED, progress_line
 from shadowprice.cli.results import ResultForm
 from shadowprice.cli.runs import compare_command, simulate_command
-from shadowprice.cli.show import console, print_comparison, stderr
+from shadowprice.cli.show import console, print_comparison, print_lines, stderr
 from shadowprice.cli.trace import trace_command
 from shadowprice.cli.verify import verify_command
 from shadowprice.errors import ShadowpriceError
@@ -124,7 +124,7 @@ def demo(
     print_comparison(result, form)
     if not form.option:
         best = min(result.rows, key=lambda row: row.cost_ticks)
-        console.print(best.sentence(), markup=False, highlight=False, soft_wrap=True)
+        print_lines(best.sentence())
     if plot is not None:
         write_picture(plot, result.plot())
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -20,12 +20,16 @@ from shadowprice.cli.options import (
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_file
 from shadowprice.cli.results import ResultForm, entries, print_result
 from shadowprice.cli.run_inputs import asked_terms
-from shadowprice.cli.show import console, note, printed_warnings, stderr, tell_bounds
+from shadowprice.cli.show import note, print_lines, printed_warnings, stderr, tell_bounds
 from shadowprice.errors import InputError, VerificationError
 
 if TYPE_CHECKING:
+    from shadowprice.analysis.certify import Certified
+    from shadowprice.analysis.certify_utility import CertifiedUtility
     from shadowprice.analysis.outcome import VerifiedRun
     from shadowprice.instances.terms.settings import TermSettings
+
+Claim = TypeVar("Claim", "Certified", "CertifiedUtility")
 
 
 def certify_command(
@@ -70,20 +74,15 @@ def certify_command(
         _certify_utility(run, output, utility or "effective_throughput", round_s, budget_s)
         return
     # After the run directory, so that a wrong one is an error at once.
-    from shadowprice.analysis.certify import Certified, certify_into
+    from shadowprice.analysis.certify import certify_into
 
-    made: list[Certified] = []
     may_preempt = not non_preemptive
-
-    def write(partial: Path) -> None:
-        made.append(
-            certify_into(run, partial, objective, budget_s=budget_s, preemptive=may_preempt)
-        )
-
-    write_file(output, write)
-    (found,) = made
-    for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    found = _written(
+        output,
+        lambda partial: certify_into(
+            run, partial, objective, budget_s=budget_s, preemptive=may_preempt
+        ),
+    )
     warned_of = [] if found.ratio == 1 else [found.history.warning()]
     tell_bounds([found.history], warned_of, explain=explain)
 
@@ -92,25 +91,29 @@ def _certify_utility(
     run: VerifiedRun, output: Path, utility: str, round_s: float | None, budget_s: float
 ) -> None:
     """Write a certificate of a run's total utility, and print it."""
-    from shadowprice.analysis.certify_utility import CertifiedUtility, certify_utility_into
+    from shadowprice.analysis.certify_utility import certify_utility_into
     from shadowprice.analysis.utility.instance import ROUND_S
 
-    made: list[CertifiedUtility] = []
     length_s = ROUND_S if round_s is None else round_s
-
-    def write(partial: Path) -> None:
-        made.append(certify_utility_into(run, partial, utility, length_s, budget_s=budget_s))
-
-    write_file(output, write)
-    (found,) = made
-    for line in (found.sentence(), f"instance: SHA-256 {found.instance}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    found = _written(
+        output,
+        lambda partial: certify_utility_into(run, partial, utility, length_s, budget_s=budget_s),
+    )
     for origin, most in found.tried:
         stderr.print(
             f"bound {origin}: at most {amount_at_most(most)}", markup=False, highlight=False
         )
     if (warning := found.warning()) is not None:
         note(warning)
+
+
+def _written(output: Path, make: Callable[[Path], Claim]) -> Claim:
+    """The claim of a certificate that is made into a file, and printed."""
+    made: list[Claim] = []
+    write_file(output, lambda partial: made.append(make(partial)))
+    (found,) = made
+    print_lines(found.sentence(), f"instance: SHA-256 {found.instance}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -183,15 +186,10 @@ def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm)
             )
     print_result(
         form,
-        lambda: _show_lines(sentences(claim)),
+        lambda: print_lines(*sentences(claim)),
         lambda: with_origin({**claim, "at_most": at_most(Fraction(claim["ratio"]))}),
         lambda: entries({**claim, "at_most": at_most(Fraction(claim["ratio"]))}),
     )
-
-
-def _show_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _terms_of_cluster(texts: list[str] | None) -> tuple[TermSettings, ...]:

@@ -62,16 +62,12 @@ class Commands:
         What runs a command, or the group of commands, by name.
     verifiers : tuple of DirectoryVerifier
         Directories that ``verify`` can check because of this part.
-    earlier : mapping of str to str
-        Commands and options that are no more, by their words (``study bundle``, ``execute --ttl``), and what became
-        of each.
     """
 
     panels: Mapping[str, tuple[str, ...]]
     examples: Mapping[str, tuple[Example, ...]]
     run: Mapping[str, Callable[..., None] | typer.Typer] = field(default_factory=dict)
     verifiers: tuple[DirectoryVerifier, ...] = ()
-    earlier: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache

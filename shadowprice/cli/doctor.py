@@ -16,12 +16,9 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from rich.markup import escape
-from rich.table import Table
-
 from shadowprice.cli.options import with_options
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console
+from shadowprice.cli.show import console, print_rows
 
 LIMIT_S = 3.0
 """Longest wait for the answer of a program [s]."""
@@ -187,17 +184,13 @@ def doctor_command(*, form: ResultForm) -> None:
 
 
 def _show(found: Sequence[InstalledPart]) -> None:
-    table = Table("part", "version", "for", title="installed")
-    for each in found:
-        if each.installed:
-            table.add_row(*map(escape, (each.name, each.installed, each.needed_for)))
-    console.print(table)
+    rows = ((each.name, each.installed, each.needed_for) for each in found if each.installed)
+    print_rows(("part", "version", "for"), rows, title="installed")
     missing = [each for each in found if not each.installed]
     if missing:
-        table = Table("part", "without it there is no", "how to get it", title="not installed")
-        for each in missing:
-            table.add_row(*map(escape, (each.name, each.needed_for, each.how)))
-        console.print(table)
+        rows = ((each.name, each.needed_for, each.how) for each in missing)
+        heads = ("part", "without it there is no", "how to get it")
+        print_rows(heads, rows, title="not installed")
     broken = [each.name for each in missing if each.required]
     if broken:
         console.print(f"the package itself needs {', '.join(broken)}", style="red", highlight=False)

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from shadowprice.cli.options import SeedOption, with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_table
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console
+from shadowprice.cli.show import console, print_lines, print_rows
 from shadowprice.docstrings import described_parameters, first_line
 from shadowprice.errors import InputError
 
@@ -93,14 +91,8 @@ def _list(form: ResultForm) -> None:
         {"generator": each, "law": first_line(module.__doc__)}
         for each, module in sorted(generators().items())
     ]
-
-    def show() -> None:
-        table = Table("generator", "law")
-        for row in rows:
-            table.add_row(*map(Text, row.values()))
-        console.print(table)
-
-    print_result(form, show, lambda: rows)
+    heads = ("generator", "law")
+    print_result(form, lambda: print_rows(heads, map(dict.values, rows)), lambda: rows)
 
 
 def _describe(name: str, form: ResultForm) -> None:
@@ -126,11 +118,8 @@ def _describe(name: str, form: ResultForm) -> None:
 
 
 def _show(record: Mapping[str, Any]) -> None:
-    console.print(record["law"], markup=False, highlight=False)
-    table = Table("parameter", "default", "what it is")
-    for each in record["parameters"]:
-        table.add_row(*map(Text, each.values()))
-    console.print(table)
+    print_lines(record["law"], broken=True)
+    print_rows(("parameter", "default", "what it is"), map(dict.values, record["parameters"]))
 
 
 _OF_ALL = {

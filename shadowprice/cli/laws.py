@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from shadowprice.cli.options import POLICY_HELP, with_options
 from shadowprice.cli.progress import progress_line
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console
+from shadowprice.cli.show import print_lines, print_rows
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.user_code import sentence
 
@@ -78,10 +77,6 @@ def _message(error: Exception) -> str:
 
 
 def _show(policy: str, rows: list[tuple[str, str]]) -> None:
-    table = Table("law", "", title=policy)
-    for law, broken in rows:
-        table.add_row(law, "broken" if broken else "no example breaks it")
-    console.print(table)
-    for law, broken in rows:
-        if broken:
-            console.print(f"\n{law}:\n{broken}", markup=False, highlight=False, soft_wrap=True)
+    told = ((law, "broken" if broken else "no example breaks it") for law, broken in rows)
+    print_rows(("law", ""), told, title=policy)
+    print_lines(*(f"\n{law}:\n{broken}" for law, broken in rows if broken))

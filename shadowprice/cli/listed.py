@@ -14,7 +14,7 @@ from rich.text import Text
 from shadowprice.analysis.run_options import OF_THE_ENGINE
 from shadowprice.cli.options import OPTION_OF, PresetOption, with_options
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, note
+from shadowprice.cli.show import console, note, print_lines, print_rows
 from shadowprice.docstrings import first_line
 from shadowprice.entry_points import MODELS, POLICIES, offers
 from shadowprice.errors import InputError
@@ -88,11 +88,10 @@ def _show_policies(rows: Sequence[Mapping[str, Any]], every: bool) -> None:
         does = Text(_clause(row["does"]) + origin)
         table.add_row(Text(str(row["policy"])), str(row["knows"]), preempts, does)
     console.print(table)
-    for line in (
+    print_lines(
         "`shadowprice policies NAME`: what is proven of one, its source, parameters and switches",
         *_other_names(every),
-    ):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    )
 
 
 FIRST_POLICIES = (
@@ -144,9 +143,7 @@ def _show_policy(name: str, record: Mapping[str, Any]) -> None:
     for each in record["parameters"]:
         table.add_row(*(Text(each[key]) for key in ("name", "value", "kind", "says")))
     console.print(table)
-    console.print(
-        f"given as {name.partition(':')[0]}:NAME=VALUE,NAME=VALUE", markup=False, highlight=False
-    )
+    print_lines(f"given as {name.partition(':')[0]}:NAME=VALUE,NAME=VALUE")
 
 
 def _other_names(every: bool) -> Iterator[str]:
@@ -254,11 +251,10 @@ def _show_terms(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         table.add_row(Text(row["term"]), Text(row["says"]), Text("; ".join(row["given_by"])))
     console.print(table)
-    for line in (
+    print_lines(
         "`shadowprice terms NAME` shows the settings of one",
         "--with NAME:key=value,...: a comma begins the next key, and is written twice in a value: a,,b is a,b",
-    ):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    )
 
 
 def _term_record(feature: Feature) -> dict[str, Any]:
@@ -295,28 +291,30 @@ def _apart(feature: Feature) -> Iterator[tuple[str, str]]:
 
 
 def _print_term(record: dict[str, Any]) -> None:
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    say(f"{record['term']}: {record['says']}")
-    say(f"given by {'; '.join(record['given_by'])}")
+    print_lines(f"{record['term']}: {record['says']}")
+    print_lines(f"given by {'; '.join(record['given_by'])}")
     if record["settings"]:
-        table = Table("setting", "expected", "default", "unit", "what it is")
-        for each in record["settings"]:
-            usual = "" if each["default"] is None else str(each["default"])
-            default = "required" if each["required"] else usual
-            words = each["name"], each["expected"], default, each["unit"], each["says"]
-            table.add_row(*map(Text, words))
-        console.print(table)
+        print_rows(
+            ("setting", "expected", "default", "unit", "what it is"),
+            (
+                (each["name"], each["expected"], _default(each), each["unit"], each["says"])
+                for each in record["settings"]
+            ),
+        )
     if record["switches"]:
-        say(f"in Python: RunOptions({', '.join(f'{name}=...' for name in record['switches'])})")
+        print_lines(
+            f"in Python: RunOptions({', '.join(f'{name}=...' for name in record['switches'])})"
+        )
     if record["example"]:
-        say(f"example: {record['example']}")
+        print_lines(f"example: {record['example']}")
     if record["not_with"]:
-        table = Table("not with", "because")
-        for other, reason in record["not_with"].items():
-            table.add_row(Text(other), Text(reason))
-        console.print(table)
+        print_rows(("not with", "because"), record["not_with"].items())
+
+
+def _default(setting: Mapping[str, Any]) -> str:
+    if setting["required"]:
+        return "required"
+    return "" if setting["default"] is None else str(setting["default"])
 
 
 def _clause(text: object) -> str:

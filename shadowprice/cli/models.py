@@ -13,7 +13,7 @@ from rich.table import Table
 from shadowprice.cli.options import FormatOption, ThroughputsOption, with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console
+from shadowprice.cli.show import console, print_lines
 from shadowprice.errors import InputError
 from shadowprice.solvers.programs.catalogue import OF_INSTANCE, ModelFile, model_file, model_files
 
@@ -103,8 +103,7 @@ def _instance(
 
 def _describe(found: ModelFile) -> None:
     """The model without an instance: its docstring, and who solves it."""
-    for line in (found.text, "", *_places(found)):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_lines(found.text, "", *_places(found))
     console.print("its rows and size for an instance: TRACE --cluster CLUSTER")
 
 
@@ -142,7 +141,7 @@ def _print(
 
     def show() -> None:
         small = size.rows <= ALL_ROWS
-        console.print(found.text, markup=False, highlight=False, soft_wrap=True)
+        print_lines(found.text)
         about = "the instance" if instance is not None else "the example of its file"
         table = Table("row", "programme", "says", title=f"{model.name}, {about}")
         table.columns[0].overflow = "fold"  # No name is cut.
@@ -152,9 +151,7 @@ def _print(
         told = f"{size.rows} rows, {size.columns} columns ({size.whole} whole), {size.nonzeros} nonzeros"
         if not small:
             told += f"; the first {_FIRST_ROWS} rows of each constraint are shown, --csv prints all"
-        lines = (told, *_places(found), *(() if output is None else (f"written to {output}",)))
-        for line in lines:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_lines(told, *_places(found), *(() if output is None else (f"written to {output}",)))
 
     print_result(
         form,

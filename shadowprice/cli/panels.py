@@ -6,16 +6,14 @@ part of the program (:mod:`shadowprice.cli.commands`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from shadowprice.cli.commands import Commands, Example, offered_commands
 from shadowprice.cli.origin import running
-from shadowprice.errors import InputError
 
 _PANELS: Mapping[str, tuple[str, ...]] = {
     "Simulate and compare": ("demo", "simulate", "compare", "audit", "allocate", "place"),
@@ -181,47 +179,6 @@ _EXAMPLES: Mapping[str, tuple[Example, ...]] = {
 """The core's examples by command. They can be run in this order, in an empty folder; those that need more say what."""
 
 
-_FAMILY, _GRAPHS = "adversary --family", "--with graphs"
-_PLACED = {
-    "--intra": f"is now {_GRAPHS}:intra_gb_per_s=GB_PER_S",
-    "--nic": f"is now {_GRAPHS}:nic_gb_per_s=GB_PER_S",
-    "--sharing": f"is now {_GRAPHS}:nic_sharing=per-gpu|per-job",
-}
-_EARLIER: Mapping[str, str] = {
-    "check": "is now `shadowprice verify CERTIFICATE [TRACE --cluster CLUSTER]`",
-    "generators": "is now `shadowprice generate [NAME]`, without -o",
-    "traces": "is now `shadowprice trace`, without a file",
-    "trace show": "is now `shadowprice trace FILE`",
-    "trace fit": "is now `shadowprice trace FILE --fit LAW.json`",
-    "trace scale": "is now `shadowprice trace FILE -o FILE`, with the same options",
-    "joint": "is now `shadowprice place joint GRAPHS`",
-    "servers": "is now `shadowprice place servers JOB.yaml`",
-    "adversary --recheck": "is now `shadowprice verify FILE`",
-    "adversary --jobs": f"is now `{_FAMILY} jobs=NUMBER`",
-    "adversary --gpus": f"is now `{_FAMILY} gpus=NUMBER`",
-    "adversary --max-work": f"is now `{_FAMILY} max_work=UNITS`",
-    "adversary --max-arrival": f"is now `{_FAMILY} max_arrival=UNITS`",
-    "adversary --largest-gang": f"is now `{_FAMILY} largest_gang=GPUS`",
-    "adversary --max-error": f"is now `{_FAMILY} max_error=POWER`",
-    "adversary --unit": f"is now `{_FAMILY} unit_s=SECONDS`",
-    "models --jobs": "is now an argument: `models NAME TRACE --cluster CLUSTER`",
-    "models --write": "is now -o FILE",
-    "simulate --prices-out": "is now --prices FILE (.parquet, .csv)",
-    "simulate --prices-plot": "is now --prices FILE (.png, .pdf, .svg)",
-    "compare --verbose": "is now --explain",
-    "certify --verbose": "is now --explain",
-    "place graph --algorithm": "is now --placement",
-    **{
-        f"place {name} {option}": now
-        for name in ("graph", "joint")
-        for option, now in _PLACED.items()
-    },
-    "place servers --workers": "is now `workers` in the file JOB.yaml",
-    **{f"place {name} --time-limit": "is now --budget" for name in ("joint", "servers")},
-}
-"""The core's commands and options that are no more, by their words, and what became of each."""
-
-
 def panels() -> dict[str, tuple[str, ...]]:
     """All commands by panel, both in the order of the help: the core's, then those of other parts."""
     merged = dict(_PANELS)
@@ -240,38 +197,7 @@ def examples() -> dict[str, tuple[Example, ...]]:
     return merged
 
 
-def _refuse_earlier(words: str) -> None:
-    """Refuse words that were a command or an option.
-
-    Raises
-    ------
-    InputError
-        With what became of it.
-    """
-    for each in (_EARLIER, *(commands.earlier for commands in offered_commands())):
-        if words in each:
-            raise InputError(f"{words}: {each[words]}")
-
-
-class GroupWithEarlierNames(TyperGroup):
-    """Commands, and those that are no more: these say what became of them."""
-
-    usual: ClassVar[str | None] = None
-    """Command that a first word is about which names none."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words of the command line, the usual command put before what is none."""
-        if self.usual and args and args[0] not in (*self.commands, "--help"):
-            args = [self.usual, *args]
-        return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Command that the first word names, with the words after it."""
-        _refuse_earlier(f"{_words(ctx)} {args[0]}".strip())
-        return super().resolve_command(ctx, args)
-
-
-class PanelGroup(GroupWithEarlierNames):
+class PanelGroup(TyperGroup):
     """Commands in the order of the panels."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -282,23 +208,7 @@ class PanelGroup(GroupWithEarlierNames):
 
 
 class ShownCommand(TyperCommand):
-    """A command whose help ends with its examples, as they are typed: never wrapped; its outputs say what made them.
-
-    It answers to options that are no more with their new words.
-    """
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words of the command line."""
-        options = args[: args.index("--")] if "--" in args else args
-        for word in options[:1]:
-            if not Path(word).exists():
-                _refuse_earlier(f"{_words(ctx)} {word}")
-        for word in options:
-            if word.startswith("--"):
-                _refuse_earlier(f"{_words(ctx)} {word.partition('=')[0]}")
-        if any("--with" in each.opts for each in self.params):
-            _refuse_retired(options)
-        return super().parse_args(ctx, args)
+    """A command whose help ends with its examples, as they are typed: never wrapped; its outputs say what made them."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
@@ -311,22 +221,6 @@ class ShownCommand(TyperCommand):
         below = examples().get(_words(ctx), ())
         if below:
             typer.echo(" Examples\n" + "".join(example.text() for example in below))
-
-
-def _refuse_retired(words: Sequence[str]) -> None:
-    """Refuse options that were.
-
-    Raises
-    ------
-    InputError
-        With the words that are in their place.
-    """
-    from shadowprice.instances.terms.options.retired import retired_option
-
-    for word in words:
-        was = retired_option(word.partition("=")[0])
-        if was is not None:
-            raise InputError(was.sentence)
 
 
 def _words(context: Any) -> str:

@@ -45,12 +45,11 @@ from shadowprice.cli.run_inputs import (
     split_names,
 )
 from shadowprice.cli.show import (
-    console,
     note,
     print_comparison,
+    print_lines,
     print_summary,
     print_utilities,
-    stderr,
     tell_bounds,
 )
 from shadowprice.errors import InputError
@@ -319,9 +318,7 @@ def _by_utility(
             progress=say,
         )
     for warning in caught:
-        stderr.print(
-            str(warning.message), style="yellow", markup=False, highlight=False, soft_wrap=True
-        )
+        note(str(warning.message))
     first = next(iter(result.outcomes.values()))
     report_dropped(first)
     report_sealed(first)
@@ -346,4 +343,4 @@ def _print_guarantees(result: Comparison) -> None:
             known, row.policy, row.factor if row.certified else None, most
         )
         if words is not None:
-            console.print(words, markup=False, highlight=False, soft_wrap=True)
+            print_lines(words)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.console import Console, ConsoleDimensions, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from shadowprice.analysis.wording import cost_cells, utility_cells
 from shadowprice.cli.captions import assumptions, assumptions_by_policy, duration, screenful
@@ -64,6 +65,12 @@ console = OutputConsole(emoji=False)
 stderr = Console(stderr=True, emoji=False)
 
 
+def print_lines(*lines: str, broken: bool = False) -> None:
+    """Print lines on stdout as they are; each in one piece, or broken where a screen ends."""
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=not broken)
+
+
 def note(text: str) -> None:
     """Print a line on stderr that a user should not miss."""
     stderr.print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
@@ -79,6 +86,27 @@ def tell_bounds(
     for warning in warned_of:
         if warning is not None:
             note(warning)
+
+
+def table_of(heads: Iterable[str], numbers: Iterable[int] = (), **options: Any) -> Table:
+    """A table without rows, by the heads of its columns and the places of those that have numbers."""
+    table = Table(*map(escape, heads), **options)
+    for place in numbers:
+        table.columns[place].justify = "right"
+    return table
+
+
+def print_rows(
+    heads: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    numbers: Iterable[int] = (),
+    **options: Any,
+) -> None:
+    """Print a table of cells as they are."""
+    table = table_of(heads, numbers, **options)
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    console.print(table)
 
 
 def print_table(
@@ -126,27 +154,21 @@ def _show_summary(outcome: VerifiedRun, summary: Mapping[str, object], explain: 
 
     partial = outcome.missing() is not None
     title = f"{summary['policy']}, verified{', a partial run' if partial else ''}"
-    table = Table("metric", "value", "about", title=title)
     rows = {key: value for key, value in summary.items() if value is not None or not partial}
     cells = {
         key: f"{value:,.3f}" if isinstance(value, float) else str(value)
         for key, value in rows.items()
     }
     printed = [key for key in cells if key not in REPEATS or cells[key] != cells.get(REPEATS[key])]
-    for key in printed:
-        value = rows[key]
-        about = duration(value) if isinstance(value, float) and key.endswith("_s") else ""
-        table.add_row(key, escape(cells[key]), about)
-    console.print(table)
-    for key in printed if explain else ():
-        console.print(f"{key}: {METRICS[key]}", markup=False, highlight=False, soft_wrap=True)
-    _print_assumptions(assumptions(outcome.settings))
-
-
-def _print_assumptions(told: str) -> None:
-    """Below a table, what its numbers are about."""
-    if told:
-        console.print(told, markup=False, highlight=False, soft_wrap=True)
+    lengths = {
+        key: duration(value)
+        for key, value in rows.items()
+        if isinstance(value, float) and key.endswith("_s")
+    }
+    heads = ("metric", "value", "about")
+    print_rows(heads, ((key, cells[key], lengths.get(key, "")) for key in printed), title=title)
+    print_lines(*(f"{key}: {METRICS[key]}" for key in printed if explain))
+    print_lines(*filter(None, [assumptions(outcome.settings)]))
 
 
 def print_comparison(result: Comparison, form: ResultForm) -> None:
@@ -162,29 +184,25 @@ def print_comparison(result: Comparison, form: ResultForm) -> None:
 def _show_comparison(result: Comparison) -> None:
     from shadowprice.instances.grid import TICKS_PER_S
 
-    table = Table(
-        "policy",
-        escape("cost [s]"),
-        "ratio at most",
-        "bound kind",
-        title=str(result.objective),
-    )
-    for column in table.columns[1:3]:
-        column.justify = "right"
     numbers = [
         (row.cost_ticks / TICKS_PER_S, row.proven_by.ticks / TICKS_PER_S) for row in result.rows
     ]
     said: dict[str, list[str]] = {}
+    rows = []
     for row, (cost, bound, ratio) in zip(result.rows, cost_cells(numbers), strict=True):
-        table.add_row(row.policy, cost, ratio, row.bound_kind)
+        rows.append((row.policy, cost, ratio, row.bound_kind))
         said.setdefault(row.optimum_in_words(bound), []).append(row.policy)
-    console.print(table)
-    _print_assumptions(
-        assumptions_by_policy({name: each.settings for name, each in result.outcomes.items()})
-    )
+    heads = ("policy", "cost [s]", "ratio at most", "bound kind")
+    print_rows(heads, rows, (1, 2), title=str(result.objective))
+    _say_assumptions(result)
     for optimum, policies in said.items():
-        words = optimum if len(said) == 1 else f"{', '.join(policies)}: {optimum}"
-        console.print(words, markup=False, highlight=False, soft_wrap=True)
+        print_lines(optimum if len(said) == 1 else f"{', '.join(policies)}: {optimum}")
+
+
+def _say_assumptions(result: Comparison | UtilityComparison) -> None:
+    """Below a table, what its numbers are about."""
+    by_policy = {name: each.settings for name, each in result.outcomes.items()}
+    print_lines(*filter(None, [assumptions_by_policy(by_policy)]))
 
 
 def print_utilities(result: UtilityComparison, form: ResultForm) -> None:
@@ -200,19 +218,14 @@ def print_utilities(result: UtilityComparison, form: ResultForm) -> None:
 def _show_utilities(result: UtilityComparison) -> None:
     title = f"utility {result.utility}, rounds of {result.round_s:g} s"
     columns = ("policy", "utility", "bound", "bound kind", "ratio at most", "certified")
-    table = Table(*columns, title=title)
-    for column in (*table.columns[1:3], table.columns[4]):
-        column.justify = "right"
-    numbers = [(row.utility, row.bound, row.ratio) for row in result.rows]
-    for row, (utility, bound, ratio) in zip(result.rows, utility_cells(numbers), strict=True):
-        certified = "yes" if row.certified else "no"
-        table.add_row(row.policy, utility, bound, row.bound_kind, ratio, certified)
-    console.print(table)
-    _print_assumptions(
-        assumptions_by_policy({name: each.settings for name, each in result.outcomes.items()})
+    cells = utility_cells([(row.utility, row.bound, row.ratio) for row in result.rows])
+    rows = (
+        (row.policy, *numbers, row.bound_kind, ratio, "yes" if row.certified else "no")
+        for row, (*numbers, ratio) in zip(result.rows, cells, strict=True)
     )
-    for sentence in result.sentences():
-        console.print(sentence, highlight=False, soft_wrap=True)
+    print_rows(columns, rows, (1, 2, 4), title=title)
+    _say_assumptions(result)
+    print_lines(*result.sentences())
 
 
 @contextmanager

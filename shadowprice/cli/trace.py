@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from shadowprice.cli.options import FormatOption, OptionalTraceArgument, SeedOption, with_options
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file, write_table
 from shadowprice.cli.results import ResultForm, entries, print_result
-from shadowprice.cli.show import console, note, printed_warnings, stderr
+from shadowprice.cli.show import note, print_lines, print_rows, printed_warnings, stderr
 from shadowprice.docstrings import first_line
 from shadowprice.entry_points import TRACES, offers
 from shadowprice.errors import InputError
@@ -132,8 +130,7 @@ def trace_command(
             lines += _fit_lines(fitted, law)
         if output is not None:
             lines.append(f"{len(jobs)} jobs to {output}")
-        for line in lines:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_lines(*lines)
 
     print_result(form, show, lambda: record, lambda: entries(record))
 
@@ -206,32 +203,27 @@ def _print_loads(loads: Sequence[TypeLoad]) -> None:
     if not loads:
         return
     spans = len(loads[0].by_span)
-    table = Table(
-        "GPU types", "GPUs", "jobs that run nowhere else", "load", f"in each {spans}th of the time"
+    over = f"in each {spans}th of the time"
+    rows = (
+        (
+            each.types,
+            f"{each.gpus:,}",
+            f"{each.jobs:,}",
+            f"{each.load:.3f}",
+            " ".join(f"{value:.2f}" for value in each.by_span),
+        )
+        for each in loads
     )
-    for column in table.columns[1:4]:
-        column.justify = "right"
-    for each in loads:
-        over = " ".join(f"{value:.2f}" for value in each.by_span)
-        table.add_row(each.types, f"{each.gpus:,}", f"{each.jobs:,}", f"{each.load:.3f}", over)
-    console.print(table)
+    print_rows(("GPU types", "GPUs", "jobs that run nowhere else", "load", over), rows, (1, 2, 3))
 
 
 def _print_tables(found: Contents, where: Cluster | None) -> None:
     from shadowprice.analysis.trace.page import part_row, parts_of, summary_rows
 
-    table = Table("trace", "value")
-    for row in summary_rows(found, where):
-        table.add_row(*map(escape, row))
-    console.print(table)
+    print_rows(("trace", "value"), summary_rows(found, where))
     for what, parts in parts_of(found):
         heads = (what, "jobs", "share of jobs", "share of GPU time", "median run time [s]")
-        table = Table(*map(escape, heads))
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for part in parts:
-            table.add_row(*map(escape, part_row(part)))
-        console.print(table)
+        print_rows(heads, map(part_row, parts), range(1, 5))
 
 
 def _feasible(jobs: Workload, where: Cluster) -> Workload:
@@ -243,7 +235,7 @@ def _feasible(jobs: Workload, where: Cluster) -> Workload:
     able = np.isfinite(run_times_s(jobs, where))
     if not able.all():
         left_out = f"{int((~able).sum())} jobs can never run on {where} and are left out"
-        stderr.print(left_out, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        note(left_out)
     return jobs.select(able)
 
 
@@ -282,10 +274,5 @@ def _list_formats(form: ResultForm) -> None:
             contents = first_line(about(importer))
             rows.append({"format": offer.name, "is": contents, "from": offer.distribution})
 
-    def show() -> None:
-        table = Table("format", "what it is", "from")
-        for row in rows:
-            table.add_row(row["format"], row["is"], row["from"])
-        console.print(table)
-
-    print_result(form, show, lambda: rows)
+    heads = ("format", "what it is", "from")
+    print_result(form, lambda: print_rows(heads, map(dict.values, rows)), lambda: rows)

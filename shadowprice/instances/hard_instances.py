@@ -8,7 +8,7 @@ of rationals.
 
 A *loose bound* is an instance on which a lower bound is far below the optimum, with a schedule that attains it: the
 bound says no more than ``bound_s``, and no preemptive schedule costs less than ``optimum_s``. Both can be checked, see
-:func:`shadowprice.analysis.adversary.loosest.recheck`.
+`benchmarks/loose_bounds.py`.
 
 A *tight instance* is one on which what a theorem bounds comes close to what it allows. Instances of different theorems
 are of different kinds: jobs on a cluster, gains of pairs, fractions of time. All are stored as tables of whole numbers,

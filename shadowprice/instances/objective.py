@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.workload import Workload
 
@@ -27,6 +28,26 @@ class Objective(StrEnum):
     COMPLETION = "completion"
     FLOW = "flow"
     MAKESPAN = "makespan"
+
+    @classmethod
+    def of(cls, text: Objective | str, more: str = "") -> Objective:
+        """The objective of a name.
+
+        Parameters
+        ----------
+        more : str
+            Said behind the names where there is none.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        try:
+            return cls(text)
+        except ValueError:
+            names = ", ".join(cls)
+            raise InputError(f"objective {str(text)!r}: expected one of {names}{more}") from None
 
     def cost_s(self, workload: Workload, end_s: NDArray[np.float64]) -> float:
         """Cost [s] of completion times ``end_s``, shape (n,).

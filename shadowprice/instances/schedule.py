@@ -28,6 +28,13 @@ _TIMES = ("start_s", "end_s", "overhead_s")
 _REAL = (*_TIMES, "cpus", "memory_gb")
 
 
+def first_of_each(*columns: NDArray[Any]) -> NDArray[np.int64]:
+    """Places in sorted columns at which one has another entry than before, the first among them."""
+    new = np.ones(len(columns[0]), dtype=np.bool_)
+    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(new)
+
+
 def _nobody() -> NDArray[np.int64]:
     """Stands for a column that was not given; replaced when the other columns are known."""
     return np.zeros(0, dtype=np.int64)
@@ -170,10 +177,7 @@ class Schedule:
     def _by_run(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows by job and start, of a run the longest first; and where each run begins among them."""
         order = np.lexsort((-self.end_s, self.start_s, self.job))
-        job, start = self.job[order], self.start_s[order]
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
-        return order, np.flatnonzero(new)
+        return order, first_of_each(self.job[order], self.start_s[order])
 
     @property
     def continues(self) -> NDArray[np.bool_]:
@@ -192,11 +196,9 @@ class Schedule:
         One of the two is shared, or CPUs and memory are held or a batch is made up, which may change. O(R log R).
         """
         order = np.lexsort((self.node, self.start_s, self.job))
-        job, start = self.job[order], self.start_s[order]
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
-        first, run = np.flatnonzero(new), np.cumsum(new) - 1
+        first = first_of_each(self.job[order], self.start_s[order])
         pieces = np.diff(np.append(first, len(order)))
+        run = np.repeat(np.arange(len(first)), pieces)
         before = np.arange(len(order)) - pieces[run]
         # Where the run before has as many pieces, piece k of this one faces piece k of that one.
         row, old = order, order[np.maximum(before, 0)]

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from shadowprice.analysis.written_options import WrittenOptions, refuse_retired
+from shadowprice.analysis.written_options import WrittenOptions
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.documents.plain_yaml import parse, read_small
@@ -296,9 +296,6 @@ def study_of(data: object, source: str) -> StudyFile:
     """
     axes: tuple[TermAxis, ...] = ()
     if isinstance(data, dict):
-        given = data.get("conditions")
-        for name, entry in given.items() if isinstance(given, dict) else ():
-            refuse_retired(entry, f"{source}: conditions[{shown(name)}]")
         axes = read_axes({key: each for key, each in data.items() if is_axis(key)}, source)
         swept = {axis.name: list(axis.values) for axis in axes}
         data = {key: each for key, each in data.items() if not is_axis(key)} | {ENTRY_KEYS: swept}

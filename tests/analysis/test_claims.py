@@ -29,8 +29,8 @@ from shadowprice.analysis.certificates import cascade, effort, windows
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import attains, exact_cost
 from shadowprice.analysis.certify import certify
-from shadowprice.analysis.guarantees.asrpt import Guarantee
 from shadowprice.analysis.guarantees.lookup import (
+    FactorGuarantee,
     KnownBound,
     Statement,
     UnmetHypotheses,
@@ -257,7 +257,7 @@ def test_a_theorem_names_the_hypothesis_that_fails(
     assert len(found.missing) == 1
     assert words in found.missing[0]
     assert found.sentence("asrpt") == f"asrpt: ASRPT-sharper does not apply: {found.missing[0]}"
-    assert isinstance(told(TWO, cluster)[1], Guarantee)
+    assert isinstance(told(TWO, cluster)[1], FactorGuarantee)
 
 
 def test_weights_and_speeds_are_hypotheses_too() -> None:
@@ -271,7 +271,7 @@ def test_weights_and_speeds_are_hypotheses_too() -> None:
     _, found = told(typed, "1x1:a,1x1:b")
     assert isinstance(found, UnmetHypotheses)
     assert "there are GPU types that jobs tell apart" in found.missing[0]
-    assert isinstance(told(typed, "1x1:a")[1], Guarantee)
+    assert isinstance(told(typed, "1x1:a")[1], FactorGuarantee)
 
 
 def test_each_file_on_a_srpt_has_its_own_hypotheses() -> None:
@@ -372,7 +372,7 @@ def test_consolidation_breaks_the_factor_and_it_is_not_printed() -> None:
     outcome, found = told(jobs, "4x8", sp.RunOptions(placement="consolidate"))
     _, stated = told(jobs, "4x8")
     assert isinstance(found, UnmetHypotheses)
-    assert isinstance(stated, Guarantee)
+    assert isinstance(stated, FactorGuarantee)
     # A schedule that takes any free GPUs costs no more than 1.01 times a bound, so this ratio is real.
     least = max(bound.ticks for bound in simple_bounds(outcome.instance, COMPLETION))
     count = simulate(jobs, "4x8", "asrpt")
@@ -454,7 +454,7 @@ def test_what_the_time_grid_adds_is_in_the_factor() -> None:
     """Two jobs of a tick on two GPUs: the virtual machine completes the first after half a tick."""
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[TICK, TICK])
     _, found = told(jobs, "1x2")
-    assert isinstance(found, Guarantee)
+    assert isinstance(found, FactorGuarantee)
     assert found.factor == Fraction(5, 2) + Fraction(1, 2) / 2
 
 
@@ -464,7 +464,7 @@ def test_every_option_of_that_law_occurs_in_a_guarantee_or_a_silence() -> None:
     assert kinds == dict(
         zip(
             NAMES,
-            [Guarantee, Guarantee, UnmetHypotheses, UnmetHypotheses, UnmetHypotheses],
+            [FactorGuarantee, FactorGuarantee, UnmetHypotheses, UnmetHypotheses, UnmetHypotheses],
             strict=True,
         )
     )

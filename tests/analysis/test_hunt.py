@@ -8,12 +8,12 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import hunt as hunting
 import pytest
+from hunt import Hunt, Spent, go_on
 
 import build_hunt as builder
-from shadowprice.analysis.adversary import hunt as hunting
 from shadowprice.analysis.adversary.family import InstanceFamily
-from shadowprice.analysis.adversary.hunt import Hunt, Spent, go_on
 from shadowprice.analysis.adversary.search import recheck, rerun
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.hard_instances import HardInstance, hunted_instances

@@ -6,9 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from loose_bounds import EVALUATIONS, bound_ticks, loosest, recheck
 
 from shadowprice.analysis.adversary.family import InstanceFamily
-from shadowprice.analysis.adversary.loosest import EVALUATIONS, bound_ticks, loosest, recheck
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.hard_instances import LooseBound, loose_bounds
 from shadowprice.instances.objective import Objective

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.analysis import metrics
+from shadowprice.analysis.job_totals import JobTotals
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import VerificationError
 from shadowprice.execution.engine import run
@@ -58,9 +59,10 @@ def test_metrics_of_a_preempted_gang_by_hand() -> None:
     assert metrics.first_start_s(*case).tolist() == [1.0, 4.0]
     assert metrics.jct_s(*case).tolist() == [13.0, 3.0]
     assert metrics.preemptions(*case).tolist() == [1, 0]
-    assert metrics.queueing_delay_s(*case).tolist() == [3.0, 0.0]
-    assert metrics.makespan_s(*case) == 13.0
-    assert metrics.utilization(*case) == (2 * 3 + 3 * 3 + 2 * 7) / (4 * 13)
+    totals = JobTotals.of(*case)
+    assert metrics.ran_s(*case).tolist() == [10.0, 3.0]
+    assert totals.makespan_s(case[0]) == 13.0
+    assert totals.utilization(case[0]) == (2 * 3 + 3 * 3 + 2 * 7) / (4 * 13)
 
 
 def test_the_summary_by_hand_has_exactly_the_promised_keys() -> None:
@@ -113,11 +115,11 @@ def test_metrics_equal_a_second_by_second_count(instance: Instance, name: str) -
     first = int(workload.arrival_s.min())
     assert metrics.end_s(instance, schedule).tolist() == end_s.tolist()
     assert metrics.first_start_s(instance, schedule).tolist() == running.argmax(axis=1).tolist()
-    waited = end_s - workload.arrival_s - running.sum(axis=1)
-    assert metrics.queueing_delay_s(instance, schedule).tolist() == waited.tolist()
+    assert metrics.ran_s(instance, schedule).tolist() == running.sum(axis=1).tolist()
     share = held.sum() / (instance.cluster.total_gpus * (until - first))
-    assert metrics.utilization(instance, schedule) == pytest.approx(share, rel=1e-15)
-    assert metrics.utilization(instance, schedule) <= 1
+    utilization = JobTotals.of(instance, schedule).utilization(instance)
+    assert utilization == pytest.approx(share, rel=1e-15)
+    assert utilization <= 1
 
 
 @given(instances(min_jobs=2), st.randoms(use_true_random=False))
@@ -198,6 +200,6 @@ def test_metrics_are_vectorised() -> None:
         row, np.zeros(jobs, np.int64), np.ones(jobs, np.int64), start, start + 1, np.zeros(jobs)
     )
     assert metrics.jct_s(instance, schedule).sum() == jobs
-    assert metrics.queueing_delay_s(instance, schedule).sum() == 0
-    assert metrics.utilization(instance, schedule) == 1.0
+    assert metrics.ran_s(instance, schedule).sum() == jobs
+    assert JobTotals.of(instance, schedule).utilization(instance) == 1.0
     assert metrics.preemptions(instance, schedule).sum() == 0

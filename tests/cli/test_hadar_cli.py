@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import shadowprice as sp
+from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
 from shadowprice.analysis.run_directory.directory import load as load_run
 from shadowprice.analysis.run_directory.directory import save as save_run
 from shadowprice.analysis.run_directory.files import INSTANCE, RUN, SCHEDULE, WORKLOAD
 from shadowprice.analysis.utility.bound import certified_bound
-from shadowprice.analysis.utility.instance import UtilityInstance, shares_done, whole_rounds
+from shadowprice.analysis.utility.instance import UtilityInstance, shares_done
 from shadowprice.cli import app as cli
 from shadowprice.cli.run_inputs import split_names
 from shadowprice.errors import InputError, VerificationError
@@ -608,8 +609,8 @@ def test_runs_without_rounds_beat_all_schedules_of_whole_rounds() -> None:
         found[round_s] = outcome
     one_round = UtilityInstance.of([found[0.0]], "completion_time", 16.0)
     rounds = UtilityInstance.of([found[16.0]], "completion_time", 16.0)
-    assert not whole_rounds(found[0.0], 16.0)
-    assert whole_rounds(found[16.0], 16.0)
+    assert not in_whole_rounds(found[0.0], one_round.round_ticks)
+    assert in_whole_rounds(found[16.0], rounds.round_ticks)
     assert one_round.earned(found[0.0]) == Fraction(2, 16)
     assert rounds.earned(found[16.0]) == Fraction(1, 16) + Fraction(1, 32)
     prices = np.array([[1 / 32], [0.0]])

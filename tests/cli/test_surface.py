@@ -222,30 +222,3 @@ def test_entries_of_parts_have_their_path() -> None:
     assert {row["name"]: row["value"] for row in entries(record)} == {
         **{"a": 1, "b.c.0.d": 2, "b.c.1.d": 3, "b.e": [], "f": [1, 2]}
     }
-
-
-EARLIER = {
-    "check run.jsonl": "is now `shadowprice verify CERTIFICATE",
-    "generators": "is now `shadowprice generate",
-    "traces --json": "is now `shadowprice trace`",
-    "trace scale jobs.csv --load 1": "is now `shadowprice trace FILE -o FILE`",
-    "joint a.yaml": "is now `shadowprice place joint",
-    "servers --free 1": "is now `shadowprice place servers JOB.yaml",
-    "report run1": "--page FILE",
-    "queue run1": "is now `shadowprice status DIR",
-    "adversary --recheck=hard.json": "is now `shadowprice verify FILE`",
-    "adversary --max-work 3": "--family max_work=UNITS",
-    "simulate jobs.csv --prices-out p.csv": "is now --prices",
-    "place graph.yaml --intra 3": "--with graphs:intra_gb_per_s=",
-    "place graph.yaml --algorithm exact": "is now --placement",
-    "execute jobs.yaml --ttl 3": "--limits ttl_s=SECONDS",
-    "data fetch helios": "is now `shadowprice data NAME`",
-}
-
-
-@pytest.mark.parametrize("line", EARLIER)
-def test_words_that_were_say_what_they_are_now(line: str) -> None:
-    refused = CliRunner().invoke(app, shlex.split(line)).exception
-    assert isinstance(refused, InputError)
-    assert EARLIER[line] in str(refused)
-    assert "\n" not in str(refused)

@@ -31,7 +31,7 @@ from shadowprice.library.entries.entry import (
 )
 from shadowprice.library.entries.schedule_rows import schedule_of_text, text_of_schedule
 from shadowprice.library.entries.stored_bound import StoredBound
-from shadowprice.library.first_entries import certified_bound, open_first
+from shadowprice.library.search.improve import largest_bound
 from shadowprice.library.submission import submit_bound, submit_schedule
 from shadowprice.library.verification import (
     VerifiedEntry,
@@ -41,6 +41,7 @@ from shadowprice.library.verification import (
 )
 from shadowprice.proofs import checker
 from shadowprice.solvers.offline.bounds import Bound
+from tests.support.first_entries import open_weak
 
 DATE = "2026-11-27"
 NAME = "gangs-10-lognormal-2"
@@ -49,8 +50,7 @@ NAME = "gangs-10-lognormal-2"
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("entries")
-    for _ in open_first(library_instance(NAME), DATE, 0.0, root):
-        pass
+    open_weak(library_instance(NAME), DATE, root)
     return root
 
 
@@ -217,7 +217,7 @@ def test_a_bound_of_fewer_schedules_than_the_instance_allows_is_refused() -> Non
     which = library_instance("gangs-10-lognormal-1")
     instance = which.instance()
     outcome = simulate(instance, policy="sjf")
-    once = certified_bound(instance, Objective.FLOW, 0.0, preemptive=False)
+    once = StoredBound.of_bound(largest_bound(instance, Objective.FLOW, 0.0, preemptive=False))
     once.check(outcome, Objective.FLOW, preemptive=False)
     with pytest.raises(VerificationError, match="each job begins once, expected one of preemptive"):
         once.check(outcome, Objective.FLOW, preemptive=which.preemptive)

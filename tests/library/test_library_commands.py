@@ -17,7 +17,7 @@ from shadowprice.library.cli import COMMANDS
 from shadowprice.library.cli.library import library
 from shadowprice.library.collection import instances, library_instance
 from shadowprice.library.entries.entry import ENTRY, folder_of
-from shadowprice.library.first_entries import open_first
+from tests.support.first_entries import open_weak
 
 NAME = "gangs-10-lognormal-2"
 
@@ -67,8 +67,7 @@ def test_show_says_how_an_instance_is_made() -> None:
 
 def test_submit_prints_the_place_and_the_path(tmp_path: Path) -> None:
     which = library_instance(NAME)
-    for _ in open_first(which, "2026-11-27", 0.0, tmp_path):
-        pass
+    open_weak(which, "2026-11-27", tmp_path)
     path = folder_of(NAME, Objective.FLOW, tmp_path) / ENTRY
     about = json.loads(path.read_text())
     rows = tmp_path / "rows.csv"
@@ -99,8 +98,7 @@ def test_verification_names_what_fails(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(table, "instances", lambda: (which,))
     with pytest.raises(VerificationError, match=r"entry\.json: no such file"):
         table.verified_rows(None, pytest.fail, tmp_path)
-    for _ in open_first(which, "2026-11-27", 0.0, tmp_path):
-        pass
+    open_weak(which, "2026-11-27", tmp_path)
     said: list[str] = []
     rows = table.verified_rows(None, said.append, tmp_path)
     assert said == ["2 of 2 entries verified"]

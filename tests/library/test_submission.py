@@ -16,10 +16,10 @@ from shadowprice.library import submission
 from shadowprice.library.collection import library_instance
 from shadowprice.library.entries.entry import ENTRIES, Credit, read_about, read_entry
 from shadowprice.library.entries.schedule_rows import text_of_schedule
-from shadowprice.library.first_entries import open_first
 from shadowprice.library.submission import Place, submit_text
 from shadowprice.library.tables_of_instance import files_of
 from shadowprice.library.verification import verify_entry
+from tests.support.first_entries import open_weak
 
 DATE = "2026-11-27"
 ADA = Credit("Ada", "first come, in awk", DATE)
@@ -32,8 +32,7 @@ def root(tmp_path: Path) -> Path:
     """Entries of an instance: a schedule by SJF, which others are better than, and weak bounds."""
     which = library_instance(NAME)
     folder = tmp_path / "entries"
-    for _ in open_first(which, DATE, 0.0, folder):
-        pass
+    open_weak(which, DATE, folder)
     return folder
 
 

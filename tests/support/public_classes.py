@@ -20,7 +20,6 @@ sys.path.append(str(ROOT / "docs" / "sphinx_extensions"))
 import reference_pages
 
 OF_COMMANDS = (
-    "shadowprice.analysis.adversary.hunt",
     "shadowprice.analysis.calibration",
     "shadowprice.analysis.jobs_and_cluster",
     "shadowprice.analysis.run_directory.files",

@@ -122,3 +122,15 @@ def names(count: int) -> list[str]:
     """Names of jobs: letters as long as they last."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     return list(letters[:count]) if count <= len(letters) else [f"j{k}" for k in range(count)]
+
+
+FAMILIES = (
+    InstanceFamily(jobs=5, gpus=2, max_arrival=4, max_work=4),
+    InstanceFamily(jobs=6, gpus=4, max_arrival=4, max_work=4),
+    InstanceFamily(jobs=5, gpus=1, max_arrival=4, max_work=6),
+    InstanceFamily(jobs=7, gpus=4, max_arrival=6, max_work=6),
+    InstanceFamily(jobs=6, gpus=8, max_arrival=3, max_work=4),
+    InstanceFamily(jobs=6, gpus=3, max_arrival=3, max_work=8),
+    InstanceFamily(jobs=7, gpus=2, max_arrival=3, max_work=3),
+)
+"""Families of searches that take several, in turns; no more jobs than are enumerated while searching."""

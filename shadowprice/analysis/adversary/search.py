@@ -163,12 +163,7 @@ def adversary(
     """
     if method not in METHODS:
         raise InputError(f"method {method!r}: expected one of {', '.join(METHODS)}")
-    try:
-        goal = Objective(objective)
-    except ValueError:
-        raise InputError(
-            f"objective {str(objective)!r}: expected one of {', '.join(Objective)}"
-        ) from None
+    goal = Objective.of(objective)
     chosen, spend = family or InstanceFamily(), effort or JudgeEffort()
     trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda told: None), watch)
     METHODS[method](trail)

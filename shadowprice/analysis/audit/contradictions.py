@@ -24,6 +24,7 @@ from shadowprice.instances.recorded.record import (
     Remedy,
     RunRecord,
 )
+from shadowprice.instances.schedule import first_of_each
 
 _DIGITS = re.compile(r"(\d+)")
 
@@ -205,9 +206,7 @@ def _overlaps(record: RunRecord) -> Contradictions:
     timed = np.flatnonzero(_timed(record))
     order = timed[np.lexsort((record.start_s[timed], record.job[timed]))]
     job, start = record.job[order], record.start_s[order]
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
-    first = np.flatnonzero(new)
+    first = first_of_each(job, start)
     if not len(first):
         return record.wrong(ContradictionKind.OVERLAP, first, [])
     end = np.maximum.reduceat(record.end_s[order], first)
@@ -229,10 +228,8 @@ def _gangs(record: RunRecord) -> Contradictions:
     """Runs that are not on the whole gang from beginning to end."""
     order = np.lexsort((record.start_s, record.job))
     order = order[~np.isnan(record.start_s[order])]
-    job, start, end = record.job[order], record.start_s[order], record.end_s[order]
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
-    first = np.flatnonzero(new)
+    job, end = record.job[order], record.end_s[order]
+    first = first_of_each(job, record.start_s[order])
     if not len(first):
         return record.wrong(ContradictionKind.GANG, first, [])
     held = np.add.reduceat(record.gpus[order], first)

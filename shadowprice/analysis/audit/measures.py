@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ _MOST_CELLS = 200_000_000
 _FEWER_MOMENTS = 20_000
 
 Floats = NDArray[np.float64]
+Times = NDArray[np.float64] | NDArray[np.int64]
+"""Seconds, or ticks."""
 
 
 @dataclass(frozen=True)
@@ -113,20 +116,20 @@ class Measures(Brief):
 class Levels(Brief):
     """A step function: a value from each moment to the next."""
 
-    time_s: Floats
+    time_s: NDArray[Any]
     value: Floats
 
     @classmethod
-    def of(cls, begin_s: Floats, end_s: Floats, amount: Floats) -> Levels:
+    def of(cls, begin: Times, end: Times, amount: Times) -> Levels:
         """Sum of amounts, each from its begin to its end; who ends leaves before who begins."""
-        time = np.concatenate((begin_s, end_s))
+        time = np.concatenate((begin, end))
         moments, place = np.unique(time, return_inverse=True)
         change = np.bincount(place, np.concatenate((amount, -amount)), minlength=len(moments))
         return cls(moments, np.cumsum(change))
 
-    def at(self, time_s: Floats) -> Floats:
+    def at(self, time: Times) -> Floats:
         """Values at some times, 0 before the first moment."""
-        place = np.searchsorted(self.time_s, time_s, side="right")
+        place = np.searchsorted(self.time_s, time, side="right")
         return np.concatenate(([0.0], self.value))[place]
 
     def means(self, edges: Floats) -> Floats:
@@ -232,7 +235,7 @@ def _idle(outcome: Outcome, held: Levels) -> IdleHours:
     length_h = np.diff(moments) / HOUR_S
     moments = moments[:-1]
     free = total - held.at(moments)
-    smallest = _smallest_waiting(outcome, moments)
+    smallest = narrowest(moments, jobs.arrival_s, outcome.totals.first_start_s, jobs.gpus)
     waits, fits = np.isfinite(smallest), smallest <= free
     idle_h = free * length_h
     fitting = np.flatnonzero(fits & (free > 0))
@@ -248,17 +251,20 @@ def _idle(outcome: Outcome, held: Levels) -> IdleHours:
     )
 
 
-def _smallest_waiting(outcome: Outcome, moments: Floats) -> Floats:
-    """GPUs of the narrowest job that waits to begin, from each moment on; infinity where none does."""
-    jobs = outcome.instance.workload
-    first = outcome.totals.first_start_s
-    smallest = np.full(len(moments), np.inf)
-    for size in np.unique(jobs.gpus)[::-1].tolist():
-        mine = (jobs.gpus == size) & (jobs.arrival_s < first)
-        if mine.any():
-            count = Levels.of(jobs.arrival_s[mine], first[mine], np.ones(int(mine.sum())))
-            smallest[count.at(moments) > 0.5] = size
-    return smallest
+def narrowest(moments: Times, begin: Times, end: Times, gang: NDArray[np.int64]) -> Floats:
+    """GPUs of the narrowest gang that waits, from each moment on; infinity where none does.
+
+    Parameters
+    ----------
+    begin, end, gang : ndarray
+        Of each wait; a gang of 0 counts nowhere.
+    """
+    least = np.full(len(moments), np.inf)
+    for size in np.unique(gang[gang > 0])[::-1].tolist():
+        mine = (gang == size) & (begin < end)
+        count = Levels.of(begin[mine], end[mine], np.ones(int(mine.sum())))
+        least[count.at(moments) > 0.5] = size
+    return least
 
 
 def _fragmented(

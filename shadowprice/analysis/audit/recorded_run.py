@@ -17,7 +17,7 @@ from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.grid import TICK_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.recorded.record import ContradictionKind, Contradictions, Mask, RunRecord
-from shadowprice.instances.schedule import Schedule
+from shadowprice.instances.schedule import Schedule, first_of_each
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.instances.workload import Workload
 from shadowprice.proofs.certificate import Violation
@@ -175,10 +175,7 @@ def merged_rows(
     The verifier has a quicker pass for rows in this order.
     """
     order = np.lexsort((node, job, start_s, end_s))
-    keys = [column[order] for column in (node, job, start_s, end_s)]
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    first = np.flatnonzero(new)
+    first = first_of_each(*(column[order] for column in (node, job, start_s, end_s)))
     rows = order[first]
     return Schedule(
         job=job[rows],
@@ -198,11 +195,9 @@ def _pool(cluster: Cluster) -> Cluster:
 def held_s(record: RunRecord) -> NDArray[np.float64]:
     """Time for which each job held its gang [s], shape (n,): sums of ticks are exact."""
     order = np.lexsort((record.start_s, record.job))
-    job, start = record.job[order], record.start_s[order]
-    first = np.ones(len(order), dtype=np.bool_)
-    first[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
-    length = (record.end_s - record.start_s)[order][first]
-    return np.bincount(job[first], length, minlength=len(record.id)).astype(np.float64)
+    runs = order[first_of_each(record.job[order], record.start_s[order])]
+    length = record.end_s[runs] - record.start_s[runs]
+    return np.bincount(record.job[runs], length, minlength=len(record.id)).astype(np.float64)
 
 
 def _workload(record: RunRecord, cluster: Cluster, jobs: Workload | None) -> Workload:

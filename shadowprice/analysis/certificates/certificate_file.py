@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TextIO
+from itertools import chain
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 
@@ -25,28 +28,13 @@ from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.proofs import checker
 
+Claim = TypeVar("Claim")
 Record = dict[str, Any]
 
 _line = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
-class _Lines:
-    """Records written line by line, and their digests."""
-
-    def __init__(self, file: TextIO) -> None:
-        self._file, self._begun = file, False
-        self.digest = hashlib.sha256()
-
-    def add(self, record: Record) -> str:
-        """Write a record; returns its line."""
-        line = _line(record)
-        self.digest.update(f"\n{line}".encode("ascii") if self._begun else line.encode("ascii"))
-        self._begun = True
-        self._file.write(f"{line}\n")
-        return line
-
-
-class _InstanceDigest:
+class _LinesDigest:
     """SHA-256 of lines that come one by one."""
 
     def __init__(self) -> None:
@@ -67,18 +55,22 @@ def write_records(
     claim: Record,
 ) -> str:
     """Write a certificate of these records and sign its claim; returns the digest of the instance."""
-    lines, about = _Lines(file), _InstanceDigest()
-    lines.add(header)
+    whole, about = _LinesDigest(), _LinesDigest()
+
+    def write(record: Record) -> str:
+        line = _line(record)
+        whole.add(line)
+        file.write(f"{line}\n")
+        return line
+
+    write(header)
     for record in given:
-        about.add(lines.add(record))
-    for record in runs:
-        lines.add(record)
-    for record in bound:
-        lines.add(record)
+        about.add(write(record))
+    for record in chain(runs, bound):
+        write(record)
     signed = {"kind": "claim", **claim, "instance": about.digest.hexdigest()}
-    digest = lines.digest.copy()
-    digest.update(f"\n{_line(signed)}".encode("ascii"))
-    lines.add({**signed, "file": digest.hexdigest()})
+    whole.add(_line(signed))
+    file.write(f"{_line({**signed, 'file': whole.digest.hexdigest()})}\n")
     return about.digest.hexdigest()
 
 
@@ -86,7 +78,7 @@ def instance_digest(
     instance: Instance, utilities: JobUtilities | None = None, *, pairs: bool = False
 ) -> str:
     """SHA-256 of what is given, as certificates have it; with ``pairs`` of a class in which jobs may share GPUs."""
-    about = _InstanceDigest()
+    about = _LinesDigest()
     for record in records.instance_records(instance, pairs=pairs, utilities=utilities):
         about.add(_line(record))
     return about.digest.hexdigest()
@@ -98,12 +90,30 @@ def bounded_digest(instance: Instance) -> str:
     Where two jobs may share GPUs those that do not count are partners of those that do.
     """
     pairs, safe = SharingGain.of(instance) is not None, replace(instance, failures=None)
-    about, given = _InstanceDigest(), completed_instance(safe) if pairs else measured_instance(safe)
+    about, given = _LinesDigest(), completed_instance(safe) if pairs else measured_instance(safe)
     if pairs:
         about.add(repr((instance.until_complete, instance.stopped_s)))
     for record in records.instance_records(given, pairs=pairs):
         about.add(_line(record))
     return about.digest.hexdigest()
+
+
+def checked_text(write: Callable[[TextIO], Claim]) -> tuple[Claim, str]:
+    """A claim and the text of its certificate, which the checker accepts."""
+    file = io.StringIO(newline="\n")
+    found = write(file)
+    file.seek(0)
+    expect_accepted(file)
+    return found, file.getvalue()
+
+
+def checked_file(path: Path, write: Callable[[TextIO], Claim]) -> Claim:
+    """The claim of a certificate in a file, which is written and checked line by line."""
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        found = write(file)
+    with path.open(encoding="ascii", newline="\n") as file:
+        expect_accepted(file)
+    return found
 
 
 def expect_accepted(lines: TextIO) -> None:

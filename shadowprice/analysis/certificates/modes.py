@@ -24,7 +24,6 @@ from shadowprice.analysis.certificates.speeds import (
 )
 from shadowprice.errors import SolverError
 from shadowprice.instances.features import Feature, missing
-from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.objective import Objective
 from shadowprice.proofs import run_speed
 from shadowprice.solvers.offline.modes.amounts import MOST_POINTS
@@ -237,11 +236,6 @@ def _candidate(
 
 
 # What the modes are.
-
-
-def _columns(instance: Instance) -> tuple[NDArray[np.int64], tuple[Fraction, ...]]:
-    jobs = instance.workload
-    return to_ticks(jobs.arrival_s), tuple(Fraction(w) for w in jobs.weight.tolist())
 
 
 def _types(instance: Instance) -> tuple[tuple[str, ...], NDArray[np.int64]]:

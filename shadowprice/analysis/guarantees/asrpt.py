@@ -8,7 +8,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.guarantees.lookup import KnownBound, UnmetHypotheses
+from shadowprice.analysis.guarantees.lookup import (
+    FactorGuarantee,
+    KnownBound,
+    UnmetHypotheses,
+    factor_of,
+)
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.wording import at_most
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, TICKS_PER_S
@@ -23,59 +28,18 @@ from shadowprice.solvers.predictors.predictor import Features, predict_online, p
 
 
 @dataclass(frozen=True)
-class Guarantee:
-    """The factor of ASRPT-sharper with an instance's own numbers; of ASRPT-pred if jobs are held back.
-
-    Parameters
-    ----------
-    factor : Fraction
-        Total completion time is at most this times that of any schedule of the class; what the time
-        grid adds, less than a tick a job, is in it.
-    holds_for : ScheduleClass
-        Against which schedules.
-    rho : Fraction
-        Largest ratio of a longest to a shortest iteration.
-    widest, gpus : int
-        Largest gang, and GPUs of the cluster.
-    over, under : float
-        Worst over- and underestimate of the predictions that were made, lambda and mu.
-    delayed : bool
-        Whether jobs may be held back for consolidation, which adds at most the longest such delay
-        to the completion of each job (ASRPT-conv).
-    """
-
-    factor: Fraction
-    holds_for: ScheduleClass
-    rho: Fraction
-    widest: int
-    gpus: int
-    over: float
-    under: float
-    delayed: bool
-
-    @property
-    def theorem(self) -> str:
-        """Name under which the theorem is stated and proven."""
-        return "ASRPT-pred" if self.delayed else "ASRPT-sharper"
-
-    def sentence(self, policy: str) -> str:
-        """The theorem in words."""
-        return (
-            f"{policy}: total completion time at most {at_most(self.factor)} the offline optimum of "
-            f"{self.holds_for} by {self.theorem} (rho {at_most(self.rho)}, gangs up to {self.widest} of "
-            f"{self.gpus} GPUs, predictions up to {at_most(self.over)} over and {at_most(self.under)} "
-            "under)"
-            + (", plus the longest delay for consolidation for each job" if self.delayed else "")
-        )
-
-
-@dataclass(frozen=True)
 class AsrptTheorems:
-    """ASRPT-sharper and ASRPT-pred."""
+    """ASRPT-sharper with an instance's own numbers; ASRPT-pred if jobs are held back.
+
+    What the time grid adds, less than a tick a job, is in the factor. Where jobs may be held back for consolidation,
+    the longest such delay is added to the completion of each job (ASRPT-conv).
+    """
 
     name: str = "asrpt"
 
-    def guarantee(self, outcome: Outcome, run: DescribedRun) -> Guarantee | UnmetHypotheses | None:
+    def guarantee(
+        self, outcome: Outcome, run: DescribedRun
+    ) -> FactorGuarantee | UnmetHypotheses | None:
         """Guarantee of a run's total completion time; None for another policy than A-SRPT.
 
         Predictions are made again, from the same completions.
@@ -96,15 +60,15 @@ class AsrptTheorems:
         share, virtual_s = assumed_s(outcome, policy)
         gangs = Gangs.of(instance, virtual_s)
         theorem = asrpt_prediction if delayed else asrpt_sharper
-        return Guarantee(
+        over, under = float(max(np.max(share), 1.0)), float(max(1.0 / np.min(share), 1.0))
+        return FactorGuarantee(
+            named,
+            "total completion time",
             theorem.bound(instance, virtual_s) + _of_the_grid(gangs),
             ScheduleClass(preemptive=True),
-            gangs.rho,
-            int(instance.workload.gpus.max()),
-            instance.cluster.total_gpus,
-            float(max(np.max(share), 1.0)),
-            float(max(1.0 / np.min(share), 1.0)),
-            delayed,
+            f"rho {at_most(gangs.rho)}, gangs up to {instance.workload.gpus.max()} of "
+            f"{instance.cluster.total_gpus} GPUs, predictions up to {at_most(over)} over and {at_most(under)} under",
+            ", plus the longest delay for consolidation for each job" if delayed else "",
         )
 
     def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
@@ -112,9 +76,8 @@ class AsrptTheorems:
         if run.objective is not Objective.COMPLETION:
             return None
         stated = self.guarantee(outcome, run)
-        if not isinstance(stated, Guarantee) or stated.delayed:
-            return None
-        return KnownBound(stated.theorem, stated.factor)
+        more = isinstance(stated, FactorGuarantee) and stated.besides
+        return None if more else factor_of(stated)
 
 
 GUARANTEES = AsrptTheorems()

@@ -7,7 +7,7 @@ policies of a system, what is here knows none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -72,6 +72,8 @@ class FactorGuarantee:
         Against which schedules.
     more : str
         Other things that the theorem says of the run, in words.
+    besides : str
+        What comes on top of so many times the optimum, in words.
     """
 
     theorem: str
@@ -79,12 +81,13 @@ class FactorGuarantee:
     factor: Fraction
     holds_for: ScheduleClass
     more: str
+    besides: str = ""
 
     def sentence(self, policy: str) -> str:
         """The theorem in words."""
         return (
             f"{policy}: {self.quantity} at most {at_most(self.factor)} the offline optimum of {self.holds_for} by "
-            f"{self.theorem} ({self.more})"
+            f"{self.theorem} ({self.more}){self.besides}"
         )
 
 
@@ -106,6 +109,50 @@ class KnownBound:
     def sentence(self) -> str:
         """The theorem in words."""
         return f"at most {at_most(self.factor)} by {self.theorem}"
+
+
+@dataclass(frozen=True)
+class FactorTheorem:
+    """A theorem that states a factor of one policy's cost, where its hypotheses hold.
+
+    Parameters
+    ----------
+    name, theorem : str
+        Name of the policy's system, and where the theorem is stated and proven.
+    policy : type
+    objective : Objective or None
+        Of the runs that it is asked about; None for all.
+    quantity : str
+        What costs so much.
+    missing_hypotheses : callable
+        Hypotheses that a run does not meet, in words.
+    says : callable
+        The factor of a run, the class of schedules, and other things that the theorem says.
+    """
+
+    name: str
+    theorem: str
+    policy: type
+    objective: Objective | None
+    quantity: str
+    missing_hypotheses: Callable[[DescribedRun], tuple[str, ...]]
+    says: Callable[[Outcome, DescribedRun], tuple[Fraction, ScheduleClass, str]]
+
+    def guarantee(
+        self, outcome: Outcome, run: DescribedRun
+    ) -> FactorGuarantee | UnmetHypotheses | None:
+        """Guarantee of a run; None for another policy or objective."""
+        about = isinstance(run.policy, self.policy) and len(outcome.instance.workload)
+        if not about or self.objective not in (None, run.objective):
+            return None
+        missing = self.missing_hypotheses(run)
+        if missing:
+            return UnmetHypotheses(self.theorem, missing)
+        return FactorGuarantee(self.theorem, self.quantity, *self.says(outcome, run))
+
+    def known_bound(self, outcome: Outcome, run: DescribedRun) -> KnownBound | None:
+        """The same factor."""
+        return factor_of(self.guarantee(outcome, run))
 
 
 def factor_of(stated: FactorGuarantee | UnmetHypotheses | None) -> KnownBound | None:

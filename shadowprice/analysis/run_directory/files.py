@@ -26,14 +26,6 @@ WORKLOAD, SCHEDULE = "workload.parquet", "schedule.parquet"
 CLEANING = "cleaning.json"
 """What an importer made of the rows of a trace."""
 DATA = (INSTANCE, WORKLOAD, SCHEDULE, CLEANING)
-EARLIER = (
-    "forks.parquet",
-    "together.parquet",
-    "graphs.json",
-    "conditions.json",
-    "failures.parquet",
-)
-"""Further files of runs of format 1, which go where a run is written over them."""
 _PARTIAL = ".partial-"
 
 
@@ -100,7 +92,7 @@ def finish(directory: Path, names: Sequence[str], described: Description) -> Non
         with partial(directory, name).open("rb") as written:
             os.fsync(written.fileno())
         partial(directory, name).replace(directory / name)
-    for name in {*DATA, *EARLIER}.difference(names):
+    for name in set(DATA).difference(names):
         (directory / name).unlink(missing_ok=True)
 
 
@@ -120,7 +112,7 @@ def claim(directory: Path) -> None:
     names = {path.name for path in directory.iterdir() if not path.name.startswith(_PARTIAL)}
     if not names:
         return
-    foreign = names - {RUN, *DATA, *EARLIER}
+    foreign = names - {RUN, *DATA}
     if foreign:
         raise InputError(
             f"{directory}: has {min(foreign)!r} in it, expected a new directory or an earlier run"

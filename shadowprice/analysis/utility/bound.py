@@ -11,8 +11,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.utility.instance import UtilityInstance, whole_rounds
+from shadowprice.analysis.utility.instance import UtilityInstance
 from shadowprice.errors import VerificationError
 from shadowprice.instances.schedule_class import AMPLE_TYPES, ScheduleClass
 from shadowprice.instances.sharing_gain import SharingGain
@@ -273,7 +274,7 @@ def _bounds(
     start: Prices = np.zeros((given.rounds, len(given.instance.cluster.gpu_types)))
     lowest, _ = _of_any(given, start, [Fraction(0)])
     yield CertifiedBound(lowest, "each job alone")
-    aligned = all(whole_rounds(outcome, given.round_s) for outcome in outcomes.values())
+    aligned = all(in_whole_rounds(outcome, given.round_ticks) for outcome in outcomes.values())
     exact = aligned and len(given.instance.workload) * given.rounds <= _EXACT_CELLS
     left = {name: given.prices(outcome) for name, outcome in outcomes.items()}
     by_node = {f"prices of {name}": prices for name, prices in left.items() if prices is not None}

@@ -15,6 +15,7 @@ from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
 from shadowprice.instances.grid import TICKS_PER_S, check_seconds
 from shadowprice.instances.instance import Instance
+from shadowprice.instances.schedule import first_of_each
 from shadowprice.instances.utility import (
     UtilityTable,
     deadline,
@@ -199,10 +200,8 @@ def shares_done(outcome: Outcome) -> list[Fraction]:
     """Share of every job that a run did, exactly: time with progress over run time at its speed."""
     instance, schedule = outcome.instance, outcome.schedule
     order = np.lexsort((schedule.start_s, schedule.job))
-    job, start = schedule.job[order], schedule.start_s[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (job[1:] != job[:-1]) | (start[1:] != start[:-1])
-    begin = np.flatnonzero(new)
+    job = schedule.job[order]
+    begin = first_of_each(job, schedule.start_s[order])
     kind = instance.cluster.type_of_node[schedule.node[order]]
     times = instance.processing_s[job, kind]
     slowest = np.maximum.reduceat(times, begin) if len(begin) else np.zeros(0)
@@ -217,17 +216,3 @@ def shares_done(outcome: Outcome) -> list[Fraction]:
     ):
         shares[row] += Fraction(int(ticks), int(whole))
     return shares
-
-
-def whole_rounds(outcome: Outcome, round_s: float) -> bool:
-    """True if a run is a schedule of whole rounds: gangs change at their beginnings only.
-
-    All runs begin with a round and end with one or with their job; GPUs freed by a completion then
-    stay idle until the round is over, so that all gangs of a round are held at its beginning.
-    """
-    schedule = outcome.schedule
-    if not len(schedule):
-        return True
-    ends = schedule.end_s == outcome.end_s[schedule.job]
-    aligned = np.mod(schedule.end_s, round_s) == 0
-    return bool(np.all(np.mod(schedule.start_s, round_s) == 0) and np.all(ends | aligned))

@@ -23,7 +23,7 @@ from shadowprice.cli.outputs import (
 from shadowprice.cli.progress import progress_line
 from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.run_inputs import split_names
-from shadowprice.cli.show import console
+from shadowprice.cli.show import console, print_lines, print_rows, table_of
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -172,27 +172,20 @@ def _show(result: Audit) -> None:
     else:
         _print_runs(result)
         lines = result.common_lines()
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_lines(*lines)
     _print_contradictions(result)
     for each in result.runs[:1]:
-        for question in each.run.record.unanswered:
-            console.print(
-                f"cannot be answered: {question}", markup=False, highlight=False, soft_wrap=True
-            )
+        print_lines(*(f"cannot be answered: {question}" for question in each.run.record.unanswered))
 
 
 def _print_runs(result: Audit) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     from shadowprice.instances.grid import TICKS_PER_S as scale
 
     heads = ("run", "objective", "cost [s]", "bound [s]", "ratio at most", "to the common bound")
-    table = Table(*map(escape, heads))
+    table = table_of(heads, range(2, 6))
     table.columns[0].overflow = "fold"
-    for column in table.columns[2:]:
-        column.justify = "right"
     for place, audited in enumerate(result.runs):
         if audited.run.outcome is None:
             table.add_row(escape(audited.name), "not verified")
@@ -210,22 +203,15 @@ def _print_runs(result: Audit) -> None:
 
 
 def _print_contradictions(result: Audit) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
     kinds = [(audited, each) for audited in result.runs for each in audited.run.contradictions]
     if not kinds:
         return
-    table = Table(
-        "noticed", "rows", "what is done", "first", title="contradictions and rows that are no runs"
-    )
+    rows = []
     for audited, each in kinds[:MOST_SHOWN]:
         run = f"{audited.name}, " if len(result.runs) > 1 else ""
         first = f"{run}row {each.row[0]}, job {each.job[0]}: {each.detail[0]}"
-        table.add_row(str(each.kind), f"{len(each):,}", str(each.remedy), escape(first))
-    console.print(table)
+        rows.append((each.kind, f"{len(each):,}", each.remedy, first))
+    heads = ("noticed", "rows", "what is done", "first")
+    print_rows(heads, rows, title="contradictions and rows that are no runs")
     if len(kinds) > MOST_SHOWN:
-        console.print(
-            f"{len(kinds) - MOST_SHOWN} more kinds; --contradictions writes all rows",
-            highlight=False,
-        )
+        print_lines(f"{len(kinds) - MOST_SHOWN} more kinds; --contradictions writes all rows")

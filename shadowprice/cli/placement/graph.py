@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from shadowprice.cli.options import ClusterOption, TermsOption, with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_picture
 from shadowprice.cli.placement.network import asked_network
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console
+from shadowprice.cli.show import print_lines, print_rows
 from shadowprice.errors import InfeasibleJobError, ShadowpriceError
 
 if TYPE_CHECKING:
@@ -98,14 +97,13 @@ def _report(graph: JobGraph, mapping: StageMapping, network: Network) -> dict[st
 
 def _show(graph: JobGraph, mapping: StageMapping, report: dict[str, Any], placement: str) -> None:
     names = [stage.name for stage in graph.stages]
-    table = Table("node", "GPUs", "replicas", title=f"{graph.name}, {placement}")
-    table.columns[1].justify = "right"
-    for node, row in mapping:
-        here = ", ".join(f"{c} {n}" for n, c in zip(names, row, strict=True) if c)
-        table.add_row(str(node), str(sum(row)), here)
-    console.print(table)
+    rows = (
+        (node, sum(row), ", ".join(f"{c} {n}" for n, c in zip(names, row, strict=True) if c))
+        for node, row in mapping
+    )
+    print_rows(("node", "GPUs", "replicas"), rows, (1,), title=f"{graph.name}, {placement}")
     for key, unit in (("alpha", "s"), ("cut", "bytes"), ("alpha_min", "s"), ("alpha_max", "s")):
-        console.print(f"{key:<9} {report[key]:.6g} {unit}", markup=False, highlight=False)
+        print_lines(f"{key:<9} {report[key]:.6g} {unit}")
 
 
 def _draw(path: Path, graph: JobGraph, mapping: StageMapping, placement: str) -> None:

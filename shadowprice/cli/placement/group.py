@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import typer
+from typing import Any
 
-from shadowprice.cli.panels import GroupWithEarlierNames, shown
+import typer
+from typer.core import TyperGroup
+
+from shadowprice.cli.panels import shown
 from shadowprice.cli.placement.graph import graph_command
 from shadowprice.cli.placement.joint import joint_command
 from shadowprice.cli.placement.servers import servers_command
 
 
-class _FileOrCommand(GroupWithEarlierNames):
+class _FileOrCommand(TyperGroup):
+    """Commands, of which one is meant where the first word is none."""
+
     usual = "graph"
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line."""
+        if args and args[0] not in (*self.commands, "--help"):
+            args = [self.usual, *args]
+        return super().parse_args(ctx, args)
 
 
 place = typer.Typer(

@@ -14,7 +14,7 @@ from shadowprice.cli.options import ClusterOption, TermsOption, with_options
 from shadowprice.cli.outputs import with_origin
 from shadowprice.cli.placement.network import asked_network
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, print_table
+from shadowprice.cli.show import print_lines, print_table
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def joint_command(
     def show() -> None:
         table = Table("job", "from slot", "complete", "replicas by node")
         print_table(table, _rows(jobs, plan), _cells)
-        console.print(sentence(jobs, plan), markup=False, highlight=False, soft_wrap=True)
+        print_lines(sentence(jobs, plan))
 
     print_result(
         form, show, lambda: with_origin(_report(jobs, plan)), lambda: _placed_rows(jobs, plan)

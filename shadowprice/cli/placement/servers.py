@@ -14,7 +14,7 @@ from shadowprice.analysis.wording import amount_at_least
 from shadowprice.cli.options import with_options
 from shadowprice.cli.outputs import with_origin
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, print_table
+from shadowprice.cli.show import print_lines, print_table
 
 if TYPE_CHECKING:
     from shadowprice.models.tiresias import ServerJob
@@ -58,7 +58,7 @@ def servers_command(
     def show() -> None:
         table = Table("node", "free GPUs", "workers: rule", "best", "servers: rule", "best")
         print_table(table, range(len(nodes)), cells)
-        console.print(sentence(job, rule, best), markup=False, highlight=False, soft_wrap=True)
+        print_lines(sentence(job, rule, best))
 
     columns = ("node", "free", "workers_rule", "workers_best", "servers_rule", "servers_best")
     print_result(

@@ -97,10 +97,6 @@ class SealedProcess:
         self._write(line + b"\n", until, within_s)
         return self._line(until, within_s)
 
-    def next_line(self, within_s: float) -> bytes:
-        """Line that it says unasked; raises as :meth:`ask`."""
-        return self._line(time.monotonic() + within_s, within_s)
-
     def close(self) -> None:
         """End the process, and all that it started; once, for its number may be another's later."""
         if self._over:

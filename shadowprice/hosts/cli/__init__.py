@@ -87,18 +87,4 @@ COMMANDS = Commands(
             ),
         ),
     },
-    earlier={
-        "report": "is now `shadowprice status DIR --page FILE`",
-        "queue": "is now `shadowprice status DIR [JOB ...]`; `submit` adds jobs, `cancel` cancels them",
-        "drain --back": "is now `shadowprice undrain DIR NODE[:INDEX] ...`",
-        "execute --grace": "is now `--limits grace_s=SECONDS`",
-        "execute --ttl": "is now `--limits ttl_s=SECONDS`",
-        "execute --start-timeout": "is now `--limits start_s=SECONDS`",
-        "execute --hang-timeout": "is now `--limits hang_s=SECONDS`",
-        "execute --retries": "is now `--limits retries=NUMBER`",
-        "profile --dataset-gb": "is now `--storage dataset_gb=GB`",
-        "profile --disk-gb-per-s": "is now `--storage disk_gb_per_s=GB_PER_S`",
-        "profile --memory-gb-per-s-per-cpu": "is now `--storage memory_gb_per_s_per_cpu=GB_PER_S`",
-        "profile --process-gb": "is now `--storage process_gb=GB`",
-    },
 )

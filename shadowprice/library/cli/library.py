@@ -10,9 +10,9 @@ import typer
 
 from shadowprice.cli.options import with_options
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_whole
-from shadowprice.cli.panels import GroupWithEarlierNames, shown
+from shadowprice.cli.panels import shown
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console, print_table, stderr
+from shadowprice.cli.show import print_lines, print_table, stderr, table_of
 
 if TYPE_CHECKING:
     from shadowprice.library.library_instance import LibraryInstance
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from shadowprice.library.table import Row
 
 library = typer.Typer(
-    cls=GroupWithEarlierNames,
     no_args_is_help=True,
     help="Fixed instances, and the best that is known of each, see docs/library.md.",
 )
@@ -56,14 +55,8 @@ def list_command(
 
 
 def _show_list(rows: Sequence[Row]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    seconds = (escape("cost [s]"), escape("bound [s]"))
-    table = Table("instance", "objective", *seconds, "gap at most", "schedule by")
-    for column in table.columns[2:5]:
-        column.justify = "right"
-    print_table(table, rows, _cells)
+    heads = ("instance", "objective", "cost [s]", "bound [s]", "gap at most", "schedule by")
+    print_table(table_of(heads, (2, 3, 4)), rows, _cells)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -121,14 +114,14 @@ def _show(which: LibraryInstance, rows: Sequence[Row]) -> None:
 
     from shadowprice.library.table import sentences_of
 
-    _print(f"{which.name}: {which.jobs} jobs; {_class(which.preemptive)}")
-    _print(f"SHA-256 {which.digest}")
-    _print(f"recipe: {json.dumps(which.recipe.document())}")
+    print_lines(f"{which.name}: {which.jobs} jobs; {_class(which.preemptive)}")
+    print_lines(f"SHA-256 {which.digest}")
+    print_lines(f"recipe: {json.dumps(which.recipe.document())}")
     for each in which.absent():
-        _print(f"data set {each} is not here: shadowprice data {each}")
+        print_lines(f"data set {each} is not here: shadowprice data {each}")
     for row in rows:
         for line in sentences_of(row):
-            _print(line)
+            print_lines(line)
 
 
 def _class(preemptive: bool) -> str:
@@ -171,13 +164,9 @@ def submit_command(
 
 def _show_places(places: Sequence[Place]) -> None:
     for place in places:
-        _print(place.sentence())
+        print_lines(place.sentence())
         if place.folder is not None:
-            _print(f"written: {place.folder}")
-
-
-def _print(line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+            print_lines(f"written: {place.folder}")
 
 
 def _say(line: str) -> None:

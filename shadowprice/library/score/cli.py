@@ -14,7 +14,7 @@ from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, with_origin, write_file
 from shadowprice.cli.progress import progress_line
 from shadowprice.cli.results import ResultForm, print_result
-from shadowprice.cli.show import console
+from shadowprice.cli.show import print_lines, print_rows
 from shadowprice.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,42 +86,36 @@ def _words(command: str) -> list[str]:
 
 def _print(result: Score) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     from shadowprice.library.score.page import headline
     from shadowprice.library.score.ratios import decimal_text
 
-    table = Table(
-        "instance", "jobs", "ratio at most", "fairness", "slowdown", title=escape(result.policy)
-    )
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for each in result.results:
-        m = each.measures
-        table.add_row(
+    rows = (
+        (
             each.scored.name,
             f"{len(each.scored.instance.workload):,}",
             "lost" if each.ratio is None else decimal_text(each.ratio),
             "" if m is None else f"{m.mean_ftf:.3g}, worst {m.largest_ftf:.3g}",
             "" if m is None else f"{m.mean_slowdown:.3g}, worst {m.largest_slowdown:,.3g}",
         )
-    console.print(table)
-    for each in result.results:
-        _say(f"{each.scored.name}: {each.feedback}")
+        for each in result.results
+        for m in (each.measures,)
+    )
+    heads = ("instance", "jobs", "ratio at most", "fairness", "slowdown")
+    print_rows(heads, rows, range(1, 5), title=escape(result.policy))
+    print_lines(*(f"{each.scored.name}: {each.feedback}" for each in result.results))
     if result.adversary is not None:
-        _say(f"adversary: {result.adversary.sentence}")
+        print_lines(f"adversary: {result.adversary.sentence}")
     for law in result.laws or ():
         if law.broken:
-            _say(f"breaks a law: {law.title}: {law.broken}")
+            print_lines(f"breaks a law: {law.title}: {law.broken}")
     if result.seal is not None and result.seal.missing:
-        _say(str(result.seal))
+        print_lines(str(result.seal))
     spent = result.spent
-    _say(f"{spent.decisions:,} decisions, {spent.decisions_per_s:,.0f} a second on this machine")
-    _say(headline(result))
-
-
-def _say(line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_lines(
+        f"{spent.decisions:,} decisions, {spent.decisions_per_s:,.0f} a second on this machine"
+    )
+    print_lines(headline(result))
 
 
 COMMANDS = Commands(

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.analysis.audit.measures import Levels, narrowest
 from shadowprice.analysis.availability import lost_work_s
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.instances.features import Feature, require
@@ -249,19 +250,7 @@ def _idle_of_pool(
     moments = np.unique(np.concatenate(begins + ends))
     free = np.full(len(moments), gpus, dtype=np.int64)
     for begin, end, amount in taken:
-        free -= _level(moments, begin, np.maximum(begin, end), amount)
-    narrowest = np.full(len(moments), np.iinfo(np.int64).max)
-    for size in np.unique(wanted[wanted > 0])[::-1].tolist():
-        some = wanted == size
-        waiting = _level(moments, pauses.begin[some], pauses.end[some], np.ones_like(wanted[some]))
-        narrowest[waiting > 0] = size
-    fits = narrowest[:-1] <= free[:-1]
+        free -= Levels.of(begin, np.maximum(begin, end), amount).at(moments).astype(np.int64)
+    least = narrowest(moments, pauses.begin, pauses.end, wanted)
+    fits = least[:-1] <= free[:-1]
     return int((free[:-1] * np.diff(moments))[fits].sum())
-
-
-def _level(moments: Ticks, begin: Ticks, end: Ticks, amount: Ticks) -> Ticks:
-    """Sum of amounts from each of some moments on, each amount from its begin to its end."""
-    change = np.zeros(len(moments), dtype=np.int64)
-    np.add.at(change, np.searchsorted(moments, begin), amount)
-    np.subtract.at(change, np.searchsorted(moments, end), amount)
-    return np.cumsum(change)

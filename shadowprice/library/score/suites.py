@@ -8,8 +8,7 @@ from fractions import Fraction
 from random import Random
 from types import MappingProxyType
 
-from shadowprice.analysis.adversary.family import InstanceFamily
-from shadowprice.analysis.adversary.hunt import FAMILIES
+from shadowprice.analysis.adversary.family import FAMILIES, InstanceFamily
 from shadowprice.analysis.bounds import certified_bounds
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.errors import InputError

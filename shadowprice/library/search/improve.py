@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
+from shadowprice.analysis.bounds import bounds_of, certified_and_largest
+from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost, verified_cost
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.errors import ShadowpriceError
@@ -14,7 +17,6 @@ from shadowprice.instances.objective import Objective
 from shadowprice.instances.schedule import Schedule
 from shadowprice.library.entries.entry import ENTRIES, Credit, read_about, read_entry
 from shadowprice.library.entries.stored_bound import StoredBound
-from shadowprice.library.first_entries import FINDER, largest_bound, method_of_bound
 from shadowprice.library.library_instance import LibraryInstance
 from shadowprice.library.search.compiled_orders import better_by_loops, is_plain
 from shadowprice.library.search.engine_orders import better_by_engine
@@ -24,6 +26,8 @@ from shadowprice.library.submission import open_entry, submit_bound, submit_sche
 from shadowprice.library.verification import VerifiedEntry, verified_outcome
 from shadowprice.solvers.offline.bounds import Bound
 
+FINDER = "shadowprice"
+"""Finder of what the package finds by itself."""
 _THEN = ", then "
 """Between the method that a search begins with and what it does."""
 
@@ -167,4 +171,18 @@ class EntrySearch:
         bound = largest_bound(
             instance, goal, self.bound_s, preemptive=self.which.preemptive, enough=enough
         )
-        return bound, method_of_bound(self.bound_s)
+        return bound, f"cascade of bounds, {self.bound_s:g} s"
+
+
+def largest_bound(
+    instance: Instance,
+    goal: Objective,
+    seconds: float,
+    *,
+    preemptive: bool,
+    enough: Fraction | None = None,
+) -> Bound:
+    """The strongest certified bound of the cascade within a time [s], which ends where a bound is ``enough``."""
+    effort = BoundEffort(seconds)
+    found = bounds_of(instance, goal, effort, preemptive=preemptive, enough=enough)
+    return certified_and_largest(found)[0]

@@ -110,11 +110,6 @@ def bound(instance: Instance, prices: PlanPrices | None = None) -> Fraction:
     return cheapest_list(_gangs(instance), prices=prices).ticks / TICKS_PER_S
 
 
-def bound_of_last(instance: Instance) -> Fraction:
-    """Lower bound of the last completion [s] of such schedules, exactly; raises as :func:`bound` does."""
-    return cheapest_list(_gangs(instance), span=True).ticks / TICKS_PER_S
-
-
 def check(instance: Instance, weighted_completion_s: float | Fraction) -> bool:
     """True if the total weighted completion time [s] of a schedule in which each job begins once respects the bound."""
     return Fraction(weighted_completion_s) >= bound(instance)

@@ -32,10 +32,4 @@ COMMANDS = Commands(
             Example("data gavel-simulation-throughputs --offline", "Where it is, checked again."),
         ),
     },
-    earlier={
-        "study bundle": "is no more: `study report` and `certify` write what it put in its archive",
-        "data fetch": "is now `shadowprice data NAME`",
-        "data list": "is now `shadowprice data`",
-        "data path": "is now `shadowprice data NAME --offline`",
-    },
 )

@@ -11,7 +11,7 @@ import typer
 from shadowprice.cli.options import with_options
 from shadowprice.cli.origin import origin
 from shadowprice.cli.outputs import ForceOption, expect_outputs, write_file
-from shadowprice.cli.panels import GroupWithEarlierNames, shown
+from shadowprice.cli.panels import shown
 from shadowprice.cli.progress import INTERRUPTED, StepProgress, progress_line
 from shadowprice.cli.results import ResultForm, print_result
 from shadowprice.cli.show import note, stderr
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 FAILED = 1
 
 study = typer.Typer(
-    cls=GroupWithEarlierNames,
     no_args_is_help=True,
     help="Policies x loads x clusters x seeds from one file, see docs/studies.md.",
 )

@@ -115,5 +115,3 @@ def test_a_drain_names_what_there_is(state: Path) -> None:
     assert printed("undrain", state, "n1").startswith("to be given out again: n1; ")
     with pytest.raises(InputError, match="no node or device 'n9', expected one of n0, n1, n0:0"):
         printed("drain", state, "n1", "n9")
-    with pytest.raises(InputError, match=r"drain --back: is now `shadowprice undrain DIR"):
-        printed("drain", state, "n1", "--back")

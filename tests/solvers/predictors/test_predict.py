@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shadowprice.analysis.calibration import ERROR_EDGES, Calibration, plot_calibration
+from shadowprice.analysis.calibration import Calibration
 from shadowprice.errors import InputError, PolicyError
 from shadowprice.instances.generators import generate
 from shadowprice.instances.workload import Workload
@@ -531,15 +531,3 @@ def test_calibration_refuses_what_it_cannot_compare(said: Any, true: Any, expect
 def test_edges_of_bins_must_cover_all_errors(edges: tuple[float, ...]) -> None:
     with pytest.raises(InputError, match="expected increasing from 0 to infinity"):
         Calibration.of([1.0], [1.0]).table(edges)
-
-
-def test_the_plot_has_a_bar_a_bin_and_predictor() -> None:
-    report = Calibration.of([125.0, 100.0], [100.0, 100.0])
-    axes = plot_calibration({"forest": report, "median": report, "none": Calibration.of([], [])})
-    assert len(axes.patches) == 3 * (len(ERROR_EDGES) - 1)
-    heights = [bar.get_height() for bar in axes.patches[: len(ERROR_EDGES) - 1]]  # type: ignore[attr-defined]
-    assert heights == report.table()["share"].tolist()
-    legend = axes.get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()][2] == "none (no jobs)"
-    assert plot_calibration({}).texts[0].get_text() == "no predictors"

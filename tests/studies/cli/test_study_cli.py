@@ -109,7 +109,6 @@ def test_an_address_is_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
         (("run", "FILE", "--on", "slurm"), "on 'slurm': expected ray, ray:HOST:PORT"),
         (("report", "FILE", "--style", "acm"), "--paper and --style go together"),
         (("report", "FILE"), "has no study.json, expected the folder"),
-        (("bundle", "FILE", "-o", "x.zip"), "study bundle: is no more"),
     ],
 )
 def test_mistakes_are_told_in_one_line(file: Path, words: tuple[object, ...], message: str) -> None:

@@ -69,7 +69,6 @@ MISTAKES = [
         "with: restart: is None, expected a mapping of settings",
     ),
     ("ideal: {}", "ideal: {with: [restart]}", "with is ['restart'], expected a mapping"),
-    ("ideal: {}", "ideal: {grow: 4}", "grow is now with: {widths: {widest: WIDEST"),
     ("ideal: {}", "ideal: {placement: nowhere}", "placement 'nowhere': expected one of"),
     ("warm_up: m", "groups: [gangg], warm_up: m", "groups has 'gangg', expected columns of jobs"),
     ("workloads:\n  heavy: {", "workloads:\n - {", "expected a mapping of names to entries"),
