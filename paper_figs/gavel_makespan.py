@@ -101,7 +101,7 @@ def run(point: Point) -> list[Row]:
     )
     policy, where = POLICIES[point.policy], sp.Cluster.parse(servers(point.gpus_per_type))
     shares = policy == "gandiva"
-    instance = sp.Instance(where, jobs, pair_throughputs=given if shares else None)
+    instance = sp.Instance(where, jobs, sharing_rates=given if shares else None)
     found = simulate_gavel(instance, policy, seed=point.seed)
     if not shares:
         verify_completed(instance, found)

@@ -94,7 +94,7 @@ def test_what_is_known_is_written_out():
 SAYS = {
     "throughput": Feature.TYPES,
     "overheads": Feature.CHARGES,
-    "pair_throughputs": Feature.SHARING,
+    "sharing_rates": Feature.SHARING,
     "graphs": Feature.GRAPHS,
     "sensitivity": Feature.PROFILES,
     "locality": Feature.SPREAD,

@@ -136,7 +136,7 @@ def prepare_run(
     drops = drop_infeasible and given.instance is None
     where, kept, dropped = runnable_jobs(given.ending(), given.cluster, drops)
     if simulator is not None:
-        shared = "pair_throughputs" in simulator.takes
+        shared = "sharing_rates" in simulator.takes
         copies = None if simulator.copies is None else simulator.copies(where)
         if given.instance is None:
             known = chosen.sensitivity(kept, where)

@@ -51,9 +51,9 @@ those that it has a parameter for, and refuses the others."""
 OF_THE_POLICY = ("predictor", "graph_placement", "prices")
 """Choices that are the policy's to follow: one that does not take them refuses them. A placement of job
 graphs is one, given as ``placement``."""
-DATA = ("samples", "seed", "pair_throughputs")
+DATA = ("samples", "seed", "sharing_rates")
 """What may be known of jobs, and a seed: of use to some policies, and left aside by the others."""
-OF_THE_INSTANCE = ("preset", "pair_throughputs", *_GIVEN)
+OF_THE_INSTANCE = ("preset", "sharing_rates", *_GIVEN)
 """Switches that an instance which is given says itself."""
 
 
@@ -79,7 +79,7 @@ class RunOptions(Brief):
         workload's own.
     seed : int
         Seed of policies that draw random numbers.
-    pair_throughputs : Throughputs, optional
+    sharing_rates : Throughputs, optional
         Rates of pairs of jobs that share GPUs, for policies that let them.
     predictor : str, optional
         Predictor of iterations, for policies that take one: ``forest``, ``noisy:2`` ...
@@ -99,7 +99,7 @@ class RunOptions(Brief):
     growth : Growth or ModelGrowth, optional
         How many more GPUs jobs may hold than their gang, all or by model, for policies that widen them.
     interference : Interference, optional
-        Rates of jobs that share GPUs by how busy they keep them, instead of ``pair_throughputs``.
+        Rates of jobs that share GPUs by how busy they keep them, instead of ``sharing_rates``.
     until_complete : JobWindow, optional
         Jobs, in order of arrival, whose completion ends the run; arrivals go on until then.
     failures : Failures, optional
@@ -122,7 +122,7 @@ class RunOptions(Brief):
     overheads: Overheads | None = None
     samples: ServiceDistribution | None = None
     seed: int = 0
-    pair_throughputs: Throughputs | None = None
+    sharing_rates: Throughputs | None = None
     predictor: str | None = None
     network: Network | None = None
     training: TrainingSetting | None = None
@@ -193,10 +193,10 @@ class RunOptions(Brief):
             If both a table and interference are given.
         """
         if self.interference is None:
-            return self.pair_throughputs
-        if self.pair_throughputs is not None:
+            return self.sharing_rates
+        if self.sharing_rates is not None:
             raise InputError(
-                f"rates of jobs that share GPUs are given twice, by {self.pair_throughputs.source} and by "
+                f"rates of jobs that share GPUs are given twice, by {self.sharing_rates.source} and by "
                 "interference; expected one of the two"
             )
         return self.interference.of(workload, cluster)

@@ -173,7 +173,7 @@ class WrittenOptions(Brief, msgspec.Struct, frozen=True, kw_only=True, omit_defa
             first_round_s=self.first_round_s,
             samples=samples,
             seed=seed,
-            pair_throughputs=table,
+            sharing_rates=table,
             predictor=self.predictor,
             sealed=self.sealed,
         )

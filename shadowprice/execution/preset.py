@@ -148,7 +148,7 @@ class Preset:
             return None
         return Simulator(
             lambda instance: loop.schedule(instance, seed),
-            frozenset({"preset", "seed", "pair_throughputs", "until_complete"}),
+            frozenset({"preset", "seed", "sharing_rates", "until_complete"}),
             lambda switch, value: (
                 f"preset {self.name}: runs in its own loop, with its own rounds, placement and charges"
             ),

@@ -57,7 +57,7 @@ def instance_of(
                 f"{job_file.path}: names profiles, expected none where jobs share GPUs: "
                 "nobody gives out CPUs and memory there"
             )
-    return Instance(cluster, jobs, pair_throughputs=together, sensitivity=sensitivity), notes
+    return Instance(cluster, jobs, sharing_rates=together, sensitivity=sensitivity), notes
 
 
 def why_not_counted(settings: Settings) -> str:
@@ -151,7 +151,7 @@ def instance_with(
         rates[0][may] = known[may]
         more, notes = replace(more, throughput=rates), []
     jobs = before.with_rows(more)
-    together = instance.pair_throughputs
+    together = instance.sharing_rates
     if settings.share is not None:
         together = _any_pairs(jobs, cluster.gpu_types, settings.share, together)
-    return replace(instance, workload=jobs, pair_throughputs=together), notes
+    return replace(instance, workload=jobs, sharing_rates=together), notes

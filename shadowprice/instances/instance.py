@@ -55,7 +55,7 @@ class Instance:
         What runs where, and what moving costs. Jobs that may run on some GPU types only have rates
         of 0 on the others (:meth:`Workload.on_allowed_types`). A rate is that of the whole gang on a type: it
         counts only where the type has as many GPUs as the gang.
-    pair_throughputs : Throughputs, optional
+    sharing_rates : Throughputs, optional
         Rates of two jobs that share their GPUs, by model, gang size and GPU type, in units of
         their work a second, with graphs against 1 alone; those that were not measured cannot share. Nobody shares
         without it.
@@ -97,7 +97,7 @@ class Instance:
     cluster: Cluster
     workload: Workload
     overheads: Overheads = field(default_factory=Overheads)
-    pair_throughputs: Throughputs | None = None
+    sharing_rates: Throughputs | None = None
     graphs: JobGraphs | None = None
     sensitivity: Sensitivity | None = None
     locality: Locality | None = None
@@ -237,7 +237,7 @@ class Instance:
             return None
         if Feature.PROFILES in self.features:
             return FixedAmounts.by_default(self.cluster, self.workload)
-        shared = self.pair_throughputs is not None
+        shared = self.sharing_rates is not None
         return FixedAmounts.of(self.cluster, self.workload, shared=shared)
 
     @cached_property
@@ -315,7 +315,7 @@ class Instance:
     @cached_property
     def pair_rates(self) -> SharingRates:
         """Rates of kinds that share GPUs, on the cluster's types."""
-        return SharingRates.of(self.pair_throughputs, self.cluster.gpu_types)
+        return SharingRates.of(self.sharing_rates, self.cluster.gpu_types)
 
 
 def _can_run(cluster: Cluster, workload: Workload) -> NDArray[np.bool_]:

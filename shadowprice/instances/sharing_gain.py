@@ -138,12 +138,12 @@ def kinds_of(instance: Instance) -> list[Kind]:
 
 def _usable(instance: Instance) -> dict[str, list[Pair]]:
     """Pairs of kinds of two of the jobs that may share, by GPU type of the cluster."""
-    if instance.pair_throughputs is None:
+    if instance.sharing_rates is None:
         return {}
     count, types = Counter(kinds_of(instance)), set(instance.cluster.gpu_types)
     # A table may have a pair in both orders; the instance then takes a rate from each.
     most: dict[tuple[str, Kind, Kind], float] = {}
-    for (gpu_type, one, other), rates in instance.pair_throughputs.pairs.items():
+    for (gpu_type, one, other), rates in instance.sharing_rates.pairs.items():
         for key, rate in zip(((one, other), (other, one)), rates, strict=True):
             most[gpu_type, *key] = max(most.get((gpu_type, *key), 0.0), rate)
     found: dict[str, list[Pair]] = {}

@@ -127,7 +127,7 @@ def sharing_rates(
     second), or else of the entry (second, first).
     """
     jobs = instance.workload
-    pairs = {} if instance.pair_throughputs is None else instance.pair_throughputs.pairs
+    pairs = {} if instance.sharing_rates is None else instance.sharing_rates.pairs
     names, _ = gpu_types(instance.cluster)
     kinds = list(zip(jobs.model.tolist(), jobs.gpus.tolist(), strict=True))
 

@@ -84,7 +84,7 @@ class Environment:
             typed=instance.workload.throughput is not None,
             network=None if graphs is None else graphs.network,
             times=None if graphs is None else graphs.times,
-            pair_rates=None if instance.pair_throughputs is None else instance.pair_rates,
+            pair_rates=None if instance.sharing_rates is None else instance.pair_rates,
             profiled=instance.sensitivity is not None,
             elastic=instance.elasticity is not None,
             checkpoints=None if instance.failures is None else instance.failures.checkpoints,
@@ -323,7 +323,7 @@ def _number_columns(instance: Instance) -> dict[str, NDArray[np.float64] | NDArr
         columns["efficiency"] = grown.efficiency
     if jobs.throughput is not None:
         columns["throughput"] = pool_throughput(instance, np.arange(len(jobs)))
-    if instance.pair_throughputs is not None:
+    if instance.sharing_rates is not None:
         columns["kind"] = instance.shared_runs.kind
         columns["alone_s"] = instance.processing_s
     return columns

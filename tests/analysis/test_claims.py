@@ -441,7 +441,7 @@ def test_a_printed_factor_holds_whatever_the_options(
         return
     instance, gangs = outcome.instance, jobs.gpus.tolist()
     known = rigid(instance.workload, instance.cluster.total_gpus)
-    if instance.pair_throughputs is not None:
+    if instance.sharing_rates is not None:
         one = Fraction(1)
         couples = combinations(range(len(jobs)), 2)
         pairs = {(j, k): (((gangs[j],), (one, one)),) for j, k in couples if gangs[j] == gangs[k]}
@@ -730,7 +730,7 @@ def test_bounds_know_what_jobs_that_share_could_do() -> None:
     instance = sp.Instance(
         sp.Cluster.parse("1x1"),
         jobs,
-        pair_throughputs=Interference().of(jobs, sp.Cluster.parse("1x1")),
+        sharing_rates=Interference().of(jobs, sp.Cluster.parse("1x1")),
     )
     shared = Outcome.verified(instance, sp.Schedule.from_frame(runs), policy="shared")
     for row in rows:
@@ -763,9 +763,7 @@ def sharing(jobs: sp.Workload, gpus: int, rates: Mapping[str, float]) -> tuple[s
         if gangs[j] == gangs[k] and min(rates_of(models, j, k, rates)) > 0
     }
     cluster = sp.Cluster.parse(f"1x{gpus}:gpu")
-    return sp.Instance(cluster, jobs, pair_throughputs=table), replace(
-        rigid(jobs, gpus), pairs=pairs
-    )
+    return sp.Instance(cluster, jobs, sharing_rates=table), replace(rigid(jobs, gpus), pairs=pairs)
 
 
 KINDS = [(name, gpus) for name in "ab" for gpus in (1, 2)]
@@ -817,7 +815,7 @@ def test_bounds_with_sharing_and_types_are_below_brute_force(
     table = Throughputs(
         ("fast", "slow"), {}, {**together("fast", fast), **together("slow", slow)}, "drawn"
     )
-    instance = sp.Instance(sp.Cluster.parse("1x1:fast,1x1:slow"), typed, pair_throughputs=table)
+    instance = sp.Instance(sp.Cluster.parse("1x1:fast,1x1:slow"), typed, sharing_rates=table)
     held = ((1, 0), (0, 1))
     ways = tuple(((held[0], (Fraction(1),)), (held[1], (Fraction(alone[n]),))) for n in models)
     pairs = {
@@ -878,7 +876,7 @@ def test_a_pair_in_both_orders_takes_a_rate_from_each() -> None:
     table = Throughputs(
         ("gpu",), {}, {("gpu", one, other): (1.0, 0.25), ("gpu", other, one): (1.0, 0.25)}, "drawn"
     )
-    instance = sp.Instance(sp.Cluster.parse("1x1:gpu"), jobs, pair_throughputs=table)
+    instance = sp.Instance(sp.Cluster.parse("1x1:gpu"), jobs, sharing_rates=table)
     assert instance.shared_runs.run_s([0, 1], [1, 0], 0).tolist() == [4.0, 4.0]
     gain = SharingGain.of(instance)
     assert gain is not None

@@ -162,7 +162,7 @@ def test_what_limits_are_not_about() -> None:
         pairs={("gpu", ("a", 1), ("b", 1)): (0.8, 0.8)},
         gpu_types=("gpu",),
     )
-    shared = Outcome(replace(instance, pair_throughputs=rates), outcome.schedule, "fifo")
+    shared = Outcome(replace(instance, sharing_rates=rates), outcome.schedule, "fifo")
     assert limit(shared, Measure.MEAN_JCT).proven_by.holds_for.sharing
     with pytest.raises(InputError, match="limits of 1 of 2 jobs are for instances in which nobody"):
         limit(shared, Measure.MEAN_JCT, jobs=np.array([0]))

@@ -89,7 +89,7 @@ def test_every_switch_has_its_place_in_the_rule() -> None:
     listed = {*OF_THE_ENGINE, *OF_THE_POLICY, *DATA} - {"graph_placement"}
     assert listed == {each for each in RunOptions.__dataclass_fields__ if each != "preset"}
     elsewhere = {
-        "pair_throughputs",
+        "sharing_rates",
         "training",
         "sealed",
     }  # Sealed runs are in tests/cli/test_sealed.py.
@@ -129,7 +129,7 @@ def test_switches_that_change_what_is_given_are_those_of_the_instance() -> None:
         twice = prepare_run(once.instance, None, "srtf", RunOptions(**left))
         assert twice.instance is once.instance, switch
         assert twice.settings == once.settings, switch
-    assert changing == {*OF_THE_INSTANCE} - {"preset", "pair_throughputs", "training"}
+    assert changing == {*OF_THE_INSTANCE} - {"preset", "sharing_rates", "training"}
 
 
 def parameters(policy: Any) -> dict[str, Any]:

@@ -45,7 +45,7 @@ GAVEL = SHARED / "data" / "gavel" / "simulation_throughputs.json.xz"
 
 def instance_of(jobs: PlainJobs) -> sp.Instance:
     """The same of the package's making."""
-    return sp.Instance(cluster_of(jobs), workload_of(jobs), pair_throughputs=table_of(jobs))
+    return sp.Instance(cluster_of(jobs), workload_of(jobs), sharing_rates=table_of(jobs))
 
 
 def cluster_of(jobs: PlainJobs) -> sp.Cluster:
@@ -135,7 +135,7 @@ def test_a_schedule_of_pairs_is_not_better_than_the_printed_factor() -> None:
     """Two pairs are through after 10 s, a twentieth of what FIFO takes."""
     jobs = four_jobs()
     assert best_costs(jobs, 0, 0)[sp.Objective.MAKESPAN] == 10 * TICKS_PER_S
-    options = sp.RunOptions(pair_throughputs=table_of(jobs))
+    options = sp.RunOptions(sharing_rates=table_of(jobs))
     found = sp.compare(
         workload_of(jobs), cluster_of(jobs), ["fifo"], "makespan", options, budget_s=0.2
     )
@@ -249,7 +249,7 @@ def test_compare_and_certify_are_both_below_a_good_schedule(seed: int) -> None:
     """Of one run, each in the class that it names: neither factor is refuted by a schedule of that class."""
     jobs = filling_jobs(seed)
     goal = random.Random(seed).choice(list(sp.Objective))
-    options = sp.RunOptions(pair_throughputs=table_of(jobs))
+    options = sp.RunOptions(sharing_rates=table_of(jobs))
     found = sp.compare(
         workload_of(jobs), cluster_of(jobs), ["gandiva"], goal, options, budget_s=0.1
     )

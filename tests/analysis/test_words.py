@@ -206,7 +206,7 @@ def test_e_over_e_less_1_is_reached_by_a_single_job() -> None:
 def test_jobs_that_share_a_gpu_end_before_the_fluid_bound() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=100, model="VAE")
     cluster = sp.Cluster.parse("1x1")
-    shared = sp.Instance(cluster, jobs, pair_throughputs=Interference().of(jobs, cluster))
+    shared = sp.Instance(cluster, jobs, sharing_rates=Interference().of(jobs, cluster))
     end = float(shared.shared_runs.run_s(0, 1, 0))
     rows = (
         np.array([0, 1]),

@@ -123,7 +123,7 @@ def test_rates_for_sharing_are_given_once():
             jobs("VAE"),
             "2x4",
             "fifo",
-            RunOptions(interference=Interference(), pair_throughputs=table),
+            RunOptions(interference=Interference(), sharing_rates=table),
         )
 
 

@@ -68,7 +68,7 @@ def jobs_of(rows: list[tuple[int, int, int, float, float]]) -> Workload:
 
 def holds(instance: Instance, job: int, node: Node, gpus: int) -> tuple[int, int]:
     """Thousandths of a CPU and MiB that a job holds with GPUs of a node, in fractions."""
-    jobs, alone = instance.workload, instance.pair_throughputs is None
+    jobs, alone = instance.workload, instance.sharing_rates is None
     part, share = Fraction(gpus, int(jobs.gpus[job])), Fraction(gpus, node.gpus)
     step = 1000 if node.whole_cpus else 1
     cpus = memory = 0
@@ -322,7 +322,7 @@ def test_a_pair_holds_what_both_ask_for(cpus: float) -> None:
         throughput=[[1.0], [1.0]],
         gpu_types=("a",),
     )
-    shared = RunOptions(pair_throughputs=together, round_s=10.0)
+    shared = RunOptions(sharing_rates=together, round_s=10.0)
     packs = "gavel:max_sum_throughput:aware=true,packed=true"
     outcome = simulate(jobs, Cluster.parse("1x1:a+8cpu+8gb"), packs, shared)
     assert (outcome.schedule.partner >= 0).any() == (cpus == 4.0)

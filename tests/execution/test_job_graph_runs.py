@@ -437,7 +437,7 @@ def with_graphs(**given: Any) -> Callable[[Instance], Instance]:
         (rated, "has throughputs of jobs and job graphs"),
         (
             lambda instance: replace(
-                instance, pair_throughputs=Throughputs(("a",), {("m", 2): (30.0,)})
+                instance, sharing_rates=Throughputs(("a",), {("m", 2): (30.0,)})
             ),
             "'m' on 2 GPUs has rate 30.0 alone on 'a', expected 1",
         ),

@@ -97,7 +97,7 @@ def typed(draw: st.DrawFn, gangs: list[int]) -> Instance:
         for gpus in (1, 2)
     }
     together = Throughputs(TYPES, {}, rates)
-    return Instance(Cluster.parse("1x2:k80,1x2:p100,1x2:v100"), workload, pair_throughputs=together)
+    return Instance(Cluster.parse("1x2:k80,1x2:p100,1x2:v100"), workload, sharing_rates=together)
 
 
 def futures(instance: Instance) -> tuple[float, Iterable[Instance]]:
@@ -186,7 +186,7 @@ def test_copies_do_not_foresee_arrivals(switches: dict[str, Any], instance: Inst
     until_s, worlds = futures(instance)
     found = []
     for world in worlds:
-        _, done = in_copies(replace(world, pair_throughputs=None), HadarE(**switches))
+        _, done = in_copies(replace(world, sharing_rates=None), HadarE(**switches))
         rows = done.start_s < until_s
         names = ("job", "copy", "node", "gpus", "start_s", "end_s", "overhead_s", "steps")
         parts = [getattr(done, name)[rows].tolist() for name in names]

@@ -196,7 +196,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(2, gpu_type="any"),), quotas=quotas((0.0, 1), (1.0, 0))),
             jobs(work=[4.0, 2.0], **both()),
-            pair_throughputs=PAIRS,
+            sharing_rates=PAIRS,
         ),
         ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4), (0, 0, 1, 4, 6)),
         {0.0: lambda decision: (decision.start(0), decision.join(1, 0))},
@@ -207,7 +207,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(2, gpu_type="v100"), Node(2, gpu_type="k80"))),
             jobs(gpus=2, throughput=[[1.0, 1.0]] * 2, gpu_types=("v100", "k80")),
-            pair_throughputs=SLOWER_ON_K80,
+            sharing_rates=SLOWER_ON_K80,
         ),
         ((0, 0, 1, 0, 16), (0, 1, 1, 0, 16), (1, 0, 1, 0, 16), (1, 1, 1, 0, 16)),
         {0.0: lambda decision: (decision.start_at(0, ((0, 1), (1, 1))), decision.join(1, 0))},
@@ -330,7 +330,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(1, gpu_type="any"),)),
             jobs(gpu_milli=[500, 1000]),
-            pair_throughputs=PAIRS,
+            sharing_rates=PAIRS,
         ),
         ((0, 0, 1, 0, 4), (1, 0, 1, 4, 8)),
         {0.0: lambda decision: (decision.start(0), decision.join(1, 0))},
@@ -340,7 +340,7 @@ EXAMPLES = {
         Instance(
             Cluster((Node(1, gpu_type="any"), Node(1, gpu_type="cores"))),
             jobs(allowed_types=["cores", "cores"]),
-            pair_throughputs=Throughputs(("cores",), {}, {("cores", ("", 1), ("", 1)): (0.5, 0.5)}),
+            sharing_rates=Throughputs(("cores",), {}, {("cores", ("", 1), ("", 1)): (0.5, 0.5)}),
         ),
         ((0, 1, 1, 0, 4), (1, 1, 1, 4, 8)),
         {0.0: lambda decision: (decision.start(0), decision.join(1, 0))},
@@ -435,7 +435,7 @@ EXAMPLES = {
         "3. That of job 1 begins at 1: 2/8 until 3, a checkpoint until 4. The failure at 4.5 strikes both: job 0 keeps "
         "2 floor(4.5 / 3) = 2 s of progress, 1/4 + 1/8, job 1 2 floor(3.5 / 3) = 2 s, 2/8. Then each runs alone: 5/8 "
         "in 2 + 1 + 0.5 s, and 3/4 in 2 + 1 + 1 s.",
-        Instance(ONE_GPU, jobs(), pair_throughputs=PAIRS, failures=down(4.5, 5.0, 2.0, 1.0)),
+        Instance(ONE_GPU, jobs(), sharing_rates=PAIRS, failures=down(4.5, 5.0, 2.0, 1.0)),
         (
             (0, 0, 1, 0, 1),
             (0, 0, 1, 1, 4.5),
@@ -467,7 +467,7 @@ EXAMPLES = {
         Instance(
             ONE_GPU,
             jobs(work=[4.0, 1.0]),
-            pair_throughputs=PAIRS,
+            sharing_rates=PAIRS,
             preemption=Preemption.RESTART,
         ),
         (
@@ -699,7 +699,7 @@ def test_jobs_with_graphs_share_where_they_have_rates() -> None:
     # On one node an iteration takes 0.75 s.
     assert example.instance.shared_runs.run_s(0, 1, [0, 1]).tolist() == [6.0, 12.0]
     done = run(example.instance, Scripted(example.steps)).schedule
-    without = replace(example.instance, pair_throughputs=Throughputs(("v100", "k80"), {}, {}))
+    without = replace(example.instance, sharing_rates=Throughputs(("v100", "k80"), {}, {}))
     with pytest.raises(Violation, match=r"^partner: .* have no rates for sharing GPUs"):
         verify(without, done)
     assert run(without, Scripted(example.steps)).schedule.partner.tolist() == [-1] * 4

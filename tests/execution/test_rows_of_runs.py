@@ -137,7 +137,7 @@ def shared() -> Instance:
     return Instance(
         Cluster((Node(1, gpu_type="any"),)),
         Workload.from_columns(arrival_s=[0, 1], gpus=1, work=4),
-        pair_throughputs=Throughputs(("any",), {}, {("any", ("", 1), ("", 1)): (0.5, 0.5)}),
+        sharing_rates=Throughputs(("any",), {}, {("any", ("", 1), ("", 1)): (0.5, 0.5)}),
         failures=merged(np.array([0]), np.array([4.5]), np.array([5.0]), "faults", rule),
     )
 

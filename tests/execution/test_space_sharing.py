@@ -173,7 +173,7 @@ def test_every_schedule_obeys_and_every_job_ends(
 def test_work_is_conserved(instance: Instance, seed: int) -> None:
     """Iterations, added run by run at the rates of the tables themselves."""
     schedule = run(instance, Chance(seed)).schedule
-    jobs, together = instance.workload, instance.pair_throughputs
+    jobs, together = instance.workload, instance.sharing_rates
     assert together is not None
     speed = np.ones((len(jobs), 1)) if jobs.throughput is None else jobs.throughput
     done, fastest = np.zeros(len(jobs)), np.ones(len(jobs))
@@ -241,7 +241,7 @@ def test_shared_times_are_those_of_the_table(instance: Instance, data: st.DataOb
     jobs = instance.workload
     one, other = (data.draw(st.integers(0, len(jobs) - 1)) for _ in range(2))
     kind = data.draw(st.integers(0, len(instance.cluster.gpu_types) - 1))
-    table, name = instance.pair_throughputs, instance.cluster.gpu_types[kind]
+    table, name = instance.sharing_rates, instance.cluster.gpu_types[kind]
     assert table is not None
     kinds = [(str(jobs.model[job]), int(jobs.gpus[job])) for job in (one, other)]
     pair = table.pair(name, kinds[0], kinds[1])
@@ -273,7 +273,7 @@ def test_who_cannot_share_never_ends() -> None:
         for other in (("b", 1), ("b", 2), ("c", 1))
     }
     instance = Instance(
-        Cluster.parse("1x2:v100,1x2:k80"), jobs, pair_throughputs=Throughputs(TYPES, {}, pairs)
+        Cluster.parse("1x2:v100,1x2:k80"), jobs, sharing_rates=Throughputs(TYPES, {}, pairs)
     )
     v100, k80 = (instance.cluster.gpu_types.index(name) for name in TYPES)
     beside = np.array([[instance.shared_runs.run_s(0, j, k) for j in range(5)] for k in range(2)])
@@ -388,7 +388,7 @@ def test_joining_is_refused_where_it_cannot_be() -> None:
     together = table(
         {("a", "b"): (0.5, 0.5), ("a", "a"): (0.5, 0.5), ("a", "c"): (0.5, 0.0)}, ("gpu",)
     )
-    instance = Instance(Cluster.parse("1x2"), jobs, pair_throughputs=together)
+    instance = Instance(Cluster.parse("1x2"), jobs, sharing_rates=together)
     state = state_of(instance)
     decision = Decision(state)
     with pytest.raises(PolicyError, match="job 1 joins job 0, which holds no GPUs"):
@@ -415,7 +415,7 @@ def test_joining_is_refused_where_it_cannot_be() -> None:
 def test_nobody_joins_a_job_that_is_stopped() -> None:
     jobs = Workload.from_columns(arrival_s=[0] * 2, gpus=[1] * 2, work=[9.0] * 2, model=["a"] * 2)
     together = table({("a", "a"): (0.5, 0.5)}, ("gpu",))
-    state = state_of(Instance(Cluster.parse("1x1"), jobs, pair_throughputs=together))
+    state = state_of(Instance(Cluster.parse("1x1"), jobs, sharing_rates=together))
     assert state.allocator.take(0, 1, (0,)) == ((0, 1),)
     state.started(0, ((0, 1),), 0.0, 1.0)
     decision = Decision(state)
@@ -427,7 +427,7 @@ def test_nobody_joins_a_job_that_is_stopped() -> None:
 def test_a_stop_of_one_of_two_is_taken_back_while_the_other_is_still_alone() -> None:
     jobs = Workload.from_columns(arrival_s=[0] * 3, gpus=[1] * 3, work=[9.0] * 3, model=["a"] * 3)
     instance = Instance(
-        Cluster.parse("1x1"), jobs, pair_throughputs=table({("a", "a"): (0.5, 0.5)}, ("gpu",))
+        Cluster.parse("1x1"), jobs, sharing_rates=table({("a", "a"): (0.5, 0.5)}, ("gpu",))
     )
     state = state_of(instance)
     assert state.allocator.take(0, 1, (0,)) == ((0, 1),)
@@ -625,7 +625,7 @@ X_PAYS, X_STAYS, Y_PAYS = (0, 0, 1, 0, 4, 1, -1), (0, 0, 1, 4, 17, 0, 1), (1, 0,
 )
 def test_overheads_of_sharing_by_hand(frame: pd.DataFrame, rule: str | None) -> None:
     costly = two_jobs(COSTLY)
-    instance = Instance(Cluster.parse("2x1"), costly.workload, COSTLY, costly.pair_throughputs)
+    instance = Instance(Cluster.parse("2x1"), costly.workload, COSTLY, costly.sharing_rates)
     assert broken(instance, frame) == rule
 
 
@@ -634,8 +634,8 @@ def test_a_third_job_does_not_fit_and_a_gang_has_one_partner() -> None:
     jobs = Workload.from_columns(arrival_s=[0] * 3, gpus=[1] * 3, work=[1.0] * 3, **models)
     rates = table({("a", "a"): (0.5, 0.5)}, ("gpu",))
     three = rows((0, 0, 1, 0, 2, 0, 1), (1, 0, 1, 0, 2, 0, 0), (2, 0, 1, 0, 1, 0, -1))
-    assert broken(Instance(Cluster.parse("1x1"), jobs, pair_throughputs=rates), three) == "capacity"
-    assert broken(Instance(Cluster.parse("1x2"), jobs, pair_throughputs=rates), three) is None
+    assert broken(Instance(Cluster.parse("1x1"), jobs, sharing_rates=rates), three) == "capacity"
+    assert broken(Instance(Cluster.parse("1x2"), jobs, sharing_rates=rates), three) is None
     # Two GPUs of 0 are shared with 1 and 2; each of these has its other GPU to itself.
     wide = Workload.from_columns(arrival_s=[0] * 3, gpus=[2] * 3, work=[1.0] * 3, **models)
     torn = rows(
@@ -646,7 +646,7 @@ def test_a_third_job_does_not_fit_and_a_gang_has_one_partner() -> None:
         (2, 1, 1, 0, 2, 0, 0),
         (2, 3, 1, 0, 2, 0, -1),
     )
-    assert broken(Instance(Cluster.parse("4x1"), wide, pair_throughputs=rates), torn) == "partner"
+    assert broken(Instance(Cluster.parse("4x1"), wide, sharing_rates=rates), torn) == "partner"
     apart = rows(
         (0, 0, 1, 0, 2, 0, 1),
         (0, 1, 1, 0, 2, 0, 1),
@@ -655,7 +655,7 @@ def test_a_third_job_does_not_fit_and_a_gang_has_one_partner() -> None:
         (2, 1, 1, 2, 3, 0, -1),
         (2, 3, 1, 2, 3, 0, -1),
     )
-    assert broken(Instance(Cluster.parse("4x1"), wide, pair_throughputs=rates), apart) == "partner"
+    assert broken(Instance(Cluster.parse("4x1"), wide, sharing_rates=rates), apart) == "partner"
 
 
 def sharing_outcome(instance: Instance, seed: int) -> Outcome:
@@ -694,7 +694,7 @@ def test_no_damage_to_the_rates_gets_through(saved: Path) -> None:
 
 def rewrite(saved: Path, key: str, value: object) -> None:
     described = json.loads((saved / INSTANCE).read_text())
-    described["pair_throughputs"][key] = value
+    described["sharing_rates"][key] = value
     (saved / INSTANCE).write_text(json.dumps(described))
 
 
@@ -725,7 +725,7 @@ def test_edits_of_the_rates_are_refused(saved: Path, key: str, value: object) ->
 def test_a_run_without_rates_replaces_one_with_them(saved: Path) -> None:
     alone = Instance(Cluster.parse("1x1"), two_jobs().workload)
     save(sharing_outcome(alone, 0), saved)
-    assert "pair_throughputs" not in json.loads((saved / INSTANCE).read_text())
+    assert "sharing_rates" not in json.loads((saved / INSTANCE).read_text())
     assert load(saved).instance == alone
 
 
@@ -763,7 +763,7 @@ def test_gantt_keeps_who_stays_in_place() -> None:
     jobs = Workload.from_columns(
         arrival_s=[0.0, 1.0, 4.0], gpus=[1, 1, 1], work=[4.0, 12.0, 3.0], model=["c", "a", "b"]
     )
-    instance = Instance(Cluster.parse("1x2"), jobs, pair_throughputs=two_jobs().pair_throughputs)
+    instance = Instance(Cluster.parse("1x2"), jobs, sharing_rates=two_jobs().sharing_rates)
     schedule = run(instance, Pairs()).schedule
     outcome = Outcome.verified(instance, schedule, policy="pairs")
     # Job 1 has the second GPU; it stays there when job 2 joins it as the first GPU becomes free.

@@ -52,13 +52,13 @@ def test_a_further_job_has_the_rates_that_were_learned_of_its_kind() -> None:
 
 def test_a_further_job_shares_with_those_before() -> None:
     before, after, _ = grown(share=0.5, model="n", throughput=40)
-    assert before.pair_throughputs is not None
-    assert after.pair_throughputs is not None
-    pairs = after.pair_throughputs.pairs
+    assert before.sharing_rates is not None
+    assert after.sharing_rates is not None
+    pairs = after.sharing_rates.pairs
     assert pairs["v100", ("m", 1), ("n", 1)] == (30.0, 20.0)
     assert ("k80", ("m", 1), ("n", 1)) not in pairs  # where it may not run
     same = "v100", ("m", 1), ("m", 1)
-    assert pairs[same] == before.pair_throughputs.pairs[same]  # perhaps it was measured
+    assert pairs[same] == before.sharing_rates.pairs[same]  # perhaps it was measured
 
 
 def test_a_further_job_that_fits_nowhere_is_refused() -> None:

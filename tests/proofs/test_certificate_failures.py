@@ -171,7 +171,7 @@ def test_jobs_share_gpus_of_nodes_that_fail() -> None:
         np.zeros(2),
         partner=np.array([1, 0]),
     )
-    instance = Instance(cluster, jobs, pair_throughputs=table)
+    instance = Instance(cluster, jobs, sharing_rates=table)
     verify(instance, shared)
     verify(replace(instance, failures=failures([])), shared)
     # Each saves a second of progress, an eighth of its work, before the node fails at 1.5, and does the rest anew.

@@ -297,7 +297,7 @@ def test_two_jobs_that_share_from_begin_to_end_attain_the_bound():
         throughput=[[1.0], [1.0]],
         gpu_types=("gpu",),
     )
-    instance = Instance(Cluster.parse("1x2"), jobs, pair_throughputs=table)
+    instance = Instance(Cluster.parse("1x2"), jobs, sharing_rates=table)
     schedule = Schedule(
         *(np.array(c) for c in ([0, 1], [0, 0], [2, 2], [0.0, 0.0], [8.0, 8.0], [0.0, 0.0])),
         partner=np.array([1, 0]),
@@ -318,7 +318,7 @@ def test_each_of_two_that_share_holds_cpus_of_its_own(cpus, fits):
     plenty = Instance(
         Cluster((Node(1, cpus=4.0, memory_gb=2.0),)),
         jobs,
-        pair_throughputs=table,
+        sharing_rates=table,
         sensitivity=profiles,
     )
     instance = replace(plenty, cluster=Cluster((Node(1, cpus=cpus, memory_gb=2.0),)))

@@ -246,7 +246,7 @@ def shared():
     }
     jobs = gangs([1] * 4, model=list("aabb"), throughput=[[1.0]] * 4, gpu_types=("v100",))
     throughputs = Throughputs(("v100",), {}, table)
-    instance = Instance(Cluster.parse("1x1:v100"), jobs, pair_throughputs=throughputs)
+    instance = Instance(Cluster.parse("1x1:v100"), jobs, sharing_rates=throughputs)
     start, end = np.array([0.0, 0.0, 60.0, 120.0]), np.array([60.0, 60.0, 120.0, 180.0])
     ones, none = np.ones(4, dtype=np.int64), np.zeros(4, dtype=np.int64)
     partner = np.array([1, 0, -1, -1])

@@ -270,7 +270,7 @@ def test_where_jobs_may_share_the_grid_still_covers_all_work():
         model=["m", "n", "m", "n"],
     )
     table = Throughputs(kinds, {}, rates)
-    instance = sp.Instance(sp.Cluster.parse("1x1:a,1x1:b"), jobs, pair_throughputs=table)
+    instance = sp.Instance(sp.Cluster.parse("1x1:a,1x1:b"), jobs, sharing_rates=table)
     assert sum(RelaxedJobs.of(instance).work) < sum(to_ticks(instance.shortest_s))
     found = certify(outcome(instance, "srtf"), "completion", budget_s=0.5)
     assert Fraction(check(found.text)["ratio"]) >= 1

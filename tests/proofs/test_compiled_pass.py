@@ -165,7 +165,7 @@ def test_what_is_not_plain_is_left_to_the_rules() -> None:
 
 
 KNOWN = {
-    sp.Instance: "cluster workload overheads pair_throughputs graphs sensitivity locality elasticity copies "
+    sp.Instance: "cluster workload overheads sharing_rates graphs sensitivity locality elasticity copies "
     "until_complete failures stopped_s preemption declared",
     sp.Schedule: "job node gpus start_s end_s overhead_s partner stages cpus memory_gb copy steps shared_gpu "
     "local_batch accumulated slowed goes_on",

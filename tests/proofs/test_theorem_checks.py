@@ -576,7 +576,7 @@ def sharing_pair() -> Instance:
     """A job that may share its GPU with another of its model."""
     jobs = Workload.from_columns(arrival_s=[0, 0], gpus=[1, 1], work=[1, 1], model=["a", "a"])
     pair = Throughputs(("gpu",), {}, {("gpu", ("a", 1), ("a", 1)): (0.6, 0.6)})
-    return Instance(Cluster.parse("1x1"), jobs, pair_throughputs=pair)
+    return Instance(Cluster.parse("1x1"), jobs, sharing_rates=pair)
 
 
 def of_lb_conf() -> Iterator[Case]:
@@ -700,9 +700,7 @@ def of_lb_pair() -> Iterator[Case]:
     """Two that keep all of their speed count for half each."""
     jobs = Workload.from_columns(arrival_s=[0] * 3, gpus=[1] * 3, work=[1] * 3, model=["a"] * 3)
     rates = {("gpu", ("a", 1), ("a", 1)): (1.0, 1.0)}
-    instance = Instance(
-        Cluster.parse("1x1"), jobs, pair_throughputs=Throughputs(("gpu",), {}, rates)
-    )
+    instance = Instance(Cluster.parse("1x1"), jobs, sharing_rates=Throughputs(("gpu",), {}, rates))
     for what, prices, least in (
         ("1/4 + 3/4 + 5/4 + 3/2", (1,), Fraction(15, 4)),
         ("three halves", SpanPrices((1,), (0,) * 3), Fraction(3, 2)),
@@ -955,7 +953,7 @@ def beside(
     )
     rates = {}
     for (instance, _), names in ((one, models[:2]), (other, models[2:])):
-        (value,) = instance.pair_throughputs.pairs.values()
+        (value,) = instance.sharing_rates.pairs.values()
         rates["gpu", (names[0], 1), (names[1], 1)] = value
     alone = {("gpu", (name, 1)): 2.0 + 2.0 * (k % 2) for k, name in enumerate(models)}
     together = Throughputs(("gpu",), alone, rates, "by hand")
@@ -971,9 +969,7 @@ def beside(
             ("partner", 2),
         )
     }
-    return Instance(Cluster.parse("2x1:gpu"), workload, pair_throughputs=together), Schedule(
-        **columns
-    )
+    return Instance(Cluster.parse("2x1:gpu"), workload, sharing_rates=together), Schedule(**columns)
 
 
 def sharing(gain: float, length_s: float, slower: float | None = None) -> tuple[Instance, Schedule]:
@@ -1000,7 +996,7 @@ def sharing(gain: float, length_s: float, slower: float | None = None) -> tuple[
     zero, one = np.zeros(len(job)), np.ones(len(job), dtype=np.int64)
     schedule = Schedule(job, node, one, zero + 1, zero + 1 + length_s, zero, partner=1 - job)
     cluster = Cluster.parse(",".join(f"1x{len(types)}:{name}" for name in types))
-    return Instance(cluster, workload, pair_throughputs=together), schedule
+    return Instance(cluster, workload, sharing_rates=together), schedule
 
 
 def of_gavel_rounds() -> Iterator[Case]:

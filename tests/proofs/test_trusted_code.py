@@ -111,7 +111,7 @@ def typed_instance():
     kinds = [("m", 1), ("n", 1)]
     rates = {(kind, one, other): (0.7, 0.6) for kind in "ab" for one in kinds for other in kinds}
     return Instance(
-        Cluster.parse("1x2:a,1x2:b"), jobs, pair_throughputs=Throughputs(("a", "b"), {}, rates)
+        Cluster.parse("1x2:a,1x2:b"), jobs, sharing_rates=Throughputs(("a", "b"), {}, rates)
     )
 
 
@@ -457,7 +457,7 @@ def test_no_speed_of_the_package_runs_while_a_schedule_is_verified():
         conditions_instance(**PROFILES, **SPREAD, **GROW),
     ]
     runs = [(made, run(made, acting(made, 1)).schedule) for made in instances]
-    alone = replace(typed_instance(), pair_throughputs=None)
+    alone = replace(typed_instance(), sharing_rates=None)
     runs.append(in_copies(alone))
     runs.append((alone, run(alone, Fickle(1)).schedule))
     for made, schedule in runs:

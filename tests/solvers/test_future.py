@@ -100,7 +100,7 @@ def plain_world() -> Instance:
 def typed_world() -> Instance:
     together = Throughputs(("a", "b"), {}, {("a", ("early", 1), ("early", 1)): (0.5, 0.5)})
     jobs = columns(throughput=[[2.0, 1.0], [WORK, WORK / 2]], gpu_types=("a", "b"))
-    return Instance(Cluster.parse("1x2:a,1x2:b"), jobs, pair_throughputs=together)
+    return Instance(Cluster.parse("1x2:a,1x2:b"), jobs, sharing_rates=together)
 
 
 def graph_world() -> Instance:
@@ -260,4 +260,4 @@ def test_jobs_may_share_where_there_are_rates() -> None:
     plainly = Instance(Cluster.parse("1x1:a"), jobs)
     rates = Throughputs(("a",), {}, {("a", ("m", 1), ("m", 1)): (0.9, 0.9)})
     assert not state_of(plainly).sharing
-    assert state_of(replace(plainly, pair_throughputs=rates)).sharing
+    assert state_of(replace(plainly, sharing_rates=rates)).sharing

@@ -165,7 +165,7 @@ def of_pairs(name: str) -> bool:
     """Some jobs share GPUs, and no pair outlives its trial that makes no more than turns."""
     table = pair_table({("a", "a"): (0.8, 0.8)})
     jobs = [(0.0, 1, 900.0), (0.0, 1, 900.0), (0.0, 1, 900.0)]
-    instance = instance_of("1x1", jobs, pair_throughputs=table, model=["a"] * 3)
+    instance = instance_of("1x1", jobs, sharing_rates=table, model=["a"] * 3)
     found = policy(name)
     schedule = done(instance, found)  # type: ignore[arg-type]
     return bool((schedule.partner >= 0).any()) and matching.check_introspection(

@@ -155,7 +155,7 @@ def _fields(
             for other in kinds
             if one[1] == other[1]
         }
-        found["pair_throughputs"] = Throughputs(TYPES, {}, rates)
+        found["sharing_rates"] = Throughputs(TYPES, {}, rates)
     if Feature.GRAPHS in has:
         found["graphs"] = _graphs(jobs, size)
     if Feature.PROFILES in has:

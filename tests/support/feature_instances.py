@@ -125,7 +125,7 @@ def _fields(has: frozenset[Feature], cluster: Cluster, jobs: Workload) -> dict[s
     if Feature.SHARING in has:
         kind = ("m", 1)
         rates = {(name, kind, kind): (0.75, 0.75) for name in TYPES}
-        found["pair_throughputs"] = Throughputs(TYPES, {}, rates)
+        found["sharing_rates"] = Throughputs(TYPES, {}, rates)
     if Feature.GRAPHS in has:
         found["graphs"] = _graphs(len(jobs))
     found |= _speeds(has, jobs)

@@ -51,7 +51,7 @@ def instance_of(
     jobs: list[tuple[float, int, float]],
     *,
     overheads: Overheads | None = None,
-    pair_throughputs: Throughputs | None = None,
+    sharing_rates: Throughputs | None = None,
     locality: Locality | None = None,
     elasticity: Elasticity | None = None,
     **columns: Any,
@@ -63,7 +63,7 @@ def instance_of(
         Cluster.parse(cluster),
         workload,
         overheads or Overheads(),
-        pair_throughputs,
+        sharing_rates,
         locality=locality,
         elasticity=elasticity,
     )

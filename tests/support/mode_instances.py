@@ -44,7 +44,7 @@ def sharing(draw: st.DrawFn, n: int) -> Instance:
         gpu_types=types,
     )
     cluster = Cluster.parse(draw(st.sampled_from(["1x1:k80,1x1:p100", "1x1:k80"])))
-    return Instance(cluster, jobs, pair_throughputs=Throughputs(types, {}, table))
+    return Instance(cluster, jobs, sharing_rates=Throughputs(types, {}, table))
 
 
 @st.composite

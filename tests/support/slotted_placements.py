@@ -150,7 +150,7 @@ def _fits(instance: Instance, choice: Choice) -> bool:
 
 
 def _beside(instance: Instance, job: int, partner: int, option: Option) -> Option | None:
-    if instance.pair_throughputs is None:
+    if instance.sharing_rates is None:
         return None
     _, gpu_type = run_speed.gpu_types(instance.cluster)
     rows = gpu_type[[node for node, n in enumerate(option.gpus) if n]]

@@ -105,7 +105,7 @@ def semantics_of(world: World) -> RunOptions:
     if "spread" in world.features:
         skews = ModelSkews({job.model: ModelSkew(0.5, float(job.spread)) for job in world.jobs})
     given: dict[str, object] = {
-        "pair_throughputs": pairs_of(world),
+        "sharing_rates": pairs_of(world),
         "network": None if graphs is None else graphs.network,
         "graphs": None if graphs is None else _Graphs(every, graphs),
         "profiles": None if sensitivity is None else _Profiles(every, sensitivity),

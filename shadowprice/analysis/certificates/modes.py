@@ -149,7 +149,7 @@ def written_modes(
         if found is not None and (types > 1 or not equal_parts(found, instance.workload.gpus)):
             yield _of_pairs(instance, demands, found)
         return
-    alone = replace(instance, pair_throughputs=None)
+    alone = replace(instance, sharing_rates=None)
     # Of graphs run times depend on more than a type.
     by_amounts = Feature.PROFILES in alone.features and Feature.GRAPHS not in alone.features
     if by_amounts or may_grow(alone).any():

@@ -128,7 +128,7 @@ class HadarE:
             ),
             self._refusal,
             told,
-            ignores=frozenset({"pair_throughputs", "samples"}),
+            ignores=frozenset({"sharing_rates", "samples"}),
             copies=chosen.rules,
             reads=KNOWS,
         )

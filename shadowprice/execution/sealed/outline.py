@@ -78,7 +78,7 @@ def outline(
             "'speed-up'; expected one that does, or a run that is not sealed"
         )
     failures, graphs = instance.failures, instance.graphs
-    pairs = None if instance.pair_throughputs is None else instance.pair_rates
+    pairs = None if instance.sharing_rates is None else instance.pair_rates
     return Begin(
         cluster=tuple(_groups(instance.cluster)),
         knows=tuple(knows),

@@ -78,7 +78,7 @@ def assemble(
     amounts = LeaseAmounts(
         nodes,
         by_policy=instance.sensitivity is not None or instance.course is not None,
-        shared=instance.pair_throughputs is not None,
+        shared=instance.sharing_rates is not None,
     )
     for one in tracked:
         amounts.add(one.job)

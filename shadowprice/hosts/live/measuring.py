@@ -275,14 +275,14 @@ class Measuring:
                 table[rows, column] = each.rate
                 changed = True
         pairs = self._pairs([each for each in rates if each.partner is not None])
-        if not changed and pairs is self.instance.pair_throughputs:
+        if not changed and pairs is self.instance.sharing_rates:
             return None
         fresh = replace(workload, throughput=table)
-        return replace(self.instance, workload=fresh, pair_throughputs=pairs)
+        return replace(self.instance, workload=fresh, sharing_rates=pairs)
 
     def _pairs(self, rates: Sequence[MeasuredRate]) -> Throughputs | None:
         """Rates of jobs that share GPUs, with those measured; what is known, where none changed."""
-        known = self.instance.pair_throughputs
+        known = self.instance.sharing_rates
         if known is None:
             return None
         table = dict(known.pairs)

@@ -143,7 +143,7 @@ class Interference(Brief):
             raise InputError(f"interference: phi is {self.phi!r}, expected 0 < phi <= 1")
 
     def of(self, workload: Workload, cluster: Cluster) -> Throughputs:
-        """Rates for ``Instance.pair_throughputs``: all pairs of models of equal gang; O(kinds^2 x types).
+        """Rates for ``Instance.sharing_rates``: all pairs of models of equal gang; O(kinds^2 x types).
 
         Raises
         ------

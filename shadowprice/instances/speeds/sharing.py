@@ -34,9 +34,9 @@ class SharingRates(Brief):
     row_of: dict[Kind, int]
 
     @classmethod
-    def of(cls, pair_throughputs: Throughputs | None, gpu_types: Sequence[str]) -> SharingRates:
+    def of(cls, sharing_rates: Throughputs | None, gpu_types: Sequence[str]) -> SharingRates:
         """Rates on some GPU types; O(kinds^2 + pairs)."""
-        pairs = {} if pair_throughputs is None else pair_throughputs.pairs
+        pairs = {} if sharing_rates is None else sharing_rates.pairs
         type_row = {name: row for row, name in enumerate(gpu_types)}
         kinds = sorted({kind for _, *both in pairs for kind in both})
         row_of = {kind: row for row, kind in enumerate(kinds, start=1)}

@@ -151,7 +151,7 @@ class SharingTerm(Term[Throughputs]):
     """Rates of jobs that share GPUs; relative to those alone where there are job graphs."""
 
     feature: ClassVar[Feature] = Feature.SHARING
-    entry: ClassVar[str] = "pair_throughputs"
+    entry: ClassVar[str] = "sharing_rates"
     record: ClassVar[Any] = WrittenRates
     settings: ClassVar[type[TermSettings] | None] = SharingSettings
     origin: ClassVar[str] = "--throughputs with rates of pairs of jobs"
@@ -175,4 +175,4 @@ class SharingTerm(Term[Throughputs]):
 
     def read(self, record: Any, so_far: Mapping[str, Any]) -> InstanceFields:
         """The table of rates."""
-        return {**so_far, "pair_throughputs": record.table()}
+        return {**so_far, "sharing_rates": record.table()}

@@ -36,7 +36,7 @@ def compiled_ends(instance: Instance, *, preemptive: bool) -> Ends | None:
 def speeds_of_pairs(instance: Instance) -> Floats:
     """Speed of each job beside each other over that alone, shape (n, n); of GPUs of one type."""
     jobs = instance.workload
-    rates = SharingRates.of(instance.pair_throughputs, instance.cluster.gpu_types)
+    rates = SharingRates.of(instance.sharing_rates, instance.cluster.gpu_types)
     kind = rates.rows(jobs.model, jobs.gpus)
     shared = SharedRuns(rates, kind, jobs.gpus, jobs.work, instance.processing_s)
     every = np.arange(len(jobs))

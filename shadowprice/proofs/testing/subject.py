@@ -140,8 +140,8 @@ class Case:
         shown = [f"cluster {self.instance.cluster}", f"jobs {', '.join(columns)}"]
         if self.instance.overheads != Overheads():
             shown.append(str(self.instance.overheads))
-        if self.instance.pair_throughputs is not None:
-            shown.append(f"pairs {dict(self.instance.pair_throughputs.pairs)}")
+        if self.instance.sharing_rates is not None:
+            shown.append(f"pairs {dict(self.instance.sharing_rates.pairs)}")
         speeds = (self.instance.sensitivity, self.instance.locality, self.instance.elasticity)
         shown += [str(each) for each in speeds if each is not None]
         failures = self.instance.failures

@@ -48,7 +48,7 @@ class RowAmounts:
         self.node_cpus = _down(cpus * _MILLI)
         self.node_memory = _down(memory_gb * _MIB_PER_GB)
         part = s.gpus / jobs.gpus[s.job]
-        by_share = instance.pair_throughputs is None
+        by_share = instance.sharing_rates is None
         asked = np.ceil(jobs.cpus[s.job] * _MILLI * part - _NOISE).astype(np.int64)
         asked = np.where(whole, -(-asked // _MILLI) * _MILLI, asked)
         held, of = s.gpus * jobs.gpu_milli[s.job], size * _MILLI

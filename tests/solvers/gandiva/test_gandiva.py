@@ -52,13 +52,13 @@ def test_the_same_twice_and_in_rounds(instance: Instance, round_s: float) -> Non
 @given(introspective(), st.data())
 def test_it_does_not_see_what_it_has_not_measured(instance: Instance, data: st.DataObject) -> None:
     """Other rates of pairs change nothing until the first trial has been measured."""
-    assert instance.pair_throughputs is not None
+    assert instance.sharing_rates is not None
     factor = data.draw(st.sampled_from([0.5, 0.9, 1.3]))
     changed = {
         key: (one * factor, other * factor)
-        for key, (one, other) in instance.pair_throughputs.pairs.items()
+        for key, (one, other) in instance.sharing_rates.pairs.items()
     }
-    again = replace(instance, pair_throughputs=replace(instance.pair_throughputs, pairs=changed))
+    again = replace(instance, sharing_rates=replace(instance.sharing_rates, pairs=changed))
     before, after = done(instance), done(again)
     first = min((spell.start_s for spell in spells(instance, before)), default=np.inf)
     # Sharing changes when its own jobs end, from its first moment on.

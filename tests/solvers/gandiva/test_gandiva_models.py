@@ -203,7 +203,7 @@ def test_the_check_of_introspection_finds_a_pair_that_hurts() -> None:
         arrival_s=[0.0, 1.0], gpus=1, work=[500.0, 500.0], model=["ResNeXt-50", "ResNet-50"]
     )
     cluster = Cluster.parse("1x1")
-    instance = Instance(cluster, workload, pair_throughputs=Interference().of(workload, cluster))
+    instance = Instance(cluster, workload, sharing_rates=Interference().of(workload, cluster))
     careless = run(instance, Careless()).schedule
     verify(instance, careless)
     assert not gandiva_matching.check_introspection(instance, careless, 60.0)

@@ -30,12 +30,10 @@ from support.gandiva_runs import (
 def test_a_packing_is_kept_if_it_beats_turns(share: float, kept: bool) -> None:
     together = pair_table({("a", "a"): (share, share)})
     jobs = [(0.0, 1, 1000.0), (0.0, 1, 1000.0)]
-    schedule = done(instance_of("1x1", jobs, pair_throughputs=together, model="a"))
+    schedule = done(instance_of("1x1", jobs, sharing_rates=together, model="a"))
     shared_s = [
         spell.end_s - spell.start_s
-        for spell in spells(
-            instance_of("1x1", jobs, pair_throughputs=together, model="a"), schedule
-        )
+        for spell in spells(instance_of("1x1", jobs, sharing_rates=together, model="a"), schedule)
     ]
     if kept:
         assert sum(shared_s) > 10 * QUANTUM_S
@@ -47,9 +45,9 @@ def test_a_packing_is_kept_if_it_beats_turns(share: float, kept: bool) -> None:
 def test_a_kind_that_hurts_is_not_tried_again_by_others() -> None:
     together = pair_table({("a", "a"): (0.3, 0.3), ("a", "b"): (0.9, 0.9)})
     jobs = [(0.0, 1, 400.0)] * 4
-    instance = instance_of("1x1", jobs, pair_throughputs=together, model="a")
+    instance = instance_of("1x1", jobs, sharing_rates=together, model="a")
     assert len(list(spells(instance, done(instance)))) == 1
-    mixed = instance_of("1x1", jobs, pair_throughputs=together, model=["a", "a", "a", "b"])
+    mixed = instance_of("1x1", jobs, sharing_rates=together, model=["a", "a", "a", "b"])
     found = list(spells(mixed, done(mixed)))
     assert sum(spell.gain < 1 for spell in found) == 1
     assert any(spell.gain > 1 for spell in found)
@@ -63,7 +61,7 @@ def test_two_jobs_that_hurt_each_other_are_tried_once() -> None:
         instance = instance_of(
             cluster,
             [(0.0, 1, 3000.0)] * 5,
-            pair_throughputs=Throughputs(TYPES, {}, {**hurts, **gains}),
+            sharing_rates=Throughputs(TYPES, {}, {**hurts, **gains}),
             model="a",
         )
         bad = [spell.jobs for spell in spells(instance, done(instance)) if spell.gain < 1]
@@ -80,7 +78,7 @@ def test_a_pair_that_moves_is_measured_again() -> None:
     instance = instance_of(
         "1x1:fast,1x1:slow",
         jobs,
-        pair_throughputs=Throughputs(TYPES, {}, table),
+        sharing_rates=Throughputs(TYPES, {}, table),
         model=["a", "b", "a", "b"],
         weight=[1.0, 2.0, 1.0, 2.0],
     )
@@ -113,7 +111,7 @@ def test_what_unknown_pairs_promise_is_judged_by_what_others_kept() -> None:
 def test_a_pair_parts_when_there_are_gpus_for_both() -> None:
     together = pair_table({("a", "a"): (0.7, 0.7), ("b", "b"): (0.1, 0.1)})
     jobs = [(0.0, 1, 2000.0), (0.0, 1, 2000.0), (0.0, 1, 300.0)]
-    instance = instance_of("1x2", jobs, pair_throughputs=together, model=["a", "a", "b"])
+    instance = instance_of("1x2", jobs, sharing_rates=together, model=["a", "a", "b"])
     schedule = done(instance)
     last = max(spell.end_s for spell in spells(instance, schedule))
     assert last == ends(schedule)[2]

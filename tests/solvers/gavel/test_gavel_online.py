@@ -85,7 +85,7 @@ jobs = st.lists(
 def test_every_allocation_policy_makes_verified_schedules(name: str, rows: list[Any]) -> None:
     nodes = (sp.Node(2, "fast", price_per_hour=4.0), sp.Node(2, "slow", price_per_hour=1.0))
     outcome = sp.simulate(
-        workload(rows), sp.Cluster(nodes), f"gavel:{name}", sp.RunOptions(pair_throughputs=RATES)
+        workload(rows), sp.Cluster(nodes), f"gavel:{name}", sp.RunOptions(sharing_rates=RATES)
     )
     assert np.isfinite(outcome.jct_s).all()
 
@@ -127,7 +127,7 @@ def test_types_go_to_those_whom_they_suit() -> None:
 
 def test_sharing_pays_where_two_together_are_faster() -> None:
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
-    options = sp.RunOptions(pair_throughputs=RATES)
+    options = sp.RunOptions(sharing_rates=RATES)
     alone = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness:aware=true", options)
     shared = sp.simulate(two, "1x1:fast", "gavel:max_min_fairness:aware=true,packed=true", options)
     # 1,000 s each alone; together 1,000 / 0.6.
@@ -146,7 +146,7 @@ def test_policies_without_rates_of_pairs_do_not_share() -> None:
 def test_bounds_know_that_jobs_may_share() -> None:
     """Both jobs at 0.6 of their rate: GPUs do 1.2 times the work of one job alone."""
     two = workload([(0.0, 1, "a", 4_000.0), (0.0, 1, "a", 4_000.0)])
-    options = sp.RunOptions(pair_throughputs=RATES)
+    options = sp.RunOptions(sharing_rates=RATES)
     names = ["gavel:max_min_fairness:aware=true,packed=true", "srtf"]
     packed, srtf = sp.compare(two, "1x1:fast", names, options=options).rows
     assert packed.holds_for.sharing
@@ -263,7 +263,7 @@ def test_the_preset_with_programmes_is_within_the_spread_of_solvers(
     instance = sp.Instance(
         sp.Cluster.parse(",".join(nodes)),
         load_trace(trace, throughputs=rates).workload,
-        pair_throughputs=rates,
+        sharing_rates=rates,
     )
     found = simulate_gavel(instance, policy, seed=run["seed"])
     arrival = dict(zip(instance.workload.id, instance.workload.arrival_s, strict=True))

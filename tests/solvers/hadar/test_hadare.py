@@ -416,7 +416,7 @@ def test_instances_it_cannot_run_are_refused() -> None:
     with pytest.raises(
         InputError, match="rates of jobs that share GPUs and jobs that run as several copies"
     ):
-        in_copies(Instance(cluster, slow, pair_throughputs=pairs))
+        in_copies(Instance(cluster, slow, sharing_rates=pairs))
     with pytest.raises(InputError, match="has no rules of copies"):
         run_copies(Instance(cluster, slow), Payoff(), max)
 

@@ -185,7 +185,7 @@ def test_on_one_gpu_more_is_tried_where_jobs_share_it() -> None:
     """
     jobs = Workload.from_columns(arrival_s=[4, 6], gpus=[1, 1], work=[6, 18], model=["a", "a"])
     pair = Throughputs(("gpu",), {}, {("gpu", ("a", 1), ("a", 1)): (0.6, 0.6)})
-    shared = Instance(Cluster.parse("1x1"), jobs, pair_throughputs=pair)
+    shared = Instance(Cluster.parse("1x1"), jobs, sharing_rates=pair)
     goal = Objective.COMPLETION
     simple = max(bound.ticks for bound in simple_bounds(shared, goal))
     best = certified_bounds(shared, [goal], BoundEffort.of_size(2000))[goal]
@@ -484,16 +484,16 @@ def test_jobs_that_can_share_have_no_exact_optimum() -> None:
     kind, cluster = ("vae", 2), Cluster.parse("1x2")
     rates = Throughputs(("gpu",), {kind: (1.0,)}, {("gpu", kind, kind): (1.0, 1.0)})
     with pytest.raises(InputError, match="share their GPUs"):
-        optimum(Instance(cluster, jobs, pair_throughputs=rates))
+        optimum(Instance(cluster, jobs, sharing_rates=rates))
     bounds = bounds_of(
-        Instance(cluster, jobs, pair_throughputs=rates),
+        Instance(cluster, jobs, sharing_rates=rates),
         "completion",
         BoundEffort(1.0),
         preemptive=False,
     )
     assert {"optimum", "milp", "cp-sat"}.isdisjoint(bound.kind for bound in bounds)
     strangers = Workload.from_columns(arrival_s=[0, 0], gpus=[2, 2], work=[100, 100])
-    assert optimum(Instance(cluster, strangers, pair_throughputs=rates)).upper_s == 300
+    assert optimum(Instance(cluster, strangers, sharing_rates=rates)).upper_s == 300
 
 
 def test_conditions_have_no_exact_optimum() -> None:

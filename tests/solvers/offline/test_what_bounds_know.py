@@ -124,7 +124,7 @@ def test_jobs_that_are_faster_beside_others_end_sooner_than_alone() -> None:
     jobs = sp.Workload.from_columns(arrival_s=[0, 0], gpus=1, work=100, model="a")
     kind, cluster = ("a", 1), sp.Cluster.parse("1x1")
     rates = Throughputs(("gpu",), {}, {("gpu", kind, kind): (2.0, 2.0)})
-    instance = Instance(cluster, jobs, pair_throughputs=rates)
+    instance = Instance(cluster, jobs, sharing_rates=rates)
     rows = (np.array([0, 1]), np.array([0, 0]), np.array([1, 1]), np.zeros(2), np.full(2, 50.0))
     schedule = sp.Schedule(*rows, np.zeros(2), partner=np.array([1, 0]))
     assert verify(instance, schedule).all()

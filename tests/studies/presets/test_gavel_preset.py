@@ -86,7 +86,7 @@ def instance_of(run: dict[str, Any]) -> Instance:
     workload = load(DATA / "traces" / Path(run["trace"]).name, rates).workload
     server = run.get("gpus_per_server") or dict.fromkeys(TYPES, 1)
     nodes = [f"{n // server[k]}x{server[k]}:{k}" for k, n in run["cluster"].items() if n]
-    return Instance(Cluster.parse(",".join(nodes)), workload, pair_throughputs=rates)
+    return Instance(Cluster.parse(",".join(nodes)), workload, sharing_rates=rates)
 
 
 @cache
@@ -366,7 +366,7 @@ def test_a_pair_that_never_does_a_step_is_an_error_not_an_endless_loop() -> None
     instance = small([0, 0], [10, 10])
     crawl = {("v100", ("m", 1), ("m", 1)): (1e-3, 1e-3)}
     rates = Throughputs(("v100",), {("m", 1): (1.0,)}, crawl)
-    slow = Instance(instance.cluster, instance.workload, pair_throughputs=rates)
+    slow = Instance(instance.cluster, instance.workload, sharing_rates=rates)
     with pytest.raises(PolicyError, match="waiting for ever"):
         simulate_gavel(slow, PublishedPolicy("together", together, pairs=True))
 

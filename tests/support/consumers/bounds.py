@@ -114,7 +114,7 @@ def alone(*features: Feature) -> Instance:
         others = ("none", 1)
         rates = {(name, others, others): (0.75, 0.75) for name in instance.cluster.gpu_types}
         table = Throughputs(instance.cluster.gpu_types, {}, rates)
-        instance = replace(instance, pair_throughputs=table)
+        instance = replace(instance, sharing_rates=table)
     return instance
 
 

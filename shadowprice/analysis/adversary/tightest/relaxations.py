@@ -88,7 +88,7 @@ def of_pair(rows: Rows) -> WitnessedRatio:
         model=["a"] * len(rows),
     )
     rates = Throughputs(("gpu",), {}, {("gpu", ("a", 1), ("a", 1)): (1.0, 1.0)})
-    instance = Instance(Cluster.parse("1x4"), workload, pair_throughputs=rates)
+    instance = Instance(Cluster.parse("1x4"), workload, sharing_rates=rates)
     prices = best_prices(_some(pair_modes(instance)))
     return WitnessedRatio(_alone(rows) / pairs.bound(instance, prices))
 

@@ -65,7 +65,7 @@ def simulate_gavel(
     instance : Instance
         Jobs with throughputs, in steps/s by GPU type, and a cluster of types v100, p100 and k80;
         the overheads must be free. Nodes are the original's servers. Policies that let jobs share GPUs
-        need the rates of pairs, ``pair_throughputs``.
+        need the rates of pairs, ``sharing_rates``.
     policy : str or PublishedPolicy
         One of :data:`.policies.ALL_POLICIES` by the original's name, or a policy of your own for this run alone.
     seed : int
@@ -89,7 +89,7 @@ def simulate_gavel(
             known = ", ".join(sorted(ALL_POLICIES))
             raise InputError(f"preset {NAME}: policy {policy!r}, expected one of {known}")
         policy = ALL_POLICIES[policy](seed)
-    if policy.pairs and instance.pair_throughputs is None:
+    if policy.pairs and instance.sharing_rates is None:
         raise InputError(
             f"preset {NAME}: policy {policy.name!r} lets jobs share GPUs, expected a table of "
             "throughputs with the rates of pairs"
@@ -112,7 +112,7 @@ class _Simulator:
         types = self.workers.types
         self.rates = rates_by_type(instance, types, TYPE_ORDER)
         self.pair_rates = PairRates(
-            workload, instance.pair_throughputs if policy.pairs else None, types
+            workload, instance.sharing_rates if policy.pairs else None, types
         )
         self.inputs = Inputs(workload, policy, self.rates)
         self.ledger = TimeReceived.empty(len(types), round_s / 2.0)

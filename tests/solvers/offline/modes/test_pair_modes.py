@@ -35,7 +35,7 @@ def instance_of(
 ) -> Instance:
     columns = {"arrival_s": [0.0] * len(gpus), **more}
     jobs = Workload.from_columns(gpus=gpus, work=work, model=list(models), **columns)
-    return Instance(Cluster.parse(cluster), jobs, pair_throughputs=pairs)
+    return Instance(Cluster.parse(cluster), jobs, sharing_rates=pairs)
 
 
 @settings(max_examples=5, deadline=None)
