@@ -131,7 +131,7 @@ class Looking(Greedy):
 
     def order(self, state: State) -> list[int]:
         names = state.columns(range(len(state.gang))).id.tolist()
-        known = [each for each in gc.get_objects() if isinstance(each, Workload)]
+        known = [each for each in gc.get_objects() if type(each) is Workload]
         work = next(each.work for each in known if each.id[: len(names)].tolist() == names)
         return sorted(state.waiting, key=lambda job: work[job])
 
@@ -245,7 +245,7 @@ class LookingForTheLongest(Greedy):
 
     def order(self, state: State) -> list[int]:
         names = state.columns(range(len(state.gang))).id.tolist()
-        known = [each for each in gc.get_objects() if isinstance(each, Workload)]
+        known = [each for each in gc.get_objects() if type(each) is Workload]
         same = [each.work for each in known if each.id[: len(names)].tolist() == names]
         work = max(same, key=lambda each: float(each.sum()))
         return sorted(state.waiting, key=lambda job: work[job])

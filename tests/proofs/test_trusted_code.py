@@ -211,7 +211,7 @@ FAULTS = {
     ),
     "all conditions are kinder": (
         lambda: conditions_instance(**PROFILES, **SPREAD, **GROW),
-        patch(hosts.SimulatedHosts, "_whole_s", halved),
+        patch(hosts.SimulatedHosts, "whole_s", halved),
     ),
     "conditions are rounded down": (
         lambda: conditions_instance(**SPREAD, **GROW),

@@ -72,7 +72,7 @@ def placed(draw: st.DrawFn, n: int) -> tuple[Instance, bool]:
         name: draw(st.lists(st.integers(low, high), min_size=n, max_size=n))
         for name, low, high in (("arrival_s", 0, 1), ("gpus", 1, 4), ("work", 1, 2))
     }
-    weight = draw(st.sampled_from([None, [0.5] + [1.0] * (n - 1)]))
+    weight = draw(st.sampled_from([1.0, [0.5] + [1.0] * (n - 1)]))
     jobs = Workload.from_columns(**columns, weight=weight)
     slower = Locality(np.full(n, draw(st.sampled_from([0.5, 0.9]))))
     locality, consolidated = draw(st.sampled_from([(None, True), (slower, False), (slower, True)]))

@@ -32,7 +32,7 @@ def typed_instances(draw: st.DrawFn, max_jobs: int = 5, weights: bool = True) ->
     weight = draw(st.lists(st.sampled_from([0.0, 0.3, 1.0, 5.0]), min_size=n, max_size=n))
     jobs = Workload.from_columns(
         **numbers,
-        weight=weight if weights else None,
+        weight=weight if weights else 1.0,
         gpu_types=types,
         throughput=draw(st.lists(rows, min_size=n, max_size=n)),
     )

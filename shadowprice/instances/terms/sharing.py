@@ -151,10 +151,15 @@ class SharingTerm(Term[Throughputs]):
     """Rates of jobs that share GPUs; relative to those alone where there are job graphs."""
 
     feature: ClassVar[Feature] = Feature.SHARING
-    entry: ClassVar[str] = "sharing_rates"
+    # Not the name of its field: digests of stored instances are of this word.
+    entry: ClassVar[str] = "pair_throughputs"
     record: ClassVar[Any] = WrittenRates
     settings: ClassVar[type[TermSettings] | None] = SharingSettings
     origin: ClassVar[str] = "--throughputs with rates of pairs of jobs"
+
+    def of(self, instance: SeenInstance) -> Throughputs | None:
+        """The table of rates."""
+        return instance.sharing_rates
 
     def check(self, value: Throughputs, instance: SeenInstance) -> None:
         """Refuse rates in iterations a second where graphs say how fast a job is alone."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.graphs.workload_graphs import JobGraphs
     from shadowprice.instances.speeds.sensitivity import Sensitivity
     from shadowprice.instances.speeds.sharing import SharedRuns
+    from shadowprice.instances.speeds.throughputs import Throughputs
     from shadowprice.instances.workload import Workload
 
 InstanceFields = dict[str, Any]
@@ -55,6 +56,10 @@ class SeenInstance(Protocol):
         """Profiles by CPUs and memory."""
 
     @property
+    def sharing_rates(self) -> Throughputs | None:
+        """Rates of jobs that share GPUs."""
+
+    @property
     def shared_runs(self) -> SharedRuns:
         """Run times of jobs that share."""
 
@@ -78,7 +83,8 @@ class Term(Generic[Value]):
     feature : Feature
         Its name.
     entry : str
-        Name of its field, and of its entry in the written form of an instance; empty if columns of jobs say it.
+        Name of its entry in the written form of an instance, and of its field unless :meth:`of` says another; empty if
+        columns of jobs say it.
     record : type
         Type of that entry.
     settings : type of TermSettings, optional
