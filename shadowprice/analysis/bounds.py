@@ -70,7 +70,7 @@ def bounds_of(
         If the instance has features that are not in ``KNOWS``, or of the makespan of a run that was stopped.
     """
     require(instance, KNOWS, "bounds")
-    goal = Objective(objective)
+    goal = Objective.of(objective)
     for each in instance.relaxations:
         yield from _bounds_of(each, goal, effort, preemptive, consolidated, enough)
 

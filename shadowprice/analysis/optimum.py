@@ -14,11 +14,11 @@ from shadowprice.analysis.certificates.windows import window_candidate
 from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.analysis.metrics import end_s
 from shadowprice.analysis.preparation import prepare_run
-from shadowprice.analysis.wording import cost_in_words, counted
+from shadowprice.analysis.wording import amount_at_least, cost_in_words, counted
 from shadowprice.brief import html_table, screen
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.execution.copies import optimal_plan
-from shadowprice.execution.copies.hadare import HadarE
+from shadowprice.execution.copies.hadare import CopyWidth, HadarE
 from shadowprice.execution.copies.optimal_plan import ClaimedBound, PlanSearch
 from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S
@@ -155,7 +155,7 @@ def optimum(
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
-    goal, instance = Objective(objective), JobsAndCluster.of(jobs, cluster).as_instance()
+    goal, instance = Objective.of(objective), JobsAndCluster.of(jobs, cluster).as_instance()
     began = time.monotonic()
     found = offline.optimum(
         instance,
@@ -233,7 +233,7 @@ def slotted_preemptive_optimum(
     VerificationError
         If a verified schedule costs less than the solver's lower bound, which would refute it.
     """
-    goal, instance = Objective(objective), JobsAndCluster.of(jobs, cluster).as_instance()
+    goal, instance = Objective.of(objective), JobsAndCluster.of(jobs, cluster).as_instance()
     found = preemptive.slotted_preemptive_optimum(
         instance, goal, method=method, budget_s=budget_s, slot_s=slot_s, model=model
     )
@@ -338,7 +338,7 @@ def preemptive_optimum(
     VerificationError
         If the verifier rejects the schedule, or it costs less than the bound: faults of this package.
     """
-    goal, instance = Objective(objective), JobsAndCluster.of(jobs, cluster).as_instance()
+    goal, instance = Objective.of(objective), JobsAndCluster.of(jobs, cluster).as_instance()
     count, source = len(instance.workload), instance.workload.source
     require(instance, PREEMPTIVE_KNOWS, "the exact preemptive optimum")
     require_exact(instance)
@@ -424,7 +424,7 @@ class CopiesOptimum(OptimumTable):
 
 
 def _in_words(claimed: ClaimedBound) -> str:
-    return f"at least {claimed.value_s:,.10g} s ({claimed.evidence})"
+    return f"at least {amount_at_least(claimed.value_s, 10)} s ({claimed.evidence})"
 
 
 def copies_optimum(
@@ -443,19 +443,22 @@ def copies_optimum(
     jobs, cluster
         As in :func:`shadowprice.simulate`; a few jobs, nodes and rounds.
     policy : str or HadarE
-        Whose rounds, charges and number of copies are meant.
+        Whose rounds, charges and number of copies are meant; its copies use all GPUs of their nodes.
     budget_s : float
         Time for the search [s].
     model : callable
-        The programme; one that is not as published is solved as it is.
+        The programme; one that is not as published is solved as it is, and who has a step left when its copies are
+        over goes on where it was last.
 
     Raises
     ------
     InputError
-        If the policy does not run copies, there are no jobs, the instance says more than the model knows, or it would
-        be too large.
-    SolverError
-        If an edited model has no answer.
+        If the policy does not run such copies, there are no jobs, the instance says more than the model knows, or the
+        programme would be too large.
+    InfeasibleJobError
+        If no step of a job and all charges fit a round.
+    SolverError, PolicyError
+        If an edited model has no answer, or one that no whole steps fit.
     VerificationError
         If the verifier refuses a schedule, or it costs less than the bound: faults of this package.
 
@@ -471,11 +474,15 @@ def copies_optimum(
     >>> sp.copies_optimum(jobs, "2x1", policy="hadare:restart_s=0").upper_s
     930.0
     """
-    goal = Objective(objective)
-    instance = prepare_run(jobs, cluster, policy).instance
-    source = instance.workload.source
+    goal = Objective.of(objective)
+    run = prepare_run(jobs, cluster, policy)
+    instance, source = run.instance, run.instance.workload.source
     if instance.copies is None:
         raise InputError(f"policy {policy!r}: runs no copies of jobs, expected hadare")
+    if run.settings.get("width") != CopyWidth.NODE:
+        raise InputError(
+            f"policy {policy!r}: its copies use a part of their nodes, expected width=node"
+        )
     require(instance, hadare.KNOWS, "the optimum of copies")
     if not len(instance.workload):
         raise InputError(f"{source}: has no jobs, expected some")

@@ -88,7 +88,12 @@ def split_header(line: str) -> list[str]:
 
 
 def read_table(
-    path: str | Path, *, strip: bool = True, empty: bool = False, needed: Sequence[str] = ()
+    path: str | Path,
+    *,
+    strip: bool = True,
+    empty: bool = False,
+    whole_rows: bool = False,
+    needed: Sequence[str] = (),
 ) -> Columns:
     """Read delimited text as columns of strings by name, blank lines left out.
 
@@ -101,6 +106,8 @@ def read_table(
         Take white space from the ends of values and names.
     empty : bool
         Accept a header without rows.
+    whole_rows : bool
+        Refuse short rows as well: a file that was cut off may end in one.
     needed : sequence of str
         Columns that there must be.
 
@@ -129,7 +136,7 @@ def read_table(
     width = len(names)
     uneven = set(map(len, rows)) - {width}
     for number, row in enumerate(rows if uneven else (), 1):
-        if len(row) > width:
+        if len(row) > width or (whole_rows and len(row) < width):
             raise InputError(
                 f"{path}: row {number} has {len(row)} values, expected {width} as in the header: "
                 f"{delimiter.join(row)[:80]!r}"

@@ -44,14 +44,16 @@ Sets and Params are made of arrays (:mod:`shadowprice.models.arrays`), each as o
 ``pyo.Set(initialize=zip(a, b))``; ``subsets(S, a, b)`` has, for each s of S, the set of b[n] with a[n] = s;
 ``param(v, S)`` is ``pyo.Param(S, initialize=dict(zip(S, v)), mutable=True)``. ``id[j]`` are the names of jobs j.
 
-Kind: relaxation, in one thing: steps may be cut. A schedule of whole steps ends at most a step later for every round of
-a job. Rounds begin at multiples of their length, which is without loss where jobs arrive at such times.
+Kind: relaxation, in one thing: steps may be cut. In whole steps each copy does up to one less in a round. Rounds begin
+at multiples of their length, which is without loss where jobs arrive at such times. Round 0 is the first in which a job
+may run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pyomo.environ as pyo
@@ -99,6 +101,8 @@ class CopiesInRounds:
         k.
     restart, aggregation : float
         e and g.
+    first_round : int
+        Rounds before round 0 of the programme, from time 0 on.
     job_names, node_names : sequence of str
         ``job-0``, ... and ``node-0``, ... if there are none.
     """
@@ -109,6 +113,7 @@ class CopiesInRounds:
     copies: int
     restart: float = 0.0
     aggregation: float = 0.0
+    first_round: int = 0
     job_names: Sequence[str] | NDArray[np.object_] = ()
     node_names: Sequence[str] = ()
 
@@ -133,29 +138,40 @@ class CopiesInRounds:
             raise InputError(f"{jobs.source}: its jobs run as one gang, expected several copies")
         length = int(rules.round_s * TICKS_PER_S)
         arrival = to_ticks(jobs.arrival_s)
-        alone = _alone_ticks(instance)
-        steps = total_steps(jobs)[:, None]
-        alone[alone > steps * length] = np.inf  # Not a step fits a round.
-        stuck = np.flatnonzero(np.isinf(alone).all(axis=1))
-        if len(stuck):
-            raise InputError(
-                f"{jobs.source}: job {jobs.id[stuck[0]]!r}: no step fits a round of {rules.round_s} s"
-            )
+        release = arrival // length if early else -(-arrival // length)
+        first = int(release.min(initial=arrival.max(initial=0)))
+        # What is no float is rounded down, so that the optimum is never above that of the instance.
+        restart, aggregation = (
+            float(np.nextafter(each / rules.round_s, 0.0))
+            for each in (rules.restart_s, rules.aggregation_s)
+        )
         return cls(
-            arrival // length if early else -(-arrival // length),
-            alone / length,
+            release - first,
+            _alone(instance, length),
             jobs.weight,
             rules.max_copies,
-            rules.restart_s / rules.round_s,
-            rules.aggregation_s / rules.round_s,
+            restart,
+            aggregation,
+            first,
             jobs.id,
         )
 
-    def rounds_alone(self) -> NDArray[np.int64]:
-        """Rounds that each job needs on its best node, with nobody else and a charge in each; shape (n,)."""
-        longest = self.alone.min(axis=1) / (1.0 - self.restart)
-        rounds: NDArray[np.int64] = np.ceil(longest * (1.0 + 1e-9)).astype(np.int64)
-        return rounds
+    def rounds_in_turn(self, *, slowest: bool = False) -> int:
+        """Rounds in which some best schedule ends: jobs one after the other, each with its best node in every round.
+
+        From a schedule that ends later, take out the job that ends last, and let it run when the others are done: the
+        others pay no more charges without it.
+
+        Parameters
+        ----------
+        slowest : bool
+            With the worst node that each can run on, for programmes that forbid some.
+        """
+        able = np.isfinite(self.alone)
+        worst = np.where(able, self.alone, 0.0).max(axis=1)
+        longest = worst if slowest else self.alone.min(axis=1)
+        rounds = np.ceil(longest / (1.0 - self.restart) * (1.0 + 1e-9))
+        return int(self.release.max(initial=0) + rounds.sum())
 
     def expect_few(self, rounds: int) -> None:
         """Refuse programmes that are too large to be of use.
@@ -173,16 +189,34 @@ class CopiesInRounds:
             )
 
 
-def _alone_ticks(instance: Instance) -> NDArray[np.float64]:
-    """Time of every job with each node alone [ticks], shape (n, nodes); rates are in proportion to GPUs."""
-    jobs, cluster = instance.workload, instance.cluster
-    width = jobs.gpus[:, None] / cluster.gpus_per_node[None, :]
-    if jobs.throughput is None:
-        return (jobs.work * TICKS_PER_S)[:, None] * width
-    columns = [jobs.gpu_types.index(node.gpu_type) for node in cluster.nodes]
-    with np.errstate(divide="ignore"):
-        gang: NDArray[np.float64] = TICKS_PER_S * jobs.work[:, None] / jobs.throughput[:, columns]
-    return gang * width
+def _alone(instance: Instance, length: int) -> NDArray[np.float64]:
+    """Time of every job with each node alone [rounds], rounded down, shape (n, nodes).
+
+    Rates are in proportion to GPUs. Infinite where not a step fits a whole round; in rationals.
+
+    Raises
+    ------
+    InputError
+        If that is so on all nodes.
+    """
+    jobs, nodes = instance.workload, instance.cluster.nodes
+    steps, kinds = total_steps(jobs).tolist(), {(node.gpu_type, node.gpus) for node in nodes}
+    alone = np.full((len(jobs), len(nodes)), np.inf)
+    for job, gang in enumerate(jobs.gpus.tolist()):
+        of_kind = {}
+        for gpu_type, gpus in kinds:
+            rate = Fraction(gpus, gang) * length
+            if jobs.throughput is not None:
+                column = jobs.gpu_types.index(gpu_type)
+                rate *= Fraction(float(jobs.throughput[job, column])) / TICKS_PER_S
+            if rate >= 1:
+                of_kind[gpu_type, gpus] = float(steps[job] / rate) * (1.0 - 1e-12)
+        if not of_kind:
+            raise InputError(
+                f"{jobs.source}: job {jobs.id[job]!r}: no step fits a round of {length / TICKS_PER_S} s"
+            )
+        alone[job] = [of_kind.get((node.gpu_type, node.gpus), np.inf) for node in nodes]
+    return alone
 
 
 def build(jobs: CopiesInRounds, rounds: int, *, makespan: bool = False) -> pyo.ConcreteModel:
@@ -312,7 +346,7 @@ def of_instance(instance: Instance) -> pyo.ConcreteModel:
     if instance.copies is None:
         instance = replace(instance, copies=_published_rules(len(instance.cluster.nodes)))
     jobs = CopiesInRounds.of(instance)
-    rounds = int(jobs.release.max(initial=0) + jobs.rounds_alone().sum())
+    rounds = jobs.rounds_in_turn()
     jobs.expect_few(rounds)
     return build(jobs, rounds)
 

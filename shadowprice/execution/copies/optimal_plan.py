@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from shadowprice.errors import SolverError
+from shadowprice.errors import PolicyError, SolverError
 from shadowprice.execution.copies.simulation import Plan, run_copies, run_plan
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.instance import Instance
@@ -29,11 +29,11 @@ from shadowprice.solvers.programs.compile import OptimalityEvidence, SolverOptio
 Build = Callable[..., Any]
 """A model with the parameters of :func:`shadowprice.models.hadare.build`."""
 
-LATER = 2
-"""Times the rounds in which some best schedule of the published model ends, for edited ones."""
-
 _TOLERANCE = 1e-6
-"""What a solver's bound may be off, for each job and in all [rounds]."""
+"""What a solver's bound may be off, by its word, for every job [rounds]."""
+
+_ROUNDING = 1e-9
+"""What sums of floats may be off, as a part of themselves."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class _Answer:
     plan: Plan
     bound: float
     evidence: OptimalityEvidence
+    first_round: int
 
 
 @dataclass(frozen=True)
@@ -110,16 +111,26 @@ class PlanSearch:
             If the programme does not speak of the instance, or would be too large.
         """
         cost, schedule = self._best_order()
-        jobs = CopiesInRounds.of(self.instance)
+        jobs, early = (CopiesInRounds.of(self.instance, early=each) for each in (False, True))
+        alike = early.first_round == jobs.first_round and (early.release == jobs.release).all()
+        left_s = self.until - time.monotonic()
+        until = self.until if alike else time.monotonic() + left_s / 2
         rounds = self._enough_rounds(jobs, cost)
-        answer = of_all = self._solve(jobs, rounds, hadare.build, self._plan(schedule))
+        answer = of_all = self._solve(jobs, rounds, hadare.build, until, self._plan(schedule))
         if answer.plan:
-            planned = run_plan(self.instance, answer.plan)
-            cost, schedule = min((cost, schedule), (self.cost(planned), planned), key=_first)
-        early = CopiesInRounds.of(self.instance, early=True)
-        if (early.release < jobs.release).any():
-            of_all = self._solve(early, self._enough_rounds(early, cost), hadare.build, {})
+            cost, schedule = min((cost, schedule), self._planned(answer.plan), key=_first)
+        if not alike:
+            rounds = self._enough_rounds(early, cost)
+            of_all = self._solve(early, rounds, hadare.build, self.until)
         return PlannedSchedule(cost, schedule, self._claimed(answer), self._claimed(of_all))
+
+    def _planned(self, plan: Plan) -> tuple[Fraction, Schedule]:
+        """Cost and schedule of a plan; those of the best order where whole steps do not fit as cut ones did."""
+        try:
+            schedule = run_plan(self.instance, plan)
+        except PolicyError:
+            return self._best_order()
+        return self.cost(schedule), schedule
 
     def edited(self, model: Build) -> PlannedSchedule:
         """The schedule of an edited model, and its bound.
@@ -132,8 +143,7 @@ class PlanSearch:
             If the model has no point in time.
         """
         jobs = CopiesInRounds.of(self.instance)
-        rounds = LATER * self._enough_rounds(jobs, self._best_order()[0])
-        answer = self._solve(jobs, rounds, model, {})
+        answer = self._solve(jobs, jobs.rounds_in_turn(slowest=True), model, self.until)
         if not answer.plan:
             raise SolverError("the edited model has no point in time; allow more time")
         schedule, claimed = run_plan(self.instance, answer.plan), self._claimed(answer)
@@ -157,44 +167,67 @@ class PlanSearch:
         return _plan_of(number.tolist(), schedule.job.tolist(), schedule.node.tolist())
 
     def _enough_rounds(self, jobs: CopiesInRounds, cost: Fraction) -> int:
-        """Rounds in which some best schedule ends, of those that cost no more than one that is known.
+        """Rounds in which some best schedule ends, if one that costs so much is known.
 
-        A job whose weight counts costs at most what all cost, less what the others cost at least. Who has none can
-        run after all others.
+        A job whose weight counts costs at most what all cost, less what the others cost at least.
         """
-        total = (cost + self._offset()) / self._length
+        weight, in_turn = jobs.weight, jobs.rounds_in_turn()
+        total = float((cost + self._offset()) / self._length)
         if self.objective is Objective.MAKESPAN:
-            return max(int(np.ceil(float(total) + _TOLERANCE)), 1)
-        speed = np.sort(1.0 / jobs.alone, axis=1)[:, ::-1][:, : jobs.copies].sum(axis=1)
-        least = jobs.release + (1.0 - 1e-9) / speed
-        weight, counts = jobs.weight, jobs.weight > 0
-        spare = float(total) - float(weight @ least) + _TOLERANCE
-        latest = (least[counts] + spare / weight[counts]).max(initial=0.0)
-        last = max(int(np.ceil(latest)), int(jobs.release.max()))
-        return max(last + int(jobs.rounds_alone()[~counts].sum()), 1)
+            last = total - jobs.first_round + _ROUNDING * total
+        elif (weight == 0).any():
+            return max(in_turn, 1)
+        else:
+            speed = np.sort(1.0 / jobs.alone, axis=1)[:, ::-1][:, : jobs.copies].sum(axis=1)
+            least = jobs.release + (1.0 - _ROUNDING) / speed
+            spare = total - float(weight @ (least + jobs.first_round)) + _ROUNDING * total
+            with np.errstate(over="ignore"):
+                last = float((least + spare / weight).max(initial=0.0))
+        return max(in_turn if last > in_turn else int(np.ceil(last)), 1)
 
-    def _solve(self, jobs: CopiesInRounds, rounds: int, model: Build, begin: Plan) -> _Answer:
+    def _solve(
+        self,
+        jobs: CopiesInRounds,
+        rounds: int,
+        model: Build,
+        until: float,
+        begin: Plan | None = None,
+    ) -> _Answer:
         """The programme's answer, beginning with some copies."""
         jobs.expect_few(rounds)
         m = model(jobs, rounds, makespan=self.objective is Objective.MAKESPAN)
-        compiled = compile_model(m)
-        rows = [column.tolist() for column in m.JHT.numbers]
-        there = [node in begin.get(t, {}).get(job, ()) for job, node, t in zip(*rows, strict=True)]
-        start = dict(zip(compiled.place(m.x).tolist(), map(float, there), strict=True))
-        left_s = max(self.until - time.monotonic(), 0.1)
-        solution = compiled.solve(SolverOptions(time_limit_s=left_s), start if begin else None)
+        compiled, first = compile_model(m), jobs.first_round
+        start = None
+        if begin is not None:
+            rows = zip(*(column.tolist() for column in m.JHT.numbers), strict=True)
+            there = [float(node in begin.get(t + first, {}).get(j, ())) for j, node, t in rows]
+            start = dict(zip(compiled.place(m.x).tolist(), there, strict=True))
+        left_s = max(until - time.monotonic(), 0.1)
+        solution = compiled.solve(SolverOptions(time_limit_s=left_s), start)
         plan: Plan = {}
         if len(solution.primal):
             chosen = compiled.value(solution, m.x) > 0.5
-            job, node, number = (column[chosen].tolist() for column in m.JHT.numbers)
-            plan = _plan_of(number, job, node)
+            job, node, number = (column[chosen] for column in m.JHT.numbers)
+            plan = _plan_of((number + first).tolist(), job.tolist(), node.tolist())
         bound = solution.bound if np.isfinite(solution.bound) else 0.0
-        return _Answer(plan, bound, solution.evidence)
+        return _Answer(plan, bound, solution.evidence, first)
 
     def _claimed(self, answer: _Answer) -> ClaimedBound:
-        slack = Fraction(_TOLERANCE) * (1 + len(self.instance.workload))
-        ticks = (Fraction(answer.bound) - slack) * self._length - self._offset()
+        """A bound of the programme as one of the objective, rounded down."""
+        slack = 1e-12 * abs(answer.bound)
+        if answer.evidence is not OptimalityEvidence.PROVEN:
+            slack += _TOLERANCE * float(self._exact_weights)
+        rounds = Fraction(answer.bound) - Fraction(slack)
+        rounds += answer.first_round * self._exact_weights
+        ticks = rounds * self._length - self._offset()
         return ClaimedBound(seconds_down(max(ticks, Fraction(0))), answer.evidence)
+
+    @property
+    def _exact_weights(self) -> Fraction:
+        """What the objective counts of a round in which nothing ends."""
+        if self.objective is Objective.MAKESPAN:
+            return Fraction(1)
+        return sum(map(Fraction, self.instance.workload.weight.tolist()), Fraction(0))
 
     def _offset(self) -> Fraction:
         """Constant that the objective subtracts from completion times [ticks]."""

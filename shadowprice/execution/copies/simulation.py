@@ -91,12 +91,14 @@ def run_plan(instance: Instance, plan: Plan) -> Schedule:
     """Schedule of the copies of a plan, each on all GPUs of its node; rounds are counted from time 0.
 
     In every round a job does as many whole steps as its copies have time for. Who has steps left after its last
-    planned round goes on, on the same nodes, as soon as they are free.
+    planned round goes on, on the same nodes, as soon as they are free. A copy without room for a step is not made.
 
     Raises
     ------
     InputError, InfeasibleJobError
         As :func:`run_copies`.
+    PolicyError
+        If the plan leaves a job where no step fits.
     """
     require(instance, KNOWS, "runs of copies")
     if instance.copies is None:
@@ -366,27 +368,24 @@ class _PlannedLoop(_Loop):
     def _grants(self, now: int, jobs: list[int]) -> list[NodeGrant]:
         number = now // self.length
         planned, free = self.plan.get(number, {}), self._up(now)
-        grants = []
-        waiting = []
-        for position, job in enumerate(jobs):
-            if job in planned:
-                grants.append(self._grant(position, job, planned[job]))
-                free -= set(grants[-1].nodes)
-            elif self.until.get(job, -1) < number:
-                waiting.append((position, job))
-        for position, job in waiting:
-            last = self.plan[self.until[job]][job] if job in self.until else ()
-            grant = self._grant(position, job, last)
-            if free.issuperset(grant.nodes):
-                grants.append(grant)
-                free -= set(grant.nodes)
-        return grants
-
-    def _grant(self, position: int, job: int, nodes: Sequence[int]) -> NodeGrant:
-        """Those of some nodes on which a step fits, fastest first; else the fastest node of all."""
-        rate = self.rates[job, self.class_of_node]
-        able = sorted((node for node in nodes if rate[node] > 0), key=lambda node: -rate[node])
-        return NodeGrant(position, able or [int(np.argmax(rate))], 1)
+        nodes = {job: list(planned[job]) for job in jobs if job in planned}
+        free -= {node for some in nodes.values() for node in some}
+        for job in jobs:
+            last = self.until.get(job, number)
+            if last < number and free.issuperset(self.plan[last][job]):
+                nodes[job] = list(self.plan[last][job])
+                free -= set(nodes[job])
+        # None of them is needed more than others, so that those remain that do a step.
+        return [
+            NodeGrant(position, [node for node in nodes[job] if self._rate(job, node) > 0], 0)
+            for position, job in enumerate(jobs)
+            if job in nodes
+        ]
 
     def _after(self, now: int, *, served: bool) -> int:
+        if not served and len(self.active) and now // self.length > max(self.plan, default=-1):
+            stuck = self.instance.workload.id[self.active[0]]
+            raise PolicyError(
+                f"a plan of copies: job {stuck!r} has steps left, and none fits a round on the nodes that it had last"
+            )
         return now + self.length

@@ -69,7 +69,7 @@ class FaultTable:
 
 def _downtimes_of_table(path: Path) -> FaultTable:
     """Downtimes of a CSV; see the module."""
-    table = read_table(path, empty=True)
+    table = read_table(path, empty=True, whole_rows=True)
     if list(table) != _COLUMNS:
         raise InputError(
             f"{path}: columns {list(table)!r:.80}, expected {','.join(_COLUMNS)}, or a JSON log of faults"

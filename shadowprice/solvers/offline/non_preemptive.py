@@ -183,7 +183,7 @@ def optimum(
     SolverError
         If an edited model is infeasible or has no answer in time.
     """
-    goal = Objective(objective)
+    goal = Objective.of(objective)
     if method not in METHODS:
         raise InputError(f"method {method!r}: expected milp or cp-sat")
     require_exact(instance)

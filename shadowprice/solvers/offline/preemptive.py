@@ -85,7 +85,7 @@ def slotted_preemptive_optimum(
         If times are not whole slots, the instance has features that are not in ``KNOWS``, jobs do not run alone on
         GPUs of equal speed, or the model would be too large.
     """
-    goal = Objective(objective)
+    goal = Objective.of(objective)
     if method not in METHODS:
         raise InputError(f"method {method!r}: expected milp or cp-sat")
     require(instance, KNOWS, "the exact preemptive optimum")

@@ -80,12 +80,12 @@ class ModelFile:
         if self.displayed_by == OF_INSTANCE:
             if instance is None:
                 raise InputError(
-                    f"model {self.name}: is built from jobs and a cluster, expected --jobs and --cluster"
+                    f"model {self.name}: is built from jobs and a cluster, expected TRACE and --cluster"
                 )
             return module.of_instance(instance)
         if instance is not None:
             raise InputError(
-                f"model {self.name}: is not about a trace; without --jobs it shows an example"
+                f"model {self.name}: is not about a trace; without TRACE it shows an example"
             )
         if not self.displayed_by:
             raise InputError(f"model {self.name}: has no example, expected a function example()")

@@ -163,6 +163,7 @@ def test_a_node_is_down_while_it_has_any_fault(faults: list[tuple[int, int, int]
     ("text", "message"),
     [
         ("node,down\n", "expected node,down_s,up_s"),
+        ("node,down_s,up_s\n0,1\n", "row 1 has 2 values, expected 3"),
         ("node,down_s,up_s\n0,1,2,3\n", "row 1 has 4 values, expected 3"),
         ("node,down_s,up_s\n0,1,2\n0,5,x\n", "row 2, column 'up_s': got 'x'"),
         ("node,down_s,up_s\n0,5,4\n", "row 1, column 'up_s': got '4', expected seconds after"),
