@@ -694,7 +694,7 @@ def test_no_damage_to_the_rates_gets_through(saved: Path) -> None:
 
 def rewrite(saved: Path, key: str, value: object) -> None:
     described = json.loads((saved / INSTANCE).read_text())
-    described["sharing_rates"][key] = value
+    described["pair_throughputs"][key] = value
     (saved / INSTANCE).write_text(json.dumps(described))
 
 
@@ -725,7 +725,7 @@ def test_edits_of_the_rates_are_refused(saved: Path, key: str, value: object) ->
 def test_a_run_without_rates_replaces_one_with_them(saved: Path) -> None:
     alone = Instance(Cluster.parse("1x1"), two_jobs().workload)
     save(sharing_outcome(alone, 0), saved)
-    assert "sharing_rates" not in json.loads((saved / INSTANCE).read_text())
+    assert "pair_throughputs" not in json.loads((saved / INSTANCE).read_text())
     assert load(saved).instance == alone
 
 

@@ -161,7 +161,7 @@ WRITTEN = {
     "cluster": [{"count": 2, "gpus": 4, "gpu_type": "v100"}],
     "quotas": {"tenants": ["t"], "start_s": [0.0], "gpus": [[1]]},
     "overheads": {"start_s": 1.0},
-    "sharing_rates": {
+    "pair_throughputs": {
         "source": "s",
         "gpu_types": ["v100"],
         "alone": [["m", 1, [1.0]]],
