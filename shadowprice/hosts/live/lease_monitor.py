@@ -36,6 +36,8 @@ class LeaseMonitor:
         Uuids of devices that were there when the run began, and are not now.
     drained : frozenset of str
         Uuids of devices that are to be given out no more.
+    asked_s : float
+        Time that the last look waited for an answer on absent devices [s].
     """
 
     def __init__(
