@@ -30,7 +30,8 @@ class Device:
     index : int
         Position on the node, from 0.
     uuid : str
-        Its own name, the same after a restart: an NVIDIA UUID, or ``NODE/cpu:INDEX``.
+        Its own name, the same after a restart: an NVIDIA UUID on the driver's machine, ``NODE/gpu:INDEX`` on nodes of
+        Ray and Slurm, or ``NODE/cpu:INDEX``.
     """
 
     node: str

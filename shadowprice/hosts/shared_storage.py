@@ -36,7 +36,7 @@ class LoggedProcess:
     argv : sequence of str
         Program and arguments.
     log : str
-        File for what it says.
+        File for what it says, after what is there.
     environment : mapping of str to str
         All of it.
     descriptors : sequence of int
@@ -61,7 +61,7 @@ class LoggedProcess:
         descriptors: Sequence[int] = (),
     ) -> None:
         self.killed = False
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         words = os.open(log, flags, 0o600)
         try:
             self._pid = os.posix_spawnp(

@@ -24,6 +24,7 @@ from shadowprice.hosts.local.discovery import find_gpus, normalised
 from shadowprice.hosts.local.host import LocalHost
 from shadowprice.hosts.protocol import Device, Host, LaunchSpec, LeaseKey, Phase
 from shadowprice.hosts.registry import host_kinds, open_host
+from shadowprice.hosts.shared_storage import LoggedProcess
 from shadowprice.hosts.supervision.processes import process
 from support.host_conformance import HostCase, HostConformance, living, python
 from support.paths import ROOT
@@ -249,14 +250,32 @@ GPU 1: NVIDIA GeForce RTX 3090 (UUID: GPU-cc-2)
 
 def test_mig_instances_are_devices(tmp_path: Path) -> None:
     (tmp_path / "list").write_text(LISTED)
-    code = f'case "$1" in -L) cat {tmp_path}/list;; *) echo "GPU-cc-2, 123";; esac'
-    found = find_gpus(program(tmp_path, code))
+    lease = {"SHADOWPRICE_LEASE": "/other/run/jobs/job/leases/e1-r0"}
+    with subprocess.Popen(["sleep", "60"], env=lease) as other:
+        while not living(lease["SHADOWPRICE_LEASE"]):
+            time.sleep(0.001)
+        rows = f"GPU-cc-2, 123\\nGPU-aa-0, {other.pid}\\nGPU-aa-0, 5\\nGPU-cc-2, {other.pid}\\n"
+        code = f'case "$1" in -L) cat {tmp_path}/list;; *) printf "{rows}";; esac'
+        found = find_gpus(program(tmp_path, code))
+        other.kill()
     assert [(item.uuid, item.gpu_type) for item in found] == [
         ("MIG-bb-1", "a100-sxm4-40gb-mig-1g.5gb"),
         ("MIG-GPU-aa-0/5/0", "a100-sxm4-40gb-mig-2g.10gb"),
         ("GPU-cc-2", "rtx-3090"),
     ]
-    assert [set(item.processes) for item in found] == [set(), set(), {123}]
+    # Which instance a lease computes on nobody says: claims keep leases of runs apart.
+    assert [set(item.processes) for item in found] == [{5}, {5}, {123, other.pid}]
+
+
+def test_a_log_goes_on_where_one_ended_but_for_launchers(tmp_path: Path) -> None:
+    log = tmp_path / launching.LOG
+    for words in ("first", "second"):
+        ended = LoggedProcess(["sh", "-c", f"echo {words}"], str(log), os.environ)
+        while not ended.is_over():
+            time.sleep(0.001)
+    assert log.read_text() == "first\nsecond\n"
+    launching.LauncherProcess(tmp_path).close(wait=True)
+    assert "first" not in log.read_text()
 
 
 def test_names_of_types() -> None:

@@ -36,6 +36,8 @@ class LeaseMonitor:
         Uuids of devices that were there when the run began, and are not now.
     drained : frozenset of str
         Uuids of devices that are to be given out no more.
+    asked_s : float
+        Time that the last look waited for an answer on absent devices [s].
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class LeaseMonitor:
         self.drained: frozenset[str] = frozenset()
         self.on_tick = on_tick
         self._renew_s = self._lost_s = -math.inf
+        self.asked_s = 0.0
 
     def look(self, leases: Sequence[HeldLease]) -> float:
         """Look at all leases once; returns the time [s]."""
@@ -59,8 +62,11 @@ class LeaseMonitor:
         known = [lease for lease in leases if not lease.unstarted]
         keys = [key for lease in known for key in lease.grant.keys]
         self.renew(leases)
+        self.asked_s = 0.0
         if now_s >= self._lost_s:
+            begun_s = self.clock.now_s()
             self._absent.look(now_s)
+            self.asked_s = self.clock.now_s() - begun_s
             self.missing = self._absent.devices
             self.lost = self.host.lost_nodes() | self._absent.nodes
             self._lost_s = now_s + _LOST_NODES_S

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     # The table of jobs is looked at without arrays.
     from shadowprice.instances.speeds.throughput_files import Observation
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+_READABLE = frozenset({2, SCHEMA_VERSION})
+"""Versions with the same tables; answers in the journal of older ones have another form."""
 
 _SCHEMA = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -190,7 +192,7 @@ class RunLedger:
             version = ledger._db.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
             raise InputError(f"{path}: is not a ledger: {error}") from error
-        if version != SCHEMA_VERSION:
+        if version not in (_READABLE if readonly else {SCHEMA_VERSION}):
             raise InputError(f"{path}: has version {version}, expected {SCHEMA_VERSION}")
         if not readonly:
             ledger._settle()

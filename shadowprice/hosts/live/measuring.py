@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,7 +24,7 @@ from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.speeds.throughput_files import MeasuredRate, Observation, measured_rates
-from shadowprice.instances.speeds.throughputs import Throughputs
+from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 from shadowprice.instances.terms.effect import Fields, Pieces
 from shadowprice.instances.terms.goodput import Goodput
 
@@ -95,12 +96,19 @@ class Measuring:
         self._timed: dict[Observation, Observation] = {}
         self._counted = False
         self._graphs, self._slower = instance.graphs, dict[int, float]()
+        self._rows_of = defaultdict[Kind, list[int]](list)
+        self._rows = 0
         self.know(instance)
 
     def know(self, instance: Instance) -> None:
         """Go on with an instance that has other rates, or further jobs in its last rows."""
         self.instance = instance
-        course = instance.course
+        workload, course = instance.workload, instance.course
+        fresh = slice(self._rows, None)
+        kinds = zip(workload.model[fresh].tolist(), workload.gpus[fresh].tolist(), strict=True)
+        for row, kind in enumerate(kinds, self._rows):
+            self._rows_of[kind].append(row)
+        self._rows = len(workload)
         self._hosts = SimulatedHosts(instance) if course is None else CourseHosts(instance, course)
 
     def progress(self, tracked: JobRecord, lease: HeldLease, now_s: float) -> JobProgress:
@@ -268,9 +276,9 @@ class Measuring:
         assert workload.throughput is not None
         table, changed = workload.throughput.copy(), False
         for each in (rate for rate in rates if rate.partner is None):
-            rows = (workload.model == each.kind[0]) & (workload.gpus == each.kind[1])
+            rows = self._rows_of[each.kind]
             column = workload.gpu_types.index(each.gpu_type)
-            before = float(table[rows.argmax(), column])
+            before = float(table[rows[0], column])
             if before > 0 and _differs(each.rate, before):
                 table[rows, column] = each.rate
                 changed = True

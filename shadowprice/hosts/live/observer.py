@@ -123,12 +123,14 @@ class RunObserver:
     def _note_gap(self, now_s: float) -> None:
         """Write down for how long the driver was not running, if it was not since the last look.
 
-        It was stopped, or all of the machine was; work of its own takes processor time.
+        It was stopped, or all of the machine was; work of its own takes processor time. It waits for an answer on
+        absent devices, too.
         """
-        before, self._looked = self._looked, (now_s, time.process_time(), suspended_s())
+        before, clocks = self._looked, (now_s, time.process_time(), suspended_s())
+        self._looked = (now_s + self.run.monitor.asked_s, *clocks[1:])
         if before is None:
             return
-        passed_s, worked_s, asleep_s = (b - a for a, b in zip(before, self._looked, strict=True))
+        passed_s, worked_s, asleep_s = (b - a for a, b in zip(before, clocks, strict=True))
         gap_s = max(passed_s - worked_s, 0.0)
         if gap_s > max(GAP_S, 10 * self.run.limits.poll_s) and gap_s > worked_s:
             text = f"the driver was not running for {gap_s:.1f} s: it was stopped, or waited for its disk"

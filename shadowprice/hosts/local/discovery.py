@@ -12,6 +12,7 @@ import subprocess
 from dataclasses import dataclass
 
 from shadowprice.errors import HostError
+from shadowprice.hosts.supervision.processes import lease_of
 
 SMI_TIMEOUT_S = 10.0
 _NO_GPU = frozenset({6, 9, 12})
@@ -32,7 +33,8 @@ class DiscoveredGpu:
     gpu_type : str
         Its name, normalised.
     processes : frozenset of int
-        Processes that compute on it now; of a MIG instance, on any of its GPU.
+        Processes that compute on it now; of a MIG instance, those on any of its GPU that belong to no lease: which
+        instance a lease has, claims tell.
     """
 
     uuid: str
@@ -73,6 +75,8 @@ def find_gpus(smi: str = "nvidia-smi") -> tuple[DiscoveredGpu, ...]:
             continue
         name = model if match["uuid"] == whole else f"{model} MIG {match['name']}"
         pids = frozenset(running.get(whole, ()))
+        if match["uuid"] != whole:
+            pids = frozenset(pid for pid in pids if not lease_of(pid))
         found[match["uuid"]] = DiscoveredGpu(match["uuid"], normalised(name), pids)
     return tuple(found.values())
 

@@ -32,7 +32,10 @@ class LauncherProcess(LoggedProcess):
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         descriptor = theirs.fileno()
         argv = supervisor_argv(state, "serve", str(descriptor))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         try:
+            # What another launcher said before is not why this one ends.
+            os.close(os.open(self._log, flags, 0o600))
             super().__init__(argv, self._log, os.environ, [descriptor])
         except OSError:
             self._channel.close()

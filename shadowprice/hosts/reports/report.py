@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Sequence
 from pathlib import Path
-
-import pandas as pd
 
 from shadowprice.analysis.pages.figures import figure_html, plotly_library
 from shadowprice.analysis.pages.page import Section, Sheet, Text, page
@@ -145,11 +144,16 @@ def _incidents_table(run: RunReader) -> Sheet:
 def _drift_table(path: Path) -> Sheet:
     """Rows of a file of :class:`~shadowprice.hosts.reports.results.Drift`, errors in per cent."""
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
+        with path.open(newline="", encoding="utf-8") as sheet:
+            lines = list(csv.reader(sheet))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
-    shown = [list(map(_shorter, frame.columns, row)) for row in frame.itertuples(index=False)]
-    return Sheet([COLUMNS.get(head, head) for head in frame.columns], shown, words=1)
+    heads, cells = (lines[0], lines[1:]) if lines else ([], [])
+    odd = next((row for row in cells if len(row) != len(heads)), None)
+    if odd is not None:
+        raise InputError(f"{path}: a row has {len(odd)} cells, expected {len(heads)}: {odd}")
+    shown = [list(map(_shorter, heads, row)) for row in cells]
+    return Sheet([COLUMNS.get(head, head) for head in heads], shown, words=1)
 
 
 def _shorter(head: str, cell: str) -> str:

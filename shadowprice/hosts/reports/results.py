@@ -60,7 +60,8 @@ class Drift:
     policy : str
         Policy of both.
     remarks : tuple of str
-        Where the simulation is of something else: faults, drivers that took over, replicas placed otherwise.
+        Where the simulation is of something else: faults, drivers that took over, rates that had to be assumed, jobs
+        left out, replicas placed otherwise.
     """
 
     frame: pd.DataFrame
@@ -183,7 +184,8 @@ def replay(run: MeasuredRun, policy: str | Policy | None = None) -> Drift:
         graphs=None if mapped is None else mapped.graphs,
     )
     outcome = simulate_as_executed(run.workload, run.cluster, policy or run.policy, options)
-    return drift(run.jobs, outcome, [] if mapped is None else _placed_otherwise(mapped, outcome))
+    placed = [] if mapped is None else _placed_otherwise(mapped, outcome)
+    return drift(run.jobs, outcome, [*run.notes, *placed])
 
 
 def _placed_otherwise(mapped: MeasuredMappings, outcome: Outcome) -> list[str]:

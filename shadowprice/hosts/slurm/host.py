@@ -222,7 +222,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         if status.phase is Phase.ENDED:
             return status
         if self._is_ended_by_slurm(lease):
-            return self._written_off(lease, status)
+            return self._written_off(lease)
         silent = lease.order.node in self.lost_nodes()
         if status.phase is Phase.STARTING:
             if lease.step_is_over():
@@ -244,7 +244,7 @@ class SlurmHost(SharedStorageHost[SlurmLease]):
         living = self._living.get()
         return bool(living) and job not in living
 
-    def _written_off(self, lease: SlurmLease, status: RankStatus) -> RankStatus:
+    def _written_off(self, lease: SlurmLease) -> RankStatus:
         """Write the end of a lease whose allocation is over."""
         detail = "the allocation it ran in is over"
         end = ending(-9, "exited", detail=detail, host_failed=True)

@@ -228,6 +228,24 @@ def test_what_is_absent_when_a_run_is_resumed_comes_back(tmp_path: Path, absent:
     verify_ledger(run.state / "run.db")
 
 
+def test_a_driver_that_waits_for_word_of_what_is_absent_was_not_stopped(tmp_path: Path) -> None:
+    run = FakeRun(tmp_path / "run", [job("a", 300)], "fifo", kill_at_s=[4.0])
+    with pytest.raises(KilledDriver):
+        run.drive()
+    run.host.nodes = run.nodes[:1]
+    discover = run.host.discover
+
+    def slowly() -> tuple[DiscoveredNode, ...]:
+        run.clock.time_s += 4.0
+        return discover()
+
+    run.host.discover = slowly  # type: ignore[method-assign]
+    ledger = run.execute()
+    assert run.host.asked_again >= 2
+    assert not [row for row in events(ledger, "note") if "gap_s" in row["data"]]
+    ledger.close()
+
+
 def test_who_went_back_to_an_earlier_checkpoint_and_lost_its_report(tmp_path: Path) -> None:
     """What it committed says so alone, as where supervisor and driver are killed and the report is torn."""
     jobs = [job("long", 400), job("short", 20, arrival_s=4.0)]

@@ -285,7 +285,9 @@ def test_jobs_that_are_not_measured_are_told(ledger: RunLedger) -> None:
         dict(zip(run.workload.id.tolist(), run.workload.work.tolist(), strict=True))["packed"] == 50
     )
     assert [note.split(":")[0] for note in run.notes] == ["job blind", "job packed", "job idle"]
-    names = replay(run).frame["job"].tolist()
+    found = replay(run)
+    assert found.remarks == run.notes
+    names = found.frame["job"].tolist()
     assert "blind" in names
     assert not {"packed", "idle"} & {*names}
 

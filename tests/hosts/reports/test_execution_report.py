@@ -303,9 +303,10 @@ def test_the_drift_is_shown_where_it_was_measured(tmp_path: Path) -> None:
     assert '<td class="n">-13.8 %</td>' in page
     assert '<td class="n">inf</td>' in page
     assert EVIL not in page
-    (state / "measured" / "drift.csv").write_text("job,real_jct_s\nresnet,1,2,3\n,,,,,\n")
-    with pytest.raises(InputError, match=r"drift\.csv: cannot be read"):
-        report(RunReader(state))
+    for row, cells in (("resnet", 1), ("resnet,1,2,3", 4)):
+        (state / "measured" / "drift.csv").write_text(f"job,real_jct_s\n{row}\n")
+        with pytest.raises(InputError, match=rf"drift\.csv: a row has {cells} cells, expected 2"):
+            report(RunReader(state))
     (state / "measured" / "drift.csv").write_bytes(b"\xff\xfe\n")
     with pytest.raises(InputError, match=r"drift\.csv"):
         report(RunReader(state))

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError, VerificationError
+from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.reports.results import results, verify_run
 from support.fake_run import FakeRun
 
@@ -45,6 +46,18 @@ def test_a_log_that_was_tampered_with_is_refused(state: Path) -> None:
             "DELETE FROM events WHERE seq = (SELECT MIN(seq) FROM events WHERE kind = 'released')"
         )
     with pytest.raises(VerificationError, match="form: is numbered"):
+        verify_run(state)
+
+
+def test_a_run_of_an_earlier_program_is_shown_and_not_gone_on_with(state: Path) -> None:
+    with sqlite3.connect(state / "run.db") as db:
+        db.execute("PRAGMA user_version = 2")
+    assert results(state).drift is not None
+    with pytest.raises(InputError, match=r"run\.db: has version 2, expected 3"):
+        RunLedger.open(state / "run.db")
+    with sqlite3.connect(state / "run.db") as db:
+        db.execute("PRAGMA user_version = 1")
+    with pytest.raises(InputError, match=r"run\.db: has version 1, expected 3"):
         verify_run(state)
 
 
