@@ -224,7 +224,7 @@ class PlanSearch:
 
     @property
     def _exact_weights(self) -> Fraction:
-        """What the objective counts of a round in which nothing ends."""
+        """Sum of what the objective counts in a round in which no job ends."""
         if self.objective is Objective.MAKESPAN:
             return Fraction(1)
         return sum(map(Fraction, self.instance.workload.weight.tolist()), Fraction(0))
