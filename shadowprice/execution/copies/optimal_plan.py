@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -117,20 +118,13 @@ class PlanSearch:
         until = self.until if alike else time.monotonic() + left_s / 2
         rounds = self._enough_rounds(jobs, cost)
         answer = of_all = self._solve(jobs, rounds, hadare.build, until, self._plan(schedule))
-        if answer.plan:
-            cost, schedule = min((cost, schedule), self._planned(answer.plan), key=_first)
+        with suppress(PolicyError):  # Whole steps may not fit as cut ones did.
+            planned = run_plan(self.instance, answer.plan)
+            cost, schedule = min((cost, schedule), (self.cost(planned), planned), key=_first)
         if not alike:
             rounds = self._enough_rounds(early, cost)
             of_all = self._solve(early, rounds, hadare.build, self.until)
         return PlannedSchedule(cost, schedule, self._claimed(answer), self._claimed(of_all))
-
-    def _planned(self, plan: Plan) -> tuple[Fraction, Schedule]:
-        """Cost and schedule of a plan; those of the best order where whole steps do not fit as cut ones did."""
-        try:
-            schedule = run_plan(self.instance, plan)
-        except PolicyError:
-            return self._best_order()
-        return self.cost(schedule), schedule
 
     def edited(self, model: Build) -> PlannedSchedule:
         """The schedule of an edited model, and its bound.

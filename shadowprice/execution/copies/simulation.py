@@ -76,11 +76,7 @@ def run_copies(instance: Instance, order: CopyOrder, width: Width) -> Schedule:
         If the order returns no scores.
     """
     require(instance, KNOWS, "runs of copies")
-    if instance.copies is None:
-        raise InputError(
-            f"{instance.workload.source}: the instance has no rules of copies, expected some"
-        )
-    return _Loop(instance, instance.copies, order, width).schedule()
+    return _Loop(instance, _rules_of(instance), order, width).schedule()
 
 
 Plan = Mapping[int, Mapping[int, Sequence[int]]]
@@ -96,16 +92,22 @@ def run_plan(instance: Instance, plan: Plan) -> Schedule:
     Raises
     ------
     InputError, InfeasibleJobError
-        As :func:`run_copies`.
+        As :func:`run_copies`; also of nodes that fail and other things that a plan does not know.
     PolicyError
         If the plan leaves a job where no step fits.
     """
-    require(instance, KNOWS, "runs of copies")
+    from shadowprice.models import hadare  # With Pyomo, which runs by an order do without.
+
+    require(instance, hadare.KNOWS, "plans of copies")
+    return _PlannedLoop(instance, _rules_of(instance), plan).schedule()
+
+
+def _rules_of(instance: Instance) -> CopyRules:
     if instance.copies is None:
         raise InputError(
             f"{instance.workload.source}: the instance has no rules of copies, expected some"
         )
-    return _PlannedLoop(instance, instance.copies, plan).schedule()
+    return instance.copies
 
 
 class _Loop:
@@ -367,7 +369,7 @@ class _PlannedLoop(_Loop):
 
     def _grants(self, now: int, jobs: list[int]) -> list[NodeGrant]:
         number = now // self.length
-        planned, free = self.plan.get(number, {}), self._up(now)
+        planned, free = self.plan.get(number, {}), set(range(len(self.last)))
         nodes = {job: list(planned[job]) for job in jobs if job in planned}
         free -= {node for some in nodes.values() for node in some}
         for job in jobs:

@@ -96,7 +96,7 @@ class Arrivals:
 
     def take(self, number: int, instance: Instance) -> tuple[JobRecord, Instance, list[str]]:
         """A job that was added, the instance with it in its last row, and notes of what is assumed of it."""
-        raise NotImplementedError("a run of a job file has no further jobs")
+        raise LookupError(f"job {number}: a run of a job file has no further jobs")
 
     def jobs(self) -> Sequence[Job]:
         """All that were added so far, in order."""
