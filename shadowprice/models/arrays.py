@@ -12,8 +12,7 @@ without an object for each member. Each is one of Pyomo's own, with ``job`` and 
 
 Arrays are of whole numbers or of names (:class:`~shadowprice.instances.names.Names`), such as ids of jobs. A Var over a
 large set is made with ``dense=False``: then Pyomo makes no object for each of its members either. Its bounds may be a
-rule, which is called once for all members. A :class:`ChangingSet` may have other members from one compilation of a
-model to the next.
+rule, which is called once for all members.
 """
 
 from __future__ import annotations
@@ -135,23 +134,6 @@ class TupleSet(OrderedSetOf):  # type: ignore[misc]
 
     def __len__(self) -> int:
         return len(self.columns[0])
-
-
-class ChangingSet(TupleSet):
-    """Pyomo set of names, which may be others from one compilation to the next.
-
-    Parameters
-    ----------
-    names : Names
-    """
-
-    def __init__(self, names: Names) -> None:
-        super().__init__(names)
-
-    def change(self, names: Names) -> None:
-        """Have these members. What was made of the members before, such as rows that were read, is not made anew."""
-        self.columns = (names,)
-        self._ref = _Rows(self.columns)
 
 
 class SubsetFamily(IndexedSet):  # type: ignore[misc]

@@ -57,7 +57,7 @@ from pyomo.core.expr import NumericValue, RelationalExpression
 
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.names import Names
-from shadowprice.models.arrays import ChangingSet, subsets, tuples
+from shadowprice.models.arrays import subsets, tuples
 from shadowprice.models.round_jobs import gang_seconds
 from shadowprice.models.tracing import traced
 
@@ -228,7 +228,7 @@ def most_slos(shape: Shape) -> pyo.ConcreteModel:
 
 
 OF_ANY_SIZE = (max_min, max_total, min_cost, most_slos)
-"""Models that know the number of jobs by their set M alone where no jobs share: one model for all sizes of it."""
+"""Models in which jobs that do not share have terms in columns of their own alone: with fewer jobs they are a part."""
 
 
 def throughput(m: pyo.ConcreteModel, i: str) -> NumericValue:
@@ -252,7 +252,7 @@ def users(m: pyo.ConcreteModel, shape: Shape) -> None:
 def _valid_allocations(shape: Shape, name: str, *, scaled: bool = False) -> pyo.ConcreteModel:
     """Variables and the constraints of sec. 3.1; multiplied by a variable k if scaled."""
     m = pyo.ConcreteModel(name=name)
-    m.M = ChangingSet(shape.jobs)
+    m.M = tuples(shape.jobs)
     m.J = pyo.Set(initialize=shape.types)
     m.A = pyo.Set(initialize=list(shape.accelerators))
     m.types_of = pyo.Set(m.A, initialize=shape.accelerators)

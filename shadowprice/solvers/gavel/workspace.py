@@ -15,6 +15,7 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError, ShadowpriceError, SolverError
+from shadowprice.instances.names import Names
 from shadowprice.models.gavel import OF_ANY_SIZE, Shape
 from shadowprice.solvers.gavel.rates import FloatArray
 from shadowprice.solvers.programs.compile import (
@@ -31,6 +32,9 @@ from shadowprice.user_code import sentence
 
 Build: TypeAlias = Callable[[Shape], pyo.ConcreteModel]
 """A model of :mod:`shadowprice.models.gavel`, or one of your own: from sizes and index sets."""
+
+_ROOM = 16
+"""Jobs for which there is room at least, in a model of any size."""
 
 MOST_ENTRIES = 5_000_000
 """Entries of compiled models that are kept, the largest models aside."""
@@ -79,8 +83,8 @@ class Workspace:
     A model is compiled for exactly the jobs it is solved for, and used again for as many: new
     numbers are filled into its arrays. It is found again by the function that built it, its shape, and
     the constants that the function reads; one that reads what may change is built for every solve. One of
-    :data:`~shadowprice.models.gavel.OF_ANY_SIZE` is built once, and compiled with as many members of M as
-    there are jobs. Names of jobs are of no matter to the arrays of a model that does not look at them.
+    :data:`~shadowprice.models.gavel.OF_ANY_SIZE` is compiled for some more jobs, of which it has the first. Names of
+    jobs are of no matter to the arrays of a model that does not look at them.
 
     Parameters
     ----------
@@ -103,7 +107,7 @@ class Workspace:
     uncertified: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     _models: OrderedDict[Hashable, _Compiled] = field(default_factory=OrderedDict)
-    _resizable: dict[Hashable, Any] = field(default_factory=dict)
+    _roomy: dict[Hashable, _Compiled] = field(default_factory=dict)
     _entries: int = 0
     _doubted: bool = False
 
@@ -173,9 +177,15 @@ class Workspace:
         key = (build, shape.sizes, read, frozenset(data))
         kept = None if read is None else self._models.get(key)
         if kept is None or not kept.serves(shape):
-            model, anew = self._model(build, shape, read)
-            given = asked(model, data)
-            compiled = compile_model(model, given, anew)
+            if read is None or shape.pairs or build not in OF_ANY_SIZE:
+                model = _built(build, shape)
+                given = asked(model, data)
+                compiled = compile_model(model, given)
+            else:
+                roomy = self._with_room(build, shape, data, read)
+                model, given = roomy.model, {name: data[name] for name in roomy.parameters}
+                anew = partial(_built, build, shape)
+                compiled = roomy.compiled.first(model.M, len(shape.jobs), given, anew)
             if read is not None:
                 self._keep(key, _Compiled.of(model, compiled, shape, tuple(given)))
             return model, compiled
@@ -185,19 +195,20 @@ class Workspace:
         kept.compiled.set(**{name: data[name] for name in kept.parameters})
         return kept.model, kept.compiled
 
-    def _model(
-        self, build: Build, shape: Shape, read: Hashable
-    ) -> tuple[Any, Callable[[], pyo.ConcreteModel] | None]:
-        """The model for a shape; one that is there, resized, if it is of any size, with what builds its own."""
-        anew = partial(_built, build, shape)
-        if read is None or shape.pairs or build not in OF_ANY_SIZE:
-            return anew(), None
-        key = (build, shape.types, shape.draws, read)
-        if key not in self._resizable:
-            self._resizable[key] = anew()
-        model = self._resizable[key]
-        model.M.change(shape.jobs)
-        return model, anew
+    def _with_room(
+        self, build: Build, shape: Shape, data: Mapping[str, FloatArray], read: Hashable
+    ) -> _Compiled:
+        """A model of any size, compiled for at least as many jobs, but not for many more."""
+        key, jobs = (build, shape.types, shape.draws, read, frozenset(data)), len(shape.jobs)
+        known = self._roomy.get(key)
+        if known is None or not jobs <= len(known.shape.jobs) <= 2 * jobs + 4 * _ROOM:
+            names = Names.numbered("job", jobs + jobs // 8 + _ROOM)
+            wider = Shape(names, shape.types, shape.draws)
+            model = _built(build, wider)
+            nothing = dict.fromkeys(asked(model, data), np.zeros(()))
+            compiled = compile_model(model, nothing)
+            known = self._roomy[key] = _Compiled.of(model, compiled, wider, tuple(nothing))
+        return known
 
     def _keep(self, key: Hashable, kept: _Compiled) -> None:
         replaced = self._models.pop(key, None)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shadowprice.errors import InputError
 from shadowprice.instances.names import Names
 from shadowprice.models import gavel
 from shadowprice.models.gavel import Shape
 from shadowprice.solvers.gavel.rounds import Combinations, select
-from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.gavel.workspace import Workspace, asked
 from shadowprice.solvers.programs.compile import CompiledModel, compile_model
 
 few = st.integers(0, 3).map(float)
@@ -96,31 +97,55 @@ def test_one_model_serves_any_number_of_jobs(build: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(gavel, "OF_ANY_SIZE", (counted,))
     monkeypatch.setattr("shadowprice.solvers.gavel.workspace.OF_ANY_SIZE", (counted,))
     workspace, solved = Workspace(), {}
-    for jobs in (4, 7, 3, 7, 4):
+    for jobs in (4, 7, 3, 7, 4, 90, 7):
         shape = numbered(f"round{len(solved)}", jobs)
         numbers = data(shape, seed=len(solved))
         # A function that reads a list is built for every solve: the shared model is for others.
         monkeypatch.setattr("shadowprice.solvers.gavel.workspace.values_read", lambda _: ())
         found = workspace.solve(counted, shape, numbers)
-        fresh = compile_model(build(shape), {name: numbers[name] for name in asked(found.compiled)})
+        own = build(shape)
+        fresh = compile_model(own, asked(own, numbers))
         same(found.compiled, fresh)
         assert found.value("x").shape == (jobs, 2)
+        for name in ("x", "time", "workers"):
+            mine, theirs = found.model.component(name), own.component(name)
+            at = found.compiled.place(mine)
+            np.testing.assert_array_equal(at, fresh.place(theirs))
+            values = np.arange(1.0 + at.max())
+            parts = [
+                each._translation.part(values, part)
+                for each, part in ((found.compiled, mine), (fresh, theirs))
+            ]
+            np.testing.assert_array_equal(*parts)
         solved[len(solved)] = found
-    assert built == [4]
-    # Names are those of a model of exactly these jobs, whatever the shared one was for last.
-    again, shape = solved[3].compiled, numbered("round3", 7)
-    assert again is solved[1].compiled
-    same_names(again, compile_model(build(shape), first(again, data(shape, 1))))
+    # With room for more jobs, and once more where that does not suffice.
+    assert len(built) == 2
+    # Names are those of a model of exactly these jobs, whatever it was solved for last.
+    again, shape = solved[3].compiled, numbered("round6", 7)
+    assert again is solved[1].compiled is solved[6].compiled
+    same_names(again, compile_model(own := build(shape), asked(own, data(shape, 1))))
 
 
-def asked(compiled: CompiledModel) -> list[str]:
-    """Names of the Params of a compiled model."""
-    return list(compiled._translation._names)
-
-
-def first(compiled: CompiledModel, numbers: dict[str, Any]) -> dict[str, Any]:
-    """Those of the numbers that a model asks for."""
-    return {name: numbers[name] for name in asked(compiled)}
+def test_models_of_any_size_that_are_used_in_turn_have_their_own_numbers() -> None:
+    """Arrays of the larger model are shared: what is not given anew is filled in again."""
+    larger, shapes = numbered("job", 9), [numbered("one", 5), numbered("other", 3)]
+    model, numbers = gavel.max_min(larger), [data(shape, seed=k) for k, shape in enumerate(shapes)]
+    whole = compile_model(model, asked(model, data(larger, seed=2)))
+    firsts = [
+        whole.first(model.M, len(shape.jobs), asked(model, own), lambda s=shape: gavel.max_min(s))
+        for shape, own in zip(shapes, numbers, strict=True)
+    ]
+    for _ in range(2):
+        for compiled, shape, own in zip(firsts, shapes, numbers, strict=True):
+            own["s"] = own["s"] + 1.0
+            compiled.set(s=own["s"])
+            alone = gavel.max_min(shape)
+            same(compiled, compile_model(alone, asked(alone, own)))
+    with pytest.raises(InputError, match=r"'s': an array of shape \(9,\), expected \(5,\)"):
+        firsts[0].set(s=np.ones(9))
+    with pytest.raises(InputError, match="has no Param 'q'"):
+        firsts[0].set(q=1.0)
+    same(firsts[0], compile_model(one := gavel.max_min(shapes[0]), asked(one, numbers[0])))
 
 
 def same(one: CompiledModel, other: CompiledModel) -> None:

@@ -75,9 +75,6 @@ class TracedModel:
     model : ConcreteModel
     data : mapping of str to array_like
         Values of its Params, in the order and shape of their index sets.
-    anew : callable, optional
-        Builds the model once more, for the names of rows and columns, where its sets change from one translation
-        to the next; what is read by name then does not change the model that is shared.
 
     Attributes
     ----------
@@ -93,13 +90,9 @@ class TracedModel:
         If a Param has no values, or an array has the wrong shape.
     """
 
-    def __init__(
-        self,
-        model: pyo.ConcreteModel,
-        data: Mapping[str, ArrayLike],
-        anew: Callable[[], pyo.ConcreteModel] | None = None,
-    ) -> None:
-        self.model, self._anew = model, anew
+    def __init__(self, model: pyo.ConcreteModel, data: Mapping[str, ArrayLike]) -> None:
+        self.model = model
+        self._anew: Callable[[], pyo.ConcreteModel] | None = None
         self.untraced: dict[str, tuple[str, int]] = {}
         self._members: dict[int, list[Any]] = {}
         self._parameters: dict[int, NDArray[np.float64]] = {}
@@ -328,14 +321,24 @@ class TracedModel:
         """New values of some Params; the arrays of :attr:`program` are filled again in place."""
         changed = {}
         for name, values in data.items():
-            if name not in self._names:
-                raise InputError(f"model {self.model.name!r} has no Param {name!r}")
-            parameter, shape = self._names[name]
+            parameter, shape = self.parameter(name)
             _refuse_constant(parameter)
             changed[id(parameter)] = shaped(name, values, shape)
         for identity, array in changed.items():
             self._parameters[identity][:] = array
         self._fill(set(changed))
+
+    def parameter(self, name: str) -> tuple[Any, tuple[int, ...]]:
+        """A Param, and the sizes of the factors of its index set.
+
+        Raises
+        ------
+        InputError
+            If there is none of this name.
+        """
+        if name not in self._names:
+            raise InputError(f"model {self.model.name!r} has no Param {name!r}")
+        return self._names[name]
 
     def _fill(self, changed: set[int] | None) -> None:
         program, stale = self.program, False
@@ -420,6 +423,13 @@ class TracedModel:
                 whole[rows.members] = own
             own = whole
         return own.reshape(members.shape if members else ())
+
+    def first(self, component: Any, index_set: Any, size: int) -> tuple[slice, ...]:
+        """Part of an array over the index set of a component, of the first members of one of its factors."""
+        if not component.is_indexed():
+            return ()
+        one, members = self._walker.members(index_set), self._walker.members(component.index_set())
+        return tuple(slice(size if each is one else None) for each in members.factors or [members])
 
     def row(self, number: int) -> Any:
         """The Pyomo constraint of a row."""

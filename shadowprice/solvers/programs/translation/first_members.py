@@ -1,0 +1,151 @@
+"""A traced model of fewer members, by rows and columns of a larger one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import ArrayLike, NDArray
+
+from shadowprice.solvers.programs.linear_program import LinearProgram, rows_of_entries
+from shadowprice.solvers.programs.translation.model_data import shaped
+from shadowprice.solvers.programs.translation.traced_model import TracedModel
+
+
+class FirstMembers:
+    """Arrays of a model whose set has fewer members: the first of those of a larger model, which several may share.
+
+    Right where all that a rule says of a member are terms in columns of its own: these go with the members that are
+    left out, as do their rows, and Params of theirs are 0.
+
+    Parameters
+    ----------
+    larger : TracedModel
+    members : pyomo set
+        The set of the larger model.
+    size : int
+        Number of its members that there are.
+    data : mapping of str to array_like
+        Values of all Params, those of the members that there are.
+    anew : callable
+        Builds the model of exactly these members, which names rows and columns.
+    """
+
+    def __init__(
+        self,
+        larger: TracedModel,
+        members: Any,
+        size: int,
+        data: Mapping[str, ArrayLike],
+        anew: Callable[[], pyo.ConcreteModel],
+    ) -> None:
+        self.model, self.untraced = larger.model, larger.untraced
+        self._larger, self._members, self._size, self._anew = larger, members, size, anew
+        self._data = dict(data)
+        self._places: dict[int, NDArray[np.int64]] = {}
+        whole = larger.program
+        self._columns = self._number(larger.variables, whole.columns)
+        self._rows = self._number([each.component for each in larger.rows_of.values()], whole.rows)
+        column = np.full(whole.columns, -1)
+        column[self._columns] = np.arange(len(self._columns))
+        of_entry = np.zeros(whole.rows, dtype=bool)
+        of_entry[self._rows] = True
+        row = rows_of_entries(whole)
+        self._entries = np.flatnonzero(of_entry[row] & (column >= 0)[whole.index])
+        lengths = np.bincount(row[self._entries], minlength=whole.rows)[self._rows]
+        self.program = LinearProgram(
+            whole.cost[self._columns],
+            0.0,
+            whole.maximise,
+            whole.lower[self._columns],
+            whole.upper[self._columns],
+            whole.row_lower[self._rows],
+            whole.row_upper[self._rows],
+            np.concatenate(([0], np.cumsum(lengths))).astype(np.int32),
+            column[whole.index[self._entries]].astype(np.int32),
+            whole.value[self._entries],
+            whole.integer[self._columns],
+        )
+        self.fill({})
+
+    def _number(self, components: Sequence[Any], count: int) -> NDArray[np.int64]:
+        """Number what there is of Vars or Constraints; returns where it is in the larger model."""
+        wheres, total = [np.zeros(0, dtype=np.int64)], 0
+        for component in components:
+            where = self._larger.part(np.arange(1.0, count + 1), component)[self._first(component)]
+            there = where > 0
+            number = total + np.cumsum(there).reshape(there.shape) - 1
+            self._places[id(component)] = np.where(there, number, -1)
+            wheres.append(where[there].astype(np.int64) - 1)
+            total += len(wheres[-1])
+        return np.concatenate(wheres)
+
+    def _first(self, component: Any) -> tuple[slice, ...]:
+        """Part of the larger model's array of a component that there is."""
+        return self._larger.first(component, self._members, self._size)
+
+    def fill(self, data: Mapping[str, ArrayLike]) -> None:
+        """New values of some Params; the arrays of :attr:`program` are filled again in place."""
+        data = {**self._data, **data}
+        padded = {}
+        # All of them: others that share the larger model have filled in theirs.
+        for name, values in data.items():
+            parameter, shape = self._larger.parameter(name)
+            padded[name] = np.zeros(shape)
+            part = padded[name][self._first(parameter)]
+            part[...] = shaped(name, values, part.shape).reshape(part.shape)
+        self._larger.fill(padded)
+        self._data = data
+        whole, program = self._larger.program, self.program
+        program.value[:] = whole.value[self._entries]
+        program.cost[:], program.offset = whole.cost[self._columns], whole.offset
+        program.lower[:], program.upper[:] = whole.lower[self._columns], whole.upper[self._columns]
+        program.row_lower[:] = whole.row_lower[self._rows]
+        program.row_upper[:] = whole.row_upper[self._rows]
+
+    def _place(self, component: Any) -> NDArray[np.int64]:
+        """Columns of a Var or rows of a Constraint, in the shape of its index set; -1 where it has none."""
+        known = self._places.get(id(component))
+        if known is None:
+            nothing = self._larger.part(np.zeros(0), component)
+            known = np.full_like(nothing[self._first(component)], -1, dtype=np.int64)
+        return known
+
+    def place(self, component: Any) -> NDArray[np.int64]:
+        """As :meth:`TracedModel.place`."""
+        found = self._place(component)
+        return found[found >= 0]
+
+    def part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
+        """As :meth:`TracedModel.part`."""
+        return np.append(array, 0.0)[self._place(component)]
+
+    def row(self, number: int) -> Any:
+        """The Pyomo constraint of a row."""
+        return self._named.row(number)
+
+    def column(self, number: int) -> Any:
+        """The Pyomo variable of a column."""
+        return self._named.column(number)
+
+    @property
+    def columns(self) -> list[Any]:
+        """The Pyomo variable of every column."""
+        return self._named.columns
+
+    @property
+    def rows(self) -> list[Any]:
+        """The Pyomo constraint of every row."""
+        return self._named.rows
+
+    def named_by(self, anew: Callable[[], pyo.ConcreteModel]) -> None:
+        """Name rows and columns by another model of as many members."""
+        self._anew = anew
+        self.__dict__.pop("_named", None)
+
+    @cached_property
+    def _named(self) -> TracedModel:
+        return TracedModel(self._anew(), self._data)
