@@ -30,6 +30,7 @@ from shadowprice.solvers.gavel.rounds import (
     select,
 )
 from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.narrow_tables import across
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, Knowledge, State
 from shadowprice.solvers.registry import allocation as find_allocation
@@ -130,8 +131,8 @@ class _GavelNotes:
         jobs, problem = self.snapshots.problem(state)
         found = self.policy.allocate(problem, self.workspace)
         fraction = np.concatenate((found.alone, found.shared))
-        best = problem.throughput.max(axis=1, keepdims=True)
-        speed = (problem.throughput / np.maximum(best, 1e-300)).sum(axis=0)
+        best = np.maximum(across(np.maximum, problem.throughput), 1e-300)
+        speed = (problem.throughput / best[:, None]).sum(axis=0)
         self.fastest_first = np.argsort(-speed, kind="stable").tolist()
         self.ledger = self.ledger.moved_to(jobs, problem, fraction)
         self.stale = False

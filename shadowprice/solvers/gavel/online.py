@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.solvers.gavel.policies.isolated import isolated_shares
 from shadowprice.solvers.gavel.rates import FloatArray
+from shadowprice.solvers.narrow_tables import across
 from shadowprice.solvers.policy import State
 
 
@@ -35,7 +36,7 @@ class IsolatedTimes:
     def note(self, jobs: NDArray[np.int64], problem: AllocationProblem) -> None:
         """Count from a problem of these jobs on."""
         self._steps_then[jobs] = problem.steps
-        self._rate_then[jobs] = (problem.throughput * isolated_shares(problem)).sum(axis=1)
+        self._rate_then[jobs] = across(np.add, problem.throughput * isolated_shares(problem))
 
     def _make_room(self, jobs: int) -> None:
         """Have an entry for so many jobs; O(1) a job, amortised."""

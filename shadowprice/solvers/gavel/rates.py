@@ -13,6 +13,7 @@ from shadowprice.instances.allocation_problem import AllocationProblem, Pairs
 from shadowprice.instances.cluster import ANY_TYPE
 from shadowprice.instances.names import Names
 from shadowprice.models.gavel import Shape
+from shadowprice.solvers.narrow_tables import across
 
 FloatArray = NDArray[np.float64]
 
@@ -57,8 +58,9 @@ class Rates:
         InputError
             If a job has no throughput on any type.
         """
-        stuck = ~(problem.throughput > 0).any(axis=1)
-        idle = ~((problem.throughput > 0) & (problem.type_capacity > 0)).any(axis=1)
+        stuck = ~across(np.logical_or, problem.throughput > 0)
+        there = (problem.throughput > 0) & (problem.type_capacity > 0)
+        idle = ~across(np.logical_or, there)
         if idle.any() and not stuck.any():
             raise InputError(
                 f"{problem.source}: job {problem.id[idle.argmax()]!r} has throughput only on types "
@@ -118,7 +120,7 @@ class Rates:
     @property
     def best(self) -> FloatArray:
         """Highest throughput of each row on any type, alone or shared [steps/s]."""
-        best: FloatArray = self.alone.max(axis=1)
+        best: FloatArray = across(np.maximum, self.alone)
         if len(self.pairs):
             best = best.copy()
             np.maximum.at(best, self.pairs.first, self.pairs.throughput_first.max(axis=1))
@@ -203,7 +205,7 @@ class Rates:
 
     def throughput(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Steps per second of each row under an allocation."""
-        total: FloatArray = (self.alone * x).sum(axis=1)
+        total: FloatArray = across(np.add, self.alone * x)
         pairs = self.pairs
         if len(pairs):
             total = total + np.bincount(

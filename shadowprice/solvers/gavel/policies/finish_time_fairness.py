@@ -38,6 +38,7 @@ from shadowprice.solvers.gavel.rates import FloatArray, Rates
 from shadowprice.solvers.gavel.reached import CLOSE, off
 from shadowprice.solvers.gavel.spread import spread
 from shadowprice.solvers.gavel.workspace import Build, Workspace
+from shadowprice.solvers.narrow_tables import across
 from shadowprice.solvers.threads import one_blas_thread
 
 REACHED = 1e-8
@@ -79,7 +80,7 @@ class FinishTimeFairness:
         shares = isolated_shares(problem)
         if not self.aware:
             shares = shares.sum(axis=1, keepdims=True)
-        isolated = (rates.alone * shares).sum(axis=1)
+        isolated = across(np.add, rates.alone * shares)
         due = problem.isolated_s + problem.steps / isolated
         work = problem.steps * problem.weight if self.weighted else problem.steps
         least_s = work / rates.best

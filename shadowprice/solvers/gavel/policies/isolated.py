@@ -12,6 +12,7 @@ from shadowprice.instances.allocation_problem import AllocationProblem
 from shadowprice.solvers.gavel.allocation import Allocation, nothing
 from shadowprice.solvers.gavel.rates import FloatArray
 from shadowprice.solvers.gavel.workspace import Workspace
+from shadowprice.solvers.narrow_tables import across
 
 
 def isolated_shares(problem: AllocationProblem) -> FloatArray:
@@ -21,7 +22,7 @@ def isolated_shares(problem: AllocationProblem) -> FloatArray:
     """
     sharing = np.bincount(problem.accelerators)[list(problem.accelerators)]
     shares = problem.type_capacity / sharing / max(len(problem), 1) / problem.gpus[:, None]
-    return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0))
+    return np.asarray(shares / np.maximum(across(np.add, shares), 1.0)[:, None])
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.solvers.narrow_tables import across
 from shadowprice.solvers.threads import one_blas_thread
 
 # Newton steps.
@@ -366,7 +367,7 @@ def solve(a: FloatArray, load: FloatArray, workers: FloatArray, tolerance: float
     Point
         Its gap may exceed the tolerance when numbers are extreme: compare value and bound.
     """
-    scale, size = float(a.max(axis=1).mean()), float(load.mean())
+    scale, size = float(across(np.maximum, a).mean()), float(load.mean())
     state = Iterate(np.ascontiguousarray(a.T) / scale, load / size, workers / size)
     iterations = 0
     with np.errstate(all="ignore"):
@@ -377,7 +378,7 @@ def solve(a: FloatArray, load: FloatArray, workers: FloatArray, tolerance: float
     x = _cleaned(state.best_x.T, load, workers)
     y = state.best_y / state.best_y.sum()
     prices = state.best_prices * scale / size
-    value = float((a * x).sum(axis=1).min())
+    value = float(across(np.add, a * x).min())
     return Point(value, bound(a, load, workers, y, prices), x, y, prices, iterations)
 
 
@@ -393,12 +394,12 @@ def bound(
     For any y >= 0 with sum 1 and any p >= 0 no allocation has a higher minimum (weak duality).
     """
     surplus = a * job_price[:, None] - load[:, None] * worker_price[None, :]
-    return float(workers @ worker_price + np.maximum(surplus.max(axis=1), 0.0).sum())
+    return float(workers @ worker_price + np.maximum(across(np.maximum, surplus), 0.0).sum())
 
 
 def _cleaned(x: FloatArray, load: FloatArray, workers: FloatArray) -> FloatArray:
     """Exactly feasible after rounding: clipped, and scaled to time and workers."""
     x = np.maximum(x, 0.0)
-    x = x / np.maximum(x.sum(axis=1), 1.0)[:, None]
+    x = x / np.maximum(across(np.add, x), 1.0)[:, None]
     used = load @ x
     return np.asarray(x * np.minimum(1.0, workers / np.maximum(used, 1e-300))[None, :])

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shadowprice.solvers.narrow_tables import across
 from shadowprice.solvers.programs.linear_program import FloatArray, LinearProgram
 from shadowprice.solvers.programs.structure import block_arrow
 
@@ -101,7 +102,7 @@ class MaxMin:
         price[open_] = found.worker_price
         there = self.column >= 0
         surplus = np.where(there, gain * found.job_price[:, None] - np.outer(load, price), 0.0)
-        time_price = np.maximum(surplus[:, open_].max(axis=1), 0.0)
+        time_price = np.maximum(across(np.maximum, surplus[:, open_]), 0.0)
         # What nobody can have costs nothing: its price is high enough that nobody would.
         worth = np.maximum(surplus - time_price[:, None], 0.0) / load[:, None]
         price[~open_] = worth.max(axis=0)[~open_]
@@ -247,7 +248,7 @@ def _table(
     if np.count_nonzero(there) != np.count_nonzero(held):
         raise NotMaxMin("a job has two columns in one row that is shared", near=True)
     load = np.where(there, loads[column] / taken[column], 0.0)
-    one = load.max(axis=1)
+    one = across(np.maximum, load)
     if (there & (np.abs(load - one[:, None]) > _SAME * one[:, None])).any():
         raise NotMaxMin("a job takes different shares of rows that are shared", near=True)
     return MaxMin(
