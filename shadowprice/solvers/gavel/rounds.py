@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -331,7 +332,7 @@ class ServiceLedger:
         able = np.zeros((0, types), dtype=bool)
         return cls(rows, Combinations(rows, rows, rows, able), table, table, table, 0.0)
 
-    @property
+    @cached_property
     def keys(self) -> Rows:
         """A number for each combination that stays the same when others come and go."""
         first, second = (

@@ -47,41 +47,41 @@ class FirstMembers:
         self._data = dict(data)
         self._places: dict[int, NDArray[np.int64]] = {}
         whole = larger.program
-        self._columns = self._number(larger.variables, whole.columns)
-        self._rows = self._number([each.component for each in larger.rows_of.values()], whole.rows)
-        column = np.full(whole.columns, -1)
-        column[self._columns] = np.arange(len(self._columns))
-        of_entry = np.zeros(whole.rows, dtype=bool)
-        of_entry[self._rows] = True
-        row = rows_of_entries(whole)
-        self._entries = np.flatnonzero(of_entry[row] & (column >= 0)[whole.index])
-        lengths = np.bincount(row[self._entries], minlength=whole.rows)[self._rows]
+        constraints = [each.component for each in larger.rows_of.values()]
+        column = self._numbered(larger.variables, whole.columns)
+        row = self._numbered(constraints, whole.rows)
+        self._columns, self._rows = np.flatnonzero(column >= 0), np.flatnonzero(row >= 0)
+        row_of_entry = row[rows_of_entries(whole)]
+        self._entries = np.flatnonzero((row_of_entry >= 0) & (column >= 0)[whole.index])
+        columns, rows = len(self._columns), len(self._rows)
+        ends = np.cumsum(np.bincount(row_of_entry[self._entries], minlength=rows))
         self.program = LinearProgram(
-            whole.cost[self._columns],
+            np.zeros(columns),
             0.0,
             whole.maximise,
-            whole.lower[self._columns],
-            whole.upper[self._columns],
-            whole.row_lower[self._rows],
-            whole.row_upper[self._rows],
-            np.concatenate(([0], np.cumsum(lengths))).astype(np.int32),
+            np.zeros(columns),
+            np.zeros(columns),
+            np.zeros(rows),
+            np.zeros(rows),
+            np.concatenate(([0], ends)).astype(np.int32),
             column[whole.index[self._entries]].astype(np.int32),
-            whole.value[self._entries],
+            np.zeros(len(self._entries)),
             whole.integer[self._columns],
         )
         self.fill({})
 
-    def _number(self, components: Sequence[Any], count: int) -> NDArray[np.int64]:
-        """Number what there is of Vars or Constraints; returns where it is in the larger model."""
-        wheres, total = [np.zeros(0, dtype=np.int64)], 0
-        for component in components:
-            where = self._larger.part(np.arange(1.0, count + 1), component)[self._first(component)]
-            there = where > 0
-            number = total + np.cumsum(there).reshape(there.shape) - 1
-            self._places[id(component)] = np.where(there, number, -1)
-            wheres.append(where[there].astype(np.int64) - 1)
-            total += len(wheres[-1])
-        return np.concatenate(wheres)
+    def _numbered(self, components: Sequence[Any], count: int) -> NDArray[np.int64]:
+        """Number of each column or row of the larger model among those that there are, -1 for others."""
+        # From 1 on, as 0 stands for members without a row.
+        numbers = np.arange(1, count + 1)
+        parts = [self._larger.part(numbers, each)[self._first(each)] for each in components]
+        there = np.zeros(count + 1, dtype=bool)
+        for part in parts:
+            there[part] = True
+        there[0] = False
+        number = np.where(there, np.cumsum(there) - 1, -1)
+        self._places |= {id(k): number[part] for k, part in zip(components, parts, strict=True)}
+        return number[1:]
 
     def _first(self, component: Any) -> tuple[slice, ...]:
         """Part of the larger model's array of a component that there is."""

@@ -406,7 +406,7 @@ class TracedModel:
             return np.zeros(0, dtype=np.int64)
         raise InputError(f"{component.name} has no rows or columns in model {self.model.name!r}")
 
-    def part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
+    def part(self, array: NDArray[Any], component: Any) -> NDArray[Any]:
         """Entries of a Var or a Constraint in the shape of its index set; 0 where it has no row.
 
         Raises
@@ -418,7 +418,7 @@ class TracedModel:
         members = self._walker.members(component.index_set()) if component.is_indexed() else None
         rows = self.rows_of.get(id(component))
         if members and len(own) < members.size:
-            whole = np.zeros(members.size)
+            whole = np.zeros(members.size, dtype=array.dtype)
             if rows is not None and rows.members is not None:
                 whole[rows.members] = own
             own = whole
