@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,14 @@ class CompiledModel:
         Whether the rules were expanded from their templates.
     """
 
-    def __init__(self, translation: TracedModel | FirstMembers | StandardFormModel) -> None:
+    def __init__(
+        self,
+        translation: TracedModel | FirstMembers | StandardFormModel,
+        data: Mapping[str, ArrayLike] | None = None,
+        anew: Callable[[], pyo.ConcreteModel] | None = None,
+    ) -> None:
         self._translation = translation
+        self._data, self._anew = dict(data or {}), anew
         self._gate = Gate()
         self.traced = not isinstance(translation, StandardFormModel) and not translation.untraced
 
@@ -79,25 +86,33 @@ class CompiledModel:
     @property
     def columns(self) -> list[Any]:
         """The Pyomo variable of every column; made on demand, for small models."""
-        return self._translation.columns
+        return self._named.columns
 
     @property
     def rows(self) -> list[Any]:
         """The Pyomo constraint of every row; made on demand, for small models."""
-        return self._translation.rows
+        return self._named.rows
 
     def column(self, number: int) -> Any:
         """The Pyomo variable of a column."""
-        return self._translation.column(number)
+        return self._named.column(number)
 
     def row(self, number: int) -> Any:
         """The Pyomo constraint of a row."""
-        return self._translation.row(number)
+        return self._named.row(number)
 
     def named_by(self, anew: Callable[[], pyo.ConcreteModel]) -> None:
         """Name rows and columns by the model that this builds: the same but for the names in its sets."""
-        if not isinstance(self._translation, StandardFormModel):
-            self._translation.named_by(anew)
+        self._anew = anew
+        self.__dict__.pop("_named", None)
+
+    @cached_property
+    def _named(self) -> TracedModel | StandardFormModel:
+        """The translation of the model that has the names."""
+        if self._anew is None:
+            assert not isinstance(self._translation, FirstMembers)
+            return self._translation
+        return compile_model(self._anew(), self._data)._named  # noqa: SLF001
 
     def first(
         self,
@@ -127,7 +142,7 @@ class CompiledModel:
         """
         if not isinstance(self._translation, TracedModel):
             raise SolverError(f"model {self._translation.model.name!r}: its rules were not traced")
-        return CompiledModel(FirstMembers(self._translation, index_set, size, data, anew))
+        return CompiledModel(FirstMembers(self._translation, index_set, size, data), data, anew)
 
     def place(self, component: Any) -> NDArray[np.int64]:
         """Columns of a Var or rows of a Constraint, in the order of its index set."""
@@ -161,6 +176,7 @@ class CompiledModel:
             If there is no such Param or the shape is wrong.
         """
         self._translation.fill(data)
+        self._data |= data
 
     def solve(
         self,
@@ -197,7 +213,7 @@ class CompiledModel:
         except Infeasible as error:
             raise Infeasible(self._infeasible(error), error.rows) from None
         except Unbounded:
-            names = [self._translation.column(k).name for k in range(min(self.program.columns, 5))]
+            names = [self.column_name(k) for k in range(min(self.program.columns, 5))]
             more = ", ..." if self.program.columns > 5 else ""
             raise Unbounded(
                 f"the model is unbounded; check the sense and bounds of {', '.join(names)}{more}"
@@ -210,7 +226,7 @@ class CompiledModel:
     def _infeasible(self, error: Infeasible) -> str:
         if not error.rows and self.program.mixed:
             return "the model is infeasible, though its linear relaxation is not"
-        names = ", ".join(self._translation.row(row).name for row in error.rows)
+        names = ", ".join(map(self.row_name, error.rows))
         return f"the model is infeasible; these constraints cannot hold together: {names or 'none named'}"
 
     def value(self, solution: Solution, variable: Any) -> NDArray[np.float64]:
@@ -233,11 +249,11 @@ class CompiledModel:
 
     def column_name(self, number: int) -> str:
         """Name of the Pyomo variable of a column."""
-        return str(self._translation.column(number).name)
+        return str(self._named.column(number).name)
 
     def row_name(self, number: int) -> str:
         """Name of the Pyomo constraint of a row."""
-        return str(self._translation.row(number).name)
+        return str(self._named.row(number).name)
 
     def _part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
         if len(array) == 0 and not (component.ctype is pyo.Constraint and len(component) == 0):
@@ -246,8 +262,7 @@ class CompiledModel:
 
 
 def compile_model(
-    model: pyo.ConcreteModel,
-    data: Mapping[str, ArrayLike] | None = None,
+    model: pyo.ConcreteModel, data: Mapping[str, ArrayLike] | None = None
 ) -> CompiledModel:
     """Translate a linear or mixed-integer linear Pyomo model with one objective.
 
@@ -276,7 +291,7 @@ def compile_model(
     wanted = meant and any(why not in (OUTSIDE, CHANGED) for why, _ in causes.values())
     if causes and (wanted or sum(rows for _, rows in causes.values()) >= MANY_ROWS):
         warnings.warn(_slow(model, causes), SolverWarning, stacklevel=2)
-    return CompiledModel(translation)
+    return CompiledModel(translation, data)
 
 
 def _slow(model: pyo.ConcreteModel, causes: Mapping[str, tuple[str, int]]) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
 from shadowprice.solvers.programs.linear_program import LinearProgram, rows_of_entries
@@ -30,8 +28,6 @@ class FirstMembers:
         Number of its members that there are.
     data : mapping of str to array_like
         Values of all Params, those of the members that there are.
-    anew : callable
-        Builds the model of exactly these members, which names rows and columns.
     """
 
     def __init__(
@@ -40,10 +36,9 @@ class FirstMembers:
         members: Any,
         size: int,
         data: Mapping[str, ArrayLike],
-        anew: Callable[[], pyo.ConcreteModel],
     ) -> None:
         self.model, self.untraced = larger.model, larger.untraced
-        self._larger, self._members, self._size, self._anew = larger, members, size, anew
+        self._larger, self._members, self._size = larger, members, size
         self._data = dict(data)
         self._places: dict[int, NDArray[np.int64]] = {}
         whole = larger.program
@@ -122,30 +117,3 @@ class FirstMembers:
     def part(self, array: NDArray[np.float64], component: Any) -> NDArray[np.float64]:
         """As :meth:`TracedModel.part`."""
         return np.append(array, 0.0)[self._place(component)]
-
-    def row(self, number: int) -> Any:
-        """The Pyomo constraint of a row."""
-        return self._named.row(number)
-
-    def column(self, number: int) -> Any:
-        """The Pyomo variable of a column."""
-        return self._named.column(number)
-
-    @property
-    def columns(self) -> list[Any]:
-        """The Pyomo variable of every column."""
-        return self._named.columns
-
-    @property
-    def rows(self) -> list[Any]:
-        """The Pyomo constraint of every row."""
-        return self._named.rows
-
-    def named_by(self, anew: Callable[[], pyo.ConcreteModel]) -> None:
-        """Name rows and columns by another model of as many members."""
-        self._anew = anew
-        self.__dict__.pop("_named", None)
-
-    @cached_property
-    def _named(self) -> TracedModel:
-        return TracedModel(self._anew(), self._data)

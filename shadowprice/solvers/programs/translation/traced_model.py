@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any
 
@@ -92,7 +91,6 @@ class TracedModel:
 
     def __init__(self, model: pyo.ConcreteModel, data: Mapping[str, ArrayLike]) -> None:
         self.model = model
-        self._anew: Callable[[], pyo.ConcreteModel] | None = None
         self.untraced: dict[str, tuple[str, int]] = {}
         self._members: dict[int, list[Any]] = {}
         self._parameters: dict[int, NDArray[np.float64]] = {}
@@ -441,7 +439,7 @@ class TracedModel:
         variable = next(v for v in reversed(self.variables) if self._first[id(v)] <= number)
         if not variable.is_indexed():
             return variable
-        return self._own(variable)[self._keys(variable)[number - self._first[id(variable)]]]
+        return variable[self._keys(variable)[number - self._first[id(variable)]]]
 
     @property
     def columns(self) -> list[Any]:
@@ -450,7 +448,7 @@ class TracedModel:
             each
             for variable in self.variables
             for each in (
-                [self._own(variable)[key] for key in self._keys(variable)]
+                [variable[key] for key in self._keys(variable)]
                 if variable.is_indexed()
                 else [variable]
             )
@@ -462,31 +460,16 @@ class TracedModel:
         return [row for each in self.rows_of.values() for row in self._rows_in_order(each)]
 
     def _rows_in_order(self, rows: _Rows) -> list[Any]:
-        component = self._own(rows.component)
+        component = rows.component
         if not component.is_indexed():
             return [component] * rows.size
         return [row for row in component.values() if row.active]
 
-    def _own(self, component: Any) -> Any:
-        """The component itself, or that of a model of exactly these sets."""
-        return component if self._anew is None else self._named.find_component(component)
-
     def _keys(self, variable: Any) -> list[Any]:
-        """Members of the index set of a Var, as the model has them that names rows and columns."""
+        """Members of the index set of a Var."""
         if id(variable) not in self._members:
-            self._members[id(variable)] = list(self._own(variable).index_set())
+            self._members[id(variable)] = list(variable.index_set())
         return self._members[id(variable)]
-
-    def named_by(self, anew: Callable[[], pyo.ConcreteModel]) -> None:
-        """Name rows and columns by another model of as many members of every set."""
-        self._anew = anew
-        self._members.clear()
-        self.__dict__.pop("_named", None)
-
-    @cached_property
-    def _named(self) -> pyo.ConcreteModel:
-        assert self._anew is not None
-        return self._anew()
 
 
 def _refuse_constant(parameter: Any) -> None:
