@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from shadowprice.errors import InputError
 from shadowprice.instances.names import Names
 from shadowprice.models import gavel
+from shadowprice.models.arrays import tuples
 from shadowprice.models.gavel import Shape
+from shadowprice.models.tracing import traced
 from shadowprice.solvers.gavel.rounds import Combinations, select
 from shadowprice.solvers.gavel.workspace import Workspace, asked
 from shadowprice.solvers.programs.compile import CompiledModel, compile_model
@@ -126,6 +129,22 @@ def test_one_model_serves_any_number_of_jobs(build: Any, monkeypatch: pytest.Mon
     same_names(again, compile_model(own := build(shape), asked(own, data(shape, 1))))
 
 
+def test_pairs_of_other_jobs_name_the_model_that_is_used_again() -> None:
+    workspace, pair = Workspace(), (np.array([0]), np.array([2]))
+    tables = {name: np.ones((1, 2)) for name in ("T1", "T2")}
+    solved, shapes = (
+        [],
+        [Shape(Names.numbered(word, 3), ("v100", "k80"), (), *pair) for word in ("one", "other")],
+    )
+    for shape in shapes:
+        numbers = data(shape, seed=0) | tables | {"s2": np.ones(1)}
+        solved.append(workspace.solve(gavel.max_min, shape, numbers))
+    again = solved[0].compiled
+    assert again is solved[1].compiled
+    own = gavel.max_min(shapes[1])
+    same_names(again, compile_model(own, asked(own, numbers)))
+
+
 def test_models_of_any_size_that_are_used_in_turn_have_their_own_numbers() -> None:
     """Arrays of the larger model are shared: what is not given anew is filled in again."""
     larger, shapes = numbered("job", 9), [numbered("one", 5), numbered("other", 3)]
@@ -146,6 +165,39 @@ def test_models_of_any_size_that_are_used_in_turn_have_their_own_numbers() -> No
     with pytest.raises(InputError, match="has no Param 'q'"):
         firsts[0].set(q=1.0)
     same(firsts[0], compile_model(one := gavel.max_min(shapes[0]), asked(one, numbers[0])))
+
+
+def test_members_without_a_row_have_none_in_the_model_of_the_first_either() -> None:
+    def build(size: int) -> Any:
+        with traced():
+            m = pyo.ConcreteModel(name="skips")
+            m.M = tuples(np.arange(size))
+            m.c = pyo.Param(m.M, mutable=True)
+            m.x = pyo.Var(m.M, bounds=(0, None), dense=False)
+
+            @m.Objective(sense=pyo.maximize)
+            def objective(m: Any) -> Any:
+                return sum(m.c[i] * m.x[i] for i in m.M)
+
+            @m.Constraint(m.M)
+            def most(m: Any, i: int) -> Any:
+                return pyo.Constraint.Skip if i == 1 else m.x[i] <= 2
+
+            @m.Constraint()
+            def total(m: Any) -> Any:
+                return sum(m.x[i] for i in m.M) <= 5
+
+        return m
+
+    larger, own, numbers = build(6), build(4), {"c": np.arange(1.0, 5.0)}
+    compiled = compile_model(larger, {"c": 0.0}).first(larger.M, 4, numbers, lambda: build(4))
+    alone = compile_model(own, numbers)
+    same(compiled, alone)
+    same_names(compiled, alone)
+    assert compiled.place(larger.most).tolist() == alone.place(own.most).tolist() == [0, 1, 2]
+    duals = compiled.dual(compiled.solve(), larger.most)
+    assert duals.tolist() == alone.dual(alone.solve(), own.most).tolist()
+    assert duals[1] == 0.0 < duals[3]
 
 
 def same(one: CompiledModel, other: CompiledModel) -> None:
