@@ -58,8 +58,9 @@ def report(run: RunReader, *, made_by: str = "") -> str:
         sections.append(Section("Throughput", [figure_html("throughput", rates)], RATES))
     if (measured / DRIFT).is_file():
         note = "The same jobs simulated with the measured throughputs."
-        drift = [_drift_table(measured / DRIFT), *_drift_remarks(measured / REMARKS)]
-        sections.append(Section("Simulated against real", drift, note))
+        remarks = _drift_remarks(measured / REMARKS)
+        table = _drift_table(measured / DRIFT)
+        sections.append(Section("Simulated against real", [table, *remarks], note))
     if incidents.rows:
         sections.append(Section("What went wrong", [incidents]))
     return page(

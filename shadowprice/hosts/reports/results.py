@@ -28,9 +28,9 @@ from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger
 from shadowprice.hosts.reports.simulated_run import simulate_as_executed
 from shadowprice.hosts.reports.unsimulated import unsimulated
 from shadowprice.hosts.supervision.files import write_text
+from shadowprice.hosts.throughput_files import spread_speeds
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.speeds.model_skew import ModelSkews
-from shadowprice.instances.speeds.throughput_files import spread_speeds
 from shadowprice.solvers.policy import Policy
 from shadowprice.user_code import runs_a_file
 
