@@ -157,7 +157,7 @@ def _drift_table(path: Path) -> Sheet:
 
 
 def _drift_remarks(path: Path) -> list[Text]:
-    """Where the simulation is of something else, a sentence each."""
+    """Remarks on the simulation, a sentence each."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
