@@ -178,6 +178,14 @@ def third_party(names: Iterator[str]) -> set[str]:
     return {DISTRIBUTION.get(name, canonicalize_name(name)) for name in top}
 
 
+def test_no_folder_of_tests_stands_for_a_package_that_is_not_installed() -> None:
+    """pytest puts the folder of a test on the path, beside which a folder `ray` would be imported in place of Ray."""
+    folders = {path.name for path in (ROOT / "tests").rglob("*") if path.is_dir()}
+    files = [*SOURCES, *sorted((ROOT / "tests").rglob("*.py"))]
+    top = {name.split(".")[0] for path in files for name in imported(path)}
+    assert top & folders - sys.stdlib_module_names == {"support"}
+
+
 def test_nothing_draws_through_pyplot_or_unpickles() -> None:
     refused = {"matplotlib.pyplot", "pickle", "shelve", "marshal"}
     uses = {name_of(path): set(imported(path)) & refused for path in SOURCES}

@@ -11,9 +11,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
 from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.certificate_file import (
     checked_file,
@@ -23,31 +20,17 @@ from shadowprice.analysis.certificates.certificate_file import (
     write_records,
 )
 from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
-from shadowprice.analysis.certificates.demands import ClassDemands
-from shadowprice.analysis.certificates.exact_cost import measured_rows
-from shadowprice.analysis.certificates.job_utilities import JobUtilities
-from shadowprice.analysis.certificates.measured_jobs import (
-    measured_instance,
-)
+from shadowprice.analysis.certificates.job_utilities import ROUND_S
 from shadowprice.analysis.certificates.records import text_of
-from shadowprice.analysis.certificates.utility_prices import (
-    TYPED,
-    RoundMarket,
-    UtilityPrices,
-    search,
-)
-from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
+from shadowprice.analysis.certificates.utility_bound import EarningRuns
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
-from shadowprice.analysis.utility.instance import ROUND_S
 from shadowprice.analysis.wording import amount_at_least, amount_at_most, at_most
 from shadowprice.errors import InputError
 from shadowprice.instances.features import require
-from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.objective import rounded_up
 
 KNOWS = DEMANDS_KNOWS
 
-_MOST_ROUNDS = 2**20
 _BITS = 100
 """Significant bits of numbers that are written, unless the ratio is 1."""
 
@@ -191,91 +174,47 @@ def _write(
     instance = outcome.instance
     require(instance, KNOWS, "certificates")
     expect_certifiable(outcome)
-    every = JobUtilities.of(instance, utility, round_s)
-    pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
-    demands, rows = ClassDemands.of(instance, pairs=pairs), measured_rows(instance).tolist()
-    market = RoundMarket.of(measured_instance(instance), demands, every.select(rows))
-    ends = _ends(outcome, rows)
-    earned = market.utilities.earned(ends)
-    last = max((end for end in ends if end is not None), default=1)
-    rounds = max(-(-last // every.length), 1)
-    if rounds > _MOST_ROUNDS:
-        raise InputError(
-            f"round of utilities: {round_s!r} s, of which the run has {rounds}, expected at most {_MOST_ROUNDS} rounds"
-        )
-    left = _prices_left(outcome, market, rounds)
-    searched = _searched(outcome, market)
-    found = list(search(searched, rounds, earned, budget_s, left))
-    best = min(found, key=lambda each: each.value)
-    if searched is not market and market.bound(best.unit, best.prices) == best.value:
-        searched = market  # It holds for all schedules.
+    runs = EarningRuns.of({outcome.policy: outcome}, utility, round_s)
+    (earned,) = runs.earned.values()
+    best = runs.bound(budget_s)
     if not earned and best.value:
         raise InputError(
             f"utility {utility!r}: the run earned nothing, and no multiple of that bounds the best schedule"
         )
-    numbers = _numbers(earned, best)
-    header, of_class = records.header(instance, outcome.policy, "utility", every), demands.of_class
-    if searched is not market:
+    numbers = _numbers(earned, best.value)
+    header = records.header(instance, outcome.policy, "utility", runs.utilities)
+    if best.whole_rounds:
         header["rounds"] = "whole"
-        of_class = f"{of_class}, in whole rounds of {float(round_s)!r} s"
-    claim = {"class": of_class, **{name: text_of(each) for name, each in numbers.items()}}
     digest = write_records(
         file,
         header,
-        records.instance_records(instance, pairs=pairs, utilities=every),
+        records.instance_records(instance, pairs=best.pairs, utilities=runs.utilities),
         run_records(outcome),
-        [searched.record(best.unit, best.prices)],
-        claim,
+        [dict(best.record)],
+        {"class": best.of_class, **{name: text_of(each) for name, each in numbers.items()}},
     )
-    tried = tuple((each.origin, rounded_up(each.value)) for each in found)
-    shared = outcome.policy, utility, round_s, searched.kind
-    failing = instance.failures is not None
-    values = numbers["earned"], numbers["bound"], numbers["ratio"]
-    return CertifiedUtility(*shared, *values, of_class, digest, tried, failing)
+    return CertifiedUtility(
+        outcome.policy,
+        utility,
+        round_s,
+        best.kind,
+        numbers["earned"],
+        numbers["bound"],
+        numbers["ratio"],
+        best.of_class,
+        digest,
+        best.tried,
+        failing=instance.failures is not None,
+    )
 
 
-def _searched(outcome: VerifiedRun, market: RoundMarket) -> RoundMarket:
-    """The market of schedules in whole rounds, where the run is one of them and types alone matter."""
-    if market.kind != TYPED or not in_whole_rounds(outcome, market.utilities.length):
-        return market
-    return market.in_whole_rounds()
-
-
-def _ends(outcome: VerifiedRun, rows: list[int]) -> list[int | None]:
-    """Completions of the jobs that count [ticks], None of those that are not complete."""
-    ends = outcome.end_s[rows]
-    known = np.isfinite(ends)
-    ticks = to_ticks(np.where(known, ends, 0.0)).tolist()
-    return [tick if fine else None for tick, fine in zip(ticks, known.tolist(), strict=True)]
-
-
-def _prices_left(
-    outcome: VerifiedRun, market: RoundMarket, rounds: int
-) -> NDArray[np.float64] | None:
-    """Mean price over the GPUs of each type by round, that a run has left; None if it left none."""
-    prices = getattr(outcome, "prices", None)
-    if prices is None or not prices.time_s or len(market.capacity) != len(set(_kinds(outcome))):
-        return None
-    nodes = outcome.instance.cluster.nodes
-    table = prices.by_round(market.utilities.length / TICKS_PER_S, rounds, len(nodes))
-    share = np.zeros((len(nodes), len(market.capacity)))
-    share[np.arange(len(nodes)), _kinds(outcome)] = [node.gpus for node in nodes]
-    return np.asarray(table @ (share / share.sum(axis=0)), dtype=np.float64)
-
-
-def _kinds(outcome: VerifiedRun) -> list[int]:
-    """GPU type of each node, in order of appearance."""
-    kinds: dict[str, int] = {}
-    return [kinds.setdefault(n.gpu_type, len(kinds)) for n in outcome.instance.cluster.nodes]
-
-
-def _numbers(earned: Fraction, best: UtilityPrices) -> dict[str, Fraction]:
+def _numbers(earned: Fraction, most: Fraction) -> dict[str, Fraction]:
     """Utility, its bound and their ratio, each in 100 bits and rounded so that the claim holds."""
-    if earned == best.value:
+    if earned == most:
         short = earned.denominator.bit_length() < 3000 > earned.numerator.bit_length()
         if short:
             return {"earned": earned, "bound": earned, "ratio": Fraction(1)}
-    said, limit = _rounded(earned, up=False), _rounded(best.value, up=True)
+    said, limit = _rounded(earned, up=False), _rounded(most, up=True)
     return {
         "earned": said,
         "bound": limit,

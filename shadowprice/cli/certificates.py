@@ -91,8 +91,8 @@ def _certify_utility(
     run: VerifiedRun, output: Path, utility: str, round_s: float | None, budget_s: float
 ) -> None:
     """Write a certificate of a run's total utility, and print it."""
+    from shadowprice.analysis.certificates.job_utilities import ROUND_S
     from shadowprice.analysis.certify_utility import certify_utility_into
-    from shadowprice.analysis.utility.instance import ROUND_S
 
     length_s = ROUND_S if round_s is None else round_s
     found = _written(

@@ -340,12 +340,14 @@ class IndexOrder(Brief):
     def _ties(self, jobs: SeenJobs) -> tuple[NDArray[np.float64], ...]:
         return (jobs.first_start_s,) if self.index.ties is Ties.FIRST_START else ()
 
-    def next_step_in_s(self, running: SeenJobs) -> float:
-        """Time until the first of some running jobs steps, at least a tick, infinity if none does [s]."""
+    def next_step_in_s(self, state: State, running: SeenJobs) -> float:
+        """Time until the first of some jobs that run from now on steps, at least a tick, infinity if none does [s]."""
         if self.index.next_step_s is None:
             return math.inf
         gap_s = up_to_grid(self.measured(running, self.index.next_step_s) - running.attained_s)
-        least_s = float(gap_s.min(initial=math.inf))
+        # What a job attains stands still while it pays charges, or writes a checkpoint.
+        takes_s = state.columns(running.jobs).takes_s(gap_s)
+        least_s = float(takes_s.min(initial=math.inf))
         self._expect_numbers(running, self.index.next_step_s, least_s)
         return max(least_s, TICK_S)
 
@@ -417,7 +419,7 @@ def _serve_live(state: State, order: IndexOrder) -> Decision:
         decision.wake_at(state.now_s + order.index.quantum_s)
         if order.index.next_step_s is not None:
             running = SeenJobs(seen, runs_after(live, decision))
-            decision.wake_at(state.now_s + order.next_step_in_s(running))
+            decision.wake_at(state.now_s + order.next_step_in_s(state, running))
     return decision
 
 

@@ -209,6 +209,17 @@ class JobColumns:
         )
         return np.where(self.running, unpaid, self._table.column("owed_s")[self.jobs])
 
+    def takes_s(self, progress_s: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Time [s] in which each makes so much more progress if it runs from now on, with what it owes and checkpoints.
+
+        Of a waiting job without what the start itself will be charged.
+        """
+        environment = self._state.environment
+        since_s = self._state.now_s - self._table.column("progress_from_s")[self.jobs]
+        elapsed_s = np.where(self.running, since_s, -self._table.column("owed_s")[self.jobs])
+        made_s = environment.progress_s(np.maximum(elapsed_s, 0.0))
+        return np.asarray(environment.elapsed_s(made_s + progress_s) - elapsed_s)
+
     @property
     def processing_s(self) -> NDArray[np.float64]:
         """Whole run time [s] on the fastest GPU type, at alpha_min of a graph; needs ``duration``."""

@@ -96,6 +96,11 @@ class Environment:
         elapsed = np.asarray(elapsed_s, dtype=np.float64)
         return elapsed if self.checkpoints is None else self.checkpoints.progress_s(elapsed)
 
+    def elapsed_s(self, progress_s: ArrayLike) -> NDArray[np.float64]:
+        """Time without overheads that runs take for some progress [s]: with the checkpoints on the way."""
+        progress = np.asarray(progress_s, dtype=np.float64)
+        return progress if self.checkpoints is None else self.checkpoints.elapsed_s(progress)
+
 
 def _numbers(environment: Environment) -> list[tuple[object, ...]]:
     """Fields of a row that are numbers, as NumPy names them: what is given, then what a run changes."""

@@ -165,6 +165,19 @@ def test_the_compiled_loop_leaves_runs_on_nodes_that_fail_to_the_engine() -> Non
     verify(done.instance, done.schedule)
 
 
+@pytest.mark.parametrize("limit", ["las2d:thresholds_gpu_s", "b-scaling:first_s"])
+def test_nobody_is_woken_again_and_again_while_a_checkpoint_is_written(limit: str) -> None:
+    """The first job crosses its limit 2**-10 s after its first checkpoint, which takes from 4 to 6 s."""
+    table = FaultTable("t", np.array([1]), np.array([50.0]), np.array([51.0]))
+    rule = sp.Failures(table, failures_of("law=none", 4.0, 2.0).checkpoints)
+    work = sp.Workload.from_columns(arrival_s=[0, 1], gpus=[2, 2], work=[10, 10])
+    crosses_s = 4.0 + 2.0**-10
+    gpus = 2 if limit.startswith("las2d") else 1
+    outcome = sp.simulate(work, "2x1", f"{limit}={crosses_s * gpus}", sp.RunOptions(failures=rule))
+    assert crosses_s + 2.0 in outcome.schedule.end_s
+    assert outcome.decisions <= 12
+
+
 def test_numbers_of_a_small_run() -> None:
     """Two nodes of one GPU, a job of 10 s a node; node 0 is down from 5 to 9 and loses 2 s of work."""
     table = FaultTable("t", np.array([0]), np.array([5.0]), np.array([9.0]))

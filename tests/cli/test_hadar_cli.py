@@ -19,24 +19,22 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import shadowprice as sp
-from shadowprice.analysis.certificates.whole_rounds import in_whole_rounds
+from shadowprice.analysis.certificates.utility_bound import EarningRuns
 from shadowprice.analysis.run_directory.directory import load as load_run
 from shadowprice.analysis.run_directory.directory import save as save_run
 from shadowprice.analysis.run_directory.files import INSTANCE, RUN, SCHEDULE, WORKLOAD
-from shadowprice.analysis.utility.bound import certified_bound
-from shadowprice.analysis.utility.instance import UtilityInstance, shares_done
 from shadowprice.cli import app as cli
 from shadowprice.cli.run_inputs import split_names
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.workload_files import write_workload
 from shadowprice.proofs.hadar import any_schedule as hadar_any_schedule
-from shadowprice.proofs.hadar import run_certificate as hadar_certificate
 from shadowprice.proofs.hadar.any_schedule import BoundedJob, least_costs
 from shadowprice.solvers.hadar.copies import Payoff
 from shadowprice.solvers.registry import policies
 from support.paths import SHARED
 from support.printed import without_origin
+from support.shares_done import shares_done
 
 GAVEL = SHARED / "data" / "gavel"
 TYPES = "2x4:v100,1x4:k80"
@@ -427,7 +425,8 @@ def test_compare_utilities_from_the_command_line(run: Run, trace: Path, tmp_path
     assert "fifo reaches at least" in out
     words = out.replace("\n", " ")
     assert re.search(
-        r"% of the largest possible utility of preemptive schedules(, in whole rounds of 360 s)? \(certified by",
+        r"% of the largest possible utility of preemptive schedules in which no two jobs share a GPU"
+        r"(, in whole rounds of 360.0 s)? \(certified by",
         words,
     )
     assert "any schedule" not in words
@@ -570,16 +569,19 @@ def test_no_run_earns_more_than_any_prices_allow(
     options = sp.RunOptions(round_s=length, overheads=sp.Overheads(restart_s=restart_s))
     outcome = sp.simulate(instance.workload, instance.cluster, policy, options)
     assert isinstance(outcome, sp.Outcome)
-    given_ = UtilityInstance.of([outcome], utility, round_s)
+    runs = EarningRuns.of({name: outcome}, utility, round_s)
+    market, earned = runs.market, runs.earned[name]
     rng = np.random.default_rng(seed)
-    worth = float(given_.values.max())
-    prices = rng.random((given_.rounds, 2)) ** 4 * worth * rng.choice([0.01, 0.1, 1.0])
+    jobs = market.valued(runs.rounds)
+    worth = max(max(job.values) for job in jobs)
+    prices = rng.random((runs.rounds, 2)) ** 4 * worth * rng.choice([0.01, 0.1, 1.0])
     found = hadar_any_schedule.bound(
-        given_.demands(), instance.cluster.gpus_per_type, prices, given_.round_ticks, [Fraction(1)]
+        jobs, market.capacity, prices, market.utilities.length, [Fraction(1)]
     )
-    assert hadar_any_schedule.check(found, given_.earned(outcome))
-    least = certified_bound(given_, {name: outcome}, 0.02)
-    assert given_.earned(outcome) <= least.value
+    # Utilities of the theorem are doubles, those of the checker are exact.
+    assert earned <= market.bound(found.unit, found.prices)
+    assert float(market.bound(found.unit, found.prices)) == pytest.approx(float(found.dual))
+    assert earned <= runs.bound(0.02).value
 
 
 @settings(max_examples=8)
@@ -593,7 +595,7 @@ def test_the_offline_plan_is_no_more_than_the_bound(instance: sp.Instance) -> No
     assert all(row.ratio >= 1 for row in found.rows)
     if found.plan is not None:
         assert found.plan.utility <= float(found.bound.value) * (1 + 1e-6)
-        if found.bound.round_s is not None and found.plan.proven:
+        if found.bound.whole_rounds and found.plan.proven:
             # Runs of whole rounds, with all jobs complete, are plans themselves.
             assert all(row.utility <= found.plan.utility * (1 + 1e-6) for row in found.rows)
 
@@ -607,26 +609,20 @@ def test_runs_without_rounds_beat_all_schedules_of_whole_rounds() -> None:
         outcome = sp.simulate(jobs, "1x1", "fifo", options)
         assert isinstance(outcome, sp.Outcome)
         found[round_s] = outcome
-    one_round = UtilityInstance.of([found[0.0]], "completion_time", 16.0)
-    rounds = UtilityInstance.of([found[16.0]], "completion_time", 16.0)
-    assert not in_whole_rounds(found[0.0], one_round.round_ticks)
-    assert in_whole_rounds(found[16.0], rounds.round_ticks)
-    assert one_round.earned(found[0.0]) == Fraction(2, 16)
-    assert rounds.earned(found[16.0]) == Fraction(1, 16) + Fraction(1, 32)
+    one_round = EarningRuns.of({"fifo": found[0.0]}, "completion_time", 16.0)
+    rounds = EarningRuns.of({"fifo": found[16.0]}, "completion_time", 16.0)
+    assert one_round.earned["fifo"] == Fraction(2, 16)
+    assert rounds.earned["fifo"] == Fraction(1, 16) + Fraction(1, 32)
     prices = np.array([[1 / 32], [0.0]])
-    by_rounds = hadar_certificate.certify(
-        rounds.committable_jobs(), np.array([1]), np.array([0]), prices, Fraction(0)
-    )
-    assert by_rounds.dual == Fraction(3, 32) < one_round.earned(found[0.0])
+    aligned = rounds.bound(0.2, {"offered": prices})
+    assert aligned.whole_rounds
+    assert aligned.of_class.endswith("in whole rounds of 16.0 s")
+    assert aligned.value == rounds.earned["fifo"] < one_round.earned["fifo"]
     mixed = sp.compare_utility(jobs, "1x1", ["fifo", "srtf"], "completion_time", budget_s=0.2)
-    assert mixed.bound.round_s is None
-    aligned = certified_bound(rounds, {"fifo": found[16.0]}, 0.2, {"offered": prices})
-    assert aligned.round_s == 16.0
-    assert aligned.value == rounds.earned(found[16.0])
+    assert not mixed.bound.whole_rounds
     both = {"fifo": found[0.0], "rounds": found[16.0]}
-    together = UtilityInstance.of(list(both.values()), "completion_time", 16.0)
-    any_schedule = certified_bound(together, both, 0.2, {"offered": prices})
-    assert any_schedule.round_s is None
+    any_schedule = EarningRuns.of(both, "completion_time", 16.0).bound(0.2, {"offered": prices})
+    assert not any_schedule.whole_rounds
     assert any_schedule.value >= Fraction(2, 16)
 
 

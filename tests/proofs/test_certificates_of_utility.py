@@ -14,23 +14,22 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import shadowprice as sp
-from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.demands import ClassDemands
 from shadowprice.analysis.certificates.exact_cost import measured_rows
-from shadowprice.analysis.certificates.job_utilities import WORTHS, JobUtilities, rounded_sum
-from shadowprice.analysis.certificates.measured_jobs import (
-    measured_instance,
-)
-from shadowprice.analysis.certificates.utility_prices import RoundMarket
+from shadowprice.analysis.certificates.job_utilities import WORTHS, JobUtilities
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.certify_utility import certify_utility, certify_utility_into
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import save
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
-from shadowprice.analysis.utility.instance import UTILITIES
 from shadowprice.cli.app import app
 from shadowprice.errors import InputError, VerificationError
 from shadowprice.instances.traces import load_trace
+from shadowprice.instances.utility import (
+    deadline,
+    effective_throughput,
+    finish_time_fairness,
+    over_duration,
+)
 from shadowprice.proofs import checker
 from shadowprice.proofs.checker import Rejected, check
 from support.certificate_cases import CASES
@@ -110,44 +109,14 @@ def test_a_certificate_proves_what_the_run_earned_and_holds_at_any_prices(of, ex
     proves()
 
 
-@settings(max_examples=12, deadline=None)
-@given(st.data())
-def test_two_programs_evaluate_prices_alike(data):
-    """Exactly, of gangs on types; elsewhere the package rounds gangs down, and has no less."""
-    kinds = ("types", "pairs", "parts", "windows of jobs", "stopped")
-    instance, _ = data.draw(st.one_of(*(CASES[of][0] for of in kinds)))
-    assume(len(measured_rows(instance)))
-    instance, name = with_deadlines(instance, data), data.draw(st.sampled_from(EVERY))
-    every = JobUtilities.of(instance, name, 2.5)
-    demands = ClassDemands.of(instance, pairs=False)
-    market = RoundMarket.of(
-        measured_instance(instance), demands, every.select(measured_rows(instance).tolist())
-    )
-    rounds, types = data.draw(st.integers(1, 9)), len(market.capacity)
-    price = st.integers(0, 40)
-    prices = np.array(
-        [[data.draw(price) for _ in range(types)] for _ in range(rounds)], dtype=np.int64
-    )
-    unit = data.draw(st.sampled_from([Fraction(1), Fraction(1, 3), Fraction(1, 64)]))
-    mine = market.bound(unit, prices)
-    given_records = [records.header(instance, "some", "utility", every)]
-    given_records += records.instance_records(instance, pairs=False, utilities=every)
-    read = checker.instance.CertificateInstance()
-    for record in given_records:
-        checker.instance.TAKE[record.pop("kind")](read, record)
-    counted = read.counted()
-    jobs, each = counted.relaxed(), (counted.worth, counted.deadline)
-    utilities = checker.utility.Utilities(jobs.arrival, *each, every.length, jobs.until)
-    record = market.record(unit, prices)
-    record.pop("kind")
-    theirs = checker.utility.bound_utility(counted, utilities, jobs, record)
-    assert theirs <= mine
-    if market.kind == "typed-round-prices":
-        assert theirs == mine
-
-
-def test_the_names_are_those_of_compare_and_so_are_the_values():
-    assert set(WORTHS) == set(UTILITIES) == {*checker.form.OVER_TIME, checker.form.BY_DEADLINE}
+def test_the_values_are_those_of_utilities_in_doubles():
+    tables = {
+        "effective_throughput": effective_throughput,
+        "completion_time": over_duration,
+        "fairness": finish_time_fairness,
+        "deadline": deadline,
+    }
+    assert set(WORTHS) == set(tables) == {*checker.form.OVER_TIME, checker.form.BY_DEADLINE}
     jobs = sp.Workload.from_columns(
         arrival_s=[0, 3, 4.5],
         gpus=[1, 2, 1],
@@ -156,7 +125,7 @@ def test_the_names_are_those_of_compare_and_so_are_the_values():
         deadline_s=[9, 20, np.inf],
     )
     instance = sp.Instance(sp.Cluster.parse("1x4"), jobs)
-    for name, values in UTILITIES.items():
+    for name, values in tables.items():
         mine = JobUtilities.of(instance, name, 2.5)
         expected = values(instance, 2.5, 9).values[:, :9]
         found = [[float(mine.of_round(j, k)) for k in range(9)] for j in range(3)]
@@ -415,12 +384,10 @@ def test_prices_by_type_are_of_whole_gangs(of):
 
 def test_sums_are_exact_or_rounded_down():
     short = [Fraction(1, 3), Fraction(1, 7), Fraction(2)]
-    for adding in (rounded_sum, checker.form.summed):
-        assert adding(short) == sum(short)
-        assert adding([]) == 0
+    assert checker.form.summed(short) == sum(short)
+    assert checker.form.summed([]) == 0
     many = [Fraction((-1) ** k, 2**61 + 2 * k + 1) for k in range(200)]
     exact = sum(many, Fraction(0))
-    assert rounded_sum(many) == checker.form.summed(many)
     assert 0 < exact - checker.form.summed(many) < Fraction(200, 2**1200)
 
 
@@ -467,7 +434,7 @@ def test_prices_of_a_run_are_tried_and_streamed_runs_have_the_same_certificate(t
     found = certify_utility(kept, "effective_throughput", 60.0, budget_s=0.1)
     assert [origin for origin, _ in found.tried] == [
         "each job alone",
-        "prices of the run",
+        "prices of hadar",
         "improved prices",
     ]
     assert found.tried[2][1] <= found.tried[1][1]

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_directory.directory import load, save
-from shadowprice.analysis.utility.instance import shares_done
 from shadowprice.errors import InputError
 from shadowprice.execution.engine import run
 from shadowprice.instances.cluster import Cluster
@@ -27,6 +26,7 @@ from shadowprice.proofs.testing.cases import conditioned, shared, typed
 from shadowprice.solvers.registry import policies, policy
 from support.conditioned_jobs import Restless
 from support.job_graph_runs import Chance, graph_instances
+from support.shares_done import shares_done
 from support.uneven_work import Fickle, uneven
 
 PREEMPTIVE = (

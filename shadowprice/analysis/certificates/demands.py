@@ -39,12 +39,14 @@ from shadowprice.proofs.checker.form import Rejected
 from shadowprice.proofs.checker.instance import TAKE, CertificateInstance
 from shadowprice.proofs.checker.mode_bounds import OF_MODES
 from shadowprice.proofs.checker.modes import PairShares
+from shadowprice.proofs.checker.utility import Utilities, bound_utility
 from shadowprice.proofs.checker.windows import WindowTree
 from shadowprice.solvers.offline.bounds import RelaxedJobs
 from shadowprice.solvers.offline.modes.job_modes import ModeTable
 
 if TYPE_CHECKING:
     from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
+    from shadowprice.analysis.certificates.job_utilities import JobUtilities
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.objective import Objective
 
@@ -248,6 +250,38 @@ class ClassDemands:
             return bound_of(given, work, record, tree)
         except Rejected as error:
             raise _refusal(self.source, error) from None
+
+    def earned(self, utilities: JobUtilities, ends: list[int]) -> Fraction:
+        """Total utility of completions [ticks], 0 for none, as the checker has it."""
+        return self._earning(utilities).earned(ends)
+
+    def most_earned(
+        self, utilities: JobUtilities, record: Record, *, whole_rounds: bool
+    ) -> Fraction:
+        """Upper bound of the total utility, from its prices; as the checker has it.
+
+        Raises
+        ------
+        InputError
+            If the checker takes no such bound, or it would be too much work.
+        """
+        given = copy(self.instance)
+        given.header = {**given.header, **({"rounds": "whole"} if whole_rounds else {})}
+        try:
+            earning = self._earning(utilities)
+            return bound_utility(given, earning, given.relaxed(), _read(record))
+        except Rejected as error:
+            raise _refusal(self.source, error) from None
+
+    def _earning(self, utilities: JobUtilities) -> Utilities:
+        """Utilities of the jobs that count as the checker has them."""
+        return Utilities(
+            utilities.arrival,
+            utilities.worth,
+            utilities.deadline or [],
+            utilities.length,
+            utilities.until,
+        )
 
 
 def _fields(record: Record) -> Record:

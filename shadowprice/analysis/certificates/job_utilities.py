@@ -6,10 +6,9 @@ arrival to the end of the round, a round at least; or a worth for completion in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import lcm
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,8 @@ from shadowprice.instances.instance import Instance
 DEADLINE = "deadline"
 NO_DEADLINE = 2**60
 """Tick after every completion."""
-_DIGITS = 900
-"""Digits of denominators up to which sums are exact."""
-_UNIT = 2**1200
-"""Sums that are not exact are of terms in units of one over it."""
+ROUND_S = 360.0
+"""Round of utilities [s] where none is given, that of Hadar's policies."""
 
 
 def _isolated(instance: Instance) -> NDArray[np.float64]:
@@ -143,22 +140,3 @@ class JobUtilities:
         if self.until is not None:
             found = np.where(ends[None, :] - self.length < self.until, found, 0.0)
         return found
-
-    def earned(self, end_ticks: Iterable[int | None]) -> Fraction:
-        """Total utility of completions, None for none; at most 2**-1200 a job too small."""
-        return rounded_sum(
-            self.of_round(job, (end - 1) // self.length)
-            for job, end in enumerate(end_ticks)
-            if end is not None
-        )
-
-
-def rounded_sum(terms: Iterable[Fraction]) -> Fraction:
-    """Sum of numbers, exactly where its denominator stays short, else of each rounded down to 2**-1200."""
-    found, exact = Fraction(0), True
-    for term in terms:
-        if exact and lcm(found.denominator, term.denominator) >= 10**_DIGITS:
-            exact = False
-            found = Fraction(found.numerator * _UNIT // found.denominator, _UNIT)
-        found += term if exact else Fraction(term.numerator * _UNIT // term.denominator, _UNIT)
-    return found

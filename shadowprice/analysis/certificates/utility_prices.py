@@ -8,7 +8,7 @@ more than all of them (``analysis/certificates/demands.py``). That is what HADAR
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -18,17 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.demands import ClassDemands
-from shadowprice.analysis.certificates.job_utilities import JobUtilities, rounded_sum
+from shadowprice.analysis.certificates.job_utilities import JobUtilities
+from shadowprice.analysis.certificates.price_steps import Prices, improve
 from shadowprice.analysis.certificates.speeds import types_alone
-from shadowprice.analysis.certificates.whole_rounds import proposing, whole_round_jobs
-from shadowprice.analysis.utility.bound import improve
+from shadowprice.analysis.certificates.whole_rounds import proposing
 from shadowprice.instances.instance import Instance
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.hadar import any_schedule
-from shadowprice.proofs.hadar.any_schedule import BoundedJob, least_costs
+from shadowprice.proofs.hadar.any_schedule import BoundedJob
 from shadowprice.proofs.hadar.run_certificate import SCALES
-
-Prices = NDArray[np.float64]
 
 TYPED = "typed-round-prices"
 WHOLE_ROUNDS = "whole-round-prices"
@@ -44,26 +42,22 @@ class RoundMarket:
     ----------
     kind : str
         Name of the bound in a certificate.
+    demands : ClassDemands
     utilities : JobUtilities
     jobs : list of BoundedJob
-        Without their utilities.
-    relaxed : list of tuple of BoundedJob
-        Of each job those whose least costs hold for it.
+        Without their utilities; with them prices are searched for.
     capacity : ndarray of int, shape (types,)
         GPUs of each type, in parts of a GPU.
     parts : int
         Parts of a GPU.
-    rent : tuple of Fraction
-        GPUs of each type in the certificate, of which there are no more than ``capacity`` says.
     """
 
     kind: str
+    demands: ClassDemands
     utilities: JobUtilities
     jobs: list[BoundedJob]
-    relaxed: list[tuple[BoundedJob, ...]]
     capacity: NDArray[np.int64]
     parts: int
-    rent: tuple[Fraction, ...]
 
     @classmethod
     def of(cls, instance: Instance, demands: ClassDemands, utilities: JobUtilities) -> RoundMarket:
@@ -79,26 +73,18 @@ class RoundMarket:
                 strict=True,
             )
             jobs = [BoundedJob(g, r, tuple(row), Fraction(1), ()) for g, r, row in rows]
-            rent = tuple(map(Fraction, capacity.tolist()))
-            alone: list[tuple[BoundedJob, ...]] = [(job,) for job in jobs]
-            return cls(TYPED, utilities, jobs, alone, capacity, 1, rent)
+            return cls(TYPED, demands, utilities, jobs, capacity, 1)
         relaxed, parts = demands.searched()
         most = ceil(relaxed.total_gpus * relaxed.speedup)
         columns = zip(relaxed.gpus, relaxed.release, relaxed.work, strict=True)
         jobs = [BoundedJob(min(g, most), r, (p,), Fraction(1), ()) for g, r, p in columns]
-        rent = (demands.capacity / demands.scale,)
-        alone = [(job,) for job in jobs]
-        return cls("round-prices", utilities, jobs, alone, np.array([most]), parts, rent)
+        return cls("round-prices", demands, utilities, jobs, np.array([most]), parts)
 
     def in_whole_rounds(self) -> RoundMarket:
         """The same of schedules in whole rounds alone; of prices by type."""
         length = self.utilities.length
-        return replace(
-            self,
-            kind=WHOLE_ROUNDS,
-            jobs=[proposing(job, length) for job in self.jobs],
-            relaxed=[whole_round_jobs(job, length) for job in self.jobs],
-        )
+        jobs = [proposing(job, length) for job in self.jobs]
+        return replace(self, kind=WHOLE_ROUNDS, jobs=jobs)
 
     def valued(self, rounds: int) -> list[BoundedJob]:
         """Jobs with their utilities in doubles."""
@@ -107,27 +93,10 @@ class RoundMarket:
         return [BoundedJob(j.gpus, j.arrival, j.ticks, j.share, values) for j, values in rows]
 
     def bound(self, unit: Fraction, prices: NDArray[np.int64]) -> Fraction:
-        """D of prices, shape (rounds, types), in a unit; exactly, or rounded up by 2**-1200 a job."""
-        columns = zip(self.rent, prices.sum(axis=0, dtype=object).tolist(), strict=True)
-        paid = sum((gpus * price for gpus, price in columns), Fraction(0)) * unit * self.parts
-        return paid - rounded_sum(
-            -self._payoff(number, unit, prices) for number in range(len(self.jobs))
-        )
-
-    def _payoff(self, number: int, unit: Fraction, prices: NDArray[np.int64]) -> Fraction:
-        """mu_j."""
-        relaxed, length = self.relaxed[number], self.utilities.length
-        first = relaxed[0].arrival // length
-        best = self.utilities.of_round(number, max(first, len(prices)))
-        every = (least_costs(job, self.capacity, prices, length) for job in relaxed)
-        for at, costs in enumerate(zip(*every, strict=True), first):
-            worth = self.utilities.of_round(number, at)
-            if worth <= best:
-                break
-            known = [cost for cost in costs if cost is not None]
-            if len(known) == len(costs):
-                best = max(best, worth - max(known) * unit)
-        return best
+        """Upper bound of the total utility from prices, shape (rounds, types), in a unit; as the checker has it."""
+        whole_rounds = self.kind == WHOLE_ROUNDS
+        record = self.record(unit, prices)
+        return self.demands.most_earned(self.utilities, record, whole_rounds=whole_rounds)
 
     def record(self, unit: Fraction, prices: NDArray[np.int64]) -> dict[str, Any]:
         """The bound's record."""
@@ -163,32 +132,38 @@ class UtilityPrices:
 
 
 def search(
-    market: RoundMarket, rounds: int, earned: Fraction, budget_s: float, left: Prices | None
+    market: RoundMarket,
+    rounds: int,
+    earned: Fraction,
+    budget_s: float,
+    offered: Mapping[str, Prices],
 ) -> Iterator[UtilityPrices]:
-    """Prices of 0, those that a run left, and better ones; in order.
+    """Prices of 0, those that are offered, and better ones; in order.
 
     Parameters
     ----------
     rounds : int
-        T, by which all jobs of the run are complete.
+        T, by which all jobs that runs complete are complete.
     earned : Fraction
-        Utility of the run.
+        The largest utility of a run.
     budget_s : float
         CPU time for better prices [s], none for 0.
-    left : ndarray, shape (rounds, types), optional
-        Prices that the run left.
+    offered : mapping of str to ndarray, shape (rounds, types)
+        Prices by origin, such as those that runs left.
     """
     none = np.zeros((rounds, len(market.capacity)), dtype=np.int64)
-    yield UtilityPrices("each job alone", Fraction(1), none, market.bound(Fraction(1), none))
+    lowest = market.bound(Fraction(1), none)
+    yield UtilityPrices("each job alone", Fraction(1), none, lowest)
     if budget_s <= 0 or len(market.jobs) * rounds > _MOST_CELLS:
         return
     jobs, length, capacity = market.valued(rounds), market.utilities.length, market.capacity
     start: Prices = none.astype(np.float64)
-    if left is not None:
-        found = any_schedule.bound(jobs, capacity, left, length, SCALES)
-        start = found.prices.astype(np.float64) * float(found.unit)
+    for origin, prices in offered.items():
+        found = any_schedule.bound(jobs, capacity, prices, length, SCALES)
         value = market.bound(found.unit, found.prices)
-        yield UtilityPrices("prices of the run", found.unit, found.prices, value)
+        yield UtilityPrices(origin, found.unit, found.prices, value)
+        if value < lowest:
+            lowest, start = value, found.prices.astype(np.float64) * float(found.unit)
     better = improve(jobs, capacity, start, length, float(earned), budget_s)
     found = any_schedule.bound(jobs, capacity, better, length, [Fraction(1)])
     value = market.bound(found.unit, found.prices)

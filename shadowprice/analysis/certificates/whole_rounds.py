@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import lcm
 
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
@@ -46,19 +45,6 @@ def _rows(outcome: VerifiedRun) -> Iterator[Schedule]:
     elif isinstance(outcome, StreamedOutcome):
         for segment in range(len(outcome.segments.lengths)):
             yield outcome.segments.read(segment)
-
-
-def whole_round_jobs(job: BoundedJob, length: int) -> tuple[BoundedJob, ...]:
-    """Jobs whose cheapest schedules cost no more than the cheapest rounds of a job; the job itself the first."""
-    arrival = -(-job.arrival // length) * length
-    found = [BoundedJob(job.gpus, arrival, job.ticks, Fraction(1), ())]
-    for most in sorted({ticks for ticks in job.ticks if ticks}):
-        units = [ticks and -(-most // ticks) for ticks in job.ticks]
-        common = lcm(*(each for each in units if each))
-        work = -(-most // length) * length * common
-        times = tuple(each and work // each for each in units)
-        found.append(BoundedJob(job.gpus, arrival, times, Fraction(1, common), ()))
-    return tuple(found)
 
 
 def proposing(job: BoundedJob, length: int) -> BoundedJob:

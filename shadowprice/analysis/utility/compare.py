@@ -9,19 +9,21 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING
 
+from shadowprice.analysis.certificates.job_utilities import ROUND_S
+from shadowprice.analysis.certificates.utility_bound import BoundedUtility, EarningRuns
 from shadowprice.analysis.compare import by_name
 from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.preparation import prepare_run
 from shadowprice.analysis.run_options import RunOptions
 from shadowprice.analysis.simulate import execute_bounded
-from shadowprice.analysis.utility.bound import CertifiedBound, certified_bound
-from shadowprice.analysis.utility.instance import ROUND_S, UtilityInstance
 from shadowprice.analysis.wording import counted, utility_cells
 from shadowprice.brief import screen, table_lines
 from shadowprice.errors import InputError
-from shadowprice.instances.features import missing
+from shadowprice.instances.features import Feature, missing, require
+from shadowprice.instances.instance import Instance
 from shadowprice.instances.objective import rounded_up
+from shadowprice.instances.utility import UtilityTable
 from shadowprice.models.hadar import time_indexed
 from shadowprice.solvers.hadar.offline.optimum import KNOWS as PLANS_KNOWS
 from shadowprice.solvers.hadar.offline.optimum import OfflineOptimum, optimum
@@ -32,6 +34,18 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+
+KNOWS = frozenset(
+    {
+        Feature.RATES,
+        Feature.TYPES,
+        Feature.CHARGES,  # who pays them has less time
+        Feature.SHARING,  # of schedules in which nobody does
+        Feature.CORES,  # are GPUs of a type
+        Feature.AMOUNTS,  # only restrict
+        Feature.RESTART,  # only restricts
+    }
+)
 
 _OFFLINE_CELLS = 3_000
 """Jobs times rounds up to which the offline optimum is tried."""
@@ -102,7 +116,7 @@ class UtilityPlan:
     proven: bool
     edits: str = ""
 
-    def sentence(self, certified: CertifiedBound) -> str:
+    def sentence(self, certified: BoundedUtility) -> str:
         """Comparison of the plan with the bound, in words."""
         # Rounded down: 100.0 % is the bound itself.
         share = Fraction(self.utility) / certified.value if certified.value else Fraction(1)
@@ -122,7 +136,7 @@ class UtilityComparison:
     utility: str
     round_s: float
     rows: tuple[UtilityRow, ...]
-    bound: CertifiedBound
+    bound: BoundedUtility
     plan: UtilityPlan | None
     outcomes: Mapping[str, Outcome]
 
@@ -231,43 +245,58 @@ def compare_utility(
         run = prepare_run(given, None, policy, unpriced, drop_infeasible=drop_infeasible)
         outcomes[name] = execute_bounded(replace(run, name=name).keeping_prices())
     round_s = chosen.round_s or ROUND_S
-    earning = UtilityInstance.of(list(outcomes.values()), utility, round_s)
+    for outcome in outcomes.values():
+        expect_comparable(outcome, next(iter(outcomes.values())).instance)
+    runs = EarningRuns.of(outcomes, utility, round_s)
     progress("looking for the offline optimum")
-    found = _optimum(earning, budget_s, model)
+    found = _optimum(runs, round_s, budget_s, model)
     progress("bounding the utility")
     offered = {} if found is None else {"the offline optimum's prices": found.prices}
-    bound = certified_bound(earning, outcomes, budget_s, offered)
+    bound = runs.bound(budget_s, offered)
     plan = (
         None
         if found is None
         else UtilityPlan(found.utility, found.bound, found.proven, found.edits)
     )
-    rows = _rows(earning, outcomes, bound)
-    return UtilityComparison(utility, round_s, rows, bound, plan, outcomes)
+    return UtilityComparison(utility, round_s, _rows(runs.earned, bound), bound, plan, outcomes)
+
+
+def expect_comparable(outcome: Outcome, first: Instance) -> None:
+    """Raise InputError for a run that is not comparable with the first, or whose class is not that of all."""
+    instance = outcome.instance
+    require(instance, KNOWS, f"bounds of utilities, for policy {outcome.policy!r}")
+    for wrong, what in [
+        (instance.workload != first.workload, "changes the workload, expected the same for all"),
+        (instance.cluster != first.cluster, "has another cluster, expected the same for all"),
+        (bool((outcome.schedule.partner >= 0).any()), "lets jobs share GPUs, expected none"),
+    ]:
+        if wrong:
+            raise InputError(f"policy {outcome.policy!r}: no bound of utilities: it {what}")
 
 
 def _optimum(
-    given: UtilityInstance, budget_s: float, model: ModelBuilder | str | None
+    runs: EarningRuns, round_s: float, budget_s: float, model: ModelBuilder | str | None
 ) -> OfflineOptimum | None:
     """The best plan of a model, for instances small enough to try; none that it does not know, unless it was given."""
-    jobs = len(given.instance.workload)
-    if model is None and missing(given.instance, PLANS_KNOWS):
+    instance = next(iter(runs.runs.values())).instance
+    jobs = len(instance.workload)
+    if model is None and missing(instance, PLANS_KNOWS):
         return None
-    if not 0 < jobs * given.rounds <= _OFFLINE_CELLS:
+    if not 0 < jobs * runs.rounds <= _OFFLINE_CELLS:
         if model is not None:
             raise InputError(
-                f"model {model!r}: {jobs} jobs in {given.rounds} rounds, expected 1 to {_OFFLINE_CELLS} "
+                f"model {model!r}: {jobs} jobs in {runs.rounds} rounds, expected 1 to {_OFFLINE_CELLS} "
                 "jobs times rounds"
             )
         return None
     chosen = time_indexed if model is None else model
-    return optimum(given.instance, given.table(), model=chosen, time_limit_s=budget_s)
+    # Who completes after the rounds earns nothing in the programme.
+    values = runs.utilities.table(runs.rounds)
+    values[:, -1] = 0.0
+    return optimum(instance, UtilityTable(values, round_s), model=chosen, time_limit_s=budget_s)
 
 
-def _rows(
-    given: UtilityInstance, outcomes: Mapping[str, Outcome], bound: CertifiedBound
-) -> tuple[UtilityRow, ...]:
-    earned = {name: given.earned(outcome) for name, outcome in outcomes.items()}
+def _rows(earned: Mapping[str, Fraction], bound: BoundedUtility) -> tuple[UtilityRow, ...]:
     most = rounded_up(bound.value)
     optimal = most if max(earned.values()) == bound.value else None
     return tuple(
@@ -276,7 +305,7 @@ def _rows(
             float(utility),
             most,
             bound.source,
-            bound.holds_for,
+            bound.of_class,
             optimal,
             rounded_up(_ratio(bound, utility)),
             True,
@@ -285,7 +314,7 @@ def _rows(
     )
 
 
-def _ratio(bound: CertifiedBound, utility: Fraction) -> Fraction | None:
+def _ratio(bound: BoundedUtility, utility: Fraction) -> Fraction | None:
     """Bound over what was earned; None if that is nothing and the bound is not."""
     if utility > 0:
         return bound.value / utility

@@ -16,7 +16,6 @@ from shadowprice.execution.kernel.keys import (
     set_key,
     sort_running,
     take_steps,
-    up_to_grid,
 )
 from shadowprice.execution.kernel.placing import give_back, take, take_again
 from shadowprice.execution.kernel.starting import start, stop
@@ -311,18 +310,26 @@ def _until_step_s(a: Arrays) -> float:
         if not known or a.jobs[run.crossing].crossing_s != run.crossing_s:
             find_crossing(a)
         return max(run.crossing_s - run.now_s, TICK_S)
-    gap_s = np.inf
+    first_s = np.inf
     if len(a.limits):
         for k in range(run.listed):
-            it = a.jobs[a.listed[k]]
-            if it.running:
-                attained_s = it.attained_s + max(run.now_s - it.progress_from_s, 0.0)
-                gap_s = min(gap_s, up_to_grid(it.step_s - attained_s))
-        return max(gap_s, TICK_S)
-    for k in range(len(a.sizes)):
-        size = a.sizes[k]
-        for place in range(size.listed, size.listed + size.running):
-            it = a.jobs[a.listed[place]]
-            attained_s = it.attained_s + max(run.now_s - it.progress_from_s, 0.0)
-            gap_s = min(gap_s, up_to_grid(it.step_s - attained_s))
-    return max(gap_s, TICK_S)
+            if a.jobs[a.listed[k]].running:
+                first_s = min(first_s, _expected_crossing_s(a, a.listed[k]))
+    else:
+        for k in range(len(a.sizes)):
+            size = a.sizes[k]
+            for place in range(size.listed, size.listed + size.running):
+                first_s = min(first_s, _expected_crossing_s(a, a.listed[place]))
+    return max(first_s - run.now_s, TICK_S)
+
+
+@inlined
+def _expected_crossing_s(a: Arrays, job: int) -> float:
+    """Time at which the key of a running job steps, as a policy expects it [s].
+
+    It does not know what a start that it decides now will be charged, only what the job owed before.
+    """
+    it = a.jobs[job]
+    if it.start_s == a.run[0].now_s:
+        return it.crossing_s - (it.overhead_s - it.debt_s)
+    return it.crossing_s

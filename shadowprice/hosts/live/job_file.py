@@ -49,6 +49,7 @@ from shadowprice.hosts.containers import Container
 from shadowprice.hosts.live.graphs.entries import NodeNetwork, gang_of, graph_of
 from shadowprice.hosts.meeting import MEETING_VARIABLES
 from shadowprice.hosts.protocol import DiscoveredNode
+from shadowprice.hosts.throughput_files import JOB_PREFIX, kind_name
 from shadowprice.instances.cluster import Cluster, Node
 from shadowprice.instances.documents.plain_yaml import Tree, parse, read_small
 from shadowprice.instances.documents.schema import SECRET, Line, Name, decode
@@ -59,7 +60,6 @@ from shadowprice.instances.graphs.graph_file import graph_entry
 from shadowprice.instances.graphs.job_graph import JobGraph
 from shadowprice.instances.grid import MAX_TIME_S
 from shadowprice.instances.speeds.profiles import Profiles
-from shadowprice.instances.speeds.throughput_files import JOB_PREFIX, kind_name
 from shadowprice.instances.workload import MAX_BATCH, MAX_GANG
 
 MAX_JOBS = 10_000

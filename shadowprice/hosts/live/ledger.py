@@ -26,7 +26,7 @@ from shadowprice.hosts.supervision.files import sync_folder
 
 if TYPE_CHECKING:
     # The table of jobs is looked at without arrays.
-    from shadowprice.instances.speeds.throughput_files import Observation
+    from shadowprice.hosts.throughput_files import Observation
 
 SCHEMA_VERSION = 3
 _READABLE = frozenset({2, SCHEMA_VERSION})

@@ -34,12 +34,7 @@ from shadowprice.hosts.live.graphs.run_graphs import (
 from shadowprice.hosts.live.job_file import cluster_of
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.supervision.files import read_json
-from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.documents.named_settings import joined_settings
-from shadowprice.instances.grid import MAX_TIME_S, to_grid
-from shadowprice.instances.speeds.profiles import Profiles, table_entry
-from shadowprice.instances.speeds.sensitivity import Profile
-from shadowprice.instances.speeds.throughput_files import (
+from shadowprice.hosts.throughput_files import (
     Observation,
     kind_name,
     measured_throughputs,
@@ -49,6 +44,11 @@ from shadowprice.instances.speeds.throughput_files import (
     write_spread,
     write_throughputs,
 )
+from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.documents.named_settings import joined_settings
+from shadowprice.instances.grid import MAX_TIME_S, to_grid
+from shadowprice.instances.speeds.profiles import Profiles, table_entry
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.speeds.throughputs import Throughputs
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.terms.graphs import BYTES_PER_GB

@@ -16,6 +16,7 @@ from shadowprice.execution.simulated_hosts import SimulatedHosts
 from shadowprice.hosts.live.elastic import position_of
 from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas, replicas_of, slowdowns, slower
 from shadowprice.hosts.live.lease import HeldLease, JobRecord
+from shadowprice.hosts.throughput_files import MeasuredRate, Observation, measured_rates
 from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.course import Position
 from shadowprice.instances.graphs.job_graph import StageMapping
@@ -23,7 +24,6 @@ from shadowprice.instances.graphs.workload_graphs import JobGraphs, shape_of
 from shadowprice.instances.grid import MAX_TIME_S, TICK_S, to_grid
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.speeds.throughput_files import MeasuredRate, Observation, measured_rates
 from shadowprice.instances.speeds.throughputs import Kind, Throughputs
 from shadowprice.instances.terms.effect import Fields, Pieces
 from shadowprice.instances.terms.goodput import Goodput

@@ -12,11 +12,10 @@ from shadowprice.analysis.pages.page import Section, Sheet, Text, page
 from shadowprice.analysis.wording import counted
 from shadowprice.errors import InputError
 from shadowprice.hosts.reports.jobs import JobRow, counts, job_rows
-from shadowprice.hosts.reports.results import COLUMNS
+from shadowprice.hosts.reports.results import COLUMNS, DRIFT, MEASURED, REMARKS
 from shadowprice.hosts.reports.run import RunReader
 from shadowprice.hosts.reports.status import shortened
 from shadowprice.hosts.reports.timeline import MAX_BARS, MAX_PANELS
-from shadowprice.hosts.reports.unsimulated import unsimulated
 
 BARS = (
     "One bar a lease; half height where two jobs share a device. Hatched: from the grant until the command ran. "
@@ -40,7 +39,7 @@ def report(run: RunReader, *, made_by: str = "") -> str:
     Raises
     ------
     InputError
-        If the run has measured a drift, but its table cannot be read, or Plotly is not installed.
+        If the run has measured a drift, but its table or its remarks cannot be read, or Plotly is not installed.
     """
     library = plotly_library()
     # They cannot be imported without it.
@@ -48,7 +47,7 @@ def report(run: RunReader, *, made_by: str = "") -> str:
 
     rows = job_rows(run)
     rates = throughput_figure(run)
-    drift = run.directory / "measured" / "drift.csv"
+    measured = run.directory / MEASURED
     incidents = _incidents_table(run)
     sections = [
         Section("Devices over time", [figure_html("gantt", gantt_figure(run))], BARS),
@@ -57,10 +56,11 @@ def report(run: RunReader, *, made_by: str = "") -> str:
     ]
     if rates is not None:
         sections.append(Section("Throughput", [figure_html("throughput", rates)], RATES))
-    if drift.is_file():
-        missing = [Text(f"Not simulated: {words}.") for words in unsimulated(run.events())]
+    if (measured / DRIFT).is_file():
         note = "The same jobs simulated with the measured throughputs."
-        sections.append(Section("Simulated against real", [_drift_table(drift), *missing], note))
+        remarks = _drift_remarks(measured / REMARKS)
+        table = _drift_table(measured / DRIFT)
+        sections.append(Section("Simulated against real", [table, *remarks], note))
     if incidents.rows:
         sections.append(Section("What went wrong", [incidents]))
     return page(
@@ -154,6 +154,15 @@ def _drift_table(path: Path) -> Sheet:
         raise InputError(f"{path}: a row has {len(odd)} cells, expected {len(heads)}: {odd}")
     shown = [list(map(_shorter, heads, row)) for row in cells]
     return Sheet([COLUMNS.get(head, head) for head in heads], shown, words=1)
+
+
+def _drift_remarks(path: Path) -> list[Text]:
+    """Remarks on the simulation, a sentence each."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    return [Text(f"{line[0].upper()}{line[1:]}.") for line in lines if line]
 
 
 def _shorter(head: str, cell: str) -> str:

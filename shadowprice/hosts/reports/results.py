@@ -28,9 +28,9 @@ from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger
 from shadowprice.hosts.reports.simulated_run import simulate_as_executed
 from shadowprice.hosts.reports.unsimulated import unsimulated
 from shadowprice.hosts.supervision.files import write_text
+from shadowprice.hosts.throughput_files import spread_speeds
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.speeds.model_skew import ModelSkews
-from shadowprice.instances.speeds.throughput_files import spread_speeds
 from shadowprice.solvers.policy import Policy
 from shadowprice.user_code import runs_a_file
 
@@ -215,6 +215,9 @@ def _placed_otherwise(mapped: MeasuredMappings, outcome: Outcome) -> list[str]:
 
 MEASURED = "measured"
 """Folder of the state directory for what was measured."""
+DRIFT = "drift.csv"
+REMARKS = "drift.txt"
+"""Files there: rows of a :class:`Drift`, and its remarks, one a line."""
 
 
 @dataclass(frozen=True)
@@ -300,7 +303,8 @@ def results(state: Path, policy: str | Policy | None = None) -> Results:
         drift = replace(drift, remarks=(*faults, *drift.remarks))
     except ShadowpriceError as error:
         return Results(checked, None, command, str(error))
-    write_text(str(place / "drift.csv"), drift.frame.to_csv(index=False))
+    write_text(str(place / DRIFT), drift.frame.to_csv(index=False))
+    write_text(str(place / REMARKS), "".join(f"{remark}\n" for remark in drift.remarks))
     return Results(checked, drift, command)
 
 

@@ -15,6 +15,7 @@ What an option asks for is Slurm's to refuse; ``--print`` shows the script inste
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from shadowprice.errors import HostError, ShadowpriceError
 from shadowprice.hosts.slurm.commands import Slurm
 
 NOTICE_S = 120
+_BEFORE_OPTION = re.compile(r"(?:^|,+)(?=[a-z][\w-]*=)", re.IGNORECASE)
 _LOG = "pilot.log"
 
 _SCRIPT = """\
@@ -59,10 +61,9 @@ def sbatch_options(nodes: int, gpus: str, time_limit: str, cpus: int, partition:
     cpus : int
         CPU cores of each node; 0 for all of it, with nobody else on it.
     partition : str
-        Partitions and further options, ``gpu,account=lab``.
+        Partitions and further options, whose values may be lists: ``gpu,account=lab,exclude=node1,node2``.
     """
-    parts = [part for part in partition.split(",") if part]
-    partitions = ",".join(part for part in parts if "=" not in part)
+    partitions, *more = _BEFORE_OPTION.split(partition.strip(","))
     return [
         "--no-requeue",
         "--no-kill",  # a node that is lost is not the end of the run
@@ -75,7 +76,7 @@ def sbatch_options(nodes: int, gpus: str, time_limit: str, cpus: int, partition:
         f"--signal=B:USR1@{NOTICE_S}",
         "--output=/dev/null",
         *([f"--partition={partitions}"] if partitions else []),
-        *(f"--{part}" for part in parts if "=" in part),
+        *(f"--{option}" for option in more),
     ]
 
 
@@ -101,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--partition",
         default="",
-        help="PARTITION[,OPTION=VALUE]..., options of sbatch: account=NAME",
+        help="PARTITION[,PARTITION]...[,OPTION=VALUE]..., options of sbatch: account=NAME, exclude=NODE,NODE",
     )
     parser.add_argument("--state", type=Path, required=True, help="shared by all nodes")
     parser.add_argument("--print", action="store_true", help="show the script, submit nothing")

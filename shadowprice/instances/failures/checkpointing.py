@@ -93,5 +93,15 @@ class Checkpointing:
         cycles = (elapsed - rest_s) / cycle_s
         return np.asarray(cycles * self.interval_s + np.minimum(rest_s, self.interval_s))
 
+    def elapsed_s(self, progress_s: ArrayLike) -> NDArray[np.float64]:
+        """:meth:`elapsed_ticks` of many runs, in seconds on the time grid; exact, infinity for infinite progress."""
+        progress = np.array(progress_s, dtype=np.float64)
+        if self.cost_s:
+            some = np.isfinite(progress) & (progress > 0)
+            rest_s = np.fmod(progress[some], self.interval_s)
+            written = (progress[some] - rest_s) / self.interval_s - (rest_s == 0)
+            progress[some] += written * self.cost_s
+        return progress
+
     def _ticks(self) -> tuple[int, int]:
         return int(self.interval_s * TICKS_PER_S), int(self.cost_s * TICKS_PER_S)

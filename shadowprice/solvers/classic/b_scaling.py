@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import check_seconds
 from shadowprice.solvers.policy import Decision, Knowledge, State
@@ -83,12 +85,12 @@ class BScaling:
     ) -> None:
         """Ask again when the first try is over."""
         there = [*decision.starts, *(job for job in ran_s if job not in decision.stops)]
-        owed_s = state.columns(there).owed_s.tolist()
+        left_s = [self._limit_s(tries, job) - ran_s.get(job, 0.0) for job in there]
+        takes_s = state.columns(there).takes_s(np.array(left_s))
         start_s = state.environment.overheads.start_s
-        for job, owed in zip(there, owed_s, strict=True):
+        for job, seconds in zip(there, takes_s.tolist(), strict=True):
             begun = job in decision.starts
-            left_s = self._limit_s(tries, job) - (0.0 if begun else ran_s[job])
-            decision.wake_at(state.now_s + left_s + owed + (start_s if begun else 0.0))
+            decision.wake_at(state.now_s + seconds + (start_s if begun else 0.0))
 
     def _ran_s(self, state: State, tries: _Tries) -> dict[int, float]:
         """Time that each running job has run in its present try [s]."""

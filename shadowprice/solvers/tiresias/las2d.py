@@ -99,7 +99,7 @@ class Las2d(IndexPolicy):
         decision = run_exactly(state, live, order.positions(seen))
         runs = runs_after(live, decision)
         if not runs.all():
-            decision.wake_at(state.now_s + order.next_step_in_s(SeenJobs(seen, runs)))
+            decision.wake_at(state.now_s + order.next_step_in_s(state, SeenJobs(seen, runs)))
             starving = ~runs & (ran_s > 0)
             gap_s = up_to_grid(self.promote_knob * ran_s[starving] - live.waited_s[starving])
             decision.wake_at(state.now_s + max(float(gap_s.min(initial=np.inf)), TICK_S))

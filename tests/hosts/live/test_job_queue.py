@@ -20,8 +20,8 @@ from shadowprice.errors import InputError
 from shadowprice.hosts.live.job_file import Job, entry_of, jobs_of
 from shadowprice.hosts.live.queue.job_queue import JobQueue
 from shadowprice.hosts.log.execution_log import verify_ledger
+from shadowprice.hosts.throughput_files import JOB_PREFIX
 from shadowprice.instances.grid import MAX_TIME_S
-from shadowprice.instances.speeds.throughput_files import JOB_PREFIX
 from shadowprice.instances.workload import MAX_BATCH
 from support.fake_host import Job as HostJob
 from support.fake_host import two_nodes

@@ -192,6 +192,7 @@ def test_a_real_command_is_profiled_and_its_file_is_read(tmp_path: Path) -> None
     script.write_text(SCALES)
     cpus = min(2, len(available_cpus()))
     given_options = [*USUAL, "--units-per-epoch", "1e12", "--max-cpus", str(cpus), "-o", str(path)]
+    given_options.append("--force")  # A further try writes the file again.
     for _ in range(5):
         result = CliRunner().invoke(app(), [*given_options, "--", sys.executable, str(script)])
         assert result.exit_code == 0, result.output

@@ -29,8 +29,8 @@ from shadowprice.hosts.live.measured_run import (
 )
 from shadowprice.hosts.reports.results import COLUMNS, Drift, drift, replay
 from shadowprice.hosts.reports.unsimulated import unsimulated
+from shadowprice.hosts.throughput_files import Observation, kind_name
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.speeds.throughput_files import Observation, kind_name
 from shadowprice.instances.terms.charges import Overheads
 from shadowprice.instances.workload import Workload
 

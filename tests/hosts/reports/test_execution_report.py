@@ -297,7 +297,11 @@ def test_the_drift_is_shown_where_it_was_measured(tmp_path: Path) -> None:
         "job,simulated_jct_s,real_jct_s,relative_error\nresnet,250,290.0123,-0.13797\n"
         f"{EVIL},1,2,inf\n"
     )
+    remarks = state / "measured" / "drift.txt"
+    remarks.write_text(f"not simulated: a host was away\n{EVIL} was placed otherwise\n")
     page = report(RunReader(state))
+    assert "Not simulated: a host was away." in page
+    assert "was placed otherwise." in page
     for cell in ("<th>job</th>", '<th class="n">real JCT [s]</th>', '<td class="n">290</td>'):
         assert cell in page
     assert '<td class="n">-13.8 %</td>' in page
@@ -309,6 +313,10 @@ def test_the_drift_is_shown_where_it_was_measured(tmp_path: Path) -> None:
             report(RunReader(state))
     (state / "measured" / "drift.csv").write_bytes(b"\xff\xfe\n")
     with pytest.raises(InputError, match=r"drift\.csv"):
+        report(RunReader(state))
+    (state / "measured" / "drift.csv").write_text("job\nresnet\n")
+    remarks.unlink()
+    with pytest.raises(InputError, match=r"drift\.txt: cannot be read"):
         report(RunReader(state))
 
 

@@ -33,7 +33,7 @@ def test_a_run_is_verified_and_its_simulation_agrees_with_it(state: Path) -> Non
     assert found.drift is not None
     # The host in memory does what simulation assumes, but for its rounding of times and steps.
     assert found.drift.relative_error == pytest.approx(0.0, abs=0.1)
-    for name in ("throughputs.json", "jobs.csv", "cluster.toml", "drift.csv"):
+    for name in ("throughputs.json", "jobs.csv", "cluster.toml", "drift.csv", "drift.txt"):
         assert (state / "measured" / name).is_file()
     printed = CliRunner().invoke(app, found.command.split()[1:])
     assert printed.exit_code == 0, printed.output

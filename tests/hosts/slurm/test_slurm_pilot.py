@@ -24,7 +24,9 @@ def test_script_is_a_shell_script(tmp_path: Path) -> None:
 
 
 def test_options_ask_for_notice_and_no_requeue() -> None:
-    asked = sbatch_options(2, "4", "8:00:00", 16, "gpu,account=lab,spare")
+    asked = sbatch_options(
+        2, "4", "8:00:00", 16, "gpu,spare,account=lab,exclude=n1,n[3-5,7],qos=low"
+    )
     for wanted in (
         "--no-requeue",
         "--nodes=2",
@@ -34,7 +36,13 @@ def test_options_ask_for_notice_and_no_requeue() -> None:
         "--signal=B:USR1@120",
     ):
         assert wanted in asked
-    assert asked[-2:] == ["--partition=gpu,spare", "--account=lab"]
+    assert asked[-4:] == [
+        "--partition=gpu,spare",
+        "--account=lab",
+        "--exclude=n1,n[3-5,7]",
+        "--qos=low",
+    ]
+    assert sbatch_options(1, "", "", 0, "account=lab,")[-1] == "--account=lab"
     assert "--no-kill" in asked
     alone = sbatch_options(1, "", "", 0, "")
     assert "--exclusive" in alone

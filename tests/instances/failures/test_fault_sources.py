@@ -57,6 +57,11 @@ def test_checkpoints_tick_by_tick(interval: int, cost: int, progress: int, elaps
     assert (rule.progress_ticks(elapsed), rule.saved_ticks(elapsed)) == by_tick[elapsed]
     first = next(tick for tick, (done, _) in enumerate(by_tick) if done == progress)
     assert rule.elapsed_ticks(progress) == first
+    assert rule.elapsed_s([0.0, progress * TICK_S, math.inf]).tolist() == [
+        0.0,
+        first * TICK_S,
+        math.inf,
+    ]
     assert rule.progress_s([elapsed * TICK_S]).tolist() == [by_tick[elapsed][0] * TICK_S]
 
 
@@ -66,6 +71,8 @@ def test_progress_of_columns_is_exact_over_long_times(cycles: int, off: int) -> 
     elapsed = cycles * (3 * 2**20 + 2) + off
     found = float(rule.progress_s(elapsed * TICK_S)) * 2**20
     assert found == rule.progress_ticks(elapsed)
+    progress = int(found)
+    assert float(rule.elapsed_s(progress * TICK_S)) * 2**20 == rule.elapsed_ticks(progress)
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_bounds_know_that_jobs_may_share() -> None:
     assert packed.bound <= packed.cost == pytest.approx(2 * 1_000 / 0.6, abs=1e-5)
     assert srtf.optimum_s is None
     bound = sp.compare_utility(two, "1x1:fast", ["srtf"], options=options, budget_s=0.1).bound
-    assert bound.holds_for.endswith("in which nobody shares GPUs")
+    assert bound.of_class.endswith("in which no two jobs share a GPU")
     with pytest.raises(InputError, match="no bound of utilities: it lets jobs share GPUs"):
         sp.compare_utility(two, "1x1:fast", names, options=options, budget_s=0.1)
 

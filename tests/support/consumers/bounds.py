@@ -17,7 +17,7 @@ from shadowprice.analysis.certificates import cascade, demands, modes, records, 
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.limits import Measure
 from shadowprice.analysis.outcome import Outcome
-from shadowprice.analysis.utility import instance as utility_instance
+from shadowprice.analysis.utility import compare as utility_compare
 from shadowprice.errors import InputError
 from shadowprice.execution import engine
 from shadowprice.execution.copies.hadare import HadarE
@@ -322,9 +322,9 @@ CONSUMERS = (
         lambda i: measures.measure(ran(i)),
     ),
     Consumer(
-        "analysis.utility.instance.KNOWS",
-        utility_instance.KNOWS,
-        lambda i: utility_instance.UtilityInstance.of([ran(i)], "completion_time", ROUND_S),
+        "analysis.utility.compare.KNOWS",
+        utility_compare.KNOWS,
+        lambda i: utility_compare.expect_comparable(ran(i), i),
     ),
     Consumer(
         "analysis.certificates.demands.KNOWS",

@@ -20,6 +20,7 @@ from shadowprice.hosts.lease_amounts import expect_none_asked
 from shadowprice.hosts.live.job_file import Job, JobFile
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.protocol import Device
+from shadowprice.hosts.throughput_files import Observation
 from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.documents.schema import decode
 from shadowprice.instances.graphs.job_graph import JobGraph, Stage, StageMapping
@@ -27,7 +28,6 @@ from shadowprice.instances.graphs.named_graphs import NamedGraphs
 from shadowprice.instances.graphs.network import Network
 from shadowprice.instances.graphs.workload_graphs import JobGraphs
 from shadowprice.instances.instance import Instance
-from shadowprice.instances.speeds.throughput_files import Observation
 from shadowprice.instances.workload import Workload
 
 

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from shadowprice.errors import InputError
+from shadowprice.hosts.supervision.files import write_text
 from shadowprice.instances.entries import ONE_LINE, on_one_line, shown
 from shadowprice.instances.speeds.model_names import plain_name
 from shadowprice.instances.speeds.model_skew import LARGEST_GAIN, MOST_SKEWED, ModelSkew, ModelSkews
@@ -254,7 +253,7 @@ def write_spread(skews: ModelSkews, path: str | Path) -> None:
 
 
 def write_json(data: Mapping[str, Any], path: str | Path) -> None:
-    """Write JSON beside its target and rename it, so that nobody reads half of it.
+    """Write JSON whole or not at all.
 
     Raises
     ------
@@ -262,18 +261,8 @@ def write_json(data: Mapping[str, Any], path: str | Path) -> None:
         If it cannot be written.
     """
     text = json.dumps(data, indent=1, allow_nan=False) + "\n"
-    path = Path(path)
     try:
-        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with open(descriptor, "w", encoding="ascii") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, path)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        write_text(str(Path(path).absolute()), text, durable=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 

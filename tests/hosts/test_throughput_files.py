@@ -14,8 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.model_skew import ModelSkews
-from shadowprice.instances.speeds.throughput_files import (
+from shadowprice.hosts.throughput_files import (
     Observation,
     measured_rates,
     measured_throughputs,
@@ -24,6 +23,7 @@ from shadowprice.instances.speeds.throughput_files import (
     write_spread,
     write_throughputs,
 )
+from shadowprice.instances.speeds.model_skew import ModelSkews
 from shadowprice.instances.speeds.throughputs import Throughputs, load_throughputs
 
 RATES = st.floats(0, 1e300, allow_nan=False)
