@@ -34,7 +34,7 @@ KNOWS = frozenset(
         Feature.CHARGES,  # who pays them has less time
         Feature.SHARING,  # of schedules in which nobody does
         Feature.CORES,  # are GPUs of a type
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
         Feature.RESTART,  # only restricts
     }
 )

@@ -69,8 +69,8 @@ def entry(more: Record, field: str) -> int:
     return 2 + sum(each in more for each in OF_PIECES[: OF_PIECES.index(field)])
 
 
-class Amounts:
-    """Amounts held of all that there is so much of, at the start of the last run."""
+class HeldResources:
+    """Amounts held of GPUs, parts of them, CPUs and memory, at the start of the last run."""
 
     def __init__(self, given: CertificateInstance) -> None:
         self.instance = given
@@ -105,7 +105,7 @@ class Amounts:
                 self.move(what[0], 1 if now else -1)
         else:
             # In thousandths of what a node says, for a part of a GPU holds such.
-            most, held = self.instance.amounts.get(what, 0), -(-now // WHOLE_GPU)
+            most, held = self.instance.cpu_memory.get(what, 0), -(-now // WHOLE_GPU)
             fine = held <= most
             need(fine, f"node {what[0]}: {held} thousandths of {what[1]} held, it has {most}")
 
@@ -145,7 +145,7 @@ class GangSchedule:
     """Schedule of jobs that run as one gang each."""
 
     def __init__(self, given: CertificateInstance) -> None:
-        self.instance, self.amounts, self.quotas = given, Amounts(given), QuotaUse(given)
+        self.instance, self.held, self.quotas = given, HeldResources(given), QuotaUse(given)
         self.stopped, self.latest = given.header.get("stopped", LARGEST), 0
         self.consolidated = "placement" in given.header
         self.round = given.header["round"] if "rounds" in given.header else 1
@@ -175,7 +175,7 @@ class GangSchedule:
         need(start % self.round == 0, f"{which} does not begin with a round")
         self.latest = max(self.latest, end)
         if more is None:
-            self.amounts.take(end, run["pieces"])
+            self.held.take(end, run["pieces"])
             need("partner" not in run, f"{which} has a partner")
         else:
             self.hold(run, held, more)
@@ -201,7 +201,7 @@ class GangSchedule:
         need(start > self.start, f"a run from tick {start} is out of order")
         self.alone()
         self.quotas.expect_within(self.start)
-        self.amounts.until(start)
+        self.held.until(start)
         self.start = start
 
     def alone(self) -> None:
@@ -250,7 +250,7 @@ class GangSchedule:
                 cpus, memory, _ = cells[whole(piece[at], "row of a profile")]
                 node, milli = piece[0], piece[1] * part
                 taken += [((node, "cpus"), milli * cpus), ((node, "memory"), milli * memory)]
-        self.amounts.take(end, taken)
+        self.held.take(end, taken)
 
     def stays(self, j: int, job: GangProgress, run: Record, held: Held) -> bool:
         """True if a job goes on, on GPUs that it held, while its partner or its CPUs change."""
