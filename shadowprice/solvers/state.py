@@ -11,11 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.clusters.cpu_memory import (
-    CpuMemory,
-    RunCpuMemory,
-    proportional_share,
-)
+from shadowprice.instances.clusters.cpu_memory import CpuMemory, RunCpuMemory, proportional_share
 from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping

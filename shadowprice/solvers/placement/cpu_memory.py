@@ -87,80 +87,8 @@ class NodeRoom:
         return True
 
 
-class CpuMemoryLedger:
-    """CPUs and memory that jobs hold because they ask for them: here none, so that nothing is in anybody's way.
-
-    Attributes
-    ----------
-    says : bool
-        Whether a job has arrived that asks for some.
-    """
-
-    says: bool = False
-
-    def give(self, job: int, pieces: Pieces, held: RunCpuMemory | None) -> None:
-        """Note what a run is to hold on these GPUs, which it does not hold yet; the default if not told.
-
-        Raises
-        ------
-        PolicyError
-            If that is less than its job asks for.
-        """
-
-    def least(self, job: int, gpus: int) -> CpuMemory:
-        """CPUs and memory [GB] that a job asks for with so many GPUs, and is to be given at least."""
-        return 0.0, 0.0
-
-    def enough(self, job: int, pieces: Pieces, held: RunCpuMemory) -> bool:
-        """True if these are no less than a job asks for on these GPUs."""
-        return True
-
-    def adjust(self, job: int, pieces: Pieces, held: RunCpuMemory) -> None:
-        """Count other CPUs and memory of a run that goes on, free or not."""
-
-    def left_in(self, pool: int) -> CountedCpuMemory:
-        """CPUs and memory of the nodes of a pool that nobody holds."""
-        return 0, 0
-
-    def needed(self, job: int, gpus: int, pool: int) -> CountedCpuMemory:
-        """CPUs and memory that a job would hold if the pool were one node."""
-        return 0, 0
-
-    def held_by(self, job: int, pieces: Pieces) -> CountedCpuMemory:
-        """CPUs and memory that a job holds on these GPUs."""
-        return 0, 0
-
-    def room_of_all(self) -> NodeRoom | None:
-        """Room of all nodes if every job let go of what it holds; None while no job asks for any."""
-        return None
-
-    def suffices(self, jobs: Sequence[int], pieces: Pieces, held: Pieces = ()) -> bool:
-        """True if nodes have CPUs and memory left for jobs on these GPUs, which all of them share if they are several.
-
-        Parameters
-        ----------
-        held : pieces
-            GPUs whose CPUs and memory they would give back before.
-        """
-        return True
-
-    def usable(self, jobs: Sequence[int], gpus: Sequence[int], *, empty: bool) -> list[int]:
-        """GPUs of each node, of so many, with CPUs and memory for jobs that share them, or for one.
-
-        Parameters
-        ----------
-        empty : bool
-            Whether while nobody else is there; else beside those who hold some now.
-        """
-        return list(gpus)
-
-    def fits_in(self, job: int, pool: int) -> bool:
-        """True if a pool has CPUs and memory for a job's whole gang while nobody else is there."""
-        return True
-
-
-class CpuMemoryResource(Resource, CpuMemoryLedger):
-    """CPUs and memory of nodes, of which jobs hold some beside their GPUs.
+class CpuMemoryResource(Resource):
+    """CPUs and memory of nodes, of which jobs hold some beside their GPUs; of no nodes where nobody counts them.
 
     Parameters
     ----------
@@ -170,15 +98,20 @@ class CpuMemoryResource(Resource, CpuMemoryLedger):
         Of each job by its number; more may be added before they arrive.
     pool_of_node : sequence of int
         Pools of GPUs, from 0.
+
+    Attributes
+    ----------
+    says : bool
+        Whether a job has arrived that asks for some.
     """
 
     on_nodes = True
 
     def __init__(
         self,
-        nodes: Sequence[CountedCapacity],
-        demands: Sequence[CpuMemoryDemand],
-        pool_of_node: Sequence[int],
+        nodes: Sequence[CountedCapacity] = (),
+        demands: Sequence[CpuMemoryDemand] = (),
+        pool_of_node: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self._nodes, self._demands, self._pool = nodes, demands, pool_of_node
@@ -215,9 +148,15 @@ class CpuMemoryResource(Resource, CpuMemoryLedger):
         return self.left(2 * node), self.left(2 * node + 1)
 
     def give(self, job: int, pieces: Pieces, held: RunCpuMemory | None) -> None:
-        """Note what a run is to hold on these GPUs, which it does not hold yet; the default if not told."""
+        """Note what a run is to hold on these GPUs, which it does not hold yet; the default if not told.
+
+        Raises
+        ------
+        PolicyError
+            If that is less than its job asks for.
+        """
         self._granted.pop(job, None)
-        if held is not None:
+        if held is not None and self._nodes:
             self._granted[job] = {
                 node: self._grant(job, gpus, each)
                 for (node, gpus), each in zip(pieces, held, strict=True)
@@ -226,7 +165,7 @@ class CpuMemoryResource(Resource, CpuMemoryLedger):
     def enough(self, job: int, pieces: Pieces, held: RunCpuMemory) -> bool:
         """True if these are no less than a job asks for on these GPUs, to a millionth."""
         each = zip(pieces, held, strict=True)
-        return all(self._suffices(job, gpus, mine) for (_, gpus), mine in each)
+        return not self._nodes or all(self._suffices(job, gpus, mine) for (_, gpus), mine in each)
 
     def _suffices(self, job: int, gpus: int, given: CpuMemory) -> bool:
         asked = in_millionths(self.least(job, gpus))
@@ -243,13 +182,14 @@ class CpuMemoryResource(Resource, CpuMemoryLedger):
 
     def least(self, job: int, gpus: int) -> CpuMemory:
         """CPUs and memory [GB] that a job asks for with so many GPUs, and is to be given at least."""
-        return self._demands[job].asked(gpus)
+        return self._demands[job].asked(gpus) if self._nodes else (0.0, 0.0)
 
     def adjust(self, job: int, pieces: Pieces, held: RunCpuMemory) -> None:
         """Count other CPUs and memory of a run that goes on, free or not."""
-        self.give_back(job, pieces)
-        self.give(job, pieces, held)
-        self.take(job, pieces)
+        if self._nodes:
+            self.give_back(job, pieces)
+            self.give(job, pieces, held)
+            self.take(job, pieces)
 
     def set_aside(self, of_node: Mapping[int, CountedCpuMemory]) -> None:
         """Let nobody have these CPUs and this memory of nodes, instead of those that were set aside before."""
@@ -265,7 +205,7 @@ class CpuMemoryResource(Resource, CpuMemoryLedger):
     def needed(self, job: int, gpus: int, pool: int) -> CountedCpuMemory:
         """CPUs and memory that a job would hold if the pool were one node."""
         nodes = [self._nodes[node] for node in self._of_pool(pool)]
-        return type(nodes[0]).pooled(nodes).held(self._demands[job], gpus)
+        return type(nodes[0]).pooled(nodes).held(self._demands[job], gpus) if nodes else (0, 0)
 
     def held_by(self, job: int, pieces: Pieces) -> CountedCpuMemory:
         """CPUs and memory that a job holds on these GPUs."""
@@ -283,7 +223,13 @@ class CpuMemoryResource(Resource, CpuMemoryLedger):
         return NodeRoom(self._nodes, self._demands, left)
 
     def suffices(self, jobs: Sequence[int], pieces: Pieces, held: Pieces = ()) -> bool:
-        """True if nodes have CPUs and memory left for jobs on these GPUs."""
+        """True if nodes have CPUs and memory left for jobs on these GPUs, which all of them share if they are several.
+
+        Parameters
+        ----------
+        held : pieces
+            GPUs whose CPUs and memory they would give back before.
+        """
         if not self.says:
             return True
         left = [self.left_on(node) for node in range(len(self._nodes))]
@@ -294,7 +240,13 @@ class CpuMemoryResource(Resource, CpuMemoryLedger):
         return NodeRoom(self._nodes, self._demands, left).place(jobs, pieces)
 
     def usable(self, jobs: Sequence[int], gpus: Sequence[int], *, empty: bool) -> list[int]:
-        """GPUs of each node, of so many, with CPUs and memory for jobs that share them, or for one."""
+        """GPUs of each node, of so many, with CPUs and memory for jobs that share them, or for one.
+
+        Parameters
+        ----------
+        empty : bool
+            Whether while nobody else is there; else beside those who hold some now.
+        """
         if not self.says:
             return list(gpus)
         found = []
@@ -306,9 +258,11 @@ class CpuMemoryResource(Resource, CpuMemoryLedger):
 
     def fits_in(self, job: int, pool: int) -> bool:
         """True if a pool has CPUs and memory for a job's whole gang while nobody else is there."""
-        return not no_room(self._demands[job], self._nodes, [self._of_pool(pool)])
+        return not self.says or not no_room(self._demands[job], self._nodes, [self._of_pool(pool)])
 
     def _of_run(self, job: int, node: int, gpus: int) -> CountedCpuMemory:
+        if not self._nodes:
+            return 0, 0
         given = self._granted.get(job)
         return self._nodes[node].held(self._demands[job], gpus) if given is None else given[node]
 

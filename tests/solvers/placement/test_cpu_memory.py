@@ -158,3 +158,22 @@ def test_what_runs_are_given_counts_in_millionths() -> None:
     """Rounded down, but for what doubles lack of a number that was whole."""
     assert in_millionths((8 / 3, 4.0)) == (2_666_666, 4_000_000)
     assert in_millionths((2.0 - 2**-52, 1e-6 - 2e-9)) == (2_000_000, 0)
+
+
+@given(st.integers(0, 9), st.integers(1, 8), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_where_nobody_counts_them_nothing_is_in_the_way_and_nothing_remembered(
+    job: int, gpus: int, cpus: float, memory_gb: float
+) -> None:
+    """One object stands for that in all allocators, so that no run may leave anything in it."""
+    nothing, pieces, held = CpuMemoryResource(), ((0, gpus),), ((cpus, memory_gb),)
+    before = {name: repr(value) for name, value in vars(nothing).items()}
+    nothing.give(job, pieces, held)
+    nothing.adjust(job, pieces, held)
+    assert nothing.enough(job, pieces, held)
+    assert nothing.fits_in(job, 0)
+    assert nothing.suffices((job,), pieces)
+    assert nothing.usable((job,), [gpus], empty=False) == [gpus]
+    assert nothing.room_of_all() is None
+    assert nothing.least(job, gpus) == (0.0, 0.0)
+    assert nothing.held_by(job, pieces) == nothing.needed(job, gpus, 0) == nothing.left_in(0)
+    assert {name: repr(value) for name, value in vars(nothing).items()} == before
