@@ -85,12 +85,12 @@ class CpuMemoryGrants:
             [capacity_of(node) for node in self.nodes], self.demands, pool_of_node
         )
 
-    def of(self, row: int, pieces: Pieces, given: RunCpuMemory | None) -> LeaseCpuMemory:
+    def of(self, row: int, pieces: Pieces, chosen: RunCpuMemory | None) -> LeaseCpuMemory:
         """CPUs and memory that a lease holds.
 
         Parameters
         ----------
-        given : tuple of (float, float), optional
+        chosen : tuple of (float, float), optional
             What the policy gave, for each of the pieces.
         """
         held = {}
@@ -98,10 +98,10 @@ class CpuMemoryGrants:
             capacity = capacity_of(self.nodes[node])
             held[self.nodes[node].name] = (
                 capacity.held(self.demands[row], gpus)
-                if given is None
-                else capacity.rounded_down(*given[k])
+                if chosen is None
+                else capacity.rounded_down(*chosen[k])
             )
-        return LeaseCpuMemory(held, given)
+        return LeaseCpuMemory(held, chosen)
 
 
 def expect_room(
