@@ -69,7 +69,7 @@ def entry(more: Record, field: str) -> int:
     return 2 + sum(each in more for each in OF_PIECES[: OF_PIECES.index(field)])
 
 
-class HeldResources:
+class Holdings:
     """Amounts held of GPUs, parts of them, CPUs and memory, at the start of the last run."""
 
     def __init__(self, instance: CertificateInstance) -> None:
@@ -145,8 +145,7 @@ class GangSchedule:
     """Schedule of jobs that run as one gang each."""
 
     def __init__(self, instance: CertificateInstance) -> None:
-        self.instance, self.quotas = instance, QuotaUse(instance)
-        self.held = HeldResources(instance)
+        self.instance, self.held, self.quotas = instance, Holdings(instance), QuotaUse(instance)
         self.stopped, self.latest = instance.header.get("stopped", LARGEST), 0
         self.consolidated = "placement" in instance.header
         self.round = instance.header["round"] if "rounds" in instance.header else 1
