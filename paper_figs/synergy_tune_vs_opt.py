@@ -27,8 +27,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 import shadowprice as sp
+from shadowprice.instances.clusters.cpu_memory import proportional_share
 from shadowprice.instances.speeds.profiles import Profiles
-from shadowprice.instances.speeds.sensitivity import proportional_share
 from shadowprice.solvers.synergy.opt import choose
 from shadowprice.solvers.synergy.servers import Demands, Servers
 from shadowprice.solvers.synergy.synergy import MECHANISMS

@@ -392,12 +392,18 @@ def test_no_module_is_called_by_a_preposition() -> None:
 
 EARLIER_NAMES = frozenset(
     {
+        "Amounts",
         "AmountsBeside",
+        "AmountsDemand",
+        "AmountsLedger",
         "Attainment",
         "Begun",
         "ByModel",
+        "ChosenAmounts",
         "ConditionedHosts",
+        "CpusAndMemory",
         "FactorBeside",
+        "FixedAmounts",
         "FoundGpu",
         "FoundHosts",
         "FoundNode",
@@ -405,14 +411,19 @@ EARLIER_NAMES = frozenset(
         "GivenInstance",
         "GivenModel",
         "GivenUpError",
+        "GrantedAmounts",
         "GraphHosts",
+        "HeldAmounts",
         "Least",
+        "LeaseAmounts",
         "Limit",
         "Limited",
+        "NodeAmounts",
         "OwnLoop",
         "PartsHosts",
         "PooledGpus",
         "RateBeside",
+        "RowAmounts",
         "RunsItself",
         "Said",
         "Semantics",
@@ -434,6 +445,7 @@ EARLIER_NAMES = frozenset(
         "own_loop",
         "refuse_unbounded",
         "repeatable_bounds",
+        "shared_out",
         "stand_down",
         "stood_down",
         "to_the_end",
@@ -445,17 +457,59 @@ EARLIER_NAMES = frozenset(
 """Names of classes and functions that something better took the place of, which do not come back."""
 
 
+def names_defined(path: Path) -> Iterator[str]:
+    """Names of a file's classes, functions, parameters, aliases, variables and attributes, and of the file itself."""
+    yield path.stem
+    for node in nodes_of(path):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
 def test_earlier_names_do_not_come_back() -> None:
+    """No class, function or alias of these names."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    back = {
-        name_of(path): names
-        for path in SOURCES
-        if (
-            names := {node.name for node in nodes_of(path) if isinstance(node, kinds)}
-            & EARLIER_NAMES
-        )
-    }
+    back = {}
+    for path in SOURCES:
+        names = {node.name for node in nodes_of(path) if isinstance(node, kinds)}
+        for node in tree_of(path).body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+        if names & EARLIER_NAMES:
+            back[name_of(path)] = names & EARLIER_NAMES
     assert back == {}
+
+
+AMOUNTS_OF_ANY_RESOURCE = {
+    # What runs hold of a resource: GPUs, parts of one, CPUs, memory, a quota, what a declared term says.
+    "proofs/checker/gangs.py",
+    "solvers/placement/cpu_memory.py",
+    "solvers/placement/declared.py",
+    "solvers/placement/resource.py",
+    "solvers/placement/tenant_quotas.py",
+    # LB-amount, whose modes are by widths, CPUs and memory; certificates say so, and the library's family of that name.
+    "analysis/certificates/modes.py",
+    "library/families/amounts.py",
+    "proofs/lower_bounds/amounts.py",
+    "solvers/offline/modes/amounts.py",
+    # A number that a user writes.
+    "instances/workload.py",
+}
+
+
+def test_cpus_and_memory_are_called_so() -> None:
+    """What is of CPUs and memory alone has ``cpu_memory`` in its name; amounts are of any resource."""
+    named = {
+        str(path.relative_to(PACKAGE))
+        for path in SOURCES
+        if any("amounts" in name.lower() for name in names_defined(path))
+    }
+    assert named == AMOUNTS_OF_ANY_RESOURCE
 
 
 RIDDLES = {"Silence", "Surroundings", "stands down", "stand down", "stood down", "says nothing"}

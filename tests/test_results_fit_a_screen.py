@@ -40,7 +40,7 @@ JOBS = 500
 
 PLAIN = {"int", "float", "str", "bool", "None", "Fraction", "Exact", "Annotated", "Meta"}
 """Words in annotations of fields whose values are short: whole numbers, names, numbers of graphs."""
-OF_CONSTRAINTS = {"ge", "le", "1", "MAX_NODES", "tuple"}
+OF_CONSTRAINTS = {"ge", "le", "1", "MAX_NODES", "tuple", "CpuMemory"}
 AS_PARAMETERS = (HadarE, TermSettings)
 """Policies and terms as they are written, which are shown by their parameters."""
 

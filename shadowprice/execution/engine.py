@@ -29,18 +29,18 @@ from shadowprice.execution.engine_hosts import Hosts
 from shadowprice.execution.job_window import WindowProgress, cut_schedule
 from shadowprice.execution.node_events import NodeEvents
 from shadowprice.execution.simulated_hosts import SimulatedHosts
+from shadowprice.instances.clusters.cpu_memory import RunCpuMemory, combined
 from shadowprice.instances.features import DECLARED_KNOWS, Feature, require
 from shadowprice.instances.grid import MAX_TIME_S, TICKS_PER_S
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE, Schedule
-from shadowprice.instances.speeds.sensitivity import Amounts, together
 from shadowprice.instances.terms.effect import NO_FIELDS, Fields, fielded
 from shadowprice.solvers.job_table import Environment, JobTable
 from shadowprice.solvers.placement.count import Count
 from shadowprice.solvers.placement.ledger import ledger_of
 from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
 from shadowprice.solvers.policy import (
-    ChoosesAmounts,
+    ChoosesCpuMemory,
     ChoosesNodes,
     Decision,
     Knowledge,
@@ -72,10 +72,10 @@ CHOSEN_NODES_KNOWS = frozenset(
 )
 """Features under which a policy may choose nodes by their GPUs: these do not fail, and lack no CPUs or memory."""
 
-CHOSEN_AMOUNTS_KNOWS = CHOSEN_NODES_KNOWS | {Feature.FAILURES}
+CHOSEN_CPU_MEMORY_KNOWS = CHOSEN_NODES_KNOWS | {Feature.FAILURES}
 """Features under which a policy may choose the CPUs and memory of runs: no job asks for a least."""
 
-KNOWS = CHOSEN_AMOUNTS_KNOWS | {Feature.AMOUNTS} | DECLARED_KNOWS | {Feature.OWN}
+KNOWS = CHOSEN_CPU_MEMORY_KNOWS | {Feature.CPU_MEMORY} | DECLARED_KNOWS | {Feature.OWN}
 """Features of instances that are run here."""
 
 _IDLE_WAKES = 100_000
@@ -232,9 +232,9 @@ class Engine:
         if hosts is None and isinstance(policy, ChoosesNodes):
             who = f"policies that choose nodes by their GPUs, as {policy.name}"
             require(instance, CHOSEN_NODES_KNOWS, who)
-        if isinstance(policy, ChoosesAmounts) and Feature.PROFILES in instance.features:
+        if isinstance(policy, ChoosesCpuMemory) and Feature.PROFILES in instance.features:
             who = f"policies that choose CPUs and memory, as {policy.name}"
-            require(instance, CHOSEN_AMOUNTS_KNOWS, who)
+            require(instance, CHOSEN_CPU_MEMORY_KNOWS, who)
         self.instance = instance
         alike = instance.workload.throughput is None
         types = instance.cluster.type_of_node
@@ -452,7 +452,7 @@ class Engine:
     def _depart(self, job: int, end_s: float, pieces: Pieces) -> None:
         """A running job leaves its GPUs and the cluster."""
         state = self.state
-        left = state.amounts.get(job)
+        left = state.cpu_memory_of.get(job)
         del state.running[job]
         state.forget(job, end_s)
         if job in state.partner_of:
@@ -468,16 +468,14 @@ class Engine:
         del self.state.partner_of[partner]
         return partner
 
-    def _go_on_alone(self, partner: int, at_s: float, left: Amounts | None) -> None:
+    def _go_on_alone(self, partner: int, at_s: float, left: RunCpuMemory | None) -> None:
         """Let a job whose partner has left go on at its full rate, with the CPUs and memory that this leaves it."""
         if self.hosts.end_s(partner) > at_s:
             alone: dict[Feature, object] = {Feature.SHARING: ALONE}
             if left is not None:
-                held = self.state.amounts
-                alone[Feature.PROFILES] = both = together(held[partner], left)
-                self.state.allocator.cpus_and_memory.adjust(
-                    partner, self.state.running[partner], both
-                )
+                held = self.state.cpu_memory_of
+                alone[Feature.PROFILES] = both = combined(held[partner], left)
+                self.state.allocator.cpu_memory.adjust(partner, self.state.running[partner], both)
             self.state.continued(partner, *self.hosts.continue_run(partner, alone, at_s), alone)
 
     def _admit(self, now_s: float) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from shadowprice.errors import InputError
 from shadowprice.hosts.job_workload import workload
-from shadowprice.hosts.lease_amounts import (
+from shadowprice.hosts.lease_cpu_memory import (
     capacity_of,
     demand_of,
     expect_none_asked,
@@ -20,7 +20,7 @@ from shadowprice.hosts.live.graphs.run_graphs import has_graphs, mapped_instance
 from shadowprice.hosts.live.job_file import Job, JobFile, cluster_of
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.protocol import DiscoveredNode
-from shadowprice.instances.clusters.amounts import AmountsDemand
+from shadowprice.instances.clusters.cpu_memory import CpuMemoryDemand
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.speeds.profiles import Profiles
 from shadowprice.instances.speeds.sensitivity import Profile
@@ -68,15 +68,15 @@ def why_not_counted(settings: Settings) -> str:
 
 
 def profiles_for(job_file: JobFile, profiles: Profiles) -> Profiles:
-    """Profiles of the kinds of jobs of a file; those of jobs that ask for amounts of their own are these alone.
+    """Profiles of the kinds of jobs of a file; those of jobs that ask for CPUs or memory are these alone.
 
     Raises
     ------
     InputError
-        If jobs of one kind ask for different amounts, or a job asks for some and has a table.
+        If jobs of one kind ask for different CPUs or memory, or a job asks for some and has a table.
     """
     tables: dict[tuple[str, int], Profile] = {}
-    asked: dict[tuple[str, int], AmountsDemand] = {}
+    asked: dict[tuple[str, int], CpuMemoryDemand] = {}
     for k, job in enumerate(job_file.jobs, 1):
         kind, demand = (job.kind, job.gpus), demand_of(job)
         where = f"{job_file.path}: job {k} ({job.name})"

@@ -16,7 +16,7 @@ def workload(
 ) -> tuple[Workload, list[str]]:
     """Jobs as a scheduler sees them on a cluster, and what had to be assumed.
 
-    Amounts of CPUs and memory are what jobs ask for; where a file has profiles these say them. Work counts
+    CPUs and memory are what jobs ask for; where a file has profiles these say them. Work counts
     iterations. The rate of a job on each GPU type is what the job file says; else that
     of its kind (:attr:`Job.kind` and gang) in the table; else one iteration a second on every type.
 

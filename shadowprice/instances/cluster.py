@@ -27,7 +27,7 @@ CORES = "cores"
 
 MAX_NODES = 1_000_000
 MAX_GPUS_PER_NODE = 1_000_000
-_AMOUNTS = ("cpus", "memory_gb", "intra_gb_per_s", "nic_gb_per_s", "price_per_hour")
+_NUMBERS = ("cpus", "memory_gb", "intra_gb_per_s", "nic_gb_per_s", "price_per_hour")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _GROUP = re.compile(
     r"(?P<nodes>[0-9]{1,9})\s*x\s*(?P<gpus>[0-9]{1,9})(?:\s*:\s*(?P<type>[A-Za-z0-9_.\-]+))?"
@@ -84,7 +84,7 @@ class Node:
             raise InputError(f"node: rack is {self.rack!r}, expected {ONE_LINE}")
         if not isinstance(self.whole_cpus, bool):
             raise InputError(f"node: whole_cpus is {self.whole_cpus!r}, expected true or false")
-        for name in _AMOUNTS:
+        for name in _NUMBERS:
             value = getattr(self, name)
             if not is_number(value) or value < 0:
                 raise InputError(f"node: {name} is {value!r}, expected a finite number >= 0")

@@ -44,7 +44,7 @@ class Feature(StrEnum):
     QUOTAS = "quotas"
     PARTS = "parts"
     CORES = "cores"
-    AMOUNTS = "amounts"
+    CPU_MEMORY = "cpu-memory"
     WINDOW = "window"
     STOPPED = "stopped"
     RESTART = "restart"
@@ -127,9 +127,9 @@ _MEANINGS: Mapping[Feature, _Meaning] = MappingProxyType(
             "Jobs hold cores of nodes that have only these, instead of GPUs.",
             lambda jobs: jobs.on_cores,
         ),
-        Feature.AMOUNTS: _Meaning(
+        Feature.CPU_MEMORY: _Meaning(
             "jobs that ask for CPUs or memory",
-            "Jobs ask for fixed amounts of CPUs or memory, and run where these are free.",
+            "Jobs ask for CPUs or memory, and run where these are free.",
             lambda jobs: jobs.asking,
         ),
         Feature.WINDOW: _Meaning(

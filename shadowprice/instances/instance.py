@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from shadowprice.brief import COLUMNS, Brief, cut, html_table, screen
 from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.instances.cluster import ANY_TYPE, CORES, Cluster
-from shadowprice.instances.clusters.amounts import (
-    FixedAmounts,
+from shadowprice.instances.clusters.cpu_memory import (
+    AskedCpuMemory,
     capacities,
     grant_capacities,
     has_room,
@@ -231,14 +231,14 @@ class Instance:
         return tuple(replace(self, declared=(), **fields) for fields in several)
 
     @cached_property
-    def fixed_amounts(self) -> FixedAmounts | None:
+    def asked_cpu_memory(self) -> AskedCpuMemory | None:
         """CPUs and memory of nodes and jobs, by default with profiles; None if nobody asks, or copies hold nodes."""
         if self.copies is not None or not self.workload.asking.any():
             return None
         if Feature.PROFILES in self.features:
-            return FixedAmounts.by_default(self.cluster, self.workload)
+            return AskedCpuMemory.by_default(self.cluster, self.workload)
         shared = self.sharing_rates is not None
-        return FixedAmounts.of(self.cluster, self.workload, shared=shared)
+        return AskedCpuMemory.of(self.cluster, self.workload, shared=shared)
 
     @cached_property
     def pools(self) -> Pools:

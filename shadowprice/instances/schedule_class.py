@@ -28,7 +28,7 @@ KNOWS = (
             Feature.QUOTAS,  # and those within quotas
             Feature.PARTS,  # and those in which jobs hold parts of a GPU together
             Feature.CORES,
-            Feature.AMOUNTS,
+            Feature.CPU_MEMORY,
             Feature.WINDOW,  # whichever jobs are complete
             Feature.STOPPED,
             Feature.RESTART,  # runs that are lost may be left out

@@ -78,7 +78,7 @@ KNOWS = frozenset(
         Feature.COPIES,
         Feature.RATES,
         Feature.TYPES,
-        Feature.AMOUNTS,  # a copy has all of its node
+        Feature.CPU_MEMORY,  # a copy has all of its node
     }
 )
 

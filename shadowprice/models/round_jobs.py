@@ -23,7 +23,7 @@ KNOWS = frozenset(
         Feature.CHARGES,  # are left out: who pays them has less time
         Feature.SHARING,  # the gangs as they are alone
         Feature.CORES,  # are GPUs of a type
-        Feature.AMOUNTS,  # are left out: they only restrict
+        Feature.CPU_MEMORY,  # are left out: they only restrict
         Feature.RESTART,  # is left out: it only restricts
     }
 )

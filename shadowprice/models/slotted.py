@@ -29,7 +29,7 @@ KNOWS = frozenset(
         Feature.WIDTHS,  # a gang at the speed of the best width
         Feature.FAILURES,  # only restrict
         Feature.CORES,  # count as GPUs
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
         Feature.RESTART,  # only restricts
     }
 )

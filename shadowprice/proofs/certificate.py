@@ -30,7 +30,7 @@ Rules, in the order they are checked (the first violated row is named):
 ``goes_on``             a row that goes on begins as its job's row before it ends, on the same GPUs; one of
                         the two is shared, or CPUs and memory are held, which may change
 ``capacity``            no node holds more GPUs than it has, at any moment; shared ones count once
-``amounts``             where jobs ask for CPUs or memory, no node gives more of either than it has, at any
+``cpu_memory``          where jobs ask for CPUs or memory, no node gives more of either than it has, at any
                         moment, in whole thousandths of a CPU and MiB
 ``quota``               where tenants have quotas, no run begins with which its tenant holds more GPUs
                         than the quota of that day
@@ -86,8 +86,8 @@ from numpy.typing import NDArray
 from shadowprice.errors import VerificationError
 from shadowprice.proofs import run_speed
 from shadowprice.proofs.verification import compiled_pass
-from shadowprice.proofs.verification.amounts import any_asked, too_little, too_much
 from shadowprice.proofs.verification.copies import CopiedRuns
+from shadowprice.proofs.verification.cpu_memory import any_asked, too_little, too_much
 from shadowprice.proofs.verification.declared import DeclaredRuns, expect_rules
 from shadowprice.proofs.verification.failures import FailingRuns
 from shadowprice.proofs.verification.goodput import has_goodput
@@ -463,7 +463,7 @@ class ScheduleChecks:
     def held_together(self, runs: Runs) -> None:
         """Check what jobs hold together: GPUs, CPUs and memory of nodes that are up, and of their tenants' quotas."""
         self.capacity()
-        self.amounts()
+        self.cpu_memory()
         self.quotas(runs)
         self.failures(runs)
 
@@ -479,11 +479,11 @@ class ScheduleChecks:
             for name, bad, say in self.declared.faults():
                 self.refuse(name, bad, say, runs.row)
 
-    def amounts(self) -> None:
+    def cpu_memory(self) -> None:
         """Check that nodes have the CPUs and memory that jobs ask for, or that rows have no less, of those at hand."""
         if any_asked(self.workload):
             amiss = too_much if self.schedule.cpus is None else too_little
-            self._refuse_row("amounts", amiss(self.instance, self.schedule))
+            self._refuse_row("cpu_memory", amiss(self.instance, self.schedule))
 
     def failures(self, runs: Runs) -> None:
         """Check that no run holds a node that is down, and note what runs lost."""

@@ -167,7 +167,7 @@ def profile_speed(
 ) -> NDArray[np.float64]:
     """Speed of every row by its CPUs and memory, 0 with less than the profile's least.
 
-    That of the largest measured amounts which what is held for each GPU reaches.
+    That of the largest measured CPUs and memory which what is held for each GPU reaches.
 
     Parameters
     ----------

@@ -59,8 +59,8 @@ def run_exactly(state: State, live: JobColumns, order: NDArray[np.int64]) -> Dec
     jobs, running = live.jobs[order], live.running[order]
     if state.allocator.limits_starts:
         chosen = choose_by_pool(state, jobs.tolist())
-    elif state.allocator.cpus_and_memory.says:
-        chosen = choose_with_amounts(state, jobs.tolist())
+    elif state.allocator.cpu_memory.says:
+        chosen = choose_with_cpu_memory(state, jobs.tolist())
     elif state.allocator.in_parts and state.one_pool:
         held = live.gpus * live.gpu_milli
         chosen = choose_by_count(held[order], state.up_gpus * WHOLE_GPU)
@@ -141,14 +141,14 @@ def _sizes(state: State, jobs: list[int]) -> Mapping[int, int] | list[int]:
     return dict(zip(jobs, (columns.gpus * columns.gpu_milli).tolist(), strict=True))
 
 
-def choose_with_amounts(state: State, jobs: list[int]) -> NDArray[np.bool_]:
+def choose_with_cpu_memory(state: State, jobs: list[int]) -> NDArray[np.bool_]:
     """The same where jobs hold CPUs and memory: a waiting job takes its first pool with room for all three.
 
     What is rounded on each node may be less than what is rounded once for the pool: who fits into an empty pool
     is not refused for that.
     """
     allocator, size = state.allocator, _sizes(state, jobs)
-    ledger = allocator.cpus_and_memory
+    ledger = allocator.cpu_memory
     held = _pools_held(state)
     pools = {pool for job in jobs for pool in state.pools[job]} | set(held.values())
     free = allocator.free_milli_in if allocator.in_parts else allocator.free_in
@@ -160,9 +160,9 @@ def choose_with_amounts(state: State, jobs: list[int]) -> NDArray[np.bool_]:
     chosen, used = np.zeros(len(jobs), dtype=bool), set[int]()
     for position, job in enumerate(jobs):
         for pool in (held[job],) if job in held else state.pools[job]:
-            amounts = holds[job] if job in held else ledger.needed(job, state.gang[job], pool)
+            its = holds[job] if job in held else ledger.needed(job, state.gang[job], pool)
             left = tuple(
-                now - part for now, part in zip(room[pool], (size[job], *amounts), strict=True)
+                now - part for now, part in zip(room[pool], (size[job], *its), strict=True)
             )
             if min(left) >= 0 or (pool not in used and ledger.fits_in(job, pool)):
                 room[pool] = (left[0], left[1], left[2])

@@ -11,11 +11,11 @@ from operator import index
 from typing import Any, Protocol, runtime_checkable
 
 from shadowprice.errors import InputError, PolicyError
+from shadowprice.instances.clusters.cpu_memory import RunCpuMemory, combined, per_node
 from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.application import Batching
 from shadowprice.instances.graphs.job_graph import StageMapping
 from shadowprice.instances.schedule import ALONE
-from shadowprice.instances.speeds.sensitivity import Amounts, shared_out, together
 from shadowprice.instances.terms.goodput import BatchField
 from shadowprice.solvers.job_columns import JobColumns
 from shadowprice.solvers.knowledge import Knowledge
@@ -51,11 +51,11 @@ class Policy(Protocol):
 
 
 @runtime_checkable
-class ChoosesAmounts(Protocol):
+class ChoosesCpuMemory(Protocol):
     """Policy that chooses the CPUs and memory of runs where jobs have profiles of them."""
 
     @property
-    def chooses_amounts(self) -> bool:
+    def chooses_cpu_memory(self) -> bool:
         """True: jobs that ask for CPUs or memory are not for it, which does not look at what is the least."""
 
 
@@ -126,16 +126,16 @@ class Decision:
         """
         return self._start(job, pool)
 
-    def start_at(self, job: int, pieces: Pieces, amounts: Amounts | None = None) -> bool:
+    def start_at(self, job: int, pieces: Pieces, cpu_memory: RunCpuMemory | None = None) -> bool:
         """Reserve exactly these GPUs for a waiting job, of several types or more than its gang if need be.
 
         That the job can use them is for the engine and the verifier to say.
 
         Parameters
         ----------
-        amounts : tuple of (float, float), optional
+        cpu_memory : tuple of (float, float), optional
             CPUs and memory [GB] on each of these nodes, where jobs have profiles of them; no less than the job
-            asks for (``state.allocator.cpus_and_memory.least``). If not given the share of its GPUs, or what it
+            asks for (``state.allocator.cpu_memory.least``). If not given the share of its GPUs, or what it
             asks for where that is more.
 
         Returns
@@ -153,17 +153,17 @@ class Decision:
                 f"job {job} is placed beyond its tenant's quota, expected a policy that asks `admits` of the "
                 "allocator before, or leaves places to the placement"
             )
-        ledger = self._allocator.cpus_and_memory
-        ledger.give(job, pieces, amounts)
+        ledger = self._allocator.cpu_memory
+        ledger.give(job, pieces, cpu_memory)
         if not self._allocator.hold(job, pieces):
             ledger.give(job, pieces, None)
             return False
         self._note(job, pieces)
-        if amounts is not None:
-            self._tell(job, Feature.PROFILES, amounts)
+        if cpu_memory is not None:
+            self._tell(job, Feature.PROFILES, cpu_memory)
         return True
 
-    def adjust(self, job: int, amounts: Amounts) -> None:
+    def adjust(self, job: int, cpu_memory: RunCpuMemory) -> None:
         """Let a running job go on with other CPUs and memory, no less than it asks for, at no charge.
 
         Raises
@@ -172,14 +172,14 @@ class Decision:
             If it does not run, has not as many nodes, or is given less than it asks for.
         """
         pieces = self._expect_for(
-            job, None if job in self.stops else self._state.running.get(job), amounts
+            job, None if job in self.stops else self._state.running.get(job), cpu_memory
         )
-        self._allocator.cpus_and_memory.adjust(job, pieces, amounts)
-        self._tell(job, Feature.PROFILES, amounts)
+        self._allocator.cpu_memory.adjust(job, pieces, cpu_memory)
+        self._tell(job, Feature.PROFILES, cpu_memory)
         partner = self.partner_of(job)
         if partner is not None:
             # Of two that share GPUs rows begin and end together.
-            self._tell(partner, Feature.PROFILES, self._amounts_of(partner, pieces))
+            self._tell(partner, Feature.PROFILES, self._cpu_memory_of(partner, pieces))
 
     def train(self, job: int, batching: Batching) -> None:
         """Let a job that starts or runs make up its batch so, of jobs with goodput that may have any; at no charge.
@@ -222,7 +222,7 @@ class Decision:
         self._tell(job, Feature.GRAPHS, mapping)
         return True
 
-    def join(self, job: int, partner: int, amounts: Amounts | None = None) -> bool:
+    def join(self, job: int, partner: int, cpu_memory: RunCpuMemory | None = None) -> bool:
         """Let a waiting job share the GPUs of a job that runs or was just started.
 
         Joining is free for the partner; the job pays for its own start or restart. When one of
@@ -230,7 +230,7 @@ class Decision:
 
         Parameters
         ----------
-        amounts : tuple of (float, float), optional
+        cpu_memory : tuple of (float, float), optional
             CPUs and memory [GB] on each of the nodes that the job takes of what its partner holds, where jobs
             have profiles of them; half if not given. Who goes on alone takes back what the other had.
 
@@ -252,13 +252,13 @@ class Decision:
             raise PolicyError(f"job {job} joins job {partner}, which holds no GPUs")
         if self.partner_of(partner) is not None or not state.can_share(job, partner, pieces):
             return False
-        if amounts is not None:
-            self._expect_for(job, pieces, amounts)
+        if cpu_memory is not None:
+            self._expect_for(job, pieces, cpu_memory)
 
         def joined() -> bool:
             return self._allocator.join(job, partner, pieces)
 
-        if not self._share_amounts(job, partner, pieces, amounts, joined):
+        if not self._share_cpu_memory(job, partner, pieces, cpu_memory, joined):
             return False
         self._share(job, partner)
         self._note(job, pieces)
@@ -290,8 +290,8 @@ class Decision:
             self._tell(job, Feature.SHARING, ALONE)
             self._tell(partner, Feature.SHARING, ALONE)
             if self._state.profiled:
-                both = together(*(self._amounts_of(each, pieces) for each in (job, partner)))
-                self._allocator.cpus_and_memory.adjust(partner, pieces, both)
+                both = combined(*(self._cpu_memory_of(each, pieces) for each in (job, partner)))
+                self._allocator.cpu_memory.adjust(partner, pieces, both)
                 self._tell(partner, Feature.PROFILES, both)
         if self.fields is not None:
             # CPUs and memory that it was given for the nodes on which it no longer runs.
@@ -307,15 +307,15 @@ class Decision:
                 partner = None
             elif self.partner_of(partner) is not None:
                 return False
-        mine = state.amounts.get(job)
+        mine = state.cpu_memory_of.get(job)
         if partner is None and before is not None and mine is not None:
-            mine = together(mine, state.amounts[before])
+            mine = combined(mine, state.cpu_memory_of[before])
 
         def resumed() -> bool:
             return self._allocator.resume(job, pieces, partner, self.starts)
 
         if partner is None:
-            ledger = self._allocator.cpus_and_memory
+            ledger = self._allocator.cpu_memory
             ledger.give(job, pieces, mine)
             if not resumed():
                 ledger.give(job, pieces, None)
@@ -323,9 +323,12 @@ class Decision:
             if before is not None and mine is not None:
                 self._tell(job, Feature.PROFILES, mine)
         else:
-            if not self._share_amounts(job, partner, pieces, mine, resumed):
+            if not self._share_cpu_memory(job, partner, pieces, mine, resumed):
                 return False
-            if state.profiled and self._amounts_of(partner, pieces) == state.amounts[partner]:
+            if (
+                state.profiled
+                and self._cpu_memory_of(partner, pieces) == state.cpu_memory_of[partner]
+            ):
                 # Nothing has changed for either, and no row ends.
                 for each in (job, partner):
                     del (self.fields or {})[each][Feature.PROFILES]
@@ -342,12 +345,12 @@ class Decision:
                 "which now exceed its quota; expected stops before starts"
             )
 
-    def _share_amounts(
+    def _share_cpu_memory(
         self,
         job: int,
         partner: int,
         pieces: Pieces,
-        mine: Amounts | None,
+        mine: RunCpuMemory | None,
         take: Callable[[], bool],
     ) -> bool:
         """Take what a job holds beside a partner, some of whose CPUs and memory it gets, half if not told.
@@ -357,7 +360,7 @@ class Decision:
         """
         if not self._state.profiled:
             return take()
-        held, ledger = self._amounts_of(partner, pieces), self._allocator.cpus_and_memory
+        held, ledger = self._cpu_memory_of(partner, pieces), self._allocator.cpu_memory
         if mine is None:
             mine = tuple((cpus / 2, memory_gb / 2) for cpus, memory_gb in held)
         rest = tuple(
@@ -365,9 +368,9 @@ class Decision:
             for (cpus, memory_gb), (less, less_gb) in zip(held, mine, strict=True)
         )
         both = {job: mine, partner: rest}
-        for each, amounts in both.items():
-            feeds = self._state.profile_of(each).of(pieces, amounts) > 0
-            if not feeds or not ledger.enough(each, pieces, amounts):
+        for each, its in both.items():
+            feeds = self._state.profile_of(each).of(pieces, its) > 0
+            if not feeds or not ledger.enough(each, pieces, its):
                 return False
         ledger.adjust(partner, pieces, rest)
         ledger.give(job, pieces, mine)
@@ -375,27 +378,27 @@ class Decision:
             ledger.give(job, pieces, None)
             ledger.adjust(partner, pieces, held)
             return False
-        for each, amounts in both.items():
-            self._tell(each, Feature.PROFILES, amounts)
+        for each, its in both.items():
+            self._tell(each, Feature.PROFILES, its)
         return True
 
-    def _amounts_of(self, job: int, pieces: Pieces) -> Amounts:
+    def _cpu_memory_of(self, job: int, pieces: Pieces) -> RunCpuMemory:
         """CPUs and memory of a job after the decision so far."""
-        told: Amounts | None = (self.fields or {}).get(job, {}).get(Feature.PROFILES)
+        told: RunCpuMemory | None = (self.fields or {}).get(job, {}).get(Feature.PROFILES)
         if told is not None:
             return told
         if job not in self.starts:
-            return self._state.amounts[job]
+            return self._state.cpu_memory_of[job]
         pairs = zip(
-            self._state.share_per_gpu, self._allocator.cpus_and_memory.least(job, 1), strict=True
+            self._state.share_per_gpu, self._allocator.cpu_memory.least(job, 1), strict=True
         )
         cpus, memory_gb = (max(pair) for pair in pairs)
-        return shared_out((cpus, memory_gb), pieces)
+        return per_node((cpus, memory_gb), pieces)
 
-    def _expect_for(self, job: int, pieces: Pieces | None, amounts: Amounts) -> Pieces:
+    def _expect_for(self, job: int, pieces: Pieces | None, cpu_memory: RunCpuMemory) -> Pieces:
         """Nodes of a job, which is given CPUs and memory on each of them."""
-        if pieces is None or len(pieces) != len(amounts) or not self._state.profiled:
-            raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
+        if pieces is None or len(pieces) != len(cpu_memory) or not self._state.profiled:
+            raise PolicyError(f"job {job} is given CPUs and memory {cpu_memory} on nodes {pieces}")
         return pieces
 
     def start_all(self) -> Decision:

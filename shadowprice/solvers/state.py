@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.clusters.cpu_memory import CpuMemory, RunCpuMemory, proportional_share
 from shadowprice.instances.features import Feature
 from shadowprice.instances.graphs.iteration_time import Network
 from shadowprice.instances.graphs.job_graph import JobGraph, StageMapping
 from shadowprice.instances.graphs.workload_graphs import shape_of
 from shadowprice.instances.instance import Pools
-from shadowprice.instances.speeds.sensitivity import Amounts, Profile, proportional_share
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.terms.effect import NO_FIELDS, Fields
 from shadowprice.instances.terms.goodput import Goodput
 from shadowprice.instances.terms.widths import speed_up
@@ -66,7 +67,7 @@ class State:
         Running jobs and the nodes they hold.
     partner_of : dict of int to int
         For each running job that shares its GPUs, the job it shares them with.
-    amounts : dict of int to amounts
+    cpu_memory_of : dict of int to RunCpuMemory
         For each running job its CPUs and memory [GB] on each of its nodes, where jobs have profiles.
     one_pool : bool
         Whether all GPUs are alike to the jobs.
@@ -94,9 +95,9 @@ class State:
         "_notes",
         "_service_gpu_s",
         "allocator",
-        "amounts",
         "arrived",
         "changed_nodes",
+        "cpu_memory_of",
         "down_nodes",
         "environment",
         "failed",
@@ -140,7 +141,7 @@ class State:
         self.waiting_gpus = 0
         self.running: dict[int, Pieces] = {}
         self.partner_of: dict[int, int] = {}
-        self.amounts: dict[int, Amounts] = {}
+        self.cpu_memory_of: dict[int, RunCpuMemory] = {}
         self.arrived: list[int] = []
         self.finished: list[int] = []
         self.failed: list[int] = []
@@ -171,7 +172,7 @@ class State:
         return self.environment.pools
 
     @property
-    def share_per_gpu(self) -> tuple[float, float]:
+    def share_per_gpu(self) -> CpuMemory:
         """CPUs and memory [GB] for each GPU when both are divided by GPUs."""
         return proportional_share(self.environment.cluster)
 
@@ -427,8 +428,8 @@ class State:
         jobs.relative_speed[job] = 0.0
         if self.goodput is not None:
             self.goodput.forget(job)
-        if self.amounts:
-            self.amounts.pop(job, None)
+        if self.cpu_memory_of:
+            self.cpu_memory_of.pop(job, None)
 
     def started(
         self,
@@ -448,7 +449,7 @@ class State:
         if jobs.first_start_s[job] == math.inf:
             jobs.first_start_s[job] = self.now_s
         if fields:
-            self._note_amounts(job, fields)
+            self._note_cpu_memory(job, fields)
         if self.goodput is not None:
             self.goodput.started(job, pieces, progress_from_s, fields[Feature.GOODPUT])
 
@@ -458,8 +459,8 @@ class State:
         del self.running[job]
         if self.goodput is not None:
             self.goodput.stopped(job, ran_s)
-        if self.amounts:
-            self.amounts.pop(job, None)
+        if self.cpu_memory_of:
+            self.cpu_memory_of.pop(job, None)
         self.waiting[job] = None
         self.waiting_gpus += self.gang[job]
         jobs.relative_speed[job] = 0.0
@@ -484,13 +485,13 @@ class State:
         jobs.progress_from_s[job] = progress_from_s
         jobs.relative_speed[job] = relative_speed
         if fields:
-            self._note_amounts(job, fields)
+            self._note_cpu_memory(job, fields)
         if self.goodput is not None:
             self.goodput.continued(job, ran_s, progress_from_s, fields.get(Feature.GOODPUT))
 
-    def _note_amounts(self, job: int, fields: Fields) -> None:
+    def _note_cpu_memory(self, job: int, fields: Fields) -> None:
         if Feature.PROFILES in fields:
-            self.amounts[job] = fields[Feature.PROFILES]
+            self.cpu_memory_of[job] = fields[Feature.PROFILES]
 
 
 def _no_graphs() -> PolicyError:

@@ -308,7 +308,7 @@ WHOLE_RUNS = {
     "widths",
     "failures",
     "cores",
-    "amounts",
+    "cpu-memory",
     "restart",
 }
 """Features of which most that is said is about."""

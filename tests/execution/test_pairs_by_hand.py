@@ -176,7 +176,7 @@ EXAMPLES = {
         ),
         ((0, 0, 2, 0, 3), (1, 0, 2, 3, 6)),
     ),
-    "quotas and amounts": Example(
+    "quotas and demands": Example(
         "Job 1 waits for the quota until 2, and then for the CPUs of job 0.",
         Instance(
             Cluster((Node(2, cpus=3.0, memory_gb=8.0),), quotas=quotas((0.0, 1), (2.0, 2))),
@@ -212,13 +212,13 @@ EXAMPLES = {
         ((0, 0, 1, 0, 16), (0, 1, 1, 0, 16), (1, 0, 1, 0, 16), (1, 1, 1, 0, 16)),
         {0.0: lambda decision: (decision.start_at(0, ((0, 1), (1, 1))), decision.join(1, 0))},
     ),
-    "profiles and amounts": Example(
+    "profiles and demands": Example(
         "Job 0 asks for all 4 CPUs and is given them, not its share of 2: it is twice as fast. Job 1 has to wait, for "
         "its share is not free, though a GPU is.",
         Instance(FOUR_CPUS, jobs(cpus=[4.0, 0.0]), sensitivity=TWICE_WITH_FOUR),
         ((0, 0, 1, 0, 2), (1, 0, 1, 2, 6)),
     ),
-    "profiles and amounts that are given": Example(
+    "profiles and demands that are given": Example(
         "Job 0 asks for 3 CPUs and has these. Job 1 asks for 1 and is given it, which is less than its share, at half "
         "speed; of its four seconds two are left at 5, when it is given 2. Each pays a second once.",
         Instance(FOUR_CPUS, jobs(cpus=[3.0, 1.0]), Overheads(1.0), sensitivity=TWICE_WITH_FOUR),
@@ -232,7 +232,7 @@ EXAMPLES = {
         },
         ((1, 5),),
     ),
-    "profiles, amounts and cores": Example(
+    "profiles, demands and cores": Example(
         "Beside its core job 1 is given the 3 GB that it asks for, of 4; job 0 waits for 2 of them.",
         Instance(
             Cluster((*FOUR_CPUS.nodes, Node(2, gpu_type="cores", memory_gb=4.0))),
@@ -242,7 +242,7 @@ EXAMPLES = {
         ((1, 1, 1, 0, 4), (0, 1, 1, 4, 8)),
         {0.0: lambda decision: decision.start_at(1, ((1, 1),))},
     ),
-    "amounts and widths": Example(
+    "demands and widths": Example(
         "Job 0 asks for 2 CPUs on its gang of one and holds 4 on two GPUs, all that there are.",
         Instance(
             Cluster((Node(3, cpus=4.0, memory_gb=8.0),)),
@@ -252,7 +252,7 @@ EXAMPLES = {
         ((0, 0, 2, 0, 2), (1, 0, 1, 2, 6)),
         {0.0: lambda decision: decision.start_at(0, ((0, 2),))},
     ),
-    "amounts and graphs": Example(
+    "demands and graphs": Example(
         "Two replicas hold 3 CPUs, of 4 that each node has: there are GPUs for both jobs on node 0, and CPUs for one.",
         Instance(
             Cluster((Node(4, cpus=4.0, memory_gb=8.0), Node(2, cpus=4.0, memory_gb=8.0))),
@@ -261,7 +261,7 @@ EXAMPLES = {
         ),
         ((0, 0, 2, 0, 3), (1, 1, 2, 0, 3)),
     ),
-    "parts and amounts": Example(
+    "parts and demands": Example(
         "Half of the GPU is free beside job 0, and one CPU: job 1, who asks for none, holds half of a share of two.",
         Instance(
             Cluster((Node(2, cpus=4.0, memory_gb=8.0),)),
@@ -269,7 +269,7 @@ EXAMPLES = {
         ),
         ((0, 0, 1, 0, 4), (1, 0, 1, 0, 4)),
     ),
-    "parts that wait for amounts": Example(
+    "parts that wait for demands": Example(
         "There is room on the GPU for both, and not the CPUs.",
         Instance(
             Cluster((Node(2, cpus=4.0, memory_gb=8.0),)),
@@ -345,7 +345,7 @@ EXAMPLES = {
         ((0, 1, 1, 0, 4), (1, 1, 1, 4, 8)),
         {0.0: lambda decision: (decision.start(0), decision.join(1, 0))},
     ),
-    "cores and amounts": Example(
+    "cores and demands": Example(
         "There are cores for both, and of 8 GB of memory 5 for one.",
         Instance(
             Cluster((Node(1), Node(2, gpu_type="cores", memory_gb=8.0))),
@@ -718,12 +718,12 @@ def test_cores_are_given_no_cpus() -> None:
 
 
 def test_nobody_is_given_less_than_it_asks_for() -> None:
-    example = EXAMPLES["profiles and amounts that are given"]
+    example = EXAMPLES["profiles and demands that are given"]
     done = run(example.instance, Scripted(example.steps)).schedule
     assert done.cpus is not None
     assert done.cpus.tolist() == [3.0, 1.0, 2.0]
     less = replace(done, cpus=np.where(done.job == 0, 2.0, done.cpus))
-    say = r"amounts: row 0 .* was given 2 CPUs, its job asks for at least 3 there"
+    say = r"cpu_memory: row 0 .* was given 2 CPUs, its job asks for at least 3 there"
     with pytest.raises(Violation, match=say):
         verify(example.instance, less)
     given: Mapping[float, Step] = {
@@ -737,7 +737,7 @@ def test_nobody_is_given_less_than_it_asks_for() -> None:
 
 def test_who_is_stopped_and_goes_on_holds_what_it_was_given() -> None:
     """A stop that is taken back frees nothing, and one that is not frees what was given."""
-    example = EXAMPLES["profiles and amounts that are given"]
+    example = EXAMPLES["profiles and demands that are given"]
     asked: list[bool] = []
 
     def stop(decision: Decision) -> None:
@@ -759,7 +759,7 @@ class Watched(Scripted):
 
     def decide(self, state: State) -> Decision:
         decision = super().decide(state)
-        self.held.append(state.allocator.cpus_and_memory.held_by(0, ((0, 1),)))
+        self.held.append(state.allocator.cpu_memory.held_by(0, ((0, 1),)))
         return decision
 
 
@@ -814,7 +814,7 @@ def test_what_was_given_is_counted_while_it_is_held(
 
 
 def test_cores_are_given_the_memory_that_they_ask_for() -> None:
-    example = EXAMPLES["profiles, amounts and cores"]
+    example = EXAMPLES["profiles, demands and cores"]
     done = run(example.instance, Scripted(example.steps)).schedule
     assert done.memory_gb is not None
     assert sorted(done.memory_gb) == [2.0, 3.0]
@@ -824,7 +824,7 @@ def test_cores_are_given_the_memory_that_they_ask_for() -> None:
 
 
 def test_who_chooses_cpus_refuses_jobs_that_ask_for_them() -> None:
-    instance = EXAMPLES["profiles and amounts"].instance
+    instance = EXAMPLES["profiles and demands"].instance
     say = "has jobs that ask for CPUs or memory .* not known to policies that choose CPUs and memory, as synergy-tune"
     with pytest.raises(InputError, match=say):
         run(instance, policy("synergy-tune"))

@@ -33,7 +33,7 @@ COLUMNS = {
     },
     "parts": {"gpu_milli": [1000, 500, 1000, 250, 500], "gpus": [2, 1, 1, 1, 1]},
     "allowed types": {"allowed_types": ["a", "", "b", "", "a"]},
-    "amounts": {"cpus": [10, 0, 1, 9, 4], "memory_gb": [0, 16, 100, 64, 0]},
+    "cpu-memory": {"cpus": [10, 0, 1, 9, 4], "memory_gb": [0, 16, 100, 64, 0]},
     "weights": {"weight": [1, 2, 0.5, 3, 1]},
     "deadlines": {"deadline_s": [30, 20, np.inf, 60, 40]},
 }
@@ -69,8 +69,8 @@ def simulated(features, name=None):
     typed = {"types", "allowed types"} & set(features)
     kinds = ("a", "b") if typed else ("", "")
     ends = [f":{kind}" if kind else "" for kind in kinds]
-    amounts = "+16cpu+256gb" if {"profiles", "amounts"} & set(features) else ""
-    cluster = sp.Cluster.parse(",".join(f"1x4{end}{amounts}" for end in ends))
+    more = "+16cpu+256gb" if {"profiles", "cpu-memory"} & set(features) else ""
+    cluster = sp.Cluster.parse(",".join(f"1x4{end}{more}" for end in ends))
     if "quotas" in features:
         cluster = replace(cluster, quotas=Quotas(("x", "y"), (0.0,), ((4, 4),)))
     policies = [POLICY[feature] for feature in features if feature in POLICY]

@@ -146,11 +146,11 @@ def steeper(function):
 def generous(function):
     """The fastest worker counts, not the slowest."""
 
-    def speed(self, job, pieces, amounts):
+    def speed(self, job, pieces, held):
         profile = self.profile_of(job)
         return max(
             profile.at(cpus / gpus, memory / gpus)
-            for (_, gpus), (cpus, memory) in zip(pieces, amounts, strict=True)
+            for (_, gpus), (cpus, memory) in zip(pieces, held, strict=True)
         )
 
     return speed
@@ -300,11 +300,11 @@ def test_types_and_partners(instance):
     assert found.tolist() == one_by_one
 
 
-amounts = st.floats(0, 9) | st.sampled_from([1.0, 3.0, 6.0, 3.0 * (1 - 1e-9), 6 * (1 - 2e-9)])
+per_gpu = st.floats(0, 9) | st.sampled_from([1.0, 3.0, 6.0, 3.0 * (1 - 1e-9), 6 * (1 - 2e-9)])
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 5), amounts, amounts), min_size=1))
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 5), per_gpu, per_gpu), min_size=1))
 def test_profiles(rows):
     job, gpus, cpus, memory_gb = (np.array(column) for column in zip(*rows, strict=True))
     sensitivity = Sensitivity((PROFILE, FLAT), np.arange(2))
@@ -417,7 +417,7 @@ def test_the_verifier_imports_no_speed_and_nothing_of_the_engine():
         *(
             f"proofs/verification/{part}.py"
             for part in (
-                *("amounts", "compiled_pass", "copies", "declared", "failures", "features"),
+                *("compiled_pass", "copies", "cpu_memory", "declared", "failures", "features"),
                 *(
                     "goodput",
                     "horizons",

@@ -41,14 +41,14 @@ class Restless:
         kept = {job: p for job, p in state.running.items() if job not in decision.stops}
         for job, pieces in kept.items():
             if state.profiled:
-                amounts = self.amounts(draw, pieces)
-                decision.adjust(job, amounts)
+                cpu_memory = self.cpu_memory(draw, pieces)
+                decision.adjust(job, cpu_memory)
         for job in waiting:
             placed = self.pieces(draw, state, job)
             if placed is not None:
                 more = None
                 if state.profiled:
-                    more = self.amounts(draw, placed)
+                    more = self.cpu_memory(draw, placed)
                 assert decision.start_at(job, placed, more)
         if state.waiting or state.running or waiting:
             decision.wake_at(state.now_s + float(draw.integers(1, 8)))
@@ -69,7 +69,7 @@ class Restless:
                 left -= part
         return None if left else tuple(pieces)
 
-    def amounts(
+    def cpu_memory(
         self, draw: np.random.Generator, pieces: Iterable[tuple[int, int]]
     ) -> tuple[tuple[float, float], ...]:
         """Proportional, or half of it."""

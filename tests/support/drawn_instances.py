@@ -118,7 +118,7 @@ def _workload(
         few = np.where(_first(random, count), random.choice([100, 400], count), 1000)
         gang = np.where(few < 1000, 1, gang)
         more["gpu_milli"] = few
-    if Feature.AMOUNTS in has:
+    if Feature.CPU_MEMORY in has:
         more["cpus"] = np.where(_first(random, count), gang * random.choice([1.0, 2.0], count), 0.0)
         more["cpus"][0] = 4.0 if gang[0] == 1 else 8.0
     if Feature.CORES in has:

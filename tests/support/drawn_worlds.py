@@ -39,7 +39,7 @@ FEATURES = (
     "quotas",
     "parts",
     "cores",
-    "amounts",
+    "cpu-memory",
     "window",
     "stopped",
     "restart",
@@ -129,11 +129,11 @@ def _nodes(draw: _Draw) -> tuple[SmallNode, ...]:
         each = random.choice((2, 2, 3))
         room = 10 if "sharing" in draw else 5
         nodes = [replace(node, cpus=each * node.gpus, memory_gb=room * node.gpus) for node in nodes]
-    if "amounts" in draw:
+    if "cpu-memory" in draw:
         each = random.choice((2, 3, 4))
         nodes = [replace(node, cpus=each * node.gpus, memory_gb=8 * node.gpus) for node in nodes]
     if "cores" in draw:
-        room = 8 if "amounts" in draw else 0
+        room = 8 if "cpu-memory" in draw else 0
         nodes.append(SmallNode(random.randint(1, 3), CORES, memory_gb=room))
     return tuple(nodes)
 
@@ -180,7 +180,7 @@ def _jobs(draw: _Draw, nodes: tuple[SmallNode, ...]) -> tuple[SmallJob, ...]:
         some = [k for k in range(1, len(jobs)) if jobs[k].on_cores] or [len(jobs) - 1]
         for k, job in enumerate(jobs):
             jobs[k] = _onto_cores(draw, job, nodes) if k in some else replace(job, on_cores=False)
-    if "amounts" in draw and not any(job.cpus or job.memory_gb for job in jobs):
+    if "cpu-memory" in draw and not any(job.cpus or job.memory_gb for job in jobs):
         jobs[0] = replace(jobs[0], cpus=1)
     if "parts" in draw and all(job.milli == 1000 for job in jobs):
         asked = {"cpus": min(jobs[0].cpus, 1), "memory_gb": min(jobs[0].memory_gb, 4)}
@@ -265,7 +265,7 @@ def _more(
         graph = random.choice([g for g in GRAPHS if sum(s.replicas for s in g.stages) <= most])
         gang = sum(stage.replicas for stage in graph.stages)
         job = replace(job, graph=graph, gang=gang, rates=None)
-    if "amounts" in draw and random.random() < 0.7:
+    if "cpu-memory" in draw and random.random() < 0.7:
         cpus, memory = random.choice((1, 2)) * job.gang, random.choice((0, 0, 8, 4)) * job.gang
         job = replace(job, cpus=random.choice((0, cpus)), memory_gb=memory)
     return job

@@ -18,7 +18,7 @@ from shadowprice.hosts.protocol import (
     Phase,
     RankStatus,
 )
-from shadowprice.instances.clusters.amounts import CPU_MILLI, MIB_PER_GB
+from shadowprice.instances.clusters.cpu_memory import CPU_MILLI, MIB_PER_GB
 
 
 class VirtualClock:
@@ -60,7 +60,7 @@ class Job:
     committed: int = 0
 
 
-def held_amounts(order: LaunchSpec) -> tuple[int, int]:
+def held_cpu_memory(order: LaunchSpec) -> tuple[int, int]:
     """CPUs [thousandths] and memory [MiB] that the command of an order is told that it holds."""
     cpus, memory_gb = (
         float(order.env.get(f"SHADOWPRICE_{name}", "0")) for name in ("CPUS", "MEMORY_GB")

@@ -98,7 +98,7 @@ def _workload(has: frozenset[Feature]) -> Workload:
         more["gpu_types"] = TYPES
     if Feature.PARTS in has:
         more["gpu_milli"] = [400, 1000, 400, 1000, 1000]
-    if Feature.AMOUNTS in has:
+    if Feature.CPU_MEMORY in has:
         more["cpus"] = [2.0, 4.0, 0.0, 0.0 if Feature.CORES in has else 1.0, 1.0]
     if Feature.CORES in has:
         more["allowed_types"] = ["", "", "", "cores", ""]

@@ -9,7 +9,7 @@ from shadowprice.execution.sealed.changes import Changes
 from shadowprice.execution.sealed.mirror import Mirror
 from shadowprice.execution.sealed.outline import outline
 from shadowprice.execution.sealed.protocol import Begin, Due, answer_of, encoded, message_of
-from shadowprice.solvers.policy import ChoosesAmounts, ChoosesNodes, Decision, Policy, State
+from shadowprice.solvers.policy import ChoosesCpuMemory, ChoosesNodes, Decision, Policy, State
 
 
 class SealedHere:
@@ -22,8 +22,8 @@ class SealedHere:
         self.name, self.knows, self.preemptive = policy.name, policy.knows, policy.preemptive
         if isinstance(policy, ChoosesNodes):
             self.chooses_nodes = True
-        if isinstance(policy, ChoosesAmounts):
-            self.chooses_amounts = True
+        if isinstance(policy, ChoosesCpuMemory):
+            self.chooses_cpu_memory = True
         self.lines: list[bytes] = []
 
     def begin(self, instance: Any, placement: Any, service_gpu_s: Any) -> None:

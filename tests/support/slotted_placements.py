@@ -48,13 +48,15 @@ def options(instance: Instance, job: int) -> list[Option]:
     widest = gang
     if instance.elasticity is not None:
         widest = int(instance.elasticity.widest[job])
-    amounts = [(0.0, 0.0)]
+    cpu_memory = [(0.0, 0.0)]
     if known is not None:
         profile = known.profile_of(job)
-        amounts = list(product(profile.cpus_per_gpu.tolist(), profile.memory_gb_per_gpu.tolist()))
+        cpu_memory = list(
+            product(profile.cpus_per_gpu.tolist(), profile.memory_gb_per_gpu.tolist())
+        )
     found = []
     for width in range(gang, widest + 1):
-        for gpus, (cpus, memory) in product(counts(sizes, width), amounts):
+        for gpus, (cpus, memory) in product(counts(sizes, width), cpu_memory):
             ticks = _ticks(instance, job, gpus, (cpus, memory))
             if ticks:
                 held = [tuple(each * n for n in gpus) for each in (cpus, memory)]

@@ -115,7 +115,7 @@ def widths(job: SmallJob) -> Iterator[tuple[int, Fraction]]:
         width, speed = 2 * width, speed * job.doubling
 
 
-def amounts(job: SmallJob) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
+def cpu_memory(job: SmallJob) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
     """CPUs and memory for each GPU, or core, that a job may be given, no less than it asks for, and its speed."""
     least = Fraction(job.cpus, job.gang), Fraction(job.memory_gb, job.gang)
     if job.profile is None or job.on_cores:
@@ -142,7 +142,7 @@ def ways_of(world: World, job: SmallJob) -> list[Way]:
             if not rate:
                 continue
             speed = wider * across(world, job, at)
-            for cpus, memory, fed in amounts(job):
+            for cpus, memory, fed in cpu_memory(job):
                 if job.profile is not None:
                     given = [tuple(each * n for n in at) for each in (cpus, memory)]
                 else:

@@ -54,18 +54,18 @@ class Wild:
             return
         for job, pieces in state.running.items():
             if job not in decision.stops and draw.random() < 0.3:
-                amounts = self._amounts(draw, state, job, pieces)
+                held = self._cpu_memory(draw, state, job, pieces)
                 if decision.partner_of(job) is not None:
                     # Each at most half of a share, from which a pair begins.
-                    amounts = tuple((cpus / 2, memory_gb / 2) for cpus, memory_gb in amounts)
-                if state.allocator.cpus_and_memory.says:
-                    pairs = zip(amounts, state.amounts[job], strict=True)
-                    amounts = tuple((min(a, c), min(b, d)) for (a, b), (c, d) in pairs)
-                    if not state.allocator.cpus_and_memory.enough(job, pieces, amounts):
+                    held = tuple((cpus / 2, memory_gb / 2) for cpus, memory_gb in held)
+                if state.allocator.cpu_memory.says:
+                    pairs = zip(held, state.cpu_memory_of[job], strict=True)
+                    held = tuple((min(a, c), min(b, d)) for (a, b), (c, d) in pairs)
+                    if not state.allocator.cpu_memory.enough(job, pieces, held):
                         continue
-                if not state.profile_of(job).of(pieces, amounts):
+                if not state.profile_of(job).of(pieces, held):
                     continue
-                decision.adjust(job, amounts)
+                decision.adjust(job, held)
 
     def _begin(self, draw: random.Random, state: State, decision: Decision, job: int) -> None:
         """Start a job in one of the ways that there are; the plain one last, so that nobody starves."""
@@ -86,12 +86,12 @@ class Wild:
     @staticmethod
     def _join(draw: random.Random, state: State, decision: Decision, job: int, other: int) -> bool:
         """Join a job, now and then with a share of CPUs and memory that is not half of them."""
-        amounts = None
+        held = None
         if state.profiled and draw.random() < 0.3:
             pieces = decision.starts.get(other) or state.running[other]
             cpus, memory_gb = (each * draw.choice((0.25, 0.5)) for each in state.share_per_gpu)
-            amounts = tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
-        return decision.join(job, other, amounts)
+            held = tuple((cpus * gpus, memory_gb * gpus) for _, gpus in pieces)
+        return decision.join(job, other, held)
 
     def _start_on(
         self, draw: random.Random, state: State, decision: Decision, job: int, pieces: Pieces
@@ -101,8 +101,8 @@ class Wild:
         width = sum(gpus for _, gpus in pieces)
         if not state.allocator.admits(job, width):
             return False
-        amounts = self._amounts(draw, state, job, pieces) if state.profiled else None
-        return decision.start_at(job, pieces, amounts)
+        held = self._cpu_memory(draw, state, job, pieces) if state.profiled else None
+        return decision.start_at(job, pieces, held)
 
     @staticmethod
     def _pieces(draw: random.Random, state: State, job: int) -> Pieces | None:
@@ -119,7 +119,7 @@ class Wild:
         return None if left else tuple(pieces)
 
     @staticmethod
-    def _amounts(
+    def _cpu_memory(
         draw: random.Random, state: State, job: int, pieces: Pieces
     ) -> tuple[tuple[float, float], ...]:
         """A share of CPUs and memory, or half the CPUs where the job runs with these; no less than it asks for."""
@@ -132,7 +132,7 @@ class Wild:
             factor = draw.choice((1.0, 0.5))
             if not state.profile_of(job).at(cpus * factor, memory_gb):
                 factor = 1.0
-            least = state.allocator.cpus_and_memory.least(job, gpus)
+            least = state.allocator.cpu_memory.least(job, gpus)
             share = cpus * gpus * factor * part, memory_gb * gpus * part
             given.append((max(share[0], least[0]), max(share[1], least[1])))
         return tuple(given)

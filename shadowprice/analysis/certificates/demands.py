@@ -67,7 +67,7 @@ KNOWS = frozenset(
         Feature.QUOTAS,  # are left out: they only restrict
         Feature.PARTS,  # areas count in thousandths
         Feature.CORES,  # count as GPUs of a type
-        Feature.AMOUNTS,  # are left out: they only restrict
+        Feature.CPU_MEMORY,  # are left out: they only restrict
         Feature.WINDOW,  # the jobs that count
         Feature.STOPPED,  # the jobs that count, until then
         Feature.RESTART,  # is left out: it only restricts

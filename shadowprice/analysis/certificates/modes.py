@@ -64,7 +64,7 @@ KNOWS = frozenset(
         Feature.WIDTHS,
         Feature.FAILURES,  # what is lost is done again
         Feature.CORES,  # are GPUs of a type
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
         Feature.RESTART,  # only restricts
     }
 )
@@ -80,7 +80,7 @@ TYPE_KNOWS = frozenset(
         Feature.WIDTHS,  # the fastest counts
         Feature.FAILURES,  # what is lost is done again
         Feature.CORES,  # are GPUs of a type
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
         Feature.RESTART,  # only restricts
     }
 )

@@ -48,7 +48,7 @@ KNOWS = frozenset(
         Feature.QUOTAS,
         Feature.PARTS,
         Feature.CORES,  # nodes of a type, on which jobs have a time
-        Feature.AMOUNTS,  # are not written: the schedule is one of the same jobs without them
+        Feature.CPU_MEMORY,  # are not written: the schedule is one of the same jobs without them
         Feature.WINDOW,
         Feature.STOPPED,
         Feature.RESTART,
@@ -171,8 +171,8 @@ def _nodes(instance: Instance) -> Iterator[Record]:
     for k, node in enumerate(instance.cluster.nodes):
         record: Record = {"kind": "node", "node": k, "gpus": node.gpus, "type": node.gpu_type}
         if counted:
-            amounts = {"cpus": node.cpus, "memory": node.memory_gb}
-            record |= {name: round(amount * _THOUSANDTHS) for name, amount in amounts.items()}
+            cpu_memory = {"cpus": node.cpus, "memory": node.memory_gb}
+            record |= {name: round(amount * _THOUSANDTHS) for name, amount in cpu_memory.items()}
         yield record
 
 

@@ -23,7 +23,7 @@ TYPED_KNOWS = frozenset(
         Feature.SHARING,  # where nobody does
         Feature.FAILURES,
         Feature.CORES,
-        Feature.AMOUNTS,
+        Feature.CPU_MEMORY,
     }
 )
 """With these the speed of whole gangs that run alone depends on their GPU type and on nothing else."""

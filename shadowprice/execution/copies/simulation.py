@@ -49,7 +49,7 @@ KNOWS = frozenset(
         Feature.COPIES,
         Feature.FAILURES,
         Feature.QUOTAS,
-        Feature.AMOUNTS,
+        Feature.CPU_MEMORY,
         Feature.WINDOW,
         Feature.RESTART,
     }

@@ -50,7 +50,7 @@ def _written_start(
         job=job,
         pieces=None if mapping is not None else pieces,
         partner=partner,
-        amounts=fields.get(Feature.PROFILES),
+        cpu_memory=fields.get(Feature.PROFILES),
         mapping=mapping,
         batching=None if batch is None else tuple(batch.batching),
     )
@@ -58,11 +58,11 @@ def _written_start(
 
 def _written_change(job: int, fields: dict[Feature, Any]) -> Change | None:
     """Change of a job that goes on; None if it only has another partner."""
-    amounts, batch = fields.get(Feature.PROFILES), fields.get(Feature.GOODPUT)
-    if amounts is None and batch is None:
+    cpu_memory, batch = fields.get(Feature.PROFILES), fields.get(Feature.GOODPUT)
+    if cpu_memory is None and batch is None:
         return None
     return Change(
-        job=job, amounts=amounts, batching=None if batch is None else tuple(batch.batching)
+        job=job, cpu_memory=cpu_memory, batching=None if batch is None else tuple(batch.batching)
     )
 
 
@@ -97,12 +97,12 @@ def _start(decision: Decision, start: Start, state: State) -> None:
     if job in decision.starts:
         raise PolicyError(f"job {job} is started twice at {state.now_s} s")
     if start.partner is not None:
-        done, where = decision.join(job, start.partner, start.amounts), f"beside {start.partner}"
+        done, where = decision.join(job, start.partner, start.cpu_memory), f"beside {start.partner}"
     elif start.mapping is not None:
         done, where = decision.start_mapped(job, start.mapping), f"as {start.mapping}"
     elif start.pieces is not None:
         _expect_pieces(job, start, state)
-        done, where = decision.start_at(job, start.pieces, start.amounts), f"on {start.pieces}"
+        done, where = decision.start_at(job, start.pieces, start.cpu_memory), f"on {start.pieces}"
     else:
         done = decision.start(job) if start.pool is None else decision.start_on(job, start.pool)
         if not done:
@@ -118,21 +118,21 @@ def _expect_pieces(job: int, start: Start, state: State) -> None:
     """Refuse nodes that there are not: a ledger counts whatever it is asked."""
     pieces, nodes = start.pieces or (), state.nodes
     places = [node for node, gpus in pieces if 0 <= node < nodes and gpus > 0]
-    amounts = start.amounts
+    cpu_memory = start.cpu_memory
     if not pieces or len(places) < len(pieces) or len(set(places)) < len(places):
         raise PolicyError(
             f"job {job} is started on {start.pieces}, expected different nodes of 0 to {nodes - 1} with at least one "
             "GPU each"
         )
-    if amounts is not None and (not state.profiled or len(amounts) != len(pieces)):
-        raise PolicyError(f"job {job} is given CPUs and memory {amounts} on nodes {pieces}")
+    if cpu_memory is not None and (not state.profiled or len(cpu_memory) != len(pieces)):
+        raise PolicyError(f"job {job} is given CPUs and memory {cpu_memory} on nodes {pieces}")
 
 
 def _change(decision: Decision, change: Change) -> None:
     if (
-        change.amounts is not None
-        and decision.of(Feature.PROFILES).get(change.job) != change.amounts
+        change.cpu_memory is not None
+        and decision.of(Feature.PROFILES).get(change.job) != change.cpu_memory
     ):
-        decision.adjust(change.job, change.amounts)
+        decision.adjust(change.job, change.cpu_memory)
     if change.batching is not None:
         decision.train(change.job, Batching(*change.batching))

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.execution.sealed.protocol import (
-    Amounts,
     ArrivedJob,
     Down,
     Due,
@@ -25,6 +24,7 @@ from shadowprice.execution.sealed.protocol import (
     Up,
     WrittenProfile,
 )
+from shadowprice.instances.clusters.cpu_memory import RunCpuMemory
 from shadowprice.instances.goodput.application import Batching
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
@@ -55,7 +55,7 @@ class Changes:
     def __init__(self, instance: Instance, knows: Collection[Knowledge]) -> None:
         self._times = Knowledge.DURATION in knows
         self._speed_up = Knowledge.SPEED_UP in knows
-        self._asked = instance.fixed_amounts
+        self._asked = instance.asked_cpu_memory
         self._graphs = instance.graphs
         self._sensitivity = instance.sensitivity
         # Numbers under which they were sent, in order of arrival: how many there are is not known before.
@@ -64,7 +64,7 @@ class Changes:
         self._jobs = 0
         self._columns: dict[str, NDArray[np.float64]] = dict.fromkeys(PROGRESS, _NOTHING)
         self._partners: dict[int, int] = {}
-        self._amounts: dict[int, Amounts] = {}
+        self._cpu_memory: dict[int, RunCpuMemory] = {}
         self._epochs: dict[int, Epoch] = {}
 
     def since(self, state: State, last: Decision | None) -> Due:
@@ -82,7 +82,7 @@ class Changes:
             arrived=arrived,
             progress=self._progress(state, touched),
             partners=self._new_partners(state) if state.sharing else (),
-            amounts=self._new_amounts(state) if state.profiled else (),
+            cpu_memory=self._new_cpu_memory(state) if state.profiled else (),
             epochs=() if state.goodput is None else tuple(self._new_epochs(state, touched)),
         )
 
@@ -230,9 +230,9 @@ class Changes:
             if before.get(job, ALONE) != partner
         )
 
-    def _new_amounts(self, state: State) -> tuple[tuple[int, Amounts], ...]:
-        before, now = self._amounts, state.amounts
-        self._amounts = dict(now)
+    def _new_cpu_memory(self, state: State) -> tuple[tuple[int, RunCpuMemory], ...]:
+        before, now = self._cpu_memory, state.cpu_memory_of
+        self._cpu_memory = dict(now)
         return tuple((job, held) for job, held in now.items() if before.get(job) != held)
 
     def _new_epochs(self, state: State, touched: Iterable[int]) -> Iterable[Epoch]:

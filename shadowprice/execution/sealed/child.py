@@ -32,7 +32,7 @@ from shadowprice.execution.sealed.protocol import (
     message_of,
 )
 from shadowprice.execution.sealed.seal import Protection
-from shadowprice.solvers.policy import ChoosesAmounts, ChoosesNodes, Decision, Policy
+from shadowprice.solvers.policy import ChoosesCpuMemory, ChoosesNodes, Decision, Policy
 from shadowprice.user_code import file_of, sentence
 
 
@@ -130,7 +130,7 @@ class Answering:
                 knows=tuple(sorted(policy.knows)),
                 preemptive=policy.preemptive,
                 chooses_nodes=isinstance(policy, ChoosesNodes),
-                chooses_amounts=isinstance(policy, ChoosesAmounts),
+                chooses_cpu_memory=isinstance(policy, ChoosesCpuMemory),
             )
         )
 

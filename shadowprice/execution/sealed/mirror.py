@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from shadowprice.execution.sealed.outline import environment_of, placement_of
 from shadowprice.execution.sealed.protocol import (
-    Amounts,
     ArrivedJob,
     Begin,
     Down,
@@ -27,7 +26,12 @@ from shadowprice.execution.sealed.protocol import (
     WrittenProfile,
 )
 from shadowprice.instances.cluster import CORES
-from shadowprice.instances.clusters.amounts import AmountsDemand, capacities, grant_capacities
+from shadowprice.instances.clusters.cpu_memory import (
+    CpuMemoryDemand,
+    RunCpuMemory,
+    capacities,
+    grant_capacities,
+)
 from shadowprice.instances.features import Feature
 from shadowprice.instances.goodput.application import Batching
 from shadowprice.instances.goodput.course import Position
@@ -36,7 +40,7 @@ from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.instances.terms.goodput import BatchField
 from shadowprice.solvers.job_table import PROGRESS, Environment, JobTable
 from shadowprice.solvers.knowledge import Knowledge
-from shadowprice.solvers.placement.amounts import CpusAndMemory
+from shadowprice.solvers.placement.cpu_memory import CpuMemoryResource
 from shadowprice.solvers.placement.declared import DeclaredResource
 from shadowprice.solvers.placement.ledger import ResourceLedger
 from shadowprice.solvers.placement.parts import PartsAllocator
@@ -65,7 +69,7 @@ class Mirror:
     def __init__(self, begin: Begin) -> None:
         environment = environment_of(begin)
         self._times = Knowledge.DURATION in begin.knows
-        self._demands: list[AmountsDemand] = []
+        self._demands: list[CpuMemoryDemand] = []
         self._on_cores: list[bool] = []
         self._jobs = JobTable(environment)
         self._graphs: list[Any] = []
@@ -91,11 +95,11 @@ class Mirror:
             resources.append(TenantQuotas(begin.quotas, cores))
         if begin.racks is not None:
             resources.append(DeclaredResource(begin.racks, cluster, self))  # type: ignore[arg-type]
-        amounts = None
+        cpu_memory = None
         if begin.asking:
             nodes = grant_capacities(cluster) if begin.profiled else capacities(cluster)
-            amounts = CpusAndMemory(nodes, self._demands, pools)
-        return ResourceLedger(gpus, resources, amounts) if resources or amounts else gpus
+            cpu_memory = CpuMemoryResource(nodes, self._demands, pools)
+        return ResourceLedger(gpus, resources, cpu_memory) if resources or cpu_memory else gpus
 
     @property
     def on_cores(self) -> list[bool]:
@@ -110,7 +114,7 @@ class Mirror:
         """The state as it is when the next decision is due."""
         state = self.state
         if self._decision is not None:
-            self._carry_out(self._decision, dict(due.amounts))
+            self._carry_out(self._decision, dict(due.cpu_memory))
         for listed in (state.arrived, state.finished, state.failed, state.changed_nodes):
             listed.clear()
         state.now_s = due.now_s
@@ -124,7 +128,7 @@ class Mirror:
         self._note(due)
         return state
 
-    def _carry_out(self, decision: Decision, amounts: dict[int, Amounts]) -> None:
+    def _carry_out(self, decision: Decision, cpu_memory: dict[int, RunCpuMemory]) -> None:
         """Stops, those that go on otherwise, and starts; numbers follow in progress."""
         state = self.state
         for job in decision.stops:
@@ -134,7 +138,7 @@ class Mirror:
         for job, pieces in decision.starts.items():
             fields: dict[Feature, Any] = {}
             if state.profiled:
-                fields[Feature.PROFILES] = amounts.get(job, ())
+                fields[Feature.PROFILES] = cpu_memory.get(job, ())
             if state.goodput is not None:
                 fields[Feature.GOODPUT] = BatchField(state.goodput.batching(job, _width(pieces)))
             state.started(job, pieces, 0.0, 0.0, fields)
@@ -241,17 +245,17 @@ class Mirror:
         return times
 
     def _note(self, due: Due) -> None:
-        """Numbers, amounts and batches of all of whom they are new."""
+        """Numbers, CPUs and memory, and batches of all of whom they are new."""
         state = self.state
         for progress in due.progress:
             _write(state.rows, progress)
-        for job, held in due.amounts:
+        for job, held in due.cpu_memory:
             if job in state.running:
-                state.amounts[job] = held
+                state.cpu_memory_of[job] = held
         for job in self._left_alone:
-            if job in state.running and job in state.amounts:
-                held = state.amounts[job]
-                state.allocator.cpus_and_memory.adjust(job, state.running[job], held)
+            if job in state.running and job in state.cpu_memory_of:
+                held = state.cpu_memory_of[job]
+                state.allocator.cpu_memory.adjust(job, state.running[job], held)
         self._left_alone.clear()
         for epoch in due.epochs:
             self._note_epoch(epoch)

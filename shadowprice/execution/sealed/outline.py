@@ -48,7 +48,7 @@ KNOWS = frozenset(
         Feature.QUOTAS,
         Feature.PARTS,
         Feature.CORES,
-        Feature.AMOUNTS,
+        Feature.CPU_MEMORY,
         Feature.RACKS,
         Feature.WINDOW,
         Feature.RESTART,
@@ -94,7 +94,7 @@ def outline(
         profiled=instance.sensitivity is not None,
         elastic=instance.elasticity is not None,
         parts=Feature.PARTS in instance.features,
-        asking=instance.fixed_amounts is not None,
+        asking=instance.asked_cpu_memory is not None,
         service_gpu_s=None if service_gpu_s is None else tuple(service_gpu_s),
     )
 

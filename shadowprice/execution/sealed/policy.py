@@ -129,11 +129,11 @@ class SealedPolicy:
         said = self._start()
         self.name, self.knows, self.preemptive = said.name, frozenset(said.knows), said.preemptive
         self._introduction = said
-        # Their presence says that it chooses so: see ChoosesNodes and ChoosesAmounts.
+        # Their presence says that it chooses so: see ChoosesNodes and ChoosesCpuMemory.
         if said.chooses_nodes:
             self.chooses_nodes = True
-        if said.chooses_amounts:
-            self.chooses_amounts = True
+        if said.chooses_cpu_memory:
+            self.chooses_cpu_memory = True
         refused = [] if allowed is None else sorted(self.knows - frozenset(allowed))
         if refused:
             self.close()

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
-from shadowprice.instances.clusters.amounts import AmountsDemand
+from shadowprice.instances.clusters.cpu_memory import CpuMemoryDemand, RunCpuMemory
 from shadowprice.instances.clusters.quotas import Quotas
 from shadowprice.instances.documents.written_instance import NodeGroup
 from shadowprice.instances.graphs.job_graph import JobGraph
@@ -33,9 +33,6 @@ VERSION = 1
 
 Pieces = tuple[tuple[int, int], ...]
 """GPUs by node: pairs of a node and how many."""
-
-Amounts = tuple[tuple[float, float], ...]
-"""CPUs and memory [GB] on each of those nodes."""
 
 
 class Hello(Struct, frozen=True, tag_field="message", tag="hello"):
@@ -56,7 +53,7 @@ class Introduction(Struct, frozen=True, kw_only=True):
         What it declares to know beyond the past, and is then told.
     preemptive : bool
         Whether it ever stops a running job.
-    chooses_nodes, chooses_amounts : bool
+    chooses_nodes, chooses_cpu_memory : bool
         Whether it chooses nodes, or CPUs and memory, and does not look at what jobs ask for.
     """
 
@@ -65,7 +62,7 @@ class Introduction(Struct, frozen=True, kw_only=True):
     knows: tuple[Knowledge, ...] = ()
     preemptive: bool = False
     chooses_nodes: bool = False
-    chooses_amounts: bool = False
+    chooses_cpu_memory: bool = False
 
 
 class SharingKind(Struct, frozen=True, array_like=True):
@@ -180,7 +177,7 @@ class ArrivedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
         Number of its graph or profile; those that are new are in ``graph_is`` and ``profile_is``.
     alpha_s : tuple of (float, float), optional
         Least and largest time of an iteration of its graph [s].
-    asks : AmountsDemand, optional
+    asks : CpuMemoryDemand, optional
         CPUs and memory that it asks for, where jobs do.
     run_s, work, alone_s
         Run time on the fastest type [s], whole work, run time on each GPU type [s]: for a policy that declares
@@ -214,7 +211,7 @@ class ArrivedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
     alpha_s: tuple[float, float] | None = None
     profile: int | None = None
     profile_is: WrittenProfile | None = None
-    asks: AmountsDemand | None = None
+    asks: CpuMemoryDemand | None = None
     run_s: float | None = None
     work: float | None = None
     alone_s: tuple[float | None, ...] | None = None
@@ -330,7 +327,7 @@ class Due(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="mess
         Jobs of which any of these is new.
     partners : tuple of (int, int)
         Jobs that have another partner on their GPUs than before; -1 for none.
-    amounts : tuple of (int, amounts)
+    cpu_memory : tuple of (int, RunCpuMemory)
         Running jobs that hold other CPUs and memory than before, by node.
     epochs : tuple of Epoch
         Jobs with goodput of which any of these is new.
@@ -344,7 +341,7 @@ class Due(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="mess
     arrived: tuple[ArrivedJob, ...] = ()
     progress: tuple[Progress, ...] = ()
     partners: tuple[tuple[int, int], ...] = ()
-    amounts: tuple[tuple[int, Amounts], ...] = ()
+    cpu_memory: tuple[tuple[int, RunCpuMemory], ...] = ()
     epochs: tuple[Epoch, ...] = ()
 
 
@@ -361,7 +358,7 @@ class Start(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
         Pool of which the placement chooses nodes; any if not given.
     partner : int, optional
         Running job, or one that is started before, whose GPUs it shares.
-    amounts : optional
+    cpu_memory : optional
         CPUs and memory on each of its nodes.
     mapping : optional
         Replicas of its graph: pairs of a node and the replicas of each stage there.
@@ -373,7 +370,7 @@ class Start(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     pieces: Pieces | None = None
     pool: int | None = None
     partner: int | None = None
-    amounts: Amounts | None = None
+    cpu_memory: RunCpuMemory | None = None
     mapping: tuple[tuple[int, tuple[int, ...]], ...] | None = None
     batching: tuple[int, int] | None = None
 
@@ -382,7 +379,7 @@ class Change(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     """A running job that goes on with other CPUs and memory, or another batch."""
 
     job: int
-    amounts: Amounts | None = None
+    cpu_memory: RunCpuMemory | None = None
     batching: tuple[int, int] | None = None
 
 

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from shadowprice.hosts.lease_amounts import NodeAmounts, capacity_of
+from shadowprice.hosts.lease_cpu_memory import CpuMemoryByNode, capacity_of
 from shadowprice.hosts.live.lease import HeldLease, Holder
 from shadowprice.hosts.live.ledger import RunLedger
 from shadowprice.hosts.protocol import Device, DiscoveredNode
+from shadowprice.instances.clusters.cpu_memory import CountedCpuMemory
 
 _DRAINED, _TOLD = "drained", "drained_told"
 
@@ -113,9 +114,9 @@ class DevicePool:
         """Leases that the engine thinks are over, of which processes may be left."""
         return [lease for lease in self.leases.values() if lease.end.abandoned]
 
-    def has_amounts(self, amounts: NodeAmounts) -> bool:
+    def has_cpu_memory(self, asked: CpuMemoryByNode) -> bool:
         """True if nobody holds these CPUs and this memory, written-off leases included."""
-        for node, wanted in amounts.items():
+        for node, wanted in asked.items():
             held = _sum(self.leases.values(), node)
             if any(
                 a + b > most for a, b, most in zip(wanted, held, self._capacity[node], strict=True)
@@ -123,7 +124,7 @@ class DevicePool:
                 return False
         return True
 
-    def amounts_aside(self) -> Mapping[int, tuple[int, int]]:
+    def cpu_memory_aside(self) -> Mapping[int, CountedCpuMemory]:
         """CPUs and memory of each node, by its place, that leases hold which were written off."""
         lost = self.written_off()
         aside = {place: _sum(lost, node.name) for place, node in enumerate(self.nodes)}
@@ -156,7 +157,7 @@ class DevicePool:
         return any(lease.end.abandoned for lease in self._on[device.uuid])
 
 
-def _sum(leases: Iterable[HeldLease], node: str) -> tuple[int, int]:
+def _sum(leases: Iterable[HeldLease], node: str) -> CountedCpuMemory:
     """CPUs [thousandths] and memory [MiB] that leases hold on a node."""
-    held = [lease.grant.amounts[node] for lease in leases if node in lease.grant.amounts]
+    held = [lease.grant.cpu_memory[node] for lease in leases if node in lease.grant.cpu_memory]
     return sum(cpus for cpus, _ in held), sum(memory for _, memory in held)

@@ -17,7 +17,7 @@ from shadowprice.errors import HostError, InputError
 from shadowprice.execution.engine import Rounds
 from shadowprice.hosts.absent import AbsentDevices
 from shadowprice.hosts.first_instance import instance_of, profiles_for
-from shadowprice.hosts.lease_amounts import LeaseAmounts
+from shadowprice.hosts.lease_cpu_memory import CpuMemoryGrants
 from shadowprice.hosts.live.clock import Clock, WallClock
 from shadowprice.hosts.live.devices import DevicePool
 from shadowprice.hosts.live.elastic import widths_of
@@ -75,13 +75,13 @@ def assemble(
     if not resumed:
         _write_down(ledger, nodes, job_file, tracked, instance, notes)
     monitor = LeaseMonitor(host, clock, settings.limits, tick, AbsentDevices(host, nodes, present))
-    amounts = LeaseAmounts(
+    cpu_memory = CpuMemoryGrants(
         nodes,
         by_policy=instance.sensitivity is not None or instance.course is not None,
         shared=instance.sharing_rates is not None,
     )
     for one in tracked:
-        amounts.add(one.job)
+        cpu_memory.add(one.job)
     return RealRun(
         tracked=tracked,
         ledger=ledger,
@@ -99,7 +99,7 @@ def assemble(
         limits=settings.limits,
         clock=clock,
         arrivals=arrivals,
-        amounts=amounts,
+        cpu_memory=cpu_memory,
     )
 
 

@@ -21,7 +21,7 @@ from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import ALONE
 from shadowprice.instances.terms.effect import NO_FIELDS, Fields, fielded
 from shadowprice.solvers.job_table import Environment, JobTable
-from shadowprice.solvers.placement.amounts import CpusAndMemory
+from shadowprice.solvers.placement.cpu_memory import CpuMemoryResource
 from shadowprice.solvers.placement.ledger import with_resources
 from shadowprice.solvers.placement.protocol import Allocator, Pieces, Placement
 from shadowprice.solvers.policy import Decision, Policy, State
@@ -33,7 +33,7 @@ KNOWS = frozenset(
         Feature.SHARING,
         Feature.GRAPHS,
         Feature.PROFILES,
-        Feature.AMOUNTS,
+        Feature.CPU_MEMORY,
         Feature.GOODPUT,
     }
 )
@@ -51,14 +51,14 @@ class RealEngine(Engine):
         require(run.measuring.instance, self.knows, self.called)
         self.run = run
         self.real = RealHosts(run)
-        self.amounts: CpusAndMemory | None = None
+        self.cpu_memory: CpuMemoryResource | None = None
         super().__init__(run.measuring.instance, policy, placement, rounds, self.real)
         self._quarantined = [0] * len(run.devices.nodes)
 
     def _ledger(self, gpus: Allocator, pool_of_node: Sequence[int]) -> Allocator:
         """Ledger of who holds what, with the CPUs and memory of leases as hosts have them."""
-        self.amounts = self.run.amounts.resource(pool_of_node)
-        return with_resources(gpus, self.instance, self.amounts)
+        self.cpu_memory = self.run.cpu_memory.resource(pool_of_node)
+        return with_resources(gpus, self.instance, self.cpu_memory)
 
     def _await(self, wake_s: float) -> float:
         return self.real.await_event(min(wake_s, self.next_arrival_s))
@@ -155,7 +155,7 @@ class RealEngine(Engine):
             for job, lease in leases.items()
             if job in starts
             and sorted(starts[job]) == sorted(state.running[job])
-            and (job not in chosen or chosen[job] == state.amounts[job])
+            and (job not in chosen or chosen[job] == state.cpu_memory_of[job])
             and state.partner_of.get(job, ALONE) == partners.get(job, ALONE) == ALONE
             and (lease is None or mappings.get(job) in (None, lease.fields.get(Feature.GRAPHS)))
         }
@@ -232,8 +232,8 @@ class RealEngine(Engine):
 
     def _quarantine(self) -> None:
         """Let nobody have the GPUs of lost nodes, nor what may not be free."""
-        if self.amounts is not None:
-            self.amounts.set_aside(self.run.devices.amounts_aside())
+        if self.cpu_memory is not None:
+            self.cpu_memory.set_aside(self.run.devices.cpu_memory_aside())
         for node, count in enumerate(self.run.devices.quarantined()):
             more = count - self._quarantined[node]
             if more > 0:

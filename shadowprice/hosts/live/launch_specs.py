@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shadowprice.hosts.containers import PYTHON
-from shadowprice.hosts.lease_amounts import GrantedAmounts
+from shadowprice.hosts.lease_cpu_memory import LeaseCpuMemory
 from shadowprice.hosts.live.checkpoints import folder_of
 from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.limits import Limits
 from shadowprice.hosts.meeting import Meeting
 from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec, LeaseKey
-from shadowprice.instances.clusters.amounts import CPU_MILLI, MIB_PER_GB, HeldAmounts
+from shadowprice.instances.clusters.cpu_memory import CPU_MILLI, MIB_PER_GB, CountedCpuMemory
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables by which numerical libraries are told how many threads to use."""
@@ -54,14 +54,14 @@ class LaunchSpecs:
         devices: Sequence[Device],
         *,
         shared: bool = False,
-        amounts: GrantedAmounts | None = None,
+        cpu_memory: LeaseCpuMemory | None = None,
         replicas: PlacedReplicas | None = None,
     ) -> tuple[LaunchSpec, ...]:
         """One order for each node of a gang, rank 0 on the node of the first device.
 
         Parameters
         ----------
-        amounts : GrantedAmounts, optional
+        cpu_memory : LeaseCpuMemory, optional
             CPUs and memory that it holds on each node.
         replicas : PlacedReplicas, optional
             Replicas of its graph, in the order of the devices.
@@ -82,7 +82,7 @@ class LaunchSpecs:
             "SHADOWPRICE_REPORT_DIRECTORY": str(self._place(LeaseKey(job.name, epoch, 0))),
         }
         folder = str(folder_of(directory, epoch))
-        first, granted = devices[0], amounts or GrantedAmounts()
+        first, granted = devices[0], cpu_memory or LeaseCpuMemory()
         gpus = "cpu:" not in first.uuid
         meeting = Meeting(
             job.name,
@@ -144,15 +144,15 @@ class ResourceLimits:
     memory_mib: int | None = None
 
     @classmethod
-    def of(cls, job: Job, held: HeldAmounts | None, *, chosen: bool) -> ResourceLimits:
-        """Limits of a job that holds these amounts on a node, which the policy may have chosen."""
+    def of(cls, job: Job, held: CountedCpuMemory | None, *, chosen: bool) -> ResourceLimits:
+        """Limits of a job that holds these CPUs and memory on a node, which the policy may have chosen."""
         if held is None:
             return cls()
         return cls(
             held[0] if chosen or job.cpus else None, held[1] if chosen or job.memory_gb else None
         )
 
-    def variables(self, held: HeldAmounts | None, *, slots: bool) -> dict[str, str]:
+    def variables(self, held: CountedCpuMemory | None, *, slots: bool) -> dict[str, str]:
         """Variables by which a command finds what it holds; threads of libraries on CPU slots."""
         if held is None:
             return {}

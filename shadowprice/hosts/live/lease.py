@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from shadowprice.hosts.lease_amounts import NodeAmounts
+from shadowprice.hosts.lease_cpu_memory import CpuMemoryByNode
 from shadowprice.hosts.live.graphs.run_graphs import PlacedReplicas
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.live.limits import Limits
@@ -52,7 +52,7 @@ class LeaseGrant:
         Committed step it goes on from.
     granted_s : float
         When its devices were taken [s].
-    amounts : mapping of str to (int, int)
+    cpu_memory : mapping of str to (int, int)
         CPUs [thousandths] and memory [MiB] that it holds on each node; empty if they are not counted.
     replicas : PlacedReplicas or None
         Replicas of the job's graph on its devices.
@@ -66,7 +66,7 @@ class LeaseGrant:
     orders: tuple[LaunchSpec, ...]
     from_step: int
     granted_s: float
-    amounts: NodeAmounts = field(default_factory=dict)
+    cpu_memory: CpuMemoryByNode = field(default_factory=dict)
     replicas: PlacedReplicas | None = None
 
     @cached_property

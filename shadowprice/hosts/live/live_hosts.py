@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shadowprice.errors import HostError
-from shadowprice.hosts.lease_amounts import GrantedAmounts
+from shadowprice.hosts.lease_cpu_memory import LeaseCpuMemory
 from shadowprice.hosts.lease_files import prune
 from shadowprice.hosts.live import checkpoints as plain_checkpoints
 from shadowprice.hosts.live.checkpoints import (
@@ -202,19 +202,20 @@ class LiveHosts:
         tracked: JobRecord,
         pieces: Pieces,
         fields: Fields,
-        amounts: GrantedAmounts,
+        cpu_memory: LeaseCpuMemory,
         replicas: PlacedReplicas | None = None,
     ) -> tuple[int, list[str]]:
-        """Epoch and devices of a new lease; no devices if some, or its amounts, are not to be had."""
+        """Epoch and devices of a new lease; no devices if some, or its CPUs or memory, are not to be had."""
         run, partner = self.run, fields.get(Feature.SHARING, ALONE)
-        may = not tracked.barred and run.devices.has_amounts(amounts.by_node)
+        may = not tracked.barred and run.devices.has_cpu_memory(cpu_memory.by_node)
         devices = self._find(pieces, partner) if may else ()
         if not devices:
             return tracked.epoch, []
         epoch = tracked.epoch + 1
         rate = run.measuring.work_rate(tracked.row, pieces, fields)
-        more: dict[str, object] = {"amounts": amounts.by_node} if amounts.by_node else {}
-        if amounts.chosen is not None:
+        held = cpu_memory.by_node
+        more: dict[str, object] = {"amounts": held} if held else {}
+        if cpu_memory.chosen is not None:
             more["speed"] = run.measuring.speed(tracked.row, pieces, fields)
         if replicas is not None:
             more |= replicas.event_fields(devices)

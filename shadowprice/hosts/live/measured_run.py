@@ -45,6 +45,7 @@ from shadowprice.hosts.throughput_files import (
     write_throughputs,
 )
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.clusters.cpu_memory import CpuMemory
 from shadowprice.instances.documents.named_settings import joined_settings
 from shadowprice.instances.grid import MAX_TIME_S, to_grid
 from shadowprice.instances.speeds.profiles import Profiles, table_entry
@@ -321,7 +322,7 @@ def _profiles(ledger: RunLedger) -> Profiles | None:
     return Profiles(tables, f"{ledger.path}: profiles")
 
 
-def _asks(events: Iterable[Event]) -> dict[str, tuple[float, float]]:
+def _asks(events: Iterable[Event]) -> dict[str, CpuMemory]:
     """CPUs and memory [GB] that jobs asked for, by name."""
     return {
         event["job"]: (
@@ -353,7 +354,7 @@ def measured_workload(
     rows : sequence of mapping
         As of the ledger's jobs.
     asks : mapping of str to (float, float)
-        Fixed amounts of CPUs and memory [GB] of jobs by their names; of others none.
+        CPUs and memory [GB] that jobs ask for, by their names; others ask for none.
 
     Raises
     ------

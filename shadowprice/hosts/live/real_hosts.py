@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from shadowprice.hosts.lease_amounts import GrantedAmounts
+from shadowprice.hosts.lease_cpu_memory import LeaseCpuMemory
 from shadowprice.hosts.live.lease import (
     ABSENT,
     RUNNING,
@@ -91,12 +91,12 @@ class RealHosts:
     def has_free(self, job: int, pieces: Pieces, fields: Fields) -> bool:
         """True if there are free devices for pieces of a job, with their CPUs and memory."""
         devices = self.run.devices
-        return devices.has_amounts(self._amounts(job, pieces, fields).by_node) and all(
+        return devices.has_cpu_memory(self._cpu_memory(job, pieces, fields).by_node) and all(
             devices.find(node, count) for node, count in pieces
         )
 
-    def _amounts(self, job: int, pieces: Pieces, fields: Fields) -> GrantedAmounts:
-        return self.run.amounts.of(job, pieces, fields.get(Feature.PROFILES))
+    def _cpu_memory(self, job: int, pieces: Pieces, fields: Fields) -> LeaseCpuMemory:
+        return self.run.cpu_memory.of(job, pieces, fields.get(Feature.PROFILES))
 
     @contextmanager
     def stopped(self, stops: Sequence[int], until_s: float) -> Iterator[list[int]]:
@@ -116,17 +116,18 @@ class RealHosts:
         self, job: int, pieces: Pieces, now_s: float, fields: Fields = NO_FIELDS
     ) -> tuple[float, float]:
         """Grant a lease. One for which no devices are free is over with the next events."""
-        run, tracked, amounts = self.run, self.run.tracked[job], self._amounts(job, pieces, fields)
+        run, tracked = self.run, self.run.tracked[job]
+        cpu_memory = self._cpu_memory(job, pieces, fields)
         call = f"start {job} {list(map(list, pieces))} {fields.get(Feature.SHARING, ALONE)}"
-        if amounts.chosen is not None:
-            call = f"{call} {list(map(list, amounts.by_node.values()))}"
+        if cpu_memory.chosen is not None:
+            call = f"{call} {list(map(list, cpu_memory.by_node.values()))}"
         replicas = run.measuring.placed(job, fields.get(Feature.GRAPHS))
         if replicas is not None:
             call = f"{call} {[list(stages) for _, stages in replicas.mapping]}"
         epoch, uuids = self.journal.ask(
             call,
             tuple[int, list[str]],
-            lambda: self.live.grant(tracked, pieces, fields, amounts, replicas),
+            lambda: self.live.grant(tracked, pieces, fields, cpu_memory, replicas),
         )
         tracked.view, tracked.epoch = RUNNING, epoch
         if not uuids:
@@ -137,12 +138,12 @@ class RealHosts:
             epoch,
             devices,
             shared=fields.get(Feature.SHARING, ALONE) != ALONE,
-            amounts=amounts,
+            cpu_memory=cpu_memory,
             replicas=replicas,
         )
         # Later than the end of the round, if there was much to do at it.
         granted_s = max(now_s, run.clock.now_s())
-        held = (amounts.by_node, replicas)
+        held = (cpu_memory.by_node, replicas)
         lease = HeldLease(
             LeaseGrant(
                 job, tracked.job, epoch, pieces, devices, orders, tracked.step, granted_s, *held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shadowprice.hosts.lease_amounts import LeaseAmounts
+from shadowprice.hosts.lease_cpu_memory import CpuMemoryGrants
 from shadowprice.hosts.live.clock import Clock
 from shadowprice.hosts.live.devices import DevicePool
 from shadowprice.hosts.live.event_log import EventWriter
@@ -37,7 +37,7 @@ class RealRun:
     limits: Limits
     clock: Clock
     arrivals: Arrivals
-    amounts: LeaseAmounts
+    cpu_memory: CpuMemoryGrants
 
     def leases(self) -> list[HeldLease]:
         """All leases whose end is not confirmed."""
@@ -93,6 +93,6 @@ class RealRun:
         """A job that was added is known from now on; it arrives in its turn. Returns notes of what is assumed."""
         tracked, instance, notes = self.arrivals.take(number, self.measuring.instance)
         self.tracked.append(tracked)
-        self.amounts.add(tracked.job)
+        self.cpu_memory.add(tracked.job)
         self.measuring.know(instance)
         return notes

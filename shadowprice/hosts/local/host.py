@@ -52,14 +52,14 @@ def open_host(address: str, state: Path, run_id: str) -> LocalHost:
     HostError
         If the state directory cannot be written.
     """
-    amounts: dict[str, float] = {}
+    cpu_memory: dict[str, float] = {}
     slots, nodes = None, 1
     for position, part in enumerate(address.split(",")) if address else ():
         found, amount = _ADDRESS.fullmatch(part), _AMOUNT.fullmatch(part)
         if position == 0 and found is not None:
             slots, nodes = int(found["slots"]), int(found["nodes"] or 1)
-        elif amount is not None and amount["name"] not in amounts and float(amount["value"]) > 0:
-            amounts[amount["name"]] = float(amount["value"])
+        elif amount is not None and amount["name"] not in cpu_memory and float(amount["value"]) > 0:
+            cpu_memory[amount["name"]] = float(amount["value"])
         else:
             raise InputError(
                 f"hosts local:{address}: expected a number of CPU slots, from 1, or NODESxSLOTS, and cpus=N and "
@@ -70,8 +70,8 @@ def open_host(address: str, state: Path, run_id: str) -> LocalHost:
         slots,
         nodes,
         claims=DeviceClaims(run_id),
-        cpus=amounts.get("cpus", 0.0),
-        memory_gb=amounts.get("memory_gb", 0.0),
+        cpus=cpu_memory.get("cpus", 0.0),
+        memory_gb=cpu_memory.get("memory_gb", 0.0),
     )
 
 

@@ -14,7 +14,7 @@ The log is what the driver wrote down before it acted. Rules, each event against
 ``lease``       a job has one lease at a time; only leases that are held run, stop, or are released
 ``gang``        a lease holds the job's gang, or as many devices as its job file lets it have: devices
                 that exist, each once
-``amounts``     a lease holds the CPUs and memory that its job asks for; nodes have what is held of them
+``cpu_memory``  a lease holds the CPUs and memory that its job asks for; nodes have what is held of them
 ``mapping``     replicas of a job graph are where the decision put them, in the order of ranks; what the
                 graph says of the time of an iteration is right
 ``double``      nobody else holds its devices, but one partner, the very same: both name each other
@@ -78,7 +78,7 @@ class LoggedLease:
     key: Key
     devices: frozenset[str]
     partner: str | None
-    amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    cpu_memory: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     quarantined: set[str] = field(default_factory=set)
 
     @property
@@ -100,7 +100,7 @@ class DeviceHolders:
         nodes = list(nodes)
         self.node_of = {d["uuid"]: node["name"] for node in nodes for d in node["devices"]}
         self._most = {node["name"]: _most(node) for node in nodes}
-        self._amounts: dict[str, list[int]] = {node["name"]: [0, 0] for node in nodes}
+        self._cpu_memory: dict[str, list[int]] = {node["name"]: [0, 0] for node in nodes}
         self._holders: dict[str, list[LoggedLease]] = defaultdict(list)
         self._quarantined: dict[str, set[Key]] = defaultdict(set)
         self._lost: set[str] = set()
@@ -137,25 +137,29 @@ class DeviceHolders:
         for device in lease.devices:
             self._holders[device].append(lease)
 
-    def hold_amounts(self, lease: LoggedLease, asks: tuple[int, int]) -> None:
+    def hold_cpu_memory(self, lease: LoggedLease, asks: tuple[int, int]) -> None:
         """On its own nodes, at least what its job asks for, and nowhere more than a node has.
 
         They are held until its processes are gone, also where it was written off.
         """
-        if not lease.amounts:
-            need(asks == (0, 0), "amounts", f"{lease.key} holds none, its job asks for {asks}")
+        if not lease.cpu_memory:
+            need(asks == (0, 0), "cpu_memory", f"{lease.key} holds none, its job asks for {asks}")
             return
         nodes = {self.node_of[device] for device in lease.devices}
-        need(lease.amounts.keys() == nodes, "amounts", f"{lease.key} holds some on {lease.amounts}")
+        need(
+            lease.cpu_memory.keys() == nodes,
+            "cpu_memory",
+            f"{lease.key} holds some on {lease.cpu_memory}",
+        )
         for k, what in enumerate(("thousandths of a CPU", "MiB")):
-            held = sum(amounts[k] for amounts in lease.amounts.values())
+            held = sum(each[k] for each in lease.cpu_memory.values())
             # Memory is rounded down on each node.
             least = asks[k] - (len(nodes) - 1) * k
-            need(held >= least, "amounts", f"{lease.key} holds {held} {what}, not {asks[k]}")
-            for node, amounts in lease.amounts.items():
-                self._amounts[node][k] += amounts[k]
-                used, most = self._amounts[node][k], self._most[node][k]
-                need(used <= most, "amounts", f"{used} {what} of {node} are held, it has {most}")
+            need(held >= least, "cpu_memory", f"{lease.key} holds {held} {what}, not {asks[k]}")
+            for node, its in lease.cpu_memory.items():
+                self._cpu_memory[node][k] += its[k]
+                used, most = self._cpu_memory[node][k], self._most[node][k]
+                need(used <= most, "cpu_memory", f"{used} {what} of {node} are held, it has {most}")
 
     def others(self, lease: LoggedLease) -> list[LoggedLease]:
         """Other leases that hold some of its devices."""
@@ -166,9 +170,9 @@ class DeviceHolders:
         """A lease is released."""
         for device in lease.devices:
             self._holders[device].remove(lease)
-        for node, amounts in lease.amounts.items():
+        for node, its in lease.cpu_memory.items():
             for k in range(2):
-                self._amounts[node][k] -= amounts[k]
+                self._cpu_memory[node][k] -= its[k]
 
     def quarantine(self, device: str, key: Key, lease: LoggedLease | None) -> None:
         """A device may not be free though its lease is over, or is not to be used."""
@@ -197,7 +201,7 @@ class DeviceHolders:
 
 
 CPU_MILLI, MIB, NOISE = 1000, 2**20, 1e-6
-"""Units of amounts, and the part of one that rounding to a double may have added."""
+"""Units of CPUs and memory, and the part of one that rounding to a double may have added."""
 
 
 def _most(node: Mapping[str, Any]) -> tuple[int, int]:
@@ -401,7 +405,7 @@ class _Log:
         need(not fault, "mapping", fault)
         lease = LoggedLease(key, frozenset(data["devices"]), data["partner"], _held(data))
         self.devices.hold(lease)
-        self.devices.hold_amounts(lease, self.asks[name])
+        self.devices.hold_cpu_memory(lease, self.asks[name])
         self.leases[key], self.state[name] = lease, "arrived"
         self.step[name], self.epoch[name] = step, epoch
         self.unsure.discard(name)

@@ -10,7 +10,7 @@ from typing import Any
 from shadowprice.analysis.outcome import Outcome
 from shadowprice.analysis.run_options import RunOptions
 from shadowprice.hosts.first_instance import instance_of
-from shadowprice.hosts.lease_amounts import capacity_of, demand_of
+from shadowprice.hosts.lease_cpu_memory import capacity_of, demand_of
 from shadowprice.hosts.live.checkpoints import folder_of
 from shadowprice.hosts.live.job_file import Job, JobFile, load_job_file
 from shadowprice.hosts.live.launch_specs import ResourceLimits, command_line

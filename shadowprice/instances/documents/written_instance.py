@@ -49,7 +49,7 @@ KNOWS = (
             Feature.QUOTAS,
             Feature.PARTS,
             Feature.CORES,
-            Feature.AMOUNTS,
+            Feature.CPU_MEMORY,
             Feature.WINDOW,
             Feature.STOPPED,
             Feature.RESTART,

@@ -33,11 +33,12 @@ from msgspec import Meta
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.clusters.cpu_memory import CpuMemory, proportional_share
 from shadowprice.instances.documents.schema import Line, Name, Number, decode
 from shadowprice.instances.entries import LARGEST, known_keys
 from shadowprice.instances.files import read_json
 from shadowprice.instances.speeds.model_names import plain_name
-from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity, proportional_share
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.workload import MAX_GANG, Workload
 
 # Profiles by family of models, made from what is published of them.
@@ -346,7 +347,7 @@ class Profiles(Brief):
         self,
         workload: Workload,
         cluster: Cluster,
-        counted_at: tuple[float, float] | None = None,
+        counted_at: CpuMemory | None = None,
     ) -> Sensitivity:
         """The profiles of jobs on a cluster.
 
@@ -382,14 +383,12 @@ class Profiles(Brief):
         return Sensitivity(profiles, of)
 
 
-def _unknown(share: tuple[float, float]) -> Profile:
+def _unknown(share: CpuMemory) -> Profile:
     cpus, memory_gb = share
     return Profile(np.array([cpus]), np.array([memory_gb]), np.array([[1.0]]), "no profile")
 
 
-def _scaled(
-    table: Profile, share: tuple[float, float], counted_at: tuple[float, float] | None
-) -> Profile:
+def _scaled(table: Profile, share: CpuMemory, counted_at: CpuMemory | None) -> Profile:
     """The table with speed 1 where work is counted."""
     for cpus, memory_gb in (share, counted_at or share):
         if table.at(cpus, memory_gb) <= 0:

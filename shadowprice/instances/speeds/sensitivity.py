@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from shadowprice.brief import Brief
 from shadowprice.errors import InputError
-from shadowprice.instances.cluster import CORES, Cluster, Node
+from shadowprice.instances.cluster import CORES, Cluster
+from shadowprice.instances.clusters.cpu_memory import CpuMemory, RunCpuMemory
 
 # The speed of a job by the CPUs and the memory it has for each of its GPUs.
 
@@ -30,8 +31,8 @@ class Profile(Brief):
         Memory for each GPU [GB], increasing.
     speed : ndarray, shape (a, b)
         Speed relative to some common unit: 1 stands for the speed in which the job's work is
-        counted, by convention that with a GPU-proportional share. Less than the smallest
-        amounts is no speed at all.
+        counted, by convention that with a GPU-proportional share. Less CPUs or memory
+        than the smallest is no speed at all.
     name : str
         For messages.
 
@@ -74,7 +75,7 @@ class Profile(Brief):
         """Largest speed."""
         return float(self.speed[-1, -1])
 
-    def demand(self) -> tuple[float, float]:
+    def demand(self) -> CpuMemory:
         """Least CPUs, then least memory [GB], for each GPU with which the speed is the largest."""
         rows, columns = np.nonzero(self.speed == self.best)
         row = int(rows.min())
@@ -90,11 +91,11 @@ class Profile(Brief):
         )
         return float(self.speed[row, column]) if row >= 0 and column >= 0 else 0.0
 
-    def of(self, pieces: tuple[tuple[int, int], ...], amounts: Amounts) -> float:
+    def of(self, pieces: tuple[tuple[int, int], ...], held: RunCpuMemory) -> float:
         """Speed of a gang on its nodes, pairs (node, GPUs): that of its slowest worker."""
         return min(
             self.at(cpus / gpus, memory_gb / gpus)
-            for (_, gpus), (cpus, memory_gb) in zip(pieces, amounts, strict=True)
+            for (_, gpus), (cpus, memory_gb) in zip(pieces, held, strict=True)
         )
 
     def _keep(self, name: str, values: NDArray[np.float64]) -> None:
@@ -109,20 +110,6 @@ class Profile(Brief):
                 f"{self.memory_gb_per_gpu[column]:g} GB for each GPU is {float(self.speed[row, column])!r}, "
                 f"expected {expected}"
             )
-
-
-Amounts = tuple[tuple[float, float], ...]
-"""CPUs and memory [GB] of a gang on its nodes, one pair for each of its pieces."""
-
-
-def together(one: Amounts, other: Amounts) -> Amounts:
-    """Sum of what two gangs hold on the same nodes."""
-    return tuple((a + c, b + d) for (a, b), (c, d) in zip(one, other, strict=True))
-
-
-def shared_out(share: tuple[float, float], pieces: tuple[tuple[int, int], ...]) -> Amounts:
-    """Amounts of a gang on its nodes, pairs (node, GPUs), that has so much for each GPU."""
-    return tuple((share[0] * gpus, share[1] * gpus) for _, gpus in pieces)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,7 +141,9 @@ class Sensitivity(Brief):
     def check(self, cluster: Cluster) -> None:
         """Raise :class:`InputError` unless all nodes with GPUs have as many CPUs and as much memory for each."""
         shares = {
-            (node.cpus / node.gpus, node.memory_gb / node.gpus) for node in _with_gpus(cluster)
+            (node.cpus / node.gpus, node.memory_gb / node.gpus)
+            for node in cluster.nodes
+            if node.gpu_type != CORES
         }
         if len(shares) != 1 or min(min(share) for share in shares) <= 0:
             found = ", ".join(f"{cpus:g} and {memory:g} GB" for cpus, memory in sorted(shares))
@@ -172,21 +161,10 @@ class Sensitivity(Brief):
         """Profile of a job."""
         return self.profiles[int(self.of[job])]
 
-    def speed(self, job: int, pieces: tuple[tuple[int, int], ...], amounts: Amounts) -> float:
+    def speed(self, job: int, pieces: tuple[tuple[int, int], ...], held: RunCpuMemory) -> float:
         """Speed of a job that holds these GPUs with these CPUs and this memory."""
-        return self.profile_of(job).of(pieces, amounts)
+        return self.profile_of(job).of(pieces, held)
 
     def select(self, keep: NDArray[np.bool_]) -> Sensitivity:
         """The same for some of the jobs."""
         return Sensitivity(self.profiles, self.of[keep])
-
-
-def _with_gpus(cluster: Cluster) -> list[Node]:
-    """Nodes that have GPUs, not cores instead."""
-    return [node for node in cluster.nodes if node.gpu_type != CORES]
-
-
-def proportional_share(cluster: Cluster) -> tuple[float, float]:
-    """CPUs and memory [GB] for each GPU when both are divided by GPUs; of checked clusters."""
-    node = _with_gpus(cluster)[0]
-    return node.cpus / node.gpus, node.memory_gb / node.gpus

@@ -11,10 +11,15 @@ from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.clusters.amounts import default_amounts
+from shadowprice.instances.clusters.cpu_memory import (
+    CpuMemory,
+    RunCpuMemory,
+    default_cpu_memory,
+    per_node,
+)
 from shadowprice.instances.documents.schema import FileName
 from shadowprice.instances.features import Feature
-from shadowprice.instances.speeds.sensitivity import Amounts, Sensitivity, shared_out
+from shadowprice.instances.speeds.sensitivity import Sensitivity
 from shadowprice.instances.terms.effect import Effect, Fields, Pieces, RecordedRun, SpeedFactor
 from shadowprice.instances.terms.settings import TermContext, TermSettings
 from shadowprice.instances.terms.term import SeenInstance, Term, expect_of_jobs
@@ -56,7 +61,7 @@ class ProfileFactor(SpeedFactor):
     sensitivity : Sensitivity
     default : sequence of (float, float)
         CPUs and memory [GB] of each job for each of its pieces' GPUs, or cores
-        (:func:`~shadowprice.instances.clusters.amounts.default_amounts`).
+        (:func:`~shadowprice.instances.clusters.cpu_memory.default_cpu_memory`).
     part : sequence of float
         GPUs that each job holds of each of its pieces' GPUs: 1, the part of one, or 0 of jobs on cores, which
         are given nothing but the default beside these and run at speed 1.
@@ -68,7 +73,7 @@ class ProfileFactor(SpeedFactor):
     def __init__(
         self,
         sensitivity: Sensitivity,
-        default: Sequence[tuple[float, float]],
+        default: Sequence[CpuMemory],
         part: Sequence[float],
     ) -> None:
         self._sensitivity, self._default, self._part = sensitivity, default, part
@@ -98,8 +103,8 @@ class ProfileFactor(SpeedFactor):
             held = tuple((cpus / part, memory_gb / part) for cpus, memory_gb in held)
         return self._sensitivity.speed(job, pieces, held)
 
-    def _of_default(self, job: int, pieces: Pieces) -> Amounts:
-        return shared_out(self._default[job], pieces)
+    def _of_default(self, job: int, pieces: Pieces) -> RunCpuMemory:
+        return per_node(self._default[job], pieces)
 
     def columns(self, rows: int, runs: Sequence[RecordedRun]) -> Mapping[str, NDArray[Any]]:
         """CPUs and memory [GB] of each row."""
@@ -127,7 +132,7 @@ class ProfilesTerm(Term[Sensitivity]):
     def effects(self, value: Sensitivity, instance: SeenInstance) -> Iterator[Effect]:
         """The speed with some CPUs and memory."""
         jobs = instance.workload
-        default = default_amounts(instance.cluster, jobs).tolist()
+        default = default_cpu_memory(instance.cluster, jobs).tolist()
         yield ProfileFactor(value, default, (jobs.held_gpus / jobs.gpus).tolist())
 
     def best_speed(self, value: Sensitivity, instance: SeenInstance) -> NDArray[np.float64]:

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from shadowprice.instances.features import Feature
-from shadowprice.instances.terms.amounts import AmountsTerm
 from shadowprice.instances.terms.charges import ChargesTerm
 from shadowprice.instances.terms.copies import CopiesTerm
+from shadowprice.instances.terms.cpu_memory import CpuMemoryTerm
 from shadowprice.instances.terms.declared import DeclaredTerm
 from shadowprice.instances.terms.failures import FailuresTerm
 from shadowprice.instances.terms.goodput import Goodput, GoodputSettings
@@ -48,7 +48,7 @@ TERMS: tuple[Term[Any], ...] = (
     QuotasTerm(),
     PartsTerm(),
     CoresTerm(),
-    AmountsTerm(),
+    CpuMemoryTerm(),
     WindowTerm(),
     StoppedTerm(),
     RestartTerm(),

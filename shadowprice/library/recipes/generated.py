@@ -70,7 +70,7 @@ class Generated:
         return on_cluster(self._at_speeds(self._with_draws(jobs)), self.cluster, self.terms)
 
     def _with_draws(self, jobs: Workload) -> Workload:
-        """The jobs with weights and amounts."""
+        """The jobs with weights, CPUs and memory."""
         rng, drawn = random_generator(self.seed, _DRAWS), dict[str, Any]()
         for name, values, gpus in (
             ("weight", self.weights, 1),

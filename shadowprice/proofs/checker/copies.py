@@ -95,7 +95,7 @@ class CopySchedule:
             return Fraction(1)
         *least, speed = self.instance.cells[number][whole(cell[0], "row of a profile")]
         for field, each in zip(("cpus", "memory"), least, strict=True):
-            fine = gpus * each <= self.instance.amounts.get((node, field), 0)
+            fine = gpus * each <= self.instance.cpu_memory.get((node, field), 0)
             need(fine, f"node {node}: job {j} has not the {field} of its row")
         return Fraction(speed)
 

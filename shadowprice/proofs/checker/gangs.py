@@ -69,11 +69,11 @@ def entry(more: Record, field: str) -> int:
     return 2 + sum(each in more for each in OF_PIECES[: OF_PIECES.index(field)])
 
 
-class Amounts:
-    """Amounts held of all that there is so much of, at the start of the last run."""
+class Holdings:
+    """Amounts held of GPUs, parts of them, CPUs and memory, at the start of the last run."""
 
-    def __init__(self, given: CertificateInstance) -> None:
-        self.instance = given
+    def __init__(self, instance: CertificateInstance) -> None:
+        self.instance = instance
         self.held: dict[Any, int] = {}
         self.ends: list[tuple[int, int, list[tuple[Any, int]]]] = []
         self.count = 0
@@ -105,7 +105,7 @@ class Amounts:
                 self.move(what[0], 1 if now else -1)
         else:
             # In thousandths of what a node says, for a part of a GPU holds such.
-            most, held = self.instance.amounts.get(what, 0), -(-now // WHOLE_GPU)
+            most, held = self.instance.cpu_memory.get(what, 0), -(-now // WHOLE_GPU)
             fine = held <= most
             need(fine, f"node {what[0]}: {held} thousandths of {what[1]} held, it has {most}")
 
@@ -113,8 +113,8 @@ class Amounts:
 class QuotaUse:
     """Thousandths of GPUs that are held of each quota, at the start of the last run."""
 
-    def __init__(self, given: CertificateInstance) -> None:
-        self.instance, self.held = given, [0] * len(given.quotas)
+    def __init__(self, instance: CertificateInstance) -> None:
+        self.instance, self.held = instance, [0] * len(instance.quotas)
         self.ends: list[tuple[int, int, int]] = []
         self.begun: set[int] = set()
 
@@ -144,15 +144,15 @@ class QuotaUse:
 class GangSchedule:
     """Schedule of jobs that run as one gang each."""
 
-    def __init__(self, given: CertificateInstance) -> None:
-        self.instance, self.amounts, self.quotas = given, Amounts(given), QuotaUse(given)
-        self.stopped, self.latest = given.header.get("stopped", LARGEST), 0
-        self.consolidated = "placement" in given.header
-        self.round = given.header["round"] if "rounds" in given.header else 1
-        self.restarts, self.once = "preemption" in given.header, "starts" in given.header
-        self.steps = [most for most, _ in given.header["restart"]]
+    def __init__(self, instance: CertificateInstance) -> None:
+        self.instance, self.held, self.quotas = instance, Holdings(instance), QuotaUse(instance)
+        self.stopped, self.latest = instance.header.get("stopped", LARGEST), 0
+        self.consolidated = "placement" in instance.header
+        self.round = instance.header["round"] if "rounds" in instance.header else 1
+        self.restarts, self.once = "preemption" in instance.header, "starts" in instance.header
+        self.steps = [most for most, _ in instance.header["restart"]]
         self.begun: dict[int, GangProgress] = {}
-        self.ends = [0] * len(given.arrival)
+        self.ends = [0] * len(instance.arrival)
         self.start = 0
         self.waiting: dict[tuple[int, int], tuple[int, int, Held]] = {}
 
@@ -175,7 +175,7 @@ class GangSchedule:
         need(start % self.round == 0, f"{which} does not begin with a round")
         self.latest = max(self.latest, end)
         if more is None:
-            self.amounts.take(end, run["pieces"])
+            self.held.take(end, run["pieces"])
             need("partner" not in run, f"{which} has a partner")
         else:
             self.hold(run, held, more)
@@ -201,7 +201,7 @@ class GangSchedule:
         need(start > self.start, f"a run from tick {start} is out of order")
         self.alone()
         self.quotas.expect_within(self.start)
-        self.amounts.until(start)
+        self.held.until(start)
         self.start = start
 
     def alone(self) -> None:
@@ -250,7 +250,7 @@ class GangSchedule:
                 cpus, memory, _ = cells[whole(piece[at], "row of a profile")]
                 node, milli = piece[0], piece[1] * part
                 taken += [((node, "cpus"), milli * cpus), ((node, "memory"), milli * memory)]
-        self.amounts.take(end, taken)
+        self.held.take(end, taken)
 
     def stays(self, j: int, job: GangProgress, run: Record, held: Held) -> bool:
         """True if a job goes on, on GPUs that it held, while its partner or its CPUs change."""

@@ -52,7 +52,7 @@ class CertificateInstance:
         self.gpus = 0
         self.alike: dict[tuple[int, int], int] = {}
         self.types: dict[str, int] = {}
-        self.amounts: dict[tuple[int, str], int] = {}
+        self.cpu_memory: dict[tuple[int, str], int] = {}
         self.faults: dict[int, tuple[list[int], list[int]]] = {}
         self.quotas: list[tuple[list[int], list[int]]] = []
         self.quota_of: dict[int, int] = {}
@@ -159,7 +159,7 @@ class CertificateInstance:
         self.alike[sort] = self.alike.get(sort, 0) + 1
         for field in ("cpus", "memory"):
             if field in node:
-                self.amounts[k, field] = whole(node[field], f"{field} of node {k}")
+                self.cpu_memory[k, field] = whole(node[field], f"{field} of node {k}")
 
     def take_fault(self, fault: Record) -> None:
         """A node that is down for a while."""

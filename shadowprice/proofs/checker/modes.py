@@ -253,7 +253,7 @@ def amount_modes(given: CertificateInstance, jobs: LeastWork, bound: Record) -> 
     capacity, asked = gpus_by_type(given), []
     for k, field in enumerate(("cpus", "memory"), 2):
         if any(point[k] for mine in points for point in mine):
-            thousandths = sum(given.amounts[node, field] for node in range(len(given.size)))
+            thousandths = sum(given.cpu_memory[node, field] for node in range(len(given.size)))
             capacity.append(Fraction(thousandths, WHOLE_GPU))
             asked.append(k)
     use: list[list[list[tuple[int, int]]]] = []

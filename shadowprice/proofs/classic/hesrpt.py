@@ -76,7 +76,7 @@ KNOWS: frozenset[Feature] = frozenset(
         Feature.CHARGES,  # this and the others only restrict schedules
         Feature.SPREAD,
         Feature.FAILURES,
-        Feature.AMOUNTS,
+        Feature.CPU_MEMORY,
         Feature.RESTART,
     }
 )

@@ -47,7 +47,7 @@ KNOWS: frozenset[Feature] = frozenset(
         Feature.COPIES,
         Feature.RATES,  # say how many steps a node does in a round
         Feature.TYPES,  # a job may have steps to do on some nodes only
-        Feature.AMOUNTS,  # every node has what a job asks for, and a copy has its node to itself
+        Feature.CPU_MEMORY,  # every node has what a job asks for, and a copy has its node to itself
     }
 )
 

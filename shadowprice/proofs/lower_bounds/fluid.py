@@ -50,7 +50,7 @@ KNOWS = frozenset(
         Feature.WIDTHS,  # who holds more GPUs is faster by no more than in proportion
         Feature.FAILURES,  # what is lost is done again
         Feature.CORES,  # count as GPUs of a type
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
         Feature.RESTART,  # only restricts
     }
 )

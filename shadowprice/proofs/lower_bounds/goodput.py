@@ -51,7 +51,7 @@ KNOWS = frozenset(
     {
         Feature.GOODPUT,
         Feature.CHARGES,  # only restrict
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
     }
 )
 

@@ -85,7 +85,7 @@ KNOWS = frozenset(
         Feature.PROFILES,
         Feature.SPREAD,
         Feature.CORES,  # count as GPUs of a type
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
         Feature.RESTART,  # lost runs are left out
     }
 )

@@ -233,9 +233,9 @@ class CopiedRuns:
         if sensitivity is None:
             return np.ones(len(s))
         nodes = self._instance.cluster.nodes
-        amounts = np.array([(node.cpus, node.memory_gb) for node in nodes])[s.node]
+        whole = np.array([(node.cpus, node.memory_gb) for node in nodes])[s.node]
         gpus = s.gpus.astype(np.float64)
-        return profile_speed(sensitivity, s.job, gpus, amounts[:, 0], amounts[:, 1])
+        return profile_speed(sensitivity, s.job, gpus, whole[:, 0], whole[:, 1])
 
     def _rate_of_one(self, job: int, gpu_type: str) -> Fraction:
         """Steps per tick on one GPU: an equal part of the gang's."""

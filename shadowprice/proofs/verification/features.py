@@ -19,7 +19,7 @@ KNOWS = frozenset(
         Feature.QUOTAS,
         Feature.PARTS,
         Feature.CORES,
-        Feature.AMOUNTS,
+        Feature.CPU_MEMORY,
         Feature.WINDOW,
         Feature.STOPPED,
         Feature.RESTART,

@@ -74,7 +74,7 @@ def _unwatched(done: int, total: int) -> None:
 
 
 def verifiable_in_segments(instance: Instance) -> bool:
-    """True if jobs run alone, as gangs of whole GPUs that never fail, without quotas, restarts or amounts."""
+    """True if jobs run alone, as gangs of whole GPUs that never fail, without quotas, restarts or demands."""
     return not missing(instance, KNOWS)
 
 

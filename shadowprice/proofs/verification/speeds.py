@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shadowprice.proofs import graph_time, run_speed
 from shadowprice.proofs.run_speed import TICKS_PER_S
-from shadowprice.proofs.verification.amounts import MILLIONTH
+from shadowprice.proofs.verification.cpu_memory import MILLIONTH
 
 if TYPE_CHECKING:
     from shadowprice.instances.graphs.job_graph import JobGraph

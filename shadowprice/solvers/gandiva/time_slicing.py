@@ -124,7 +124,7 @@ def rotate(shift: UnitDecision, quantum_s: float) -> None:
         runs = unit in occupancy.running
         return (-unit.weight, unit.since_s, runs, -unit.started_s if runs else 0.0, unit.jobs[0])
 
-    free, room = list(occupancy.size), shift.state.allocator.cpus_and_memory.room_of_all()
+    free, room = list(occupancy.size), shift.state.allocator.cpu_memory.room_of_all()
     chosen: dict[Unit, None] = {}
     for unit in sorted((*occupancy.running, *occupancy.waiting), key=rank):
         if not unit.home or not fits(free, unit.home):

@@ -293,18 +293,16 @@ class UnitDecision:
 
     def free_for(self, unit: Unit) -> Sequence[int]:
         """GPUs of every node that are free for a waiting unit, with its CPUs and memory."""
-        return self.state.allocator.cpus_and_memory.usable(unit.jobs, self.free, empty=False)
+        return self.state.allocator.cpu_memory.usable(unit.jobs, self.free, empty=False)
 
     def sizes_for(self, unit: Unit) -> Sequence[int]:
         """GPUs of every node that a unit can have there with its CPUs and memory, alone."""
-        return self.state.allocator.cpus_and_memory.usable(
-            unit.jobs, self.occupancy.size, empty=True
-        )
+        return self.state.allocator.cpu_memory.usable(unit.jobs, self.occupancy.size, empty=True)
 
     def has_room(self, unit: Unit, home: Pieces) -> bool:
         """True if nodes have CPUs and memory for a unit on these GPUs, those that it holds given back."""
         held = unit.home if unit in self.occupancy.running else ()
-        return self.state.allocator.cpus_and_memory.suffices(unit.jobs, home, held)
+        return self.state.allocator.cpu_memory.suffices(unit.jobs, home, held)
 
     def suits(self, unit: Unit, pieces: Pieces) -> bool:
         """True if the jobs of a unit can run there; a pair only on as many servers as before."""

@@ -156,7 +156,7 @@ class Hadar:
                 hardware.capacity.tolist(),
                 hardware.pool.tolist(),
                 scattered=self.communication == 0.0,
-                room=state.allocator.cpus_and_memory.room_of_all(),
+                room=state.allocator.cpu_memory.room_of_all(),
             )
             if len(assigned) == len(gangs):
                 break
@@ -271,11 +271,11 @@ class _Queue:
 
 def _rates(state: State, live: JobColumns) -> NDArray[np.float64]:
     """Work a second on each type, 0 where a job never has its CPUs and memory; shape (jobs, types)."""
-    rate, beside = live.throughput, state.allocator.cpus_and_memory
-    if not beside.says:
+    rate, ledger = live.throughput, state.allocator.cpu_memory
+    if not ledger.says:
         return rate
     fits = [
-        [beside.fits_in(job, gpu_type) for gpu_type in range(rate.shape[1])]
+        [ledger.fits_in(job, gpu_type) for gpu_type in range(rate.shape[1])]
         for job in live.jobs.tolist()
     ]
     return np.where(np.array(fits), rate, 0.0)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.solvers.hadar.node_classes import NodeClasses
-from shadowprice.solvers.placement.amounts import NodeRoom
+from shadowprice.solvers.placement.cpu_memory import NodeRoom
 from shadowprice.solvers.placement.protocol import Pieces, in_turn
 
 EXACT_JOBS = 12

@@ -10,7 +10,7 @@ from shadowprice.instances.cluster import CORES
 from shadowprice.instances.features import Feature
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.terms.declared import HoldingTerm
-from shadowprice.solvers.placement.amounts import CpusAndMemory
+from shadowprice.solvers.placement.cpu_memory import CpuMemoryResource
 from shadowprice.solvers.placement.declared import DeclaredResource
 from shadowprice.solvers.placement.parts import PartsAllocator
 from shadowprice.solvers.placement.protocol import Allocator, Pieces
@@ -33,18 +33,21 @@ class ResourceLedger(Allocator):
         Of GPUs, or of parts of them.
     resources : sequence of Resource
         What jobs hold beside them.
-    amounts : CpusAndMemory, optional
+    cpu_memory : CpuMemoryResource, optional
         CPUs and memory, one more of them, of which policies ask more than of the others.
     """
 
     counts_by_job = True
 
     def __init__(
-        self, gpus: Allocator, resources: Sequence[Resource], amounts: CpusAndMemory | None = None
+        self,
+        gpus: Allocator,
+        resources: Sequence[Resource],
+        cpu_memory: CpuMemoryResource | None = None,
     ) -> None:
         self._gpus = gpus
-        if amounts is not None:
-            resources, self.cpus_and_memory = (*resources, amounts), amounts
+        if cpu_memory is not None:
+            resources, self.cpu_memory = (*resources, cpu_memory), cpu_memory
         self._resources = tuple(resources)
         self._on_nodes = tuple(each for each in resources if each.on_nodes)
         self._elsewhere = tuple(each for each in resources if not each.on_nodes)
@@ -179,7 +182,7 @@ class ResourceLedger(Allocator):
         self._gpus.release(job, pieces)
         for each in self._resources:
             each.give_back(job, pieces)
-        self.cpus_and_memory.give(job, pieces, None)
+        self.cpu_memory.give(job, pieces, None)
 
     def join(self, job: int, partner: int, pieces: Pieces) -> bool:
         """Take what a job holds beside GPUs that it shares from now on; False, and no change, if it is not free."""
@@ -189,7 +192,7 @@ class ResourceLedger(Allocator):
         """Free what a job holds beside GPUs that its partner has to itself from now on."""
         for each in self._resources:
             each.part(job, partner, pieces)
-        self.cpus_and_memory.give(job, pieces, None)
+        self.cpu_memory.give(job, pieces, None)
 
     def crowded(self, job: int, pieces: Pieces, begun: Mapping[int, Pieces]) -> bool:
         """True if more is held than may be where a job is counted and one of these runs begins."""
@@ -220,17 +223,21 @@ def ledger_of(instance: Instance, gpus: Allocator, pool_of_node: Sequence[int]) 
     """Allocator of a simulated run: the placement's own where jobs hold whole GPUs and nothing beside them."""
     if Feature.PARTS in instance.features:
         gpus = PartsAllocator(gpus, instance.cluster)
-    asked = instance.fixed_amounts
-    amounts = None if asked is None else CpusAndMemory(asked.nodes, asked.demands, pool_of_node)
-    return with_resources(gpus, instance, amounts)
+    asked = instance.asked_cpu_memory
+    cpu_memory = (
+        None if asked is None else CpuMemoryResource(asked.nodes, asked.demands, pool_of_node)
+    )
+    return with_resources(gpus, instance, cpu_memory)
 
 
-def with_resources(gpus: Allocator, instance: Instance, amounts: CpusAndMemory | None) -> Allocator:
+def with_resources(
+    gpus: Allocator, instance: Instance, cpu_memory: CpuMemoryResource | None
+) -> Allocator:
     """The same allocator, which counts what jobs hold beside GPUs, if they hold anything.
 
     Parameters
     ----------
-    amounts : CpusAndMemory, optional
+    cpu_memory : CpuMemoryResource, optional
         CPUs and memory: of simulated runs those that jobs ask for, of real ones those of their leases.
     """
     quotas, resources = instance.cluster.quotas, list[Resource]()
@@ -242,4 +249,4 @@ def with_resources(gpus: Allocator, instance: Instance, amounts: CpusAndMemory |
         for term in instance.declared
         if isinstance(term, HoldingTerm)
     ]
-    return ResourceLedger(gpus, resources, amounts) if resources or amounts is not None else gpus
+    return ResourceLedger(gpus, resources, cpu_memory) if resources or cpu_memory else gpus

@@ -11,7 +11,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.features import Feature
 from shadowprice.instances.terms.effect import Pieces as Pieces
 from shadowprice.instances.workload import WHOLE_GPU
-from shadowprice.solvers.placement.amounts import AmountsLedger
+from shadowprice.solvers.placement.cpu_memory import CpuMemoryResource
 from shadowprice.solvers.placement.resource import PlannedStarts
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Allocator(ABC):
         Whether any limit changes with time, of which it is then told by :meth:`at`.
     in_parts : bool
         Whether jobs may hold a part of a GPU.
-    cpus_and_memory : AmountsLedger
+    cpu_memory : CpuMemoryResource
         CPUs and memory that jobs hold beside their GPUs, because they ask for them.
     """
 
@@ -48,7 +48,7 @@ class Allocator(ABC):
     limits_starts: bool = False
     changes: bool = False
     in_parts: bool = False
-    cpus_and_memory: AmountsLedger = AmountsLedger()
+    cpu_memory: CpuMemoryResource = CpuMemoryResource()
 
     @property
     @abstractmethod

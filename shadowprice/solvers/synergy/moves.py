@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.clusters.cpu_memory import per_node
 from shadowprice.solvers.placement.protocol import Pieces
 from shadowprice.solvers.policy import Decision, State
 from shadowprice.solvers.synergy.servers import ServerGrant
@@ -18,7 +19,7 @@ def grants_of(state: State) -> dict[int, ServerGrant]:
     """Grants of running jobs; jobs of Synergy have as much on each server for each GPU."""
     grants = {}
     for job, pieces in state.running.items():
-        cpus, memory_gb = state.amounts[job][0]
+        cpus, memory_gb = state.cpu_memory_of[job][0]
         gpus = pieces[0][1]
         grants[job] = ServerGrant(pieces, cpus / gpus, memory_gb / gpus)
     return grants
@@ -66,9 +67,9 @@ def carry_out(state: State, decision: Decision, plan: Mapping[int, ServerGrant])
         if grant is None or sorted(grant.pieces) != sorted(pieces):
             decision.stop(job)
             continue
-        amounts = ServerGrant(pieces, grant.cpus, grant.memory_gb).amounts
-        if amounts != state.amounts[job]:
-            decision.adjust(job, amounts)
+        held = per_node((grant.cpus, grant.memory_gb), pieces)
+        if held != state.cpu_memory_of[job]:
+            decision.adjust(job, held)
     stopped = set(decision.stops)
     for job, grant in plan.items():
         if job in state.running and job not in stopped:
@@ -76,5 +77,5 @@ def carry_out(state: State, decision: Decision, plan: Mapping[int, ServerGrant])
         # A plan counts tenants' jobs that wait one by one; those that have no room together wait on.
         if not state.allocator.admits(job, state.gang[job]):
             continue
-        if not decision.start_at(job, grant.pieces, grant.amounts):
+        if not decision.start_at(job, grant.pieces, grant.cpu_memory):
             raise PolicyError(f"job {job} is started on {grant.pieces}, which are not all free")

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import SolverError
+from shadowprice.instances.clusters.cpu_memory import CpuMemory
 from shadowprice.instances.names import Names
 from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.models import synergy
@@ -50,8 +51,8 @@ INTEGRAL = 1e-6
 
 
 @dataclass(frozen=True)
-class ChosenAmounts:
-    """Result of stage 1: the chosen amounts, and their value and bound.
+class ChosenRequests:
+    """Result of stage 1: requests with the CPUs and memory that were chosen, their value and bound.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def choose(
     demands: Demands,
     options: SolverOptions | None = None,
     model: Stage1 = synergy.super_server,
-) -> ChosenAmounts:
+) -> ChosenRequests:
     """Stage 1 for these jobs on all servers.
 
     Parameters
@@ -156,7 +157,7 @@ def choose(
             asked.append(ResourceRequest(job, gpus, float(points[row, 0]), float(points[row, 1])))
     sizes = [p.speed.size * len(members[p, g]) for p, g in kinds]
     kept = sum(length * len(members[each]) for length, each in zip(lengths, kinds, strict=True))
-    return ChosenAmounts(tuple(asked), found.objective, found.bound, sum(sizes), kept)
+    return ChosenRequests(tuple(asked), found.objective, found.bound, sum(sizes), kept)
 
 
 def _choices(
@@ -192,14 +193,14 @@ def kind_names(kinds: Iterable[tuple[Profile, int]]) -> list[str]:
     return names
 
 
-def all_points(profile: Profile, share: tuple[float, float], gpus: int) -> NDArray[np.float64]:
+def all_points(profile: Profile, share: CpuMemory, gpus: int) -> NDArray[np.float64]:
     """Points (CPUs, memory, speed) of a profile that the largest server can give one GPU."""
     cpus, memory = np.meshgrid(profile.cpus_per_gpu, profile.memory_gb_per_gpu, indexing="ij")
     fits = (cpus <= share[0] * gpus + ROUNDING) & (memory <= share[1] * gpus + ROUNDING)
     return np.stack([cpus[fits], memory[fits], profile.speed[fits]], axis=1)
 
 
-def undominated(profile: Profile, share: tuple[float, float], gpus: int) -> NDArray[np.float64]:
+def undominated(profile: Profile, share: CpuMemory, gpus: int) -> NDArray[np.float64]:
     """Points (CPUs, memory, speed) that no other of the profile beats, at least as fast as the share.
 
     Parameters

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import PolicyError
+from shadowprice.instances.clusters.cpu_memory import CpuMemory
 from shadowprice.solvers.placement.protocol import in_turn
 from shadowprice.solvers.synergy.servers import (
     ResourceRequest,
@@ -31,7 +32,7 @@ class Packed(Protocol):
 class PublishedPacking:
     """Servers and, while a round is planned, who was placed on each, in the original's order."""
 
-    def __init__(self, size: NDArray[np.int64], share: tuple[float, float]) -> None:
+    def __init__(self, size: NDArray[np.int64], share: CpuMemory) -> None:
         self.size, self.share = size, share
         self._servers = Servers(size, share)
         self._on: list[list[int]] = []
@@ -57,7 +58,7 @@ class PublishedPacking:
         return {job.row: (servers.held[job.row], job.speed) for job in jobs}
 
     def _share_of(self, job: Packed) -> ResourceRequest:
-        return job.ask.with_amounts(*self.share)
+        return job.ask.with_cpu_memory(*self.share)
 
     def _fair(self, job: Packed) -> ResourceRequest:
         """The share if the demand exceeds it anywhere, at speed 1; else the demand."""

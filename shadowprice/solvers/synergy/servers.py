@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.errors import InputError
-from shadowprice.instances.speeds.sensitivity import Amounts, Profile
+from shadowprice.instances.clusters.cpu_memory import CpuMemory, RunCpuMemory, per_node
+from shadowprice.instances.speeds.sensitivity import Profile
 from shadowprice.solvers.placement.protocol import Pieces
 
 ROUNDING = 1e-6
@@ -35,7 +36,7 @@ class ResourceRequest:
     cpus: float
     memory_gb: float
 
-    def with_amounts(self, cpus: float, memory_gb: float) -> ResourceRequest:
+    def with_cpu_memory(self, cpus: float, memory_gb: float) -> ResourceRequest:
         """The same gang with other CPUs and memory for each GPU."""
         return ResourceRequest(self.job, self.gpus, cpus, memory_gb)
 
@@ -49,9 +50,9 @@ class ServerGrant:
     memory_gb: float
 
     @property
-    def amounts(self) -> Amounts:
+    def cpu_memory(self) -> RunCpuMemory:
         """CPUs and memory [GB] on each of its servers."""
-        return tuple((self.cpus * gpus, self.memory_gb * gpus) for _, gpus in self.pieces)
+        return per_node((self.cpus, self.memory_gb), self.pieces)
 
 
 class Servers:
@@ -71,7 +72,7 @@ class Servers:
         By job.
     """
 
-    def __init__(self, size: NDArray[np.int64], share: tuple[float, float]) -> None:
+    def __init__(self, size: NDArray[np.int64], share: CpuMemory) -> None:
         self.size, self.share = size, share
         self.gpus = size.copy()
         self.cpus = size * share[0]
@@ -81,7 +82,7 @@ class Servers:
 
     @classmethod
     def holding(
-        cls, size: NDArray[np.int64], share: tuple[float, float], held: Mapping[int, ServerGrant]
+        cls, size: NDArray[np.int64], share: CpuMemory, held: Mapping[int, ServerGrant]
     ) -> Servers:
         """Servers on which jobs hold something already; O(servers + pieces)."""
         servers = cls(size, share)
@@ -221,11 +222,9 @@ class Demands:
         CPUs and memory [GB] for each GPU.
     """
 
-    def __init__(
-        self, profiles: ProfilesByJob, size: NDArray[np.int64], share: tuple[float, float]
-    ) -> None:
+    def __init__(self, profiles: ProfilesByJob, size: NDArray[np.int64], share: CpuMemory) -> None:
         self.profile_of, self.size, self.share = profiles.profile_of, size, share
-        self._best_of: dict[tuple[Profile, int], tuple[float, float]] = {}
+        self._best_of: dict[tuple[Profile, int], CpuMemory] = {}
         self._gain: dict[Profile, float] = {}
 
     def ask(self, job: int, gpus: int) -> ResourceRequest:
@@ -258,7 +257,7 @@ class Demands:
                 self._gain[profile] = profile.best / share_speed(profile, self.share)
         return np.array([self._gain[profile] for profile in profiles])
 
-    def _best(self, profile: Profile, gpus: int) -> tuple[float, float]:
+    def _best(self, profile: Profile, gpus: int) -> CpuMemory:
         cpus, memory_gb = np.meshgrid(
             profile.cpus_per_gpu, profile.memory_gb_per_gpu, indexing="ij"
         )
@@ -287,7 +286,7 @@ class Demands:
         return slots
 
 
-def share_speed(profile: Profile, share: tuple[float, float]) -> float:
+def share_speed(profile: Profile, share: CpuMemory) -> float:
     """Speed with the GPU-proportional share.
 
     Raises

@@ -202,7 +202,7 @@ class Synergy:
     round_s: float = 300.0
     name: str = "synergy-tune"
     mechanism: Mechanism = field(default_factory=Tune)
-    chooses_amounts: ClassVar[bool] = True
+    chooses_cpu_memory: ClassVar[bool] = True
 
     @property
     def guarantee(self) -> str:
@@ -243,7 +243,7 @@ class ByDemand:
     mechanism: str = "greedy"
     round_s: float = 300.0
     name: str = "drf"
-    chooses_amounts: ClassVar[bool] = True
+    chooses_cpu_memory: ClassVar[bool] = True
 
     @property
     def guarantee(self) -> str:

@@ -57,7 +57,7 @@ class Tune:
 def _place_cut_down(servers: Servers, ask: ResourceRequest) -> None:
     cpus, memory_gb = servers.share
     if ask.cpus > cpus + ROUNDING or ask.memory_gb > memory_gb + ROUNDING:
-        ask = ask.with_amounts(cpus, memory_gb)
+        ask = ask.with_cpu_memory(cpus, memory_gb)
         if place_best_fit(servers, ask):
             return
     make_room(servers, ask)

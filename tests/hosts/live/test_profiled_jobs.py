@@ -18,7 +18,7 @@ from shadowprice.hosts.log.execution_log import verify_ledger
 from shadowprice.hosts.protocol import LaunchSpec
 from shadowprice.hosts.reports.results import results
 from shadowprice.instances.speeds.profiles import Profiles
-from support.fake_host import FakeHost, held_amounts, two_nodes
+from support.fake_host import FakeHost, held_cpu_memory, two_nodes
 from support.fake_run import FakeRun, events, log
 
 pytestmark = pytest.mark.usefixtures("no_power_cuts")
@@ -42,7 +42,7 @@ class ProfiledHost(FakeHost):
         for order in orders:
             known = self.jobs[order.key.job]
             if order.key.job.startswith("h"):
-                cpus = held_amounts(order)[0] / 1000 / len(order.devices)
+                cpus = held_cpu_memory(order)[0] / 1000 / len(order.devices)
                 known.rate = 15.0 if cpus >= 6 else 10.0 if cpus >= 4 else 5.0
 
 
@@ -130,7 +130,7 @@ def test_nothing_is_lost_whoever_fails(tmp_path: Path, seed: int) -> None:
     verify_ledger(run.state / "run.db")
 
 
-def test_a_job_that_asks_for_amounts_has_these_alone(tmp_path: Path) -> None:
+def test_a_job_that_asks_for_cpus_or_memory_has_these_alone(tmp_path: Path) -> None:
     ledger = run_of(tmp_path / "run", [job("m", "", cpus=3, memory_gb=2)]).execute()
     (granted,) = events(ledger, "granted")
     assert list(granted["data"]["amounts"].values()) == [[3000, 1907]]

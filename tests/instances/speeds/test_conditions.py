@@ -141,7 +141,7 @@ def test_more_cpus_in_place_are_no_restart():
                 decision.wake_at(41.0)
             elif state.running and state.now_s == 41.0:
                 assert state.live().rate.tolist() == [1.0]
-                assert state.amounts == {0: ((6.0, 20.0),)}
+                assert state.cpu_memory_of == {0: ((6.0, 20.0),)}
                 decision.adjust(0, ((12.0, 20.0),))
             return decision
 

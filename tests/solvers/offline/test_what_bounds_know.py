@@ -136,9 +136,9 @@ def test_jobs_that_are_faster_beside_others_end_sooner_than_alone() -> None:
             theorem.check(instance, 100)
 
 
-def test_utilities_of_jobs_that_ask_for_amounts_have_a_bound_and_no_plan() -> None:
-    """The offline programme does not know amounts, which only restrict schedules."""
-    instance = instance_with(Feature.AMOUNTS)
+def test_utilities_of_jobs_that_ask_for_cpus_have_a_bound_and_no_plan() -> None:
+    """The offline programme does not know what jobs ask for, which only restrict schedules."""
+    instance = instance_with(Feature.CPU_MEMORY)
     found = compare_utility(instance.workload, instance.cluster, ["fifo"], budget_s=0.2)
     assert found.plan is None
     assert found.rows[0].bound >= found.rows[0].utility > 0

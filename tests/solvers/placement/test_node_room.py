@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.clusters.amounts import AmountsDemand, NodeCapacity
+from shadowprice.instances.clusters.cpu_memory import CpuMemoryDemand, NodeCapacity
 from shadowprice.solvers.hadar.round_selection import assign_nodes
-from shadowprice.solvers.placement.amounts import CpusAndMemory, NodeRoom
 from shadowprice.solvers.placement.count import Count
+from shadowprice.solvers.placement.cpu_memory import CpuMemoryResource, NodeRoom
 from shadowprice.solvers.placement.ledger import ResourceLedger
 from support.states import nobody
 
@@ -40,8 +40,8 @@ def test_most_is_what_can_be_added(
     demands: list[tuple[int, float, float]],
     data: st.DataObject,
 ) -> None:
-    """By the definition: as many GPUs as the amounts of all that the job then has there suffice for."""
-    capacities, asked = built(nodes), [AmountsDemand(*demand) for demand in demands]
+    """By the definition: as many GPUs as the CPUs and memory that the job then has there suffice for."""
+    capacities, asked = built(nodes), [CpuMemoryDemand(*demand) for demand in demands]
     room = NodeRoom(capacities, asked, [node.most for node in capacities])
     has: Counter[tuple[int, int]] = Counter()
     for _ in range(6):
@@ -73,7 +73,7 @@ def test_gangs_get_nodes_with_room_or_none(
     nodes: list[tuple[int, int, int, bool]], demands: list[tuple[int, float, float]]
 ) -> None:
     """All of a gang or nothing of it; the first fits if the empty cluster can hold it."""
-    capacities, asked = built(nodes), [AmountsDemand(*demand) for demand in demands]
+    capacities, asked = built(nodes), [CpuMemoryDemand(*demand) for demand in demands]
     total, gangs, used = sum(node.gpus for node in capacities), {}, 0
     for job, demand in enumerate(asked):
         if used + demand.gpus <= total:
@@ -106,10 +106,10 @@ def test_usable_gpus_are_those_that_suffice(
     demands: list[tuple[int, float, float]],
     data: st.DataObject,
 ) -> None:
-    """Of a pair as of one job: no more GPUs of a node have amounts of all of them, and these have."""
-    capacities, asked = built(nodes), [AmountsDemand(*demand) for demand in demands]
+    """Of a pair as of one job: no more GPUs of a node have CPUs and memory for all of them, and these have."""
+    capacities, asked = built(nodes), [CpuMemoryDemand(*demand) for demand in demands]
     cluster = Cluster(tuple(Node(node.gpus) for node in capacities))
-    books = CpusAndMemory(capacities, asked, [0] * len(nodes))
+    books = CpuMemoryResource(capacities, asked, [0] * len(nodes))
     ledger = ResourceLedger(Count().allocator(cluster, [0] * len(nodes)), (), books)
     ledger.arrive(nobody(), range(len(asked)))
     first = data.draw(st.integers(0, len(asked) - 1))
@@ -130,7 +130,7 @@ def test_usable_gpus_are_those_that_suffice(
 
             def enough(gpus: int, capacity: NodeCapacity = capacity, left: Any = left) -> bool:
                 each = [capacity.held(asked[job], gpus) for job in jobs]
-                return all(sum(amounts[k] for amounts in each) <= left[k] for k in range(2))
+                return all(sum(held[k] for held in each) <= left[k] for k in range(2))
 
             if not any(each.says for each in asked):
                 assert found == sizes

@@ -114,11 +114,11 @@ def eight_gpus(asks: list[ResourceRequest]) -> Demands:
     """A server of 8 GPUs; speeds are 2 with the ask, 1 with the share, 0.5 with less of anything."""
     profiles = []
     for ask in asks:
-        amounts = (ask.cpus, ask.memory_gb)
-        axes = [np.unique([amount, s]) for amount, s in zip(amounts, SHARE, strict=True)]
+        asked = (ask.cpus, ask.memory_gb)
+        axes = [np.unique([amount, s]) for amount, s in zip(asked, SHARE, strict=True)]
         held = np.stack(np.meshgrid(*axes, indexing="ij"))
         shared, asked = (
-            np.all([held[k] >= least[k] for k in (0, 1)], axis=0) for least in (SHARE, amounts)
+            np.all([held[k] >= least[k] for k in (0, 1)], axis=0) for least in (SHARE, asked)
         )
         profiles.append(Profile(axes[0], axes[1], np.where(asked, 2.0, np.where(shared, 1.0, 0.5))))
     return Demands(Sensitivity(tuple(profiles), np.arange(len(asks))), np.array([8]), SHARE)
@@ -254,8 +254,8 @@ def test_a_vertex_leaves_few_jobs_and_rounding_keeps_the_floor(seed: int) -> Non
     left = place_chosen(chosen.asks, servers)
     assert synergy_floor.check_vertex(servers, chosen.asks, left)
     # Before rounding what is held is what stage 1 chose.
-    amounts = {ask.job: (ask.cpus, ask.memory_gb) for ask in chosen.asks}
-    assert all((g.cpus, g.memory_gb) == amounts[job] for job, g in servers.held.items())
+    asked = {ask.job: (ask.cpus, ask.memory_gb) for ask in chosen.asks}
+    assert all((g.cpus, g.memory_gb) == asked[job] for job, g in servers.held.items())
     servers = Servers(demands.size, demands.share)
     MECHANISMS["opt"].place(asks, servers, demands)
     assert synergy_floor.check(servers, asks, demands)

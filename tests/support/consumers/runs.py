@@ -145,8 +145,8 @@ CONSUMERS = (
         lambda i: engine.run(i, OASIS),
     ),
     Consumer(
-        "execution.engine.CHOSEN_AMOUNTS_KNOWS",
-        engine.CHOSEN_AMOUNTS_KNOWS,
+        "execution.engine.CHOSEN_CPU_MEMORY_KNOWS",
+        engine.CHOSEN_CPU_MEMORY_KNOWS,
         lambda i: engine.Engine(with_profiles(i), SYNERGY, Count(), Rounds()),
     ),
     Consumer(

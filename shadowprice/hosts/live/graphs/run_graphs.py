@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from shadowprice.errors import InputError
-from shadowprice.hosts.lease_amounts import expect_none_asked
+from shadowprice.hosts.lease_cpu_memory import expect_none_asked
 from shadowprice.hosts.live.job_file import Job, JobFile
 from shadowprice.hosts.live.settings import Settings
 from shadowprice.hosts.protocol import Device

@@ -17,7 +17,7 @@ from typing import Any
 from shadowprice.errors import InputError, ShadowpriceError
 from shadowprice.hosts.first_instance import instance_with, why_not_counted
 from shadowprice.hosts.job_workload import workload
-from shadowprice.hosts.lease_amounts import (
+from shadowprice.hosts.lease_cpu_memory import (
     capacity_of,
     expect_none_asked,
     expect_room,
@@ -261,10 +261,10 @@ class JobQueue:
             Instance(self._cluster, rows)
         except InputError as error:
             raise type(error)(f"{where}: {error}") from error
-        self._expect_amounts(queued, source)
+        self._expect_cpu_memory(queued, source)
         return entry
 
-    def _expect_amounts(self, job: Job, source: str) -> None:
+    def _expect_cpu_memory(self, job: Job, source: str) -> None:
         """Refuse CPUs and memory that are not counted, or that no nodes have."""
         why, nodes = str(self.ledger.value(NOT_COUNTED, "")), self.ledger.nodes()
         if why:

@@ -24,7 +24,7 @@ class RankedOnServers(Ranked):
 
     mechanism: Mechanism = field(default_factory=Tune)
     round_s: float = TICK_S
-    chooses_amounts: ClassVar[bool] = True
+    chooses_cpu_memory: ClassVar[bool] = True
 
     @classmethod
     def choices(cls, instance: Instance) -> Ints:

@@ -43,7 +43,7 @@ KNOWS = frozenset(
         Feature.SPREAD,  # spread gangs are slower
         Feature.FAILURES,  # what is lost is done again
         Feature.CORES,  # nodes of a type
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
         Feature.RESTART,  # only restricts
     }
 )

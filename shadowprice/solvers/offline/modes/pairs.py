@@ -38,7 +38,7 @@ KNOWS = frozenset(
         Feature.SPREAD,  # makes no run faster
         Feature.WIDTHS,  # who holds more GPUs is faster by no more than in proportion
         Feature.FAILURES,  # what is lost is done again
-        Feature.AMOUNTS,  # only restrict
+        Feature.CPU_MEMORY,  # only restrict
     }
 )
 

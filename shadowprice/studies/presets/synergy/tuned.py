@@ -19,8 +19,9 @@ from shadowprice.errors import PolicyError
 from shadowprice.execution.engine import Rounds
 from shadowprice.execution.preset import RecipeInputs, RunSetup
 from shadowprice.instances.cluster import Cluster
+from shadowprice.instances.clusters.cpu_memory import proportional_share
 from shadowprice.instances.grid import to_grid
-from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity, proportional_share
+from shadowprice.instances.speeds.sensitivity import Profile, Sensitivity
 from shadowprice.instances.workload import Workload
 from shadowprice.solvers.policy import Decision, Knowledge, State
 from shadowprice.solvers.synergy.moves import carry_out
@@ -97,7 +98,7 @@ class Repeat:
 
     rounds: tuple[SynergySimulationRound, ...] = field(repr=False)
     name: str = "repeat"
-    chooses_amounts: ClassVar[bool] = True
+    chooses_cpu_memory: ClassVar[bool] = True
     knows: ClassVar[frozenset[Knowledge]] = frozenset()
     preemptive: ClassVar[bool] = True
 

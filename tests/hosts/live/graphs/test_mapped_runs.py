@@ -272,7 +272,7 @@ def test_what_does_not_go_with_graphs_is_refused(
     assert run.host.starts == []
 
 
-def test_amounts_do_not_go_with_graphs(tmp_path: Path) -> None:
+def test_cpus_and_memory_do_not_go_with_graphs(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match="expected none: replicas of job graphs are placed by GPUs"
     ):

@@ -1,10 +1,10 @@
-"""Amounts of CPUs and memory that jobs ask for: what every row of a schedule holds, and what nodes have.
+"""CPUs and memory that jobs ask for: what every row of a schedule holds, and what nodes have.
 
-Computed from columns of the workload and of the nodes, and not by the code that gives amounts out. A job holds of
+Computed from columns of the workload and of the nodes, and not by the code that gives them out. A job holds of
 what it asks for the part of its GPUs that are on the node, CPUs rounded up to thousandths and memory down to MiB; of
 what it does not ask for the share of these GPUs, or of its part of one, rounded down; nothing if jobs may share GPUs.
-Nodes that give out whole CPUs round both accordingly. Where runs are given amounts, by profiles, rows say them, and
-:mod:`shadowprice.proofs.verification.speeds` adds them up; here they are no less than what jobs ask for.
+Nodes that give out whole CPUs round both accordingly. Where runs are given some, by profiles, rows say how much, and
+:mod:`shadowprice.proofs.verification.speeds` adds it up; here it is no less than what jobs ask for.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MIB_PER_GB = 1e9 / 2**20
 _NOISE = 1e-6
 """Of a thousandth, or of a MiB: what rounding may have added to a number that was whole."""
 MILLIONTH = 1e-6
-"""Of a CPU, or of a GB: what may be lacking where runs are given amounts."""
+"""Of a CPU, or of a GB: what may be lacking where runs are given both."""
 
 Whole = NDArray[np.int64]
 
 
-class RowAmounts:
+class RowCpuMemory:
     """CPUs in thousandths and memory in MiB that every row holds; O(R) for R rows.
 
     Attributes
@@ -73,9 +73,9 @@ def too_much(instance: Instance, schedule: Schedule) -> tuple[int, str] | None:
     (int, str) or None
         The row and what is wrong with it.
     """
-    s, n, held = schedule, len(schedule), RowAmounts(instance, schedule)
+    s, n, held = schedule, len(schedule), RowCpuMemory(instance, schedule)
     node, time = np.concatenate((s.node, s.node)), np.concatenate((s.end_s, s.start_s))
-    # At one node and time amounts are given back before others are taken.
+    # At one node and time CPUs and memory are given back before others are taken.
     order = np.lexsort((np.arange(2 * n) >= n, time, node))
     for name, mine, most in (
         ("thousandths of a CPU", held.cpus, held.node_cpus),

@@ -1,14 +1,14 @@
-"""Fixed amounts of CPUs and memory that jobs ask for, and what nodes have of both.
+"""CPUs and memory: what a job asks for, what its run holds, and what nodes have.
 
 A job that says how many CPUs or how much memory its gang needs holds of each on a node in proportion to
 its GPUs there; one that does not say holds the share of its GPUs, what the node has over its GPUs, or that part
 of it where it holds a part of one. Shares of all GPUs of a node always fit, so that nothing changes where no job
 says anything. Where two jobs share GPUs each holds what it asks for, and who does not say holds nothing: a share
 of the same GPUs for both would be twice what there is. No job is faster for it. Where profiles say how speeds depend
-on amounts, runs are given them, and what a job asks for is the least that it may be given. Derived, not of a paper.
+on both, runs are given them, and what a job asks for is the least that it may be given. Derived, not of a paper.
 
-Amounts are whole numbers, thousandths of a CPU and MiB, or millionths of both where runs are given them: sums are
-exact, and so is what is left.
+What nodes have and runs hold is counted in whole numbers, thousandths of a CPU and MiB, or millionths of both where
+runs are given them: sums are exact, and so is what is left.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from shadowprice.brief import Brief
 from shadowprice.errors import InfeasibleJobError, InputError
-from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.speeds.sensitivity import proportional_share
+from shadowprice.instances.cluster import CORES, Cluster
 from shadowprice.instances.workload import WHOLE_GPU, Workload
 
 CPU_MILLI = 1000
@@ -37,12 +36,18 @@ _MILLIONTHS = 10**6
 _ROUNDING = 1e-3
 """Of a millionth: the same of what runs are given."""
 
-HeldAmounts = tuple[int, int]
+CpuMemory = tuple[float, float]
+"""CPUs, and memory [GB]."""
+
+RunCpuMemory = tuple[CpuMemory, ...]
+"""CPUs and memory of a run on its nodes, one pair for each of its pieces."""
+
+CountedCpuMemory = tuple[int, int]
 """CPUs in thousandths, memory in MiB; both in millionths where runs are given them."""
 
 
 @dataclass(frozen=True)
-class AmountsDemand:
+class CpuMemoryDemand:
     """CPUs and memory that a job asks for.
 
     Parameters
@@ -65,14 +70,14 @@ class AmountsDemand:
     memory_gb: float = 0.0
     by_share: bool = True
     milli: int = WHOLE_GPU
-    default: tuple[float, float] = (0.0, 0.0)
+    default: CpuMemory = (0.0, 0.0)
 
     @property
     def says(self) -> bool:
         """True if it asks for any of them."""
         return self.cpus > 0 or self.memory_gb > 0
 
-    def asked(self, gpus: int) -> tuple[float, float]:
+    def asked(self, gpus: int) -> CpuMemory:
         """CPUs and memory [GB] that it asks for with so many GPUs, as many as its gang or other."""
         return self.cpus / self.gpus * gpus, self.memory_gb / self.gpus * gpus
 
@@ -94,20 +99,20 @@ class CountedCapacity(ABC):
 
     @property
     @abstractmethod
-    def most(self) -> HeldAmounts:
+    def most(self) -> CountedCpuMemory:
         """All of it."""
 
     @property
     @abstractmethod
-    def amounts(self) -> tuple[float, float]:
+    def cpu_memory(self) -> CpuMemory:
         """CPUs and memory [GB]."""
 
     @abstractmethod
-    def held(self, demand: AmountsDemand, gpus: int) -> HeldAmounts:
-        """Amounts that a job holds with so many of the node's GPUs, where no policy gives it others."""
+    def held(self, demand: CpuMemoryDemand, gpus: int) -> CountedCpuMemory:
+        """CPUs and memory of a job with so many of the node's GPUs, where no policy gives it others."""
 
-    def most_gpus(self, demand: AmountsDemand, left: HeldAmounts, gpus: int) -> int:
-        """Most GPUs, up to a number, whose amounts a job can have of what is left; O(log gpus)."""
+    def most_gpus(self, demand: CpuMemoryDemand, left: CountedCpuMemory, gpus: int) -> int:
+        """Most GPUs, up to a number, for which a job can have its CPUs and memory of what is left; O(log gpus)."""
         fewest, most = 0, gpus
         while fewest < most:
             middle = (fewest + most + 1) // 2
@@ -155,17 +160,17 @@ class NodeCapacity(CountedCapacity):
         return cls(gpus, cpu_milli, memory_mib)
 
     @property
-    def most(self) -> HeldAmounts:
+    def most(self) -> CountedCpuMemory:
         """All of it."""
         return self.cpu_milli, self.memory_mib
 
     @property
-    def amounts(self) -> tuple[float, float]:
+    def cpu_memory(self) -> CpuMemory:
         """CPUs and memory [GB]."""
         return self.cpu_milli / CPU_MILLI, self.memory_mib / MIB_PER_GB
 
-    def held(self, demand: AmountsDemand, gpus: int) -> HeldAmounts:
-        """Amounts that a job holds with so many of the node's GPUs: CPUs rounded up, memory down."""
+    def held(self, demand: CpuMemoryDemand, gpus: int) -> CountedCpuMemory:
+        """CPUs and memory of a job with so many of the node's GPUs: CPUs rounded up, memory down."""
         part = gpus / demand.gpus
         asked = math.ceil(demand.cpus * CPU_MILLI * part - _NOISE)
         # Down, so that a job may have all memory of a node.
@@ -183,8 +188,8 @@ class NodeCapacity(CountedCapacity):
             memory if demand.memory_gb > 0 else memory_share,
         )
 
-    def rounded_down(self, cpus: float, memory_gb: float) -> HeldAmounts:
-        """Amounts that a policy gave, rounded down."""
+    def rounded_down(self, cpus: float, memory_gb: float) -> CountedCpuMemory:
+        """CPUs and memory that a policy gave, rounded down."""
         milli = math.floor(cpus * CPU_MILLI + _NOISE)
         if self.whole_cpus:
             milli = max(milli // CPU_MILLI, 1) * CPU_MILLI
@@ -209,34 +214,50 @@ class GrantCapacity(CountedCapacity):
     @classmethod
     def pooled(cls, nodes: Sequence[Self]) -> Self:
         """Some nodes, taken for one."""
-        cpus, memory_gb = map(sum, zip(*(node.amounts for node in nodes), strict=True))
+        cpus, memory_gb = map(sum, zip(*(node.cpu_memory for node in nodes), strict=True))
         return cls(sum(node.gpus for node in nodes), cpus, memory_gb)
 
     @property
-    def most(self) -> HeldAmounts:
+    def most(self) -> CountedCpuMemory:
         """All of it."""
-        return in_millionths(self.amounts)
+        return in_millionths(self.cpu_memory)
 
     @property
-    def amounts(self) -> tuple[float, float]:
+    def cpu_memory(self) -> CpuMemory:
         """CPUs and memory [GB]."""
         return self.cpus, self.memory_gb
 
-    def held(self, demand: AmountsDemand, gpus: int) -> HeldAmounts:
-        """Amounts that a run is given with so many GPUs, and what its job asks for at least."""
+    def held(self, demand: CpuMemoryDemand, gpus: int) -> CountedCpuMemory:
+        """CPUs and memory that a run is given with so many GPUs, no less than its job asks for."""
         asked = demand.asked(gpus)
         return in_millionths(
             (max(demand.default[0] * gpus, asked[0]), max(demand.default[1] * gpus, asked[1]))
         )
 
 
-def in_millionths(amounts: tuple[float, float]) -> HeldAmounts:
+def in_millionths(held: CpuMemory) -> CountedCpuMemory:
     """CPUs and memory [GB] that a run is given, rounded down: thirds of 8 CPUs add up to no more than 8."""
-    cpus, memory_gb = (math.floor(each * _MILLIONTHS + _ROUNDING) for each in amounts)
+    cpus, memory_gb = (math.floor(each * _MILLIONTHS + _ROUNDING) for each in held)
     return cpus, memory_gb
 
 
-def default_amounts(cluster: Cluster, workload: Workload) -> NDArray[np.float64]:
+def combined(one: RunCpuMemory, other: RunCpuMemory) -> RunCpuMemory:
+    """Sum of what two runs hold on the same nodes."""
+    return tuple((a + c, b + d) for (a, b), (c, d) in zip(one, other, strict=True))
+
+
+def per_node(per_gpu: CpuMemory, pieces: tuple[tuple[int, int], ...]) -> RunCpuMemory:
+    """CPUs and memory of a run on its nodes, pairs (node, GPUs), that has so much for each GPU."""
+    return tuple((per_gpu[0] * gpus, per_gpu[1] * gpus) for _, gpus in pieces)
+
+
+def proportional_share(cluster: Cluster) -> CpuMemory:
+    """CPUs and memory [GB] for each GPU when both are divided by GPUs; of checked clusters."""
+    node = next(node for node in cluster.nodes if node.gpu_type != CORES)
+    return node.cpus / node.gpus, node.memory_gb / node.gpus
+
+
+def default_cpu_memory(cluster: Cluster, workload: Workload) -> NDArray[np.float64]:
     """CPUs and memory [GB] for each GPU of a run, or core, that is given some where no policy says, shape (n, 2).
 
     The GPU-proportional share, of which jobs on cores have none, or what the job asks for where that is more.
@@ -247,9 +268,9 @@ def default_amounts(cluster: Cluster, workload: Workload) -> NDArray[np.float64]
 
 
 def no_room(
-    demand: AmountsDemand, nodes: Sequence[CountedCapacity], pools: Sequence[Sequence[int]]
+    demand: CpuMemoryDemand, nodes: Sequence[CountedCapacity], pools: Sequence[Sequence[int]]
 ) -> str:
-    """Reason why a job can never have its amounts; empty if it can on an empty cluster.
+    """Reason why a job can never have its CPUs and memory; empty if it can on an empty cluster.
 
     Parameters
     ----------
@@ -262,7 +283,7 @@ def no_room(
     ]
     if not demand.says or max(room, default=0) >= demand.gpus:
         return ""
-    usable = [nodes[node].amounts for pool in pools for node in pool]
+    usable = [nodes[node].cpu_memory for pool in pools for node in pool]
     cpus = max((cpus for cpus, _ in usable), default=0.0)
     memory_gb = max((memory_gb for _, memory_gb in usable), default=0.0)
     told = f"{memory_gb:.4g} GB" if memory_gb else "an unknown memory"
@@ -273,22 +294,22 @@ def no_room(
 
 
 @dataclass(frozen=True, repr=False)
-class FixedAmounts(Brief):
-    """CPUs and memory of the nodes of a cluster, and of each job of a workload.
+class AskedCpuMemory(Brief):
+    """CPUs and memory of the nodes of a cluster, and what the jobs of a workload ask for.
 
     Parameters
     ----------
     nodes : tuple of CountedCapacity
         In the order of the cluster.
-    demands : tuple of AmountsDemand
+    demands : tuple of CpuMemoryDemand
         Of each job by its row.
     """
 
     nodes: tuple[CountedCapacity, ...]
-    demands: tuple[AmountsDemand, ...]
+    demands: tuple[CpuMemoryDemand, ...]
 
     @classmethod
-    def of(cls, cluster: Cluster, workload: Workload, *, shared: bool) -> FixedAmounts:
+    def of(cls, cluster: Cluster, workload: Workload, *, shared: bool) -> AskedCpuMemory:
         """Those of a workload on a cluster; O(n + nodes).
 
         Parameters
@@ -303,13 +324,13 @@ class FixedAmounts(Brief):
             workload.gpu_milli.tolist(),
             strict=True,
         )
-        demands = (AmountsDemand(*row[:3], not shared, row[3]) for row in rows)
+        demands = (CpuMemoryDemand(*row[:3], not shared, row[3]) for row in rows)
         return cls(capacities(cluster), tuple(demands))
 
     @classmethod
-    def by_default(cls, cluster: Cluster, workload: Workload) -> FixedAmounts:
+    def by_default(cls, cluster: Cluster, workload: Workload) -> AskedCpuMemory:
         """Those that runs are given where no policy says, by profiles; O(n + nodes)."""
-        given = default_amounts(cluster, workload).tolist()
+        given = default_cpu_memory(cluster, workload).tolist()
         demands = tuple(
             replace(demand_of_row(workload, job), default=(cpus, memory_gb))
             for job, (cpus, memory_gb) in enumerate(given)
@@ -333,7 +354,7 @@ def grant_capacities(cluster: Cluster) -> tuple[GrantCapacity, ...]:
 def has_room(
     cluster: Cluster, workload: Workload, nodes: Sequence[CountedCapacity]
 ) -> NDArray[np.bool_]:
-    """True for jobs whose amounts an empty cluster has, on GPUs of one type that they may use, shape (n,).
+    """True for jobs whose CPUs and memory an empty cluster has, on GPUs of one type that they may use, shape (n,).
 
     O(n types + demands nodes) for so many different demands.
     """
@@ -342,7 +363,7 @@ def has_room(
     if not len(jobs):
         return able
     pools, may = _pools(cluster, workload), _may_use(cluster, workload)
-    known: dict[tuple[AmountsDemand, tuple[bool, ...]], bool] = {}
+    known: dict[tuple[CpuMemoryDemand, tuple[bool, ...]], bool] = {}
     for job in jobs.tolist():
         demand = demand_of_row(workload, job)
         key = demand, tuple(may[job].tolist())
@@ -353,8 +374,10 @@ def has_room(
     return able
 
 
-def expect_amounts(cluster: Cluster, workload: Workload, nodes: Sequence[CountedCapacity]) -> None:
-    """Refuse jobs whose amounts no nodes of the cluster have, and nodes whose shares are no whole CPU.
+def expect_cpu_memory(
+    cluster: Cluster, workload: Workload, nodes: Sequence[CountedCapacity]
+) -> None:
+    """Refuse jobs whose CPUs or memory no nodes of the cluster have, and nodes whose shares are no whole CPU.
 
     Parameters
     ----------
@@ -414,10 +437,10 @@ def expect_whole_nodes(cluster: Cluster, workload: Workload) -> None:
             )
 
 
-def demand_of_row(workload: Workload, job: int) -> AmountsDemand:
+def demand_of_row(workload: Workload, job: int) -> CpuMemoryDemand:
     """CPUs and memory that a job of a workload asks for."""
     asked = float(workload.cpus[job]), float(workload.memory_gb[job])
-    return AmountsDemand(int(workload.gpus[job]), *asked, milli=int(workload.gpu_milli[job]))
+    return CpuMemoryDemand(int(workload.gpus[job]), *asked, milli=int(workload.gpu_milli[job]))
 
 
 def _pools(cluster: Cluster, workload: Workload) -> list[list[int]]:

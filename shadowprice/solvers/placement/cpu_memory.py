@@ -1,7 +1,7 @@
 """CPUs and memory that jobs hold beside GPUs, over any placement.
 
-Of jobs that ask for fixed amounts (:mod:`shadowprice.instances.clusters.amounts`). Where profiles tell how speeds
-depend on amounts these are the least: a run holds what its policy gives it, else the default.
+Of jobs that ask for them (:mod:`shadowprice.instances.clusters.cpu_memory`). Where profiles tell how speeds depend on
+both this is the least: a run holds what its policy gives it, else the default.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from shadowprice.errors import PolicyError
-from shadowprice.instances.clusters.amounts import (
-    AmountsDemand,
+from shadowprice.instances.clusters.cpu_memory import (
     CountedCapacity,
-    HeldAmounts,
+    CountedCpuMemory,
+    CpuMemory,
+    CpuMemoryDemand,
+    RunCpuMemory,
     in_millionths,
     no_room,
 )
-from shadowprice.instances.speeds.sensitivity import Amounts
 from shadowprice.instances.terms.declared import Amount, Place
 from shadowprice.instances.terms.effect import Pieces
 from shadowprice.solvers.placement.resource import Resource
@@ -33,7 +34,7 @@ class NodeRoom:
     ----------
     nodes : sequence of CountedCapacity
         In the order of the cluster.
-    demands : sequence of AmountsDemand
+    demands : sequence of CpuMemoryDemand
         Of each job by its number.
     left : list of (int, int)
         CPUs and memory of each node that nobody has.
@@ -42,14 +43,14 @@ class NodeRoom:
     def __init__(
         self,
         nodes: Sequence[CountedCapacity],
-        demands: Sequence[AmountsDemand],
-        left: list[HeldAmounts],
+        demands: Sequence[CpuMemoryDemand],
+        left: list[CountedCpuMemory],
     ) -> None:
         self._nodes, self._demands, self._left = nodes, demands, left
         self._gpus: dict[tuple[int, int], int] = {}
 
     def most(self, job: int, node: int, gpus: int) -> int:
-        """Most further GPUs of a node, up to a number, whose amounts a job can have; O(log gpus)."""
+        """Most further GPUs of a node, up to a number, for which a job can have CPUs and memory; O(log gpus)."""
         has, capacity, demand = (
             self._gpus.get((job, node), 0),
             self._nodes[node],
@@ -60,7 +61,7 @@ class NodeRoom:
         return max(capacity.most_gpus(demand, budget, has + gpus) - has, 0)
 
     def add(self, job: int, node: int, gpus: int) -> None:
-        """Give a job the amounts of further GPUs of a node, or of fewer if negative."""
+        """Give a job CPUs and memory for further GPUs of a node, or for fewer if negative."""
         has, capacity, demand = (
             self._gpus.get((job, node), 0),
             self._nodes[node],
@@ -73,7 +74,7 @@ class NodeRoom:
         self._gpus[job, node] = has + gpus
 
     def place(self, jobs: Sequence[int], pieces: Pieces) -> bool:
-        """Give jobs that share GPUs, or one, the amounts of these; False, and no change, if there are not all."""
+        """Give jobs that share GPUs, or one, their CPUs and memory there; False, and no change, if nodes lack them."""
         added: list[tuple[int, int, int]] = []
         for node, gpus in pieces:
             for job in jobs:
@@ -86,8 +87,17 @@ class NodeRoom:
         return True
 
 
-class AmountsLedger:
-    """CPUs and memory that jobs hold because they ask for them: here none, so that nothing is in anybody's way.
+class CpuMemoryResource(Resource):
+    """CPUs and memory of nodes, of which jobs hold some beside their GPUs; of no nodes where nobody counts them.
+
+    Parameters
+    ----------
+    nodes : sequence of CountedCapacity
+        In the order of the cluster.
+    demands : sequence of CpuMemoryDemand
+        Of each job by its number; more may be added before they arrive.
+    pool_of_node : sequence of int
+        Pools of GPUs, from 0.
 
     Attributes
     ----------
@@ -95,98 +105,22 @@ class AmountsLedger:
         Whether a job has arrived that asks for some.
     """
 
-    says: bool = False
-
-    def give(self, job: int, pieces: Pieces, amounts: Amounts | None) -> None:
-        """Note what a run is to hold on these GPUs, which it does not hold yet; the default if not told.
-
-        Raises
-        ------
-        PolicyError
-            If that is less than its job asks for.
-        """
-
-    def least(self, job: int, gpus: int) -> tuple[float, float]:
-        """CPUs and memory [GB] that a job asks for with so many GPUs, and is to be given at least."""
-        return 0.0, 0.0
-
-    def enough(self, job: int, pieces: Pieces, amounts: Amounts) -> bool:
-        """True if these are no less than a job asks for on these GPUs."""
-        return True
-
-    def adjust(self, job: int, pieces: Pieces, amounts: Amounts) -> None:
-        """Count other amounts of a run that goes on, free or not."""
-
-    def left_in(self, pool: int) -> HeldAmounts:
-        """CPUs and memory of the nodes of a pool that nobody holds."""
-        return 0, 0
-
-    def needed(self, job: int, gpus: int, pool: int) -> HeldAmounts:
-        """Amounts that a job would hold if the pool were one node."""
-        return 0, 0
-
-    def held_by(self, job: int, pieces: Pieces) -> HeldAmounts:
-        """Amounts that a job holds on these GPUs."""
-        return 0, 0
-
-    def room_of_all(self) -> NodeRoom | None:
-        """Room of all nodes if every job let go of what it holds; None while no job asks for amounts."""
-        return None
-
-    def suffices(self, jobs: Sequence[int], pieces: Pieces, held: Pieces = ()) -> bool:
-        """True if nodes have the amounts of jobs on these GPUs left, which all of them share if they are several.
-
-        Parameters
-        ----------
-        held : pieces
-            GPUs of which they would give the amounts back before.
-        """
-        return True
-
-    def usable(self, jobs: Sequence[int], gpus: Sequence[int], *, empty: bool) -> list[int]:
-        """GPUs of each node, of so many, for which there are amounts of jobs that share them, or of one.
-
-        Parameters
-        ----------
-        empty : bool
-            Whether while nobody else is there; else beside those who hold amounts now.
-        """
-        return list(gpus)
-
-    def fits_in(self, job: int, pool: int) -> bool:
-        """True if a pool holds the amounts of a job's whole gang while nobody else is there."""
-        return True
-
-
-class CpusAndMemory(Resource, AmountsLedger):
-    """CPUs and memory of nodes, of which jobs hold some beside their GPUs.
-
-    Parameters
-    ----------
-    nodes : sequence of CountedCapacity
-        In the order of the cluster.
-    demands : sequence of AmountsDemand
-        Of each job by its number; more may be added before they arrive.
-    pool_of_node : sequence of int
-        Pools of GPUs, from 0.
-    """
-
     on_nodes = True
 
     def __init__(
         self,
-        nodes: Sequence[CountedCapacity],
-        demands: Sequence[AmountsDemand],
-        pool_of_node: Sequence[int],
+        nodes: Sequence[CountedCapacity] = (),
+        demands: Sequence[CpuMemoryDemand] = (),
+        pool_of_node: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self._nodes, self._demands, self._pool = nodes, demands, pool_of_node
         self._aside = [(0, 0)] * len(nodes)
-        self._granted: dict[int, dict[int, HeldAmounts]] = {}
+        self._granted: dict[int, dict[int, CountedCpuMemory]] = {}
         self.says = False
 
     def arrive(self, jobs: JobTable, rows: range) -> None:
-        """Take note of whether jobs ask for amounts."""
+        """Take note of whether jobs ask for any."""
         self.says = self.says or any(self._demands[job].says for job in rows)
 
     # Places are two numbers for each node: its CPUs, and its memory.
@@ -209,70 +143,77 @@ class CpusAndMemory(Resource, AmountsLedger):
         """Most GPUs of a node, up to a number, for which there is room; O(log gpus)."""
         return self._nodes[node].most_gpus(self._demands[job], self.left_on(node), gpus)
 
-    def left_on(self, node: int) -> HeldAmounts:
+    def left_on(self, node: int) -> CountedCpuMemory:
         """CPUs and memory of a node that nobody holds."""
         return self.left(2 * node), self.left(2 * node + 1)
 
-    def give(self, job: int, pieces: Pieces, amounts: Amounts | None) -> None:
-        """Note what a run is to hold on these GPUs, which it does not hold yet; the default if not told."""
+    def give(self, job: int, pieces: Pieces, held: RunCpuMemory | None) -> None:
+        """Note what a run is to hold on these GPUs, which it does not hold yet; the default if not told.
+
+        Raises
+        ------
+        PolicyError
+            If that is less than its job asks for.
+        """
         self._granted.pop(job, None)
-        if amounts is not None:
+        if held is not None and self._nodes:
             self._granted[job] = {
-                node: self._grant(job, gpus, held)
-                for (node, gpus), held in zip(pieces, amounts, strict=True)
+                node: self._grant(job, gpus, each)
+                for (node, gpus), each in zip(pieces, held, strict=True)
             }
 
-    def enough(self, job: int, pieces: Pieces, amounts: Amounts) -> bool:
+    def enough(self, job: int, pieces: Pieces, held: RunCpuMemory) -> bool:
         """True if these are no less than a job asks for on these GPUs, to a millionth."""
-        held = zip(pieces, amounts, strict=True)
-        return all(self._suffices(job, gpus, given) for (_, gpus), given in held)
+        each = zip(pieces, held, strict=True)
+        return not self._nodes or all(self._suffices(job, gpus, mine) for (_, gpus), mine in each)
 
-    def _suffices(self, job: int, gpus: int, given: tuple[float, float]) -> bool:
+    def _suffices(self, job: int, gpus: int, granted: CpuMemory) -> bool:
         asked = in_millionths(self.least(job, gpus))
-        return all(mine >= least for mine, least in zip(in_millionths(given), asked, strict=True))
+        return all(mine >= least for mine, least in zip(in_millionths(granted), asked, strict=True))
 
-    def _grant(self, job: int, gpus: int, given: tuple[float, float]) -> HeldAmounts:
-        if not self._suffices(job, gpus, given):
+    def _grant(self, job: int, gpus: int, granted: CpuMemory) -> CountedCpuMemory:
+        if not self._suffices(job, gpus, granted):
             least = self.least(job, gpus)
             raise PolicyError(
-                f"job {job} is given {given[0]:g} CPUs and {given[1]:g} GB on {gpus} GPUs, expected at least "
+                f"job {job} is given {granted[0]:g} CPUs and {granted[1]:g} GB on {gpus} GPUs, expected at least "
                 f"{least[0]:g} CPUs and {least[1]:g} GB, for which it asks"
             )
-        return in_millionths(given)
+        return in_millionths(granted)
 
-    def least(self, job: int, gpus: int) -> tuple[float, float]:
+    def least(self, job: int, gpus: int) -> CpuMemory:
         """CPUs and memory [GB] that a job asks for with so many GPUs, and is to be given at least."""
-        return self._demands[job].asked(gpus)
+        return self._demands[job].asked(gpus) if self._nodes else (0.0, 0.0)
 
-    def adjust(self, job: int, pieces: Pieces, amounts: Amounts) -> None:
-        """Count other amounts of a run that goes on, free or not."""
-        self.give_back(job, pieces)
-        self.give(job, pieces, amounts)
-        self.take(job, pieces)
+    def adjust(self, job: int, pieces: Pieces, held: RunCpuMemory) -> None:
+        """Count other CPUs and memory of a run that goes on, free or not."""
+        if self._nodes:
+            self.give_back(job, pieces)
+            self.give(job, pieces, held)
+            self.take(job, pieces)
 
-    def set_aside(self, amounts: Mapping[int, HeldAmounts]) -> None:
-        """Let nobody have these amounts of nodes, instead of those that were set aside before."""
-        self._aside = [amounts.get(node, (0, 0)) for node in range(len(self._nodes))]
+    def set_aside(self, of_node: Mapping[int, CountedCpuMemory]) -> None:
+        """Let nobody have these CPUs and this memory of nodes, instead of those that were set aside before."""
+        self._aside = [of_node.get(node, (0, 0)) for node in range(len(self._nodes))]
 
     # What policies ask that plan by pools or by nodes.
 
-    def left_in(self, pool: int) -> HeldAmounts:
+    def left_in(self, pool: int) -> CountedCpuMemory:
         """CPUs and memory of the nodes of a pool that nobody holds."""
         left = [self.left_on(node) for node in self._of_pool(pool)]
         return sum(cpus for cpus, _ in left), sum(memory for _, memory in left)
 
-    def needed(self, job: int, gpus: int, pool: int) -> HeldAmounts:
-        """Amounts that a job would hold if the pool were one node."""
+    def needed(self, job: int, gpus: int, pool: int) -> CountedCpuMemory:
+        """CPUs and memory that a job would hold if the pool were one node."""
         nodes = [self._nodes[node] for node in self._of_pool(pool)]
-        return type(nodes[0]).pooled(nodes).held(self._demands[job], gpus)
+        return type(nodes[0]).pooled(nodes).held(self._demands[job], gpus) if nodes else (0, 0)
 
-    def held_by(self, job: int, pieces: Pieces) -> HeldAmounts:
-        """Amounts that a job holds on these GPUs."""
+    def held_by(self, job: int, pieces: Pieces) -> CountedCpuMemory:
+        """CPUs and memory that a job holds on these GPUs."""
         held = [self._of_run(job, node, gpus) for node, gpus in pieces]
         return sum(cpus for cpus, _ in held), sum(memory for _, memory in held)
 
     def room_of_all(self) -> NodeRoom | None:
-        """Room of all nodes if every job let go of what it holds; None while no job asks for amounts."""
+        """Room of all nodes if every job let go of what it holds; None while no job asks for any."""
         if not self.says:
             return None
         left = [
@@ -282,7 +223,13 @@ class CpusAndMemory(Resource, AmountsLedger):
         return NodeRoom(self._nodes, self._demands, left)
 
     def suffices(self, jobs: Sequence[int], pieces: Pieces, held: Pieces = ()) -> bool:
-        """True if nodes have the amounts of jobs on these GPUs left."""
+        """True if nodes have CPUs and memory left for jobs on these GPUs, which all of them share if they are several.
+
+        Parameters
+        ----------
+        held : pieces
+            GPUs whose CPUs and memory they would give back before.
+        """
         if not self.says:
             return True
         left = [self.left_on(node) for node in range(len(self._nodes))]
@@ -293,7 +240,13 @@ class CpusAndMemory(Resource, AmountsLedger):
         return NodeRoom(self._nodes, self._demands, left).place(jobs, pieces)
 
     def usable(self, jobs: Sequence[int], gpus: Sequence[int], *, empty: bool) -> list[int]:
-        """GPUs of each node, of so many, for which there are amounts of jobs that share them, or of one."""
+        """GPUs of each node, of so many, with CPUs and memory for jobs that share them, or for one.
+
+        Parameters
+        ----------
+        empty : bool
+            Whether while nobody else is there; else beside those who hold some now.
+        """
         if not self.says:
             return list(gpus)
         found = []
@@ -304,10 +257,12 @@ class CpusAndMemory(Resource, AmountsLedger):
         return found
 
     def fits_in(self, job: int, pool: int) -> bool:
-        """True if a pool holds the amounts of a job's whole gang while nobody else is there."""
-        return not no_room(self._demands[job], self._nodes, [self._of_pool(pool)])
+        """True if a pool has CPUs and memory for a job's whole gang while nobody else is there."""
+        return not self.says or not no_room(self._demands[job], self._nodes, [self._of_pool(pool)])
 
-    def _of_run(self, job: int, node: int, gpus: int) -> HeldAmounts:
+    def _of_run(self, job: int, node: int, gpus: int) -> CountedCpuMemory:
+        if not self._nodes:
+            return 0, 0
         given = self._granted.get(job)
         return self._nodes[node].held(self._demands[job], gpus) if given is None else given[node]
 

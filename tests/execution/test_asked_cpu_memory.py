@@ -20,7 +20,7 @@ from shadowprice.errors import InfeasibleJobError, InputError, PolicyError, Veri
 from shadowprice.execution.engine import run
 from shadowprice.execution.simulator import schedulers
 from shadowprice.instances.cluster import Cluster, Node
-from shadowprice.instances.clusters.amounts import FixedAmounts, NodeCapacity
+from shadowprice.instances.clusters.cpu_memory import AskedCpuMemory, NodeCapacity
 from shadowprice.instances.failures.preemption import Preemption
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
@@ -32,7 +32,7 @@ from shadowprice.instances.workload import Workload
 from shadowprice.instances.workload_files import read_workload, write_workload
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers import registry
-from shadowprice.solvers.policy import ChoosesAmounts
+from shadowprice.solvers.policy import ChoosesCpuMemory
 from support.written_failures import failures_of
 
 CLUSTERS = st.lists(
@@ -142,7 +142,7 @@ def test_every_policy_gives_with_profiles_what_jobs_ask_for(
     cluster, jobs, policy = Cluster(tuple(nodes)), jobs_of(rows), registry.policy(name)
     sensitivity = Sensitivity((FED,), np.zeros(len(jobs), dtype=np.int64))
     instance, _ = Instance.feasible(cluster, jobs, sensitivity=sensitivity)
-    if isinstance(policy, ChoosesAmounts) and instance.workload.asking.any():
+    if isinstance(policy, ChoosesCpuMemory) and instance.workload.asking.any():
         with pytest.raises(InputError, match="not known to policies that choose CPUs and memory"):
             run(instance, policy)
         return
@@ -153,7 +153,7 @@ def test_every_policy_gives_with_profiles_what_jobs_ask_for(
     part = s.gpus / instance.workload.gpus[s.job]
     given = (s.cpus, instance.workload.cpus), (s.memory_gb, instance.workload.memory_gb)
     for k, (held, asked) in enumerate(given):
-        if not isinstance(policy, ChoosesAmounts):
+        if not isinstance(policy, ChoosesCpuMemory):
             assert held == pytest.approx(np.maximum(share[k] * s.gpus, asked[s.job] * part))
         for node, now_s in zip(s.node, s.start_s, strict=True):
             there = (s.node == node) & (s.start_s <= now_s) & (now_s < s.end_s)
@@ -161,7 +161,7 @@ def test_every_policy_gives_with_profiles_what_jobs_ask_for(
 
 
 @pytest.mark.parametrize(("asked", "together"), [(4.0, True), (4.0 + 2e-6, False)])
-def test_the_last_millionth_counts_where_runs_are_given_amounts(
+def test_the_last_millionth_counts_where_runs_are_given_cpus_and_memory(
     asked: float, together: bool
 ) -> None:
     """Three have a third of 8 CPUs each; of what one asks for beyond a half, nothing is left."""
@@ -196,7 +196,7 @@ def test_the_verifier_counts_what_a_count_in_fractions_does(
         verify(instance, schedule)
     else:
         with pytest.raises(
-            VerificationError, match=r"amounts: row .* held on the node at .* it has"
+            VerificationError, match=r"cpu_memory: row .* held on the node at .* it has"
         ):
             verify(instance, schedule)
 
@@ -252,16 +252,16 @@ def test_the_last_thousandth_and_the_last_mib_count(
     if fits:
         verify(instance, together)
     else:
-        with pytest.raises(VerificationError, match=r"amounts: row .* it has"):
+        with pytest.raises(VerificationError, match=r"cpu_memory: row .* it has"):
             verify(instance, together)
-    amounts = FixedAmounts.of(cluster, jobs, shared=False)
-    for place, capacity in enumerate(amounts.nodes):
-        held = [capacity.held(demand, 1) for demand in amounts.demands]
+    asked = AskedCpuMemory.of(cluster, jobs, shared=False)
+    for place, capacity in enumerate(asked.nodes):
+        held = [capacity.held(demand, 1) for demand in asked.demands]
         sums = tuple(sum(column) for column in zip(*held, strict=True))
         assert all(s <= most for s, most in zip(sums, capacity.most, strict=True)) == fits, place
 
 
-def test_amounts_that_a_policy_gives_are_rounded_down_but_for_noise() -> None:
+def test_cpus_and_memory_that_a_policy_gives_are_rounded_down_but_for_noise() -> None:
     """1.001 CPUs are 1001 thousandths, though 1.001 times 1000 is a little less in floats."""
     node = NodeCapacity.of(4, 8.0, 8 * GB_OF_MIB)
     assert 1.001 * 1000 < 1001
@@ -295,7 +295,7 @@ def test_a_placement_on_few_nodes_may_have_no_place_for_a_job() -> None:
         simulate(jobs, cluster, "fifo", RunOptions(placement="consolidate"))
 
 
-def test_amounts_that_never_bind_change_nothing() -> None:
+def test_demands_that_never_bind_change_nothing() -> None:
     """Overheads, restarts and metrics included."""
     costs = Overheads(start_s=1.0, restart_s=2.0, migration_s=3.0)
     rows = [(k, 5 + 3 * (k % 4), 1 + k % 3, 0.001, 0.0) for k in range(12)]
@@ -328,7 +328,7 @@ def test_a_pair_holds_what_both_ask_for(cpus: float) -> None:
     assert (outcome.schedule.partner >= 0).any() == (cpus == 4.0)
 
 
-def test_nodes_that_fail_and_restarts_keep_amounts() -> None:
+def test_nodes_that_fail_and_restarts_keep_cpus_and_memory() -> None:
     cluster = Cluster.parse("2x2+4cpu+8gb")
     jobs = jobs_of([(k, 4 + k % 5, 1 + k % 2, (k % 4) / 2, k % 3) for k in range(14)])
     for switches in (
@@ -382,7 +382,7 @@ def test_what_no_node_has_is_refused_or_dropped(
     assert Instance.feasible(Cluster.parse(cluster), jobs)[1].tolist() == ["0"]
 
 
-def test_what_does_not_know_amounts_says_so() -> None:
+def test_what_does_not_know_cpus_and_memory_says_so() -> None:
     jobs = jobs_of([(0, 5, 1, 1, 0), (1, 5, 1, 0, 0)])
     cluster = Cluster.parse("2x2:a+8cpu+8gb")
     alone = sorted(name for name in schedulers() if not name.startswith("hadare"))

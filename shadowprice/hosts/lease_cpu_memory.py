@@ -10,22 +10,22 @@ from shadowprice.errors import InfeasibleJobError, InputError
 from shadowprice.hosts.live.job_file import Job
 from shadowprice.hosts.protocol import DiscoveredNode
 from shadowprice.instances.cluster import Cluster
-from shadowprice.instances.clusters.amounts import (
-    AmountsDemand,
-    HeldAmounts,
+from shadowprice.instances.clusters.cpu_memory import (
+    CountedCpuMemory,
+    CpuMemoryDemand,
     NodeCapacity,
+    RunCpuMemory,
     no_room,
 )
-from shadowprice.instances.speeds.sensitivity import Amounts
-from shadowprice.solvers.placement.amounts import CpusAndMemory
+from shadowprice.solvers.placement.cpu_memory import CpuMemoryResource
 from shadowprice.solvers.placement.protocol import Pieces
 
-NodeAmounts = Mapping[str, HeldAmounts]
+CpuMemoryByNode = Mapping[str, CountedCpuMemory]
 """Thousandths of CPUs and MiB of memory by the name of the node."""
 
 
 @dataclass(frozen=True)
-class GrantedAmounts:
+class LeaseCpuMemory:
     """CPUs and memory of a lease.
 
     Parameters
@@ -37,13 +37,13 @@ class GrantedAmounts:
         what the job asks for, or its share.
     """
 
-    by_node: NodeAmounts = field(default_factory=dict)
-    chosen: Amounts | None = None
+    by_node: CpuMemoryByNode = field(default_factory=dict)
+    chosen: RunCpuMemory | None = None
 
 
-def demand_of(job: Job) -> AmountsDemand:
+def demand_of(job: Job) -> CpuMemoryDemand:
     """CPUs and memory that a job asks for."""
-    return AmountsDemand(job.gpus, job.cpus, job.memory_gb)
+    return CpuMemoryDemand(job.gpus, job.cpus, job.memory_gb)
 
 
 def capacity_of(node: DiscoveredNode) -> NodeCapacity:
@@ -52,7 +52,7 @@ def capacity_of(node: DiscoveredNode) -> NodeCapacity:
 
 
 @dataclass(frozen=True)
-class LeaseAmounts:
+class CpuMemoryGrants:
     """CPUs and memory of all leases of a run.
 
     Parameters
@@ -64,31 +64,33 @@ class LeaseAmounts:
         placement looks at them.
     shared : bool
         Whether jobs may share GPUs: then who does not say what it needs holds nothing, not a share.
-    demands : list of AmountsDemand
+    demands : list of CpuMemoryDemand
         Of each job by its row.
     """
 
     nodes: Sequence[DiscoveredNode]
     by_policy: bool
     shared: bool = False
-    demands: list[AmountsDemand] = field(default_factory=list)
+    demands: list[CpuMemoryDemand] = field(default_factory=list)
 
     def add(self, job: Job) -> None:
         """Know one more job, in the next row."""
         self.demands.append(replace(demand_of(job), by_share=not self.shared))
 
-    def resource(self, pool_of_node: Sequence[int]) -> CpusAndMemory | None:
+    def resource(self, pool_of_node: Sequence[int]) -> CpuMemoryResource | None:
         """CPUs and memory that the placement looks at beside GPUs; None where it does not."""
         if self.by_policy:
             return None
-        return CpusAndMemory([capacity_of(node) for node in self.nodes], self.demands, pool_of_node)
+        return CpuMemoryResource(
+            [capacity_of(node) for node in self.nodes], self.demands, pool_of_node
+        )
 
-    def of(self, row: int, pieces: Pieces, given: Amounts | None) -> GrantedAmounts:
-        """Amounts that a lease holds.
+    def of(self, row: int, pieces: Pieces, chosen: RunCpuMemory | None) -> LeaseCpuMemory:
+        """CPUs and memory that a lease holds.
 
         Parameters
         ----------
-        given : tuple of (float, float), optional
+        chosen : tuple of (float, float), optional
             What the policy gave, for each of the pieces.
         """
         held = {}
@@ -96,10 +98,10 @@ class LeaseAmounts:
             capacity = capacity_of(self.nodes[node])
             held[self.nodes[node].name] = (
                 capacity.held(self.demands[row], gpus)
-                if given is None
-                else capacity.rounded_down(*given[k])
+                if chosen is None
+                else capacity.rounded_down(*chosen[k])
             )
-        return GrantedAmounts(held, given)
+        return LeaseCpuMemory(held, chosen)
 
 
 def expect_room(

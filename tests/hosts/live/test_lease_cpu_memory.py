@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shadowprice.errors import InfeasibleJobError, InputError
-from shadowprice.hosts.lease_amounts import GrantedAmounts
+from shadowprice.hosts.lease_cpu_memory import LeaseCpuMemory
 from shadowprice.hosts.live.job_file import load_job_file
 from shadowprice.hosts.live.launch_specs import LaunchSpecs
 from shadowprice.hosts.live.ledger import RunLedger
@@ -22,7 +22,7 @@ from shadowprice.hosts.local.host import open_host
 from shadowprice.hosts.log.execution_log import LogRejected, verify_ledger, verify_log
 from shadowprice.hosts.protocol import Device, DiscoveredNode, LaunchSpec
 from shadowprice.hosts.reports.unsimulated import unsimulated
-from support.fake_host import FakeHost, held_amounts, two_nodes
+from support.fake_host import FakeHost, held_cpu_memory, two_nodes
 from support.fake_queue import FakeQueue
 from support.fake_run import FakeRun, events
 from support.in_memory_runs import check, job
@@ -40,7 +40,7 @@ class CountingHost(FakeHost):
         held: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         for process in self.processes.values():
             if process.exit is None and process.order.node not in self.down:
-                for k, amount in enumerate(held_amounts(process.order)):
+                for k, amount in enumerate(held_cpu_memory(process.order)):
                     held[process.order.node][k] += amount
         for node in self.nodes:
             assert held[node.name][0] <= node.cpus * 1000, (node, held)
@@ -112,7 +112,7 @@ def test_who_asks_for_more_than_is_left_waits(tmp_path: Path) -> None:
     assert unsimulated(told) == ()
 
 
-def test_priorities_count_amounts(tmp_path: Path) -> None:
+def test_priorities_count_cpus_and_memory(tmp_path: Path) -> None:
     """A shorter job that needs the CPUs of a longer one takes them, though GPUs are free."""
     jobs = [
         job("long", 300, cpus=5, gpu_types=["A100"]),
@@ -142,7 +142,7 @@ def test_hadar_gives_gpus_to_whom_there_are_cpus_for(tmp_path: Path) -> None:
     assert [e["kind"] for e in on_n0[:4]] == ["granted", "released", "granted", "released"]
 
 
-def test_a_lease_that_is_not_confirmed_keeps_its_amounts(tmp_path: Path) -> None:
+def test_a_lease_that_is_not_confirmed_keeps_its_cpus_and_memory(tmp_path: Path) -> None:
     """The job whose node is lost goes on elsewhere; there nobody else gets its CPUs."""
     jobs = [job("a", 150, cpus=7), job("b", 150, cpus=7, arrival_s=1.0)]
     down = [(4.0, lambda run: run.host.down.add("n0")), (30.0, lambda run: run.host.down.clear())]
@@ -259,7 +259,7 @@ def elsewhere(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "change", [more_of(0), more_of(1), less, elsewhere, lambda d: d.pop("amounts")]
 )
-def test_the_verifier_refuses_other_amounts(tmp_path: Path, change: Any) -> None:
+def test_the_verifier_refuses_other_cpus_and_memory(tmp_path: Path, change: Any) -> None:
     run = run_of(tmp_path / "run", [job("a", cpus=5, memory_gb=3), job("b", cpus=2)])
     ledger = run.execute()
     told = list(ledger.events())
@@ -267,7 +267,7 @@ def test_the_verifier_refuses_other_amounts(tmp_path: Path, change: Any) -> None
     ledger.close()
     verify_log(told, nodes, ended=True)
     change(next(e for e in told if e["kind"] == "granted" and e["job"] == "a")["data"])
-    with pytest.raises(LogRejected, match="amounts"):
+    with pytest.raises(LogRejected, match="cpu_memory"):
         verify_log(told, nodes, ended=True)
 
 
@@ -313,9 +313,9 @@ def spec(tmp_path: Path, text: str, uuid: str = "n0/cpu:0", **node: Any) -> Laun
     (given,) = load_job_file(tmp_path / "jobs.yaml").jobs
     device = Device("n0", 0, uuid)
     found = DiscoveredNode("n0", "cpu", (device,), **node)
-    amounts = GrantedAmounts({"n0": (2500, 3000)})
+    held = LeaseCpuMemory({"n0": (2500, 3000)})
     specs = LaunchSpecs(tmp_path, [found], Limits(), 60.0)
-    return specs.build(given, 1, (device,), amounts=amounts)[0]
+    return specs.build(given, 1, (device,), cpu_memory=held)[0]
 
 
 def test_commands_are_told_what_they_hold(tmp_path: Path) -> None:
