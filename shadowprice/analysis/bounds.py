@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.cascade import KNOWS as CERTIFIED_KNOWS
 from shadowprice.analysis.certificates.cascade import Asked, CheckedBound, expect_end
-from shadowprice.analysis.certificates.demands import CONSOLIDATED
+from shadowprice.analysis.certificates.checked_class import CONSOLIDATED
 from shadowprice.analysis.certificates.effort import BoundEffort, Timer
 from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.jobs_and_cluster import JobsAndCluster, Problem, Where
@@ -126,7 +126,7 @@ def _certified(instance: Instance, asked: Asked, every: ScheduleClass, best: Che
         witness=found.witness if instance.all_complete else None,
         record=found.record,
         parts=found.parts,
-        of_class=asked.demands.of_class + (CONSOLIDATED if found.consolidated else ""),
+        of_class=asked.schedules.name + (CONSOLIDATED if found.consolidated else ""),
     )
 
 

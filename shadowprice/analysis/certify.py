@@ -25,7 +25,7 @@ from shadowprice.analysis.certificates.certificate_file import (
     run_records,
     write_records,
 )
-from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
+from shadowprice.analysis.certificates.checked_class import KNOWS as CLASS_KNOWS
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import exact_cost
 from shadowprice.analysis.certificates.measured_jobs import completed_instance
@@ -39,7 +39,7 @@ from shadowprice.instances.schedule_class import KNOWS as CLASSES_KNOWS
 from shadowprice.instances.schedule_class import ScheduleClass
 from shadowprice.solvers.offline.bounds import Bound
 
-KNOWS = DEMANDS_KNOWS
+KNOWS = CLASS_KNOWS
 """What every certificate is of; a bound that knows less is left out."""
 
 Record = dict[str, Any]

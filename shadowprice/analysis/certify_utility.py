@@ -22,8 +22,8 @@ from shadowprice.analysis.certificates.certificate_file import (
     run_records,
     write_records,
 )
-from shadowprice.analysis.certificates.demands import KNOWS as DEMANDS_KNOWS
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import KNOWS as CLASS_KNOWS
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.measured_jobs import (
@@ -45,7 +45,7 @@ from shadowprice.instances.features import require
 from shadowprice.instances.grid import TICKS_PER_S, to_ticks
 from shadowprice.instances.objective import rounded_up
 
-KNOWS = DEMANDS_KNOWS
+KNOWS = CLASS_KNOWS
 
 _MOST_ROUNDS = 2**20
 _BITS = 100
@@ -193,8 +193,8 @@ def _write(
     expect_certifiable(outcome)
     every = JobUtilities.of(instance, utility, round_s)
     pairs = isinstance(outcome, Outcome) and bool((outcome.schedule.partner >= 0).any())
-    demands, rows = ClassDemands.of(instance, pairs=pairs), measured_rows(instance).tolist()
-    market = RoundMarket.of(measured_instance(instance), demands, every.select(rows))
+    schedules, rows = CheckedClass.of(instance, pairs=pairs), measured_rows(instance).tolist()
+    market = RoundMarket.of(measured_instance(instance), schedules, every.select(rows))
     ends = _ends(outcome, rows)
     earned = market.utilities.earned(ends)
     last = max((end for end in ends if end is not None), default=1)
@@ -214,7 +214,7 @@ def _write(
             f"utility {utility!r}: the run earned nothing, and no multiple of that bounds the best schedule"
         )
     numbers = _numbers(earned, best)
-    header, of_class = records.header(instance, outcome.policy, "utility", every), demands.of_class
+    header, of_class = records.header(instance, outcome.policy, "utility", every), schedules.name
     if searched is not market:
         header["rounds"] = "whole"
         of_class = f"{of_class}, in whole rounds of {float(round_s)!r} s"

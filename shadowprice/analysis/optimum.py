@@ -31,7 +31,7 @@ from shadowprice.models import preemptive as preemptive_model
 from shadowprice.proofs.certificate import verify
 from shadowprice.solvers.offline import non_preemptive as offline
 from shadowprice.solvers.offline import preemptive
-from shadowprice.solvers.offline.bounds import RelaxedJobs, seconds_down
+from shadowprice.solvers.offline.bounds import Relaxation, seconds_down
 from shadowprice.solvers.offline.completions import completion_search
 from shadowprice.solvers.offline.completions.completion_search import CompletionTree
 from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
@@ -348,7 +348,7 @@ def preemptive_optimum(
     if goal is Objective.MAKESPAN:
         raise InputError("objective 'makespan': the preemptive optimum is for flow and completion")
     completion_search.prepare()
-    relaxed, until = RelaxedJobs.of(instance), time.monotonic() + budget_s
+    relaxed, until = Relaxation.of(instance), time.monotonic() + budget_s
     every = list(completion_search.search_optimum(relaxed, until=until))
     if not every:
         raise InputError(f"{source}: times span too many ticks of 2**-20 s, or no job has a weight")

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import shadowprice as sp
 from shadowprice.analysis.certificates import records
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.job_utilities import WORTHS, JobUtilities, rounded_sum
 from shadowprice.analysis.certificates.measured_jobs import (
@@ -119,9 +119,9 @@ def test_two_programs_evaluate_prices_alike(data):
     assume(len(measured_rows(instance)))
     instance, name = with_deadlines(instance, data), data.draw(st.sampled_from(EVERY))
     every = JobUtilities.of(instance, name, 2.5)
-    demands = ClassDemands.of(instance, pairs=False)
+    schedules = CheckedClass.of(instance, pairs=False)
     market = RoundMarket.of(
-        measured_instance(instance), demands, every.select(measured_rows(instance).tolist())
+        measured_instance(instance), schedules, every.select(measured_rows(instance).tolist())
     )
     rounds, types = data.draw(st.integers(1, 9)), len(market.capacity)
     price = st.integers(0, 40)

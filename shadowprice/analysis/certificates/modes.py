@@ -49,7 +49,7 @@ from shadowprice.solvers.offline.typed_bound import (
 )
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.certificates.demands import ClassDemands
+    from shadowprice.analysis.certificates.checked_class import CheckedClass
     from shadowprice.instances.instance import Instance
 
 KNOWS = frozenset(
@@ -126,7 +126,7 @@ class WrittenModes:
 
 
 def written_modes(
-    instance: Instance, demands: ClassDemands, *, pairs: bool, consolidated: bool
+    instance: Instance, schedules: CheckedClass, *, pairs: bool, consolidated: bool
 ) -> Iterator[WrittenModes]:
     """All modes that say something of the schedules of a certificate; none of features that are not in ``KNOWS``.
 
@@ -134,7 +134,7 @@ def written_modes(
     ----------
     instance : Instance
         The jobs that count.
-    demands : ClassDemands
+    schedules : CheckedClass
         Theirs.
     pairs : bool
         Whether two jobs may share GPUs; else whatever rates the instance has for that are none of its.
@@ -147,13 +147,13 @@ def written_modes(
         found = None if missing(instance, PAIR_KNOWS) else pair_modes(instance)
         types = len(run_speed.gpu_types(instance.cluster)[0])
         if found is not None and (types > 1 or not equal_parts(found, instance.workload.gpus)):
-            yield _of_pairs(instance, demands, found)
+            yield _of_pairs(instance, schedules, found)
         return
     alone = replace(instance, sharing_rates=None)
     # Of graphs run times depend on more than a type.
     by_amounts = Feature.PROFILES in alone.features and Feature.GRAPHS not in alone.features
     if by_amounts or may_grow(alone).any():
-        modes = demands.modes(AMOUNTS, {})
+        modes = schedules.modes(AMOUNTS, {})
         every = tuple(range(len(modes.capacity)))
         yield WrittenModes(AMOUNTS, modes, _fewer(modes, len(_types(alone)[0])), every, {})
     if missing(alone, NODE_KNOWS):
@@ -161,21 +161,21 @@ def written_modes(
     for few in (False, True)[: 1 + consolidated]:
         nodes = node_modes(alone, consolidated=few)
         if nodes is not None:
-            yield _of_nodes(alone, demands, nodes, consolidated=few)
+            yield _of_nodes(alone, schedules, nodes, consolidated=few)
 
 
-def type_modes(instance: Instance, demands: ClassDemands) -> WrittenModes | None:
+def type_modes(instance: Instance, schedules: CheckedClass) -> WrittenModes | None:
     """A mode for each GPU type, of jobs that have run times by type; None where types do not matter."""
-    if missing(instance, TYPE_KNOWS) or not demands.gangs:
+    if missing(instance, TYPE_KNOWS) or not schedules.work.gangs:
         return None
-    found = demands.modes("", {})
+    found = schedules.modes("", {})
     # Types on which every job takes the same time have one price.
     columns, pool = np.unique(found.time, axis=1, return_inverse=True)
     if columns.shape[1] == 1:
         return None
     source, gpus = pool.ravel(), np.array(_gpus_by_type(instance), dtype=np.int64)
     capacity = np.bincount(source, gpus).astype(np.int64)
-    uses = gang_uses(np.array(demands.gang), len(capacity))
+    uses = gang_uses(np.array(schedules.work.gang), len(capacity))
     jobs = ModeTable(found.release, found.weight, columns, capacity, *uses)
     return WrittenModes("", found, jobs, tuple(source.tolist()), {})
 
@@ -251,7 +251,7 @@ def _gpus_by_type(instance: Instance) -> list[int]:
 
 
 def _of_nodes(
-    instance: Instance, demands: ClassDemands, proposed: ModeTable, *, consolidated: bool
+    instance: Instance, schedules: CheckedClass, proposed: ModeTable, *, consolidated: bool
 ) -> WrittenModes:
     """A row for each resource that is a size of nodes, of each type of the certificate that is of its pool."""
     jobs, cluster = instance.workload, instance.cluster
@@ -272,13 +272,13 @@ def _of_nodes(
                 rows.append([t, size, weights, one])
                 source.append(q)
     fields = {"rows": rows}
-    modes = demands.modes(NODES, fields, consolidated=consolidated)
+    modes = schedules.modes(NODES, fields, consolidated=consolidated)
     return WrittenModes(NODES, modes, proposed, tuple(source), fields, consolidated)
 
 
-def _of_pairs(instance: Instance, demands: ClassDemands, proposed: ModeTable) -> WrittenModes:
+def _of_pairs(instance: Instance, schedules: CheckedClass, proposed: ModeTable) -> WrittenModes:
     """A row for each resource: parts of a GPU of a type, as large as shares of pairs allow."""
-    shares = demands.sharing_shares()
+    shares = schedules.sharing_shares()
     both: dict[int, dict[tuple[int, int], tuple[Fraction, Fraction]]] = {}
     for (t, one, other), share in shares.items():
         if (t, other, one) in shares:
@@ -295,7 +295,7 @@ def _of_pairs(instance: Instance, demands: ClassDemands, proposed: ModeTable) ->
         rows.append([t, found])
     fields = {"rows": rows}
     return WrittenModes(
-        PAIRS, demands.modes(PAIRS, fields), proposed, tuple(range(len(rows))), fields
+        PAIRS, schedules.modes(PAIRS, fields), proposed, tuple(range(len(rows))), fields
     )
 
 

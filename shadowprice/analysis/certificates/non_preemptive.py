@@ -28,7 +28,7 @@ from shadowprice.solvers.offline.plan_prices import PlanPrices
 from shadowprice.solvers.offline.slot_prices import start_prices
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.certificates.demands import ClassDemands
+    from shadowprice.analysis.certificates.checked_class import CheckedClass
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.schedule import Schedule
     from shadowprice.solvers.offline.list_optimum import ListOptimum
@@ -49,7 +49,7 @@ _STEPS = 8_000_000
 
 
 def non_preemptive_bounds(
-    instance: Instance, demands: ClassDemands, goal: Objective, effort_s: float
+    instance: Instance, schedules: CheckedClass, goal: Objective, effort_s: float
 ) -> Iterator[BoundCandidate]:
     """Bounds of schedules in which each job begins once; the last one is optimal if the search came to its end.
 
@@ -64,24 +64,24 @@ def non_preemptive_bounds(
         Time for the search [s]. Without any there are at most bounds that take a second or so, the same on every
         run.
     """
-    header = demands.instance.header
+    header, work = schedules.instance.header, schedules.work
     once = "starts" in header or "preemption" in header
-    count = len(demands.release)
-    if not (once and demands.gangs) or "stopped" in header or max(demands.gang) > demands.gpus:
+    count = len(work.arrival)
+    if not (once and work.gangs) or "stopped" in header or max(work.gang) > work.gpus:
         return
     until = time.monotonic() + effort_s
-    jobs = demands.whole_gangs()
+    jobs = schedules.whole_gangs()
     span = goal is Objective.MAKESPAN
     found: ListOptimum | None = None
     if count <= MOST_LISTED:
         found = cheapest_list(jobs, span=span, most=_FEW if effort_s <= 0 else _AT_ONCE)
-        yield from _accepted(instance, demands, goal, found, None)
+        yield from _accepted(instance, schedules, goal, found, None)
     if (found is not None and found.starts is not None) or effort_s <= 0 or count > MOST_PRICED:
         return
     prices = None if span or not max(jobs.weight) else start_prices(jobs, until)
     for most in (_STEPS // count**2, _STEPS // (4 * count**2)):
         found = cheapest_list(jobs, span=span, prices=prices, most=min(most, _MANY), until=until)
-        accepted = list(_accepted(instance, demands, goal, found, prices))
+        accepted = list(_accepted(instance, schedules, goal, found, prices))
         yield from accepted
         if accepted:
             return
@@ -89,7 +89,7 @@ def non_preemptive_bounds(
 
 def _accepted(
     instance: Instance,
-    demands: ClassDemands,
+    schedules: CheckedClass,
     goal: Objective,
     found: ListOptimum,
     prices: PlanPrices | None,
@@ -103,7 +103,7 @@ def _accepted(
     ticks = found.ticks if optimal else Fraction(math.floor(found.ticks))
     proposed = BoundCandidate({**record, "least": text_of(ticks)}, ticks, optimal=optimal)
     try:
-        checked = demands.evaluated(proposed, goal)
+        checked = schedules.evaluated(proposed, goal)
     except InputError:
         return
     yield replace(proposed, checked=checked, witness=_schedule(instance, found))

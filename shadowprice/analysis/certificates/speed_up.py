@@ -22,8 +22,9 @@ from shadowprice.instances.features import Feature, missing
 from shadowprice.proofs.classic.hesrpt import GrowingJob, least_weighted_total
 
 if TYPE_CHECKING:
-    from shadowprice.analysis.certificates.demands import ClassDemands
+    from shadowprice.analysis.certificates.checked_class import CheckedClass
     from shadowprice.instances.instance import Instance
+    from shadowprice.proofs.checker.costs import LeastWork
 
 KNOWS = frozenset(
     {
@@ -54,7 +55,7 @@ _EXPONENTS = np.linspace(0.0, 0.98, 50)
 _FINER = 8
 
 
-def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[BoundCandidate]:
+def speed_up_bounds(instance: Instance, schedules: CheckedClass) -> Iterator[BoundCandidate]:
     """The bound at the best exponent that is found, with all jobs together and with the best cuts of their arrivals.
 
     Parameters
@@ -62,22 +63,23 @@ def speed_up_bounds(instance: Instance, demands: ClassDemands) -> Iterator[Bound
     instance : Instance
         Jobs that count; none is bounded unless some of them may grow.
     """
-    n, weights = len(demands.release), len(set(demands.weight))
-    if not demands.gangs or n > _MOST_JOBS or n * weights > _MOST_SUMS:
+    work = schedules.work
+    n, weights = len(work.arrival), len(set(work.weight))
+    if not work.gangs or n > _MOST_JOBS or n * weights > _MOST_SUMS:
         return
     if missing(instance, KNOWS) or not may_grow(instance).any():
         return
-    times = demands.times_by_width()
-    search = _Search.of(demands, times)
-    columns = zip(demands.release, demands.weight, times, strict=True)
+    times = schedules.times_by_width()
+    search = _Search.of(work, times)
+    columns = zip(work.arrival, work.weight, times, strict=True)
     jobs = [GrowingJob(*each) for each in columns]
     together, value = search.best_exponent(())
-    yield _candidate(jobs, demands.gpus, together, ())
+    yield _candidate(jobs, work.gpus, together, ())
     cuts = search.best_cuts(together)
     if cuts:
         apart, more = search.best_exponent(cuts)
         if more > value:
-            yield _candidate(jobs, demands.gpus, apart, cuts)
+            yield _candidate(jobs, work.gpus, apart, cuts)
 
 
 def _candidate(
@@ -100,16 +102,16 @@ class _Search:
     ticks_of_release: list[int]
 
     @classmethod
-    def of(cls, demands: ClassDemands, times: Sequence[Sequence[tuple[int, int]]]) -> _Search:
+    def of(cls, work: LeastWork, times: Sequence[Sequence[tuple[int, int]]]) -> _Search:
         """Those of a certificate."""
-        order = np.argsort(demands.release, kind="stable")
+        order = np.argsort(work.arrival, kind="stable")
         width = np.ones((len(times), max(map(len, times))))
         ticks = np.full(width.shape, np.inf)
         for row, j in enumerate(order.tolist()):
             width[row, : len(times[j])], ticks[row, : len(times[j])] = zip(*times[j], strict=True)
-        release = [demands.release[j] for j in order.tolist()]
-        weight = np.array([float(demands.weight[j]) for j in order.tolist()])
-        part = width / demands.gpus
+        release = [work.arrival[j] for j in order.tolist()]
+        weight = np.array([float(work.weight[j]) for j in order.tolist()])
+        part = width / work.gpus
         return cls(np.array(release, dtype=np.float64), weight, part, ticks, release)
 
     def best_exponent(self, cuts: Sequence[int]) -> tuple[float, float]:

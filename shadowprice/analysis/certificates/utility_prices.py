@@ -3,7 +3,7 @@
 Of gangs whose speed depends on the GPU type alone prices are by type, as in
 :mod:`shadowprice.proofs.hadar.any_schedule`. Of all others there is one machine: a job does at most a tick of service
 in a tick, ``shortest`` complete it, each takes ``area / shortest`` of the GPUs, and no schedule of the class gives
-more than all of them (``analysis/certificates/demands.py``). That is what HADAR-any asks for, with one type.
+more than all of them (``analysis/certificates/checked_class.py``). That is what HADAR-any asks for, with one type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.analysis.certificates.demands import ClassDemands
+from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.job_utilities import JobUtilities, rounded_sum
 from shadowprice.analysis.certificates.speeds import types_alone
 from shadowprice.analysis.certificates.whole_rounds import proposing, whole_round_jobs
@@ -66,15 +66,18 @@ class RoundMarket:
     rent: tuple[Fraction, ...]
 
     @classmethod
-    def of(cls, instance: Instance, demands: ClassDemands, utilities: JobUtilities) -> RoundMarket:
+    def of(
+        cls, instance: Instance, schedules: CheckedClass, utilities: JobUtilities
+    ) -> RoundMarket:
         """Types where nothing but these matters, else one machine; of the jobs that count."""
-        if demands.gangs and types_alone(instance):
+        work = schedules.work
+        if work.gangs and types_alone(instance):
             types, of_node = run_speed.gpu_types(instance.cluster)
             sizes = [node.gpus for node in instance.cluster.nodes]
             capacity = np.bincount(of_node, weights=sizes, minlength=len(types)).astype(np.int64)
             rows = zip(
-                demands.gang,
-                demands.release,
+                work.gang,
+                work.arrival,
                 run_speed.alone_ticks(instance).tolist(),
                 strict=True,
             )
@@ -82,11 +85,11 @@ class RoundMarket:
             rent = tuple(map(Fraction, capacity.tolist()))
             alone: list[tuple[BoundedJob, ...]] = [(job,) for job in jobs]
             return cls(TYPED, utilities, jobs, alone, capacity, 1, rent)
-        relaxed, parts = demands.searched()
+        relaxed, parts = schedules.searched()
         most = ceil(relaxed.total_gpus * relaxed.speedup)
         columns = zip(relaxed.gpus, relaxed.release, relaxed.work, strict=True)
         jobs = [BoundedJob(min(g, most), r, (p,), Fraction(1), ()) for g, r, p in columns]
-        rent = (demands.capacity / demands.scale,)
+        rent = (Fraction(work.capacity, work.scale),)
         alone = [(job,) for job in jobs]
         return cls("round-prices", utilities, jobs, alone, np.array([most]), parts, rent)
 

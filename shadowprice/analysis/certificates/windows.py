@@ -17,7 +17,7 @@ from shadowprice.solvers.offline.one_pool import describes_unfailing
 
 if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
-    from shadowprice.solvers.offline.bounds import RelaxedJobs
+    from shadowprice.solvers.offline.bounds import Relaxation
     from shadowprice.solvers.offline.completions.completion_search import (
         CompletionTree,
         SearchedOptimum,
@@ -27,7 +27,7 @@ Record = dict[str, Any]
 
 
 def window_bounds(
-    instance: Instance, jobs: RelaxedJobs, effort_s: float
+    instance: Instance, jobs: Relaxation, effort_s: float
 ) -> Iterator[BoundCandidate]:
     """Bounds of the search over windows of completions, which ends with the preemptive optimum; none of many jobs.
 
@@ -35,7 +35,7 @@ def window_bounds(
     ----------
     instance : Instance
         Whose schedules they are; where nothing is charged and speeds are alike the search has one of them.
-    jobs : RelaxedJobs
+    jobs : Relaxation
         Gangs of which no two are on a GPU.
     effort_s : float
         Time for the search [s].

@@ -36,7 +36,7 @@ from shadowprice.solvers.offline import constraint_programming as cp_sat
 from shadowprice.solvers.offline import lagrangian
 from shadowprice.solvers.offline import list_search as list_schedule
 from shadowprice.solvers.offline.bounds import (
-    RelaxedJobs,
+    Relaxation,
     offset_ticks,
     seconds_down,
     simple_bounds,
@@ -391,7 +391,7 @@ class _Search:
         """
         if self.fine.jobs > _LISTED:
             return known
-        found = cheapest_list(RelaxedJobs.of(self.instance), span=self.span, until=self.until)
+        found = cheapest_list(Relaxation.of(self.instance), span=self.span, until=self.until)
         if found.starts is None:
             return known
         known = self._better(known, np.array(found.starts) // self.fine.slot_ticks)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 
 
@@ -95,7 +95,7 @@ def expect_cells(grid_ticks: Sequence[int], prices: Sequence[int]) -> None:
 
 
 def exact_plan_bound(
-    jobs: RelaxedJobs, prices: PlanPrices | GangPrices, until: int | None = None
+    jobs: Relaxation, prices: PlanPrices | GangPrices, until: int | None = None
 ) -> Fraction:
     """L [ticks], exactly; O(n cells log cells) in Python's whole numbers.
 
@@ -136,7 +136,7 @@ def row_of(prices: PlanPrices | GangPrices, gpus: int) -> tuple[int, int]:
     return prices.widths.index(gpus), 1
 
 
-def copies_by_cell(jobs: RelaxedJobs, prices: GangPrices) -> list[list[int]]:
+def copies_by_cell(jobs: Relaxation, prices: GangPrices) -> list[list[int]]:
     """Gangs of each width that have been released by the end of each cell; shape (classes, cells)."""
     if jobs.speedup != 1:
         raise ValueError("prices of gangs: expected jobs that do not share GPUs")
@@ -148,7 +148,7 @@ def copies_by_cell(jobs: RelaxedJobs, prices: GangPrices) -> list[list[int]]:
     return found
 
 
-def _most_worth(jobs: RelaxedJobs, prices: GangPrices) -> list[int]:
+def _most_worth(jobs: Relaxation, prices: GangPrices) -> list[int]:
     """Most that gangs which fit together are worth, of each cell."""
     found = []
     for values, copies in zip(

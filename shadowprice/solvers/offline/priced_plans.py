@@ -22,7 +22,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices, exact_plan_bound
 from shadowprice.solvers.offline.scaled_plans import (
     CELLS_PER_JOB,
@@ -79,7 +79,7 @@ class PlanBound:
         return "configurations" if isinstance(self.prices, GangPrices) else "priced-plans"
 
 
-def plan_bound(jobs: RelaxedJobs, prices: PlanPrices | GangPrices) -> Fraction:
+def plan_bound(jobs: Relaxation, prices: PlanPrices | GangPrices) -> Fraction:
     """The bound [ticks] of any prices, rounded down by less than a tick for each job and weight 1.
 
     In compiled whole numbers of 64 bits where these suffice, with times in coarser units if need be as
@@ -92,7 +92,7 @@ def plan_bound(jobs: RelaxedJobs, prices: PlanPrices | GangPrices) -> Fraction:
 @cache
 def prepare() -> None:
     """Compile, or read from the cache, what the search runs; some seconds once on a machine, then one or so."""
-    jobs = RelaxedJobs([0, 0], [2, 1], [1, 1], [Fraction(1)] * 2, 1, Fraction(1))
+    jobs = Relaxation([0, 0], [2, 1], [1, 1], [Fraction(1)] * 2, 1, Fraction(1))
     for _ in search(jobs, 1e-3, rigid=True):
         pass
 
@@ -118,7 +118,7 @@ class _Effort:
 
 
 def search(
-    jobs: RelaxedJobs, budget_s: float, *, rigid: bool = False, until: float = math.inf
+    jobs: Relaxation, budget_s: float, *, rigid: bool = False, until: float = math.inf
 ) -> Iterator[PlanBound]:
     """Bounds of ever better prices: those of the run's own, and then each that is larger.
 
@@ -231,7 +231,7 @@ class _Ascent:
                 now, at = best, top
 
 
-def _drained(jobs: RelaxedJobs) -> int:
+def _drained(jobs: Relaxation) -> int:
     """A moment by which a run at full use could be over [ticks]."""
     area = sum(g * p for g, p in zip(jobs.gpus, jobs.work, strict=True))
     return max(jobs.release) + max(jobs.work) + math.ceil(area / jobs.capacity)

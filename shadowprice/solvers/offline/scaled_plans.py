@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.lagrangian import PRICE_UNIT
 from shadowprice.solvers.offline.plan_prices import GangPrices, PlanPrices
 
@@ -155,7 +155,7 @@ class Evaluated:
 class ScaledJobs:
     """Jobs in whole units of 2**shift ticks."""
 
-    def __init__(self, jobs: RelaxedJobs, shift: int) -> None:
+    def __init__(self, jobs: Relaxation, shift: int) -> None:
         self.jobs, self.shift = jobs, shift
         self.release = np.array(jobs.release, dtype=np.int64) >> shift
         self.work = np.array(jobs.work, dtype=np.int64) >> shift
@@ -165,7 +165,7 @@ class ScaledJobs:
         self.weight = np.array([whole[w] for w in jobs.weight], dtype=np.int64)
 
     @classmethod
-    def of(cls, jobs: RelaxedJobs, grid_ticks: Sequence[int]) -> ScaledJobs | None:
+    def of(cls, jobs: Relaxation, grid_ticks: Sequence[int]) -> ScaledJobs | None:
         """The jobs in the finest units for which 64 bits suffice; None if cells begin within such units."""
         if not any(jobs.weight):
             return None
@@ -175,7 +175,7 @@ class ScaledJobs:
         return cls(jobs, shift)
 
     @staticmethod
-    def shift_of(jobs: RelaxedJobs, end: int) -> int:
+    def shift_of(jobs: Relaxation, end: int) -> int:
         """The unit: its logarithm in ticks."""
         span = max(end, max(jobs.release)) - min(jobs.release) + max(jobs.work)
         return max((span * PRICE_UNIT).bit_length() - _BITS, 0)
@@ -251,7 +251,7 @@ class ScaledJobs:
         return ServedInOrder(self, bounds, filler, ends)
 
 
-def scaled_bound(jobs: RelaxedJobs, prices: PlanPrices | GangPrices) -> Fraction | None:
+def scaled_bound(jobs: Relaxation, prices: PlanPrices | GangPrices) -> Fraction | None:
     """The bound [ticks] in 64 bits; None where these do not suffice or cells begin within units."""
     scaled = ScaledJobs.of(jobs, prices.grid_ticks)
     if scaled is None or max(map(max, prices.rows)) > scaled.most_price:

@@ -52,7 +52,7 @@ from shadowprice.solvers.hadar.copies import (
     assign,
     split_steps,
 )
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from support.copies import in_copies
 
 TYPES = ("v100", "p100", "k80")
@@ -584,7 +584,7 @@ def test_copies_and_gangs_are_not_mixed() -> None:
     outcome = Outcome(instance, schedule, "hadare")
     refusals: list[Callable[[], object]] = [
         lambda: optimum(instance, objective="flow"),
-        lambda: RelaxedJobs.of(instance),
+        lambda: Relaxation.of(instance),
         *(partial(each.bound, instance) for each in (fluid, alone, mbt)),
         lambda: UtilityInstance.of([outcome], "effective_throughput", 360.0),
         lambda: run(instance, Fifo()),

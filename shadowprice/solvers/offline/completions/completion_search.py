@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from shadowprice.brief import Brief
 from shadowprice.instances.grid import TICKS_PER_S
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.completions.completion_orders import (
     Event,
     Run,
@@ -161,12 +161,12 @@ class _Hole:
 @cache
 def prepare() -> None:
     """Compile, or read from the cache, what the search runs; some seconds once on a machine, then one or so."""
-    jobs = RelaxedJobs([0, 0, 1], [2, 1, 1], [1, 1, 1], [Fraction(1)] * 3, 1, Fraction(1))
+    jobs = Relaxation([0, 0, 1], [2, 1, 1], [1, 1, 1], [Fraction(1)] * 3, 1, Fraction(1))
     for _ in search_optimum(jobs):
         pass
 
 
-def search_optimum(jobs: RelaxedJobs, *, until: float = math.inf) -> Iterator[SearchedOptimum]:
+def search_optimum(jobs: Relaxation, *, until: float = math.inf) -> Iterator[SearchedOptimum]:
     """Bounds of the preemptive optimum: of all schedules at once first, and at the end of the search.
 
     Nothing is yielded for more jobs than :data:`MOST_SEARCHED`, or where the times are too long for 64 bits.
@@ -201,7 +201,7 @@ def columns_of(
 class _Search:
     """State of the search."""
 
-    def __init__(self, jobs: RelaxedJobs, windows: WindowJobs, until: float) -> None:
+    def __init__(self, jobs: Relaxation, windows: WindowJobs, until: float) -> None:
         self.jobs, self.windows, self.until = jobs, windows, until
         self.gangs = [jobs.gpus[j] for j in windows.index]
         self.seen: set[tuple[Event, ...]] = set()

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shadowprice.solvers.offline.bounds import RelaxedJobs
+from shadowprice.solvers.offline.bounds import Relaxation
 from shadowprice.solvers.offline.completions.window_loops import (
     JOB,
     Floats,
@@ -77,7 +77,7 @@ class WindowJobs:
     divisor: int
 
     @classmethod
-    def of(cls, jobs: RelaxedJobs) -> WindowJobs | None:
+    def of(cls, jobs: Relaxation) -> WindowJobs | None:
         """The jobs that count; None if there are none or too many, they may share GPUs, or last too long."""
         index = tuple(j for j, w in enumerate(jobs.weight) if w > 0)
         if not index or len(index) > MOST_JOBS or jobs.speedup != 1:
