@@ -130,15 +130,17 @@ def _certified(instance: Instance, asked: Asked, every: ScheduleClass, best: Che
     )
 
 
-def _proposed(asked: Asked, every: ScheduleClass, found: BoundCandidate, goal: Objective) -> Bound:
+def _proposed(
+    asked: Asked, every: ScheduleClass, candidate: BoundCandidate, goal: Objective
+) -> Bound:
     """A bound that is no larger than the certified one, as the search has it."""
-    ticks = max(found.ticks - asked.offset(goal), Fraction(0))
-    holds_for = _class_of(every, found)
-    return Bound(ticks, found.kind, holds_for, certified=False, record=found.record)
+    ticks = max(candidate.ticks - asked.offset(goal), Fraction(0))
+    holds_for = _class_of(every, candidate)
+    return Bound(ticks, candidate.kind, holds_for, certified=False, record=candidate.record)
 
 
-def _class_of(every: ScheduleClass, found: BoundCandidate) -> ScheduleClass:
-    return replace(every, consolidated=found.consolidated)
+def _class_of(every: ScheduleClass, candidate: BoundCandidate) -> ScheduleClass:
+    return replace(every, consolidated=candidate.consolidated)
 
 
 def certified_and_largest(bounds: Iterable[Bound]) -> tuple[Bound, Bound | None]:

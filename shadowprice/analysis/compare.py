@@ -193,11 +193,11 @@ class ComparisonRow(BoundedCost):
             where += f", counting jobs {self.window.first} to {self.window.last - 1} alone"
         return where
 
-    def _sharper(self, found: Bound) -> str:
-        factor = _factor(self.cost_ticks, found)
-        what = "" if found.holds_for == self.holds_for else f" for {found.holds_for}"
+    def _sharper(self, bound: Bound) -> str:
+        factor = _factor(self.cost_ticks, bound)
+        what = "" if bound.holds_for == self.holds_for else f" for {bound.holds_for}"
         assert factor is not None  # The bound found is larger than another, hence above 0.
-        return f"{at_most(factor)}{what} by {found.kind}, not certified"
+        return f"{at_most(factor)}{what} by {bound.kind}, not certified"
 
     def to_dict(self) -> dict[str, object]:
         """The row as ``--json`` prints it; ratios beyond the range of floats are None."""
@@ -215,13 +215,13 @@ class ComparisonRow(BoundedCost):
             **({} if self.window is None else {"window": str(self.window)}),
         }
 
-    def _bound_fields(self, found: Bound) -> dict[str, object]:
+    def _bound_fields(self, bound: Bound) -> dict[str, object]:
         return {
-            "bound": found.value_s,
-            "bound_kind": found.kind,
-            "class": found.holds_for.to_dict(),
-            "ratio": _finite(rounded_up(_factor(self.cost_ticks, found))),
-            "certified": found.certified,
+            "bound": bound.value_s,
+            "bound_kind": bound.kind,
+            "class": bound.holds_for.to_dict(),
+            "ratio": _finite(rounded_up(_factor(self.cost_ticks, bound))),
+            "certified": bound.certified,
         }
 
 

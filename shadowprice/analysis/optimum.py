@@ -517,7 +517,9 @@ def copies_optimum(
     )
 
 
-def _verified_cost(instance: Instance, goal: Objective, found: offline.Optimum) -> Fraction | None:
+def _verified_cost(
+    instance: Instance, goal: Objective, optimum: offline.Optimum
+) -> Fraction | None:
     """Cost [ticks] of a solver's schedule; None without one that the verifier accepts.
 
     Raises
@@ -525,11 +527,11 @@ def _verified_cost(instance: Instance, goal: Objective, found: offline.Optimum) 
     VerificationError
         If it is below the solver's lower bound.
     """
-    cost = None if found.schedule is None else verified_cost(instance, goal, found.schedule)
-    if cost is not None and cost < Fraction(found.lower_s) * TICKS_PER_S:
+    cost = None if optimum.schedule is None else verified_cost(instance, goal, optimum.schedule)
+    if cost is not None and cost < Fraction(optimum.lower_s) * TICKS_PER_S:
         raise VerificationError(
-            f"{instance.workload.source}: {found.method} says that no schedule costs less than "
-            f"{found.lower_s} s, a verified one costs {seconds_down(cost)} s"
+            f"{instance.workload.source}: {optimum.method} says that no schedule costs less than "
+            f"{optimum.lower_s} s, a verified one costs {seconds_down(cost)} s"
         )
     return cost
 

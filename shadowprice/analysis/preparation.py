@@ -307,15 +307,15 @@ def _with_copies(instance: Instance, rules: CopyRules | None, name: str) -> Inst
     return replace(instance, copies=rules)
 
 
-def _run_settings(chosen: RunOptions, given: JobsAndCluster) -> dict[str, object]:
+def _run_settings(chosen: RunOptions, inputs: JobsAndCluster) -> dict[str, object]:
     """Settings of nodes that fail, and of jobs that restart from nothing."""
     settings: dict[str, object] = {}
-    preemption = chosen.preemption if given.instance is None else given.instance.preemption
+    preemption = chosen.preemption if inputs.instance is None else inputs.instance.preemption
     if chosen.failures is not None:
         settings = _failure_settings(chosen.failures.name, chosen.failures.checkpoints)
-    elif given.instance is not None and given.instance.failures is not None:
+    elif inputs.instance is not None and inputs.instance.failures is not None:
         settings = _failure_settings(
-            given.instance.failures.source, given.instance.failures.checkpoints
+            inputs.instance.failures.source, inputs.instance.failures.checkpoints
         )
     if preemption is Preemption.RESTART:
         settings["preemption"] = str(preemption)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shadowprice.instances.workload import Workload
     from shadowprice.solvers.tiresias.gittins_index import ServiceDistribution
 
-_GIVEN = (
+_BY_VALUE = (
     "overheads",
     "network",
     "training",
@@ -45,7 +45,7 @@ _GIVEN = (
     "declared",
 )
 """Switches that say what is given rather than how it is run."""
-OF_THE_ENGINE = ("placement", "round_s", "first_round_s", "sealed", *_GIVEN)
+OF_THE_ENGINE = ("placement", "round_s", "first_round_s", "sealed", *_BY_VALUE)
 """Switches that the engine follows, whatever the policy; a scheduler with a loop of its own takes
 those that it has a parameter for, and refuses the others."""
 OF_THE_POLICY = ("predictor", "graph_placement", "prices")
@@ -53,7 +53,7 @@ OF_THE_POLICY = ("predictor", "graph_placement", "prices")
 graphs is one, given as ``placement``."""
 DATA = ("samples", "seed", "sharing_rates")
 """What may be known of jobs, and a seed: of use to some policies, and left aside by the others."""
-OF_THE_INSTANCE = ("preset", "sharing_rates", *_GIVEN)
+OF_THE_INSTANCE = ("preset", "sharing_rates", *_BY_VALUE)
 """Switches that an instance which is given says itself."""
 
 

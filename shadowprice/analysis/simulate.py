@@ -138,7 +138,7 @@ class _Executed:
 
 
 def execute_until(
-    given: JobsAndCluster,
+    inputs: JobsAndCluster,
     policy: str | Policy | HasSimulator,
     options: RunOptions | None,
     window: JobWindow,
@@ -153,18 +153,18 @@ def execute_until(
     """
     count = _FIRST_JOBS * window.last
     while True:
-        some = given.first(count)
+        some = inputs.first(count)
         try:
             run = prepare_run(some, None, policy, options, drop_infeasible=drop_infeasible)
             done = _execute(run)
             end_s = window_end_s(done.schedule, window)
             # In rounds nobody looks at who arrives within the last one.
-            if not given.endless or some.ending().arrival_s[-1] >= end_s:
+            if not inputs.endless or some.ending().arrival_s[-1] >= end_s:
                 break
             count *= 2
         except EarlyEndError:
             count *= 2
-            if not given.endless or count > _MOST_JOBS * window.last:
+            if not inputs.endless or count > _MOST_JOBS * window.last:
                 raise
     there = some.before(end_s)
     prepared = prepare_run(there, None, policy, options, drop_infeasible=drop_infeasible)

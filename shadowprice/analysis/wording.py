@@ -182,9 +182,9 @@ def _with_decimals(number: Fraction, decimals: int) -> str:
     return f"{whole:,}.{part:0{decimals}d}" if decimals else f"{whole:,}"
 
 
-def cost_in_words(found: BoundedCost) -> str:
+def cost_in_words(bounded: BoundedCost) -> str:
     """A cost against its bound, in words."""
-    cost, bound = found.exact_s()
+    cost, bound = bounded.exact_s()
     least = "no bound" if bound is None else f"bound {amount_at_least(bound)} s"
     if cost is None or bound is None:
         return f"no schedule, {least}" if cost is None else f"cost {float(cost):.6g} s, {least}"

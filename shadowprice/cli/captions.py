@@ -14,7 +14,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _FROM_S = 120
 """Shorter durations are read well in seconds."""
 
-_BESIDE = 12
+_OTHER_LINES = 12
 """Lines of a screen that a command prints beside a table: title, frame, sentences, the prompt."""
 _FEWEST = 10
 
@@ -89,7 +89,7 @@ def screenful(rows: Sequence[Row], console: Console) -> tuple[Sequence[Row], str
 
     A pipe or a file gets all rows.
     """
-    fit = max(console.height - _BESIDE, _FEWEST)
+    fit = max(console.height - _OTHER_LINES, _FEWEST)
     if not console.is_terminal or len(rows) <= fit:
         return rows, None
     return rows[:fit], f"{len(rows) - fit:,} more of {len(rows):,} rows: --csv prints all"

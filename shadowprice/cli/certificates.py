@@ -147,7 +147,7 @@ class CertificateInputs:
         }
 
 
-def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm) -> None:
+def print_checked(certificate: Path, inputs: CertificateInputs, form: ResultForm) -> None:
     """Check a certificate with nothing but exact arithmetic, and that it is about an instance; print its claim.
 
     Raises
@@ -159,10 +159,10 @@ def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm)
     """
     from shadowprice.proofs.checker import Rejected, check_lines, sentences
 
-    if (given.trace is None) != (given.cluster is None):
+    if (inputs.trace is None) != (inputs.cluster is None):
         raise InputError("verify: TRACE and --cluster go together, expected both or none")
-    of_cluster = _terms_of_cluster(given.terms)
-    if of_cluster and given.trace is None:
+    of_cluster = _terms_of_cluster(inputs.terms)
+    if of_cluster and inputs.trace is None:
         raise InputError(f"--with {of_cluster[0]}: goes with TRACE and --cluster")
     try:
         with certificate.open(encoding="ascii", newline="\n") as lines:
@@ -172,17 +172,17 @@ def print_checked(certificate: Path, given: CertificateInputs, form: ResultForm)
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{certificate}: cannot be read: {reason}") from error
-    if given.trace is not None and given.cluster is not None:
+    if inputs.trace is not None and inputs.cluster is not None:
         if claim["quotas"] and not of_cluster:
             raise InputError(
                 f"{certificate}: is about a cluster whose tenants have quotas, which --cluster does not say, "
                 "expected --with quotas"
             )
-        expected = _digest(given.trace, given.cluster, given, of_cluster, claim)
+        expected = _digest(inputs.trace, inputs.cluster, inputs, of_cluster, claim)
         if claim["instance"] != expected:
             raise VerificationError(
-                f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {given.trace} "
-                f"on {given.cluster} ({expected})"
+                f"{certificate}: is about another instance (SHA-256 {claim['instance']}) than {inputs.trace} "
+                f"on {inputs.cluster} ({expected})"
             )
     print_result(
         form,
@@ -213,7 +213,7 @@ def _terms_of_cluster(texts: list[str] | None) -> tuple[TermSettings, ...]:
 def _digest(
     trace: Path,
     cluster: str,
-    given: CertificateInputs,
+    inputs: CertificateInputs,
     terms: tuple[TermSettings, ...],
     claim: dict[str, Any],
 ) -> str:
@@ -229,12 +229,12 @@ def _digest(
     from shadowprice.instances.speeds.throughputs import load_throughputs
     from shadowprice.instances.traces import BrokenImporter, load_trace
 
-    table = None if given.throughputs is None else load_throughputs(given.throughputs)
+    table = None if inputs.throughputs is None else load_throughputs(inputs.throughputs)
     with printed_warnings(BrokenImporter):
-        imported = load_trace(trace, format=given.trace_format, throughputs=table)
+        imported = load_trace(trace, format=inputs.trace_format, throughputs=table)
     switches = WrittenOptions(with_={each.label: each.settings for each in terms})
     run = switches.read(cluster, jobs=str(trace), origin_s=imported.origin_s)
-    where, jobs, _ = runnable_jobs(imported.workload, run.cluster, given.drop_infeasible)
+    where, jobs, _ = runnable_jobs(imported.workload, run.cluster, inputs.drop_infeasible)
     if claim["window"]:
         jobs = jobs.select(np.arange(min(claim["jobs"], len(jobs))))
     instance, utilities = Instance(where, jobs), None

@@ -183,10 +183,10 @@ def doctor_command(*, form: ResultForm) -> None:
     print_result(form, lambda: _show(found), lambda: [asdict(each) for each in found])
 
 
-def _show(found: Sequence[InstalledPart]) -> None:
-    rows = ((each.name, each.installed, each.needed_for) for each in found if each.installed)
+def _show(parts: Sequence[InstalledPart]) -> None:
+    rows = ((each.name, each.installed, each.needed_for) for each in parts if each.installed)
     print_rows(("part", "version", "for"), rows, title="installed")
-    missing = [each for each in found if not each.installed]
+    missing = [each for each in parts if not each.installed]
     if missing:
         rows = ((each.name, each.needed_for, each.how) for each in missing)
         heads = ("part", "without it there is no", "how to get it")

@@ -72,10 +72,10 @@ def policies_command(
     print_result(form, lambda: _show_policies(rows, every), lambda: rows)
 
 
-def _show_preset(found: Preset) -> None:
-    console.print(f"{found.name}: {found.source}")
-    console.print("policies: " + ", ".join(found.policies))
-    console.print("placements: " + ", ".join(found.placements))
+def _show_preset(preset: Preset) -> None:
+    console.print(f"{preset.name}: {preset.source}")
+    console.print("policies: " + ", ".join(preset.policies))
+    console.print("placements: " + ", ".join(preset.placements))
 
 
 def _show_policies(rows: Sequence[Mapping[str, Any]], every: bool) -> None:

@@ -75,16 +75,18 @@ def _show_list(listed: Sequence[Mapping[str, Any]]) -> None:
     console.print(table)
 
 
-def _entry(found: ModelFile) -> dict[str, Any]:
+def _entry(model_file: ModelFile) -> dict[str, Any]:
     return {
-        "model": found.name,
-        "title": found.title,
-        "source": found.source,
-        "kind": found.kind,
-        "builders": list(found.builders),
-        "solved_by": found.runs_in,
-        "tested_in": found.reference,
-        "built_from": "jobs and a cluster" if found.displayed_by == OF_INSTANCE else "an example",
+        "model": model_file.name,
+        "title": model_file.title,
+        "source": model_file.source,
+        "kind": model_file.kind,
+        "builders": list(model_file.builders),
+        "solved_by": model_file.runs_in,
+        "tested_in": model_file.reference,
+        "built_from": "jobs and a cluster"
+        if model_file.displayed_by == OF_INSTANCE
+        else "an example",
     }
 
 
@@ -101,24 +103,24 @@ def _instance(
     return Instance(Cluster.load(cluster), imported.workload)
 
 
-def _describe(found: ModelFile) -> None:
+def _describe(model_file: ModelFile) -> None:
     """The model without an instance: its docstring, and who solves it."""
-    print_lines(found.text, "", *_places(found))
+    print_lines(model_file.text, "", *_places(model_file))
     console.print("its rows and size for an instance: TRACE --cluster CLUSTER")
 
 
-def _places(found: ModelFile) -> list[str]:
+def _places(model_file: ModelFile) -> list[str]:
     """Lines on what solves and what tests a model."""
-    told = [f"built by {', '.join(found.builders)} in shadowprice.models.{found.name}"]
-    if found.runs_in:
-        told.append(f"solved by {found.runs_in}")
-    if found.reference:
-        told.append(f"compared with an oracle in {found.reference}")
+    told = [f"built by {', '.join(model_file.builders)} in shadowprice.models.{model_file.name}"]
+    if model_file.runs_in:
+        told.append(f"solved by {model_file.runs_in}")
+    if model_file.reference:
+        told.append(f"compared with an oracle in {model_file.reference}")
     return told
 
 
 def _print(
-    found: ModelFile, instance: Instance | None, output: Path | None, form: ResultForm
+    model_file: ModelFile, instance: Instance | None, output: Path | None, form: ResultForm
 ) -> None:
     """The model of an instance or of its example: size, rows by name, and a file if asked."""
     from shadowprice.solvers.programs.compile import compile_model
@@ -129,7 +131,7 @@ def _print(
         write_model,
     )
 
-    model = found.build(instance)
+    model = model_file.build(instance)
     compiled = compile_model(model)
     size = size_of(compiled)
     if output is not None:
@@ -141,7 +143,7 @@ def _print(
 
     def show() -> None:
         small = size.rows <= ALL_ROWS
-        print_lines(found.text)
+        print_lines(model_file.text)
         about = "the instance" if instance is not None else "the example of its file"
         table = Table("row", "programme", "says", title=f"{model.name}, {about}")
         table.columns[0].overflow = "fold"  # No name is cut.
@@ -151,11 +153,13 @@ def _print(
         told = f"{size.rows} rows, {size.columns} columns ({size.whole} whole), {size.nonzeros} nonzeros"
         if not small:
             told += f"; the first {_FIRST_ROWS} rows of each constraint are shown, --csv prints all"
-        print_lines(told, *_places(found), *(() if output is None else (f"written to {output}",)))
+        print_lines(
+            told, *_places(model_file), *(() if output is None else (f"written to {output}",))
+        )
 
     print_result(
         form,
         show,
-        lambda: {**_entry(found), **asdict(size)},
+        lambda: {**_entry(model_file), **asdict(size)},
         lambda: ({"row": row.name, "programme": row.text, "says": row.says} for row in rows(None)),
     )

@@ -196,14 +196,18 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(annotation=hints[name]))
 
     @wraps(command)
-    def expanded(*args: Any, **given: Any) -> None:
+    def expanded(*args: Any, **arguments: Any) -> None:
         made = {
             name: record(
-                **{each.name: given.pop(each.name) for each in fields(record) if each.name in given}
+                **{
+                    each.name: arguments.pop(each.name)
+                    for each in fields(record)
+                    if each.name in arguments
+                }
             )
             for name, record in records.items()
         }
-        command(*args, **given, **made)
+        command(*args, **arguments, **made)
 
     # What typer reads: the signature, and the hints where it resolves names.
     expanded.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]

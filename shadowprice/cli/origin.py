@@ -16,7 +16,7 @@ from shadowprice.version import __version__
 
 _DESCRIBED_BY = ("run.json", "study.json", "points.jsonl")
 """Files that say what is in a directory: of a run (with digests of its other files), of a study."""
-_NOT_TOLD = ("force", "as_json", "as_csv", "version")
+_LEFT_OUT = ("force", "as_json", "as_csv", "version")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def origin() -> Origin:
     given = {
         name: _without_outputs(value, command.outputs)
         for name, value in command.options.items()
-        if name not in _NOT_TOLD
+        if name not in _LEFT_OUT
     }
     given = {name: value for name, value in given.items() if value not in (None, False)}
     return Origin(

@@ -217,11 +217,11 @@ def _print_loads(loads: Sequence[TypeLoad]) -> None:
     print_rows(("GPU types", "GPUs", "jobs that run nowhere else", "load", over), rows, (1, 2, 3))
 
 
-def _print_tables(found: Contents, where: Cluster | None) -> None:
+def _print_tables(contents: Contents, where: Cluster | None) -> None:
     from shadowprice.analysis.trace.page import part_row, parts_of, summary_rows
 
-    print_rows(("trace", "value"), summary_rows(found, where))
-    for what, parts in parts_of(found):
+    print_rows(("trace", "value"), summary_rows(contents, where))
+    for what, parts in parts_of(contents):
         heads = (what, "jobs", "share of jobs", "share of GPU time", "median run time [s]")
         print_rows(heads, map(part_row, parts), range(1, 5))
 

@@ -72,7 +72,7 @@ class HasSimulator(Protocol):
     def preemptive(self) -> bool:
         """True if it ever stops a running job."""
 
-    def simulator(self, given: Mapping[str, Any]) -> Simulator:
+    def simulator(self, values: Mapping[str, Any]) -> Simulator:
         """The loop under values of switches of a run, by name; it refuses what it does not take."""
 
 

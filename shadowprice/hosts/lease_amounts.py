@@ -83,12 +83,12 @@ class LeaseAmounts:
             return None
         return CpusAndMemory([capacity_of(node) for node in self.nodes], self.demands, pool_of_node)
 
-    def of(self, row: int, pieces: Pieces, given: Amounts | None) -> GrantedAmounts:
+    def of(self, row: int, pieces: Pieces, chosen: Amounts | None) -> GrantedAmounts:
         """Amounts that a lease holds.
 
         Parameters
         ----------
-        given : tuple of (float, float), optional
+        chosen : tuple of (float, float), optional
             What the policy gave, for each of the pieces.
         """
         held = {}
@@ -96,10 +96,10 @@ class LeaseAmounts:
             capacity = capacity_of(self.nodes[node])
             held[self.nodes[node].name] = (
                 capacity.held(self.demands[row], gpus)
-                if given is None
-                else capacity.rounded_down(*given[k])
+                if chosen is None
+                else capacity.rounded_down(*chosen[k])
             )
-        return GrantedAmounts(held, given)
+        return GrantedAmounts(held, chosen)
 
 
 def expect_room(

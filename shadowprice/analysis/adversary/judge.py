@@ -154,7 +154,7 @@ class Trail:
 
     judge: Judge
     effort: JudgeEffort
-    progress: Callable[[str], None] = field(default=lambda told: None)
+    progress: Callable[[str], None] = field(default=lambda line: None)
     watch: Watch | None = None
     best: FamilyInstance | None = None
     ratio: Fraction = Fraction(0)

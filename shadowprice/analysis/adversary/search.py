@@ -165,7 +165,7 @@ def adversary(
         raise InputError(f"method {method!r}: expected one of {', '.join(METHODS)}")
     goal = Objective.of(objective)
     chosen, spend = family or InstanceFamily(), effort or JudgeEffort()
-    trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda told: None), watch)
+    trail = Trail(Judge(policy, goal, chosen), spend, progress or (lambda line: None), watch)
     METHODS[method](trail)
     return _checked_result(trail, method)
 
@@ -376,6 +376,6 @@ def _provenance(trail: Trail, method: str) -> Mapping[str, Any]:
     }
 
 
-def renamed(found: WorstInstance, name: str) -> WorstInstance:
+def renamed(worst: WorstInstance, name: str) -> WorstInstance:
     """The same under another name, as for a file of one's own choice."""
-    return replace(found, hard=replace(found.hard, name=name))
+    return replace(worst, hard=replace(worst.hard, name=name))

@@ -59,7 +59,7 @@ Record = dict[str, Any]
 
 _MOST_TICKS = 2**62
 """Largest time for which the interval LP is tried, whose grid has 64 bits."""
-PLANS_SHARE, PLANS_SHARE_BESIDE_MODES = 0.5, 0.15
+PLANS_SHARE, PLANS_SHARE_WITH_MODES = 0.5, 0.15
 """Share of a budget for the search of prices at which jobs plan; where jobs have several modes."""
 _MOST_FOR_PLANS = 0.85
 """Share of the time that is left which that search may take on a slow machine, where an interval LP comes after it."""
@@ -160,7 +160,7 @@ class Asked:
                 return  # All others bound the same schedules, or more.
         yield from _bounds(self, goal, effort if effort.repeatable else BoundEffort(timer.left_s))
 
-    def evaluated(self, found: Sequence[BoundCandidate], goal: Objective) -> CheckedBound:
+    def evaluated(self, candidates: Sequence[BoundCandidate], goal: Objective) -> CheckedBound:
         """Searches say what their multipliers are worth; the checker evaluates the best until one stays the best.
 
         Raises
@@ -168,21 +168,21 @@ class Asked:
         InputError
             If the checker takes none of the bounds.
         """
-        value = {number: each.ticks for number, each in enumerate(found)}
+        value = {number: each.ticks for number, each in enumerate(candidates)}
         refused: InputError | None = None
         while value:
             best = max(value, key=value.__getitem__)
             try:
-                ticks = found[best].checked
+                ticks = candidates[best].checked
                 if ticks is None:
-                    ticks = self.schedules.evaluated(found[best], goal)
+                    ticks = self.schedules.evaluated(candidates[best], goal)
             except InputError as error:
                 refused = error
                 del value[best]
                 continue
             if ticks >= value[best]:
                 least = max(ticks - self.offset(goal), Fraction(0))
-                return CheckedBound(found[best], _written(least))
+                return CheckedBound(candidates[best], _written(least))
             value[best] = ticks
         raise refused or InputError(f"{self.schedules.source}: has no certified bound")
 
@@ -233,7 +233,7 @@ def _bounds(asked: Asked, goal: Objective, effort: BoundEffort) -> Iterator[Boun
     if not effort.programmes:
         return
     if effort.columns is None:
-        share = PLANS_SHARE_BESIDE_MODES if asked.modes else PLANS_SHARE
+        share = PLANS_SHARE_WITH_MODES if asked.modes else PLANS_SHARE
         if work.gangs:
             plain = plain_gangs(asked.instance)
             mine = timer.share(_WINDOWS_SHARE if plain else share)

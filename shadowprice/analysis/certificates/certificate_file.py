@@ -49,7 +49,7 @@ class _LinesDigest:
 def write_records(
     file: TextIO,
     header: Record,
-    given: Iterable[Record],
+    jobs: Iterable[Record],
     runs: Iterable[Record],
     bound: Iterable[Record],
     claim: Record,
@@ -64,7 +64,7 @@ def write_records(
         return line
 
     write(header)
-    for record in given:
+    for record in jobs:
         about.add(write(record))
     for record in chain(runs, bound):
         write(record)

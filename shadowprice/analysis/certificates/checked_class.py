@@ -205,7 +205,7 @@ class CheckedClass:
             given.header["placement"] = "consolidated"
         return given
 
-    def evaluated(self, found: BoundCandidate, goal: Objective) -> Fraction:
+    def evaluated(self, candidate: BoundCandidate, goal: Objective) -> Fraction:
         """Value of a bound on completions, or on the last one, from its multipliers [ticks]; as the checker has it.
 
         Raises
@@ -213,14 +213,14 @@ class CheckedClass:
         InputError
             If the checker takes no such bound, or it would be too much work.
         """
-        given, record = self._placed(consolidated=found.consolidated), _read(found.record)
+        given, record = self._placed(consolidated=candidate.consolidated), _read(candidate.record)
         given.header["objective"] = str(goal)
         try:
             work = given.relaxed()
-            if not found.parts:
+            if not candidate.parts:
                 return bound_of(given, work, record, None)
             tree = WindowTree(work, record)
-            for part in found.parts:
+            for part in candidate.parts:
                 tree.take(_read(part))
             return bound_of(given, work, record, tree)
         except Rejected as error:

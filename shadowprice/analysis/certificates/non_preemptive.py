@@ -91,26 +91,26 @@ def _accepted(
     instance: Instance,
     schedules: CheckedClass,
     goal: Objective,
-    found: ListOptimum,
+    optimum: ListOptimum,
     prices: PlanPrices | None,
 ) -> Iterator[BoundCandidate]:
     """The bound as its record has it, if the checker takes it."""
     record: Record = {"kind": "bound", "bound": "list-schedules", "grid": [], "prices": []}
     if prices is not None:
         record |= {"grid": list(prices.grid_ticks), "prices": list(prices.prices)}
-    optimal = found.starts is not None
+    optimal = optimum.starts is not None
     # A bound in long digits is worth no more than one in few.
-    ticks = found.ticks if optimal else Fraction(math.floor(found.ticks))
+    ticks = optimum.ticks if optimal else Fraction(math.floor(optimum.ticks))
     proposed = BoundCandidate({**record, "least": text_of(ticks)}, ticks, optimal=optimal)
     try:
         checked = schedules.evaluated(proposed, goal)
     except InputError:
         return
-    yield replace(proposed, checked=checked, witness=_schedule(instance, found))
+    yield replace(proposed, checked=checked, witness=_schedule(instance, optimum))
 
 
-def _schedule(instance: Instance, found: ListOptimum) -> Schedule | None:
+def _schedule(instance: Instance, optimum: ListOptimum) -> Schedule | None:
     """The cheapest list as a schedule, of jobs whose speed does not depend on where they run."""
-    if found.starts is None or not describes_unfailing(instance):
+    if optimum.starts is None or not describes_unfailing(instance):
         return None
-    return assign_nodes(instance, np.array(found.starts, dtype=np.float64) / TICKS_PER_S)
+    return assign_nodes(instance, np.array(optimum.starts, dtype=np.float64) / TICKS_PER_S)

@@ -469,11 +469,11 @@ class _PieceFields:
         return np.where((at[0] >= 0) & (at[1] >= 0), cell, -1)
 
     def _held(
-        self, name: str, given: NDArray[np.float64] | None, rows: NDArray[np.int64]
+        self, name: str, amounts: NDArray[np.float64] | None, rows: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Amount of CPUs or memory that rows hold; copies have all of their nodes."""
-        if given is not None:
-            return given[rows]
+        if amounts is not None:
+            return amounts[rows]
         of_node = np.array([getattr(node, name) for node in self._nodes], dtype=np.float64)
         return np.asarray(of_node[self._schedule.node[rows]])
 

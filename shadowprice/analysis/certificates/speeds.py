@@ -73,11 +73,11 @@ def sorts(instance: Instance) -> tuple[list[Sort], list[int]]:
     return list(place), [place[sort] for sort in every]
 
 
-Beside = list[dict[int, dict[int, float]]]
+SharingBySort = list[dict[int, dict[int, float]]]
 """Of every job, by GPU type and sort of its partner, ticks of all of it; with graphs its speed against that alone."""
 
 
-def sharing_by_sort(instance: Instance) -> Beside:
+def sharing_by_sort(instance: Instance) -> SharingBySort:
     """Jobs beside a partner of each sort that they may share GPUs with, at speed 1; O(n sorts types)."""
     found_of = run_speed.sharing_ticks if instance.graphs is None else run_speed.sharing_rates
     alone, (names, of) = run_speed.alone_ticks(instance), sorts(instance)
@@ -85,7 +85,7 @@ def sharing_by_sort(instance: Instance) -> Beside:
     for job, sort in enumerate(of):
         if len(first[sort]) < 2:
             first[sort].append(job)
-    found: Beside = [{} for _ in of]
+    found: SharingBySort = [{} for _ in of]
     for sort, some in enumerate(first):
         # A job is not its own partner; of another's sort there may be one job only.
         partner = [next((p for p in some if p != job), job) for job in range(len(of))]

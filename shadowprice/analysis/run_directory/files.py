@@ -179,7 +179,7 @@ def check_digests(described: Description, directory: Path, data: Sequence[str]) 
             )
 
 
-def check_metrics(recorded: Mapping[str, Any], found: Mapping[str, Any], path: Path) -> None:
+def check_metrics(recorded: Mapping[str, Any], metrics: Mapping[str, Any], path: Path) -> None:
     """Compare recorded metrics with those of the checked run.
 
     Raises
@@ -187,7 +187,7 @@ def check_metrics(recorded: Mapping[str, Any], found: Mapping[str, Any], path: P
     VerificationError
         Naming the first that differs.
     """
-    for key, value in found.items():
+    for key, value in metrics.items():
         if recorded.get(key) != value:
             raise VerificationError(
                 f"{path}: metric {key} is {recorded.get(key)!r}, the schedule gives {value!r}"

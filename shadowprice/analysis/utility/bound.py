@@ -220,7 +220,7 @@ class CertifiedBound:
 
 
 def certified_bound(
-    given: UtilityInstance,
+    problem: UtilityInstance,
     outcomes: Mapping[str, Outcome],
     budget_s: float,
     offered: Mapping[str, NDArray[np.float64]] | None = None,
@@ -244,17 +244,17 @@ def certified_bound(
     VerificationError
         If a run earned more than the bound, which would be an error of this package.
     """
-    earned = max(given.earned(outcome) for outcome in outcomes.values())
+    earned = max(problem.earned(outcome) for outcome in outcomes.values())
     best = min(
-        _bounds(given, outcomes, float(earned), budget_s, offered or {}),
-        key=lambda found: found.value,
+        _bounds(problem, outcomes, float(earned), budget_s, offered or {}),
+        key=lambda bound: bound.value,
     )
     if earned > best.value:
         raise VerificationError(
             f"utility: a run earned {float(earned)!r}, more than the bound {float(best.value)!r} by "
             f"{best.source} of {best.holds_for}"
         )
-    instance = given.instance
+    instance = problem.instance
     return replace(
         best,
         unshared=SharingGain.of(instance) is not None,
@@ -263,58 +263,64 @@ def certified_bound(
 
 
 def _bounds(
-    given: UtilityInstance,
+    problem: UtilityInstance,
     outcomes: Mapping[str, Outcome],
     earned: float,
     budget_s: float,
     offered: Mapping[str, NDArray[np.float64]],
 ) -> Iterator[CertifiedBound]:
     """Bounds by no prices, by the prices of each run, by those offered, and by improved prices."""
-    kinds = given.instance.cluster.type_of_node
-    start: Prices = np.zeros((given.rounds, len(given.instance.cluster.gpu_types)))
-    lowest, _ = _of_any(given, start, [Fraction(0)])
+    kinds = problem.instance.cluster.type_of_node
+    start: Prices = np.zeros((problem.rounds, len(problem.instance.cluster.gpu_types)))
+    lowest, _ = _of_any(problem, start, [Fraction(0)])
     yield CertifiedBound(lowest, "each job alone")
-    aligned = all(in_whole_rounds(outcome, given.round_ticks) for outcome in outcomes.values())
-    exact = aligned and len(given.instance.workload) * given.rounds <= _EXACT_CELLS
-    left = {name: given.prices(outcome) for name, outcome in outcomes.items()}
+    aligned = all(in_whole_rounds(outcome, problem.round_ticks) for outcome in outcomes.values())
+    exact = aligned and len(problem.instance.workload) * problem.rounds <= _EXACT_CELLS
+    left = {name: problem.prices(outcome) for name, outcome in outcomes.items()}
     by_node = {f"prices of {name}": prices for name, prices in left.items() if prices is not None}
     by_node |= {name: prices[:, kinds] for name, prices in offered.items()}
     for name, prices in by_node.items():
-        value, repaired = _of_any(given, given.by_type(prices), hadar_certificate.SCALES)
+        value, repaired = _of_any(problem, problem.by_type(prices), hadar_certificate.SCALES)
         yield CertifiedBound(value, name)
         if value < lowest:
             lowest, start = value, repaired
         if exact:
-            yield CertifiedBound(_of_rounds(given, prices), name, given.round_s)
-    capacity = given.instance.cluster.gpus_per_type
-    better = improve(given.demands(), capacity, start, given.round_ticks, earned, budget_s)
-    yield CertifiedBound(_of_any(given, better, [Fraction(1)])[0], "improved prices")
+            yield CertifiedBound(_of_rounds(problem, prices), name, problem.round_s)
+    capacity = problem.instance.cluster.gpus_per_type
+    better = improve(problem.demands(), capacity, start, problem.round_ticks, earned, budget_s)
+    yield CertifiedBound(_of_any(problem, better, [Fraction(1)])[0], "improved prices")
     if exact:
-        yield CertifiedBound(_of_rounds(given, better[:, kinds]), "improved prices", given.round_s)
+        yield CertifiedBound(
+            _of_rounds(problem, better[:, kinds]), "improved prices", problem.round_s
+        )
 
 
 def _of_any(
-    given: UtilityInstance, prices: Prices, scales: Sequence[Fraction]
+    problem: UtilityInstance, prices: Prices, scales: Sequence[Fraction]
 ) -> tuple[Fraction, Prices]:
     """HADAR-any's bound and the multiple of the prices that gives it, both by type."""
     found = hadar_any_schedule.bound(
-        given.demands(), given.instance.cluster.gpus_per_type, prices, given.round_ticks, scales
+        problem.demands(),
+        problem.instance.cluster.gpus_per_type,
+        prices,
+        problem.round_ticks,
+        scales,
     )
     return found.dual, found.prices.astype(np.float64) * float(found.unit)
 
 
-def _of_rounds(given: UtilityInstance, prices: NDArray[np.float64]) -> Fraction:
+def _of_rounds(problem: UtilityInstance, prices: NDArray[np.float64]) -> Fraction:
     """HADAR-cert's bound, raised to what a job is worth that completes after the last round.
 
     Its statement has utility 0 there. A schedule in which job j completes after the last round,
     or never, earns at most :math:`U_j(T)` of it; with payoffs of at least that, the proof goes through.
     """
-    cluster = given.instance.cluster
+    cluster = problem.instance.cluster
     found = hadar_certificate.certify(
-        given.committable_jobs(), cluster.gpus_per_node, cluster.type_of_node, prices, Fraction(0)
+        problem.committable_jobs(), cluster.gpus_per_node, cluster.type_of_node, prices, Fraction(0)
     )
     more = (
         max(later - payoff, Fraction(0))
-        for later, payoff in zip(given.beyond(), found.payoffs, strict=True)
+        for later, payoff in zip(problem.beyond(), found.payoffs, strict=True)
     )
     return found.dual + sum(more, Fraction(0))

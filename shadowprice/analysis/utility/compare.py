@@ -247,27 +247,27 @@ def compare_utility(
 
 
 def _optimum(
-    given: UtilityInstance, budget_s: float, model: ModelBuilder | str | None
+    problem: UtilityInstance, budget_s: float, model: ModelBuilder | str | None
 ) -> OfflineOptimum | None:
     """The best plan of a model, for instances small enough to try; none that it does not know, unless it was given."""
-    jobs = len(given.instance.workload)
-    if model is None and missing(given.instance, PLANS_KNOWS):
+    jobs = len(problem.instance.workload)
+    if model is None and missing(problem.instance, PLANS_KNOWS):
         return None
-    if not 0 < jobs * given.rounds <= _OFFLINE_CELLS:
+    if not 0 < jobs * problem.rounds <= _OFFLINE_CELLS:
         if model is not None:
             raise InputError(
-                f"model {model!r}: {jobs} jobs in {given.rounds} rounds, expected 1 to {_OFFLINE_CELLS} "
+                f"model {model!r}: {jobs} jobs in {problem.rounds} rounds, expected 1 to {_OFFLINE_CELLS} "
                 "jobs times rounds"
             )
         return None
     chosen = time_indexed if model is None else model
-    return optimum(given.instance, given.table(), model=chosen, time_limit_s=budget_s)
+    return optimum(problem.instance, problem.table(), model=chosen, time_limit_s=budget_s)
 
 
 def _rows(
-    given: UtilityInstance, outcomes: Mapping[str, Outcome], bound: CertifiedBound
+    problem: UtilityInstance, outcomes: Mapping[str, Outcome], bound: CertifiedBound
 ) -> tuple[UtilityRow, ...]:
-    earned = {name: given.earned(outcome) for name, outcome in outcomes.items()}
+    earned = {name: problem.earned(outcome) for name, outcome in outcomes.items()}
     most = rounded_up(bound.value)
     optimal = most if max(earned.values()) == bound.value else None
     return tuple(

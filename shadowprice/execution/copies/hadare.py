@@ -107,9 +107,9 @@ class HadarE:
         """
         return run_copies(instance, self.scores(), CopyWidth(self.width).gpus)
 
-    def simulator(self, given: Mapping[str, Any]) -> Simulator:
+    def simulator(self, values: Mapping[str, Any]) -> Simulator:
         """The loop of a run; rates of pairs and samples are of no use to it, as to most policies."""
-        round_s, seed = given.get("round_s"), given.get("seed", 0)
+        round_s, seed = values.get("round_s"), values.get("seed", 0)
         chosen = self if round_s is None else replace(self, round_s=round_s)
         order = chosen.order if isinstance(chosen.order, str) else type(chosen.order).__name__
         told = {each.name: getattr(chosen, each.name) for each in fields(chosen)}

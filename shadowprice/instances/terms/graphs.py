@@ -93,9 +93,9 @@ class GraphsSettings(TermSettings):
         return Network(inside, outside, most, self.nic_sharing.value)
 
 
-def _bandwidth(name: str, given: float | UnsetType, of_nodes: Iterable[float]) -> float:
+def _bandwidth(name: str, stated: float | UnsetType, of_nodes: Iterable[float]) -> float:
     """Bytes per second."""
-    known = sorted(set(of_nodes)) if given is UNSET else [given]
+    known = sorted(set(of_nodes)) if stated is UNSET else [stated]
     if len(known) > 1:
         raise InputError(
             f"cluster: bandwidths of nodes go from {known[0]:g} to {known[-1]:g} GB/s, expected one "

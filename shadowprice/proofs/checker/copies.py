@@ -14,12 +14,12 @@ from .instance import CertificateInstance
 class CopySchedule:
     """Schedule of jobs that run as several copies, each on a whole node, round by round."""
 
-    def __init__(self, given: CertificateInstance) -> None:
-        self.instance, self.rules = given, given.copies
-        self.ends, self.steps = [0] * len(given.arrival), [0] * len(given.arrival)
+    def __init__(self, instance: CertificateInstance) -> None:
+        self.instance, self.rules = instance, instance.copies
+        self.ends, self.steps = [0] * len(instance.arrival), [0] * len(instance.arrival)
         self.last: dict[int, tuple[int, int]] = {}
         self.start, self.latest = -1, 0
-        self.restarts = "preemption" in given.header
+        self.restarts = "preemption" in instance.header
         self.ran: dict[int, tuple[int, int]] = {}
         self.cut: set[int] = set()
         self.had: set[tuple[int, int]] = set()

@@ -72,8 +72,8 @@ def entry(more: Record, field: str) -> int:
 class Amounts:
     """Amounts held of all that there is so much of, at the start of the last run."""
 
-    def __init__(self, given: CertificateInstance) -> None:
-        self.instance = given
+    def __init__(self, instance: CertificateInstance) -> None:
+        self.instance = instance
         self.held: dict[Any, int] = {}
         self.ends: list[tuple[int, int, list[tuple[Any, int]]]] = []
         self.count = 0
@@ -113,8 +113,8 @@ class Amounts:
 class QuotaUse:
     """Thousandths of GPUs that are held of each quota, at the start of the last run."""
 
-    def __init__(self, given: CertificateInstance) -> None:
-        self.instance, self.held = given, [0] * len(given.quotas)
+    def __init__(self, instance: CertificateInstance) -> None:
+        self.instance, self.held = instance, [0] * len(instance.quotas)
         self.ends: list[tuple[int, int, int]] = []
         self.begun: set[int] = set()
 
@@ -144,15 +144,15 @@ class QuotaUse:
 class GangSchedule:
     """Schedule of jobs that run as one gang each."""
 
-    def __init__(self, given: CertificateInstance) -> None:
-        self.instance, self.amounts, self.quotas = given, Amounts(given), QuotaUse(given)
-        self.stopped, self.latest = given.header.get("stopped", LARGEST), 0
-        self.consolidated = "placement" in given.header
-        self.round = given.header["round"] if "rounds" in given.header else 1
-        self.restarts, self.once = "preemption" in given.header, "starts" in given.header
-        self.steps = [most for most, _ in given.header["restart"]]
+    def __init__(self, instance: CertificateInstance) -> None:
+        self.instance, self.amounts, self.quotas = instance, Amounts(instance), QuotaUse(instance)
+        self.stopped, self.latest = instance.header.get("stopped", LARGEST), 0
+        self.consolidated = "placement" in instance.header
+        self.round = instance.header["round"] if "rounds" in instance.header else 1
+        self.restarts, self.once = "preemption" in instance.header, "starts" in instance.header
+        self.steps = [most for most, _ in instance.header["restart"]]
         self.begun: dict[int, GangProgress] = {}
-        self.ends = [0] * len(given.arrival)
+        self.ends = [0] * len(instance.arrival)
         self.start = 0
         self.waiting: dict[tuple[int, int], tuple[int, int, Held]] = {}
 

@@ -40,8 +40,8 @@ class ListState(NamedTuple):
 class ListSchedules:
     """All lists of jobs, each of which starts as early as it fits at or after the start of the one before."""
 
-    def __init__(self, given: CertificateInstance, jobs: LeastWork, bound: Record) -> None:
-        header = given.header
+    def __init__(self, instance: CertificateInstance, jobs: LeastWork, bound: Record) -> None:
+        header = instance.header
         once = "starts" in header or "preemption" in header
         need(once, f"{LISTS}: jobs of the class go on where they were stopped")
         need(jobs.gangs, f"{LISTS}: jobs share GPUs, hold parts of them or run as copies")
@@ -169,7 +169,7 @@ class ListSchedules:
         return min([self.cost_from(j, start), *least[k : k + 1]])
 
 
-def bound_lists(given: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
+def bound_lists(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
     """Least cost of lists of jobs as it is claimed, if none of them costs less."""
-    need(ListSchedules(given, jobs, bound).nothing_less(), f"{LISTS}: a list of jobs costs less")
+    need(ListSchedules(instance, jobs, bound).nothing_less(), f"{LISTS}: a list of jobs costs less")
     return rational(bound["least"], "least cost of lists")

@@ -48,7 +48,7 @@ def coefficient(k: int, exponent: int) -> int:
     return k * power(ONE - min(smaller, ONE), rest, 20, up=False)
 
 
-def bound_speed_up_power(given: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
+def bound_speed_up_power(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> Fraction:
     """Least total completion time of jobs that w GPUs make w^p times as fast, of jobs that arrive in between cuts."""
     need(jobs.gangs, "speed-up-power: jobs share GPUs, hold parts of them or run as copies")
     exponent, cuts = bound["exponent"], [whole(at, "cut of arrivals") for at in bound["grid"]]
@@ -60,7 +60,7 @@ def bound_speed_up_power(given: CertificateInstance, jobs: LeastWork, bound: Rec
     sizes: list[int] = []
     for j in range(len(jobs.arrival)):
         found = []
-        for width, ticks in given.by_any_width(j):
+        for width, ticks in instance.by_any_width(j):
             if width not in powers:
                 effort.spend(BITS)
                 powers[width] = power((width << BITS) // jobs.gpus, exponent, 20, up=False)

@@ -241,9 +241,9 @@ def _edited_optimum(
     def built(span: bool) -> Any:
         return build(jobs, anywhere, makespan=span)
 
-    def placed(found: ModelAnswer) -> Schedule:
+    def placed(answer: ModelAnswer) -> Schedule:
         slot_s = jobs.slot_ticks / TICKS_PER_S
-        return assign_nodes(instance, found.starts("x").astype(np.float64) * slot_s)
+        return assign_nodes(instance, answer.starts("x").astype(np.float64) * slot_s)
 
     return edited_optimum(built, jobs, goal, method, until, placed)
 

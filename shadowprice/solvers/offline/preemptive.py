@@ -140,9 +140,9 @@ def _edited_optimum(
 ) -> Optimum:
     """The optimum of an edited model."""
 
-    def placed(found: ModelAnswer) -> Schedule:
+    def placed(answer: ModelAnswer) -> Schedule:
         runs = np.zeros((jobs.jobs, horizon), dtype=bool)
-        for job, slot in found.slots("y"):
+        for job, slot in answer.slots("y"):
             runs[job, slot] = True
         return assign_nodes_to_runs(instance, *_runs(jobs, runs))
 
@@ -282,10 +282,10 @@ def _ask(
 
 
 def _runs(
-    jobs: Slotted, found: Slots
+    jobs: Slotted, slots: Slots
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Job, start [s] and end [s] of every uninterrupted run."""
-    edges = np.diff(np.pad(found.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    edges = np.diff(np.pad(slots.astype(np.int8), ((0, 0), (1, 1))), axis=1)
     job, first = np.nonzero(edges == 1)
     _, last = np.nonzero(edges == -1)
     slot_s = jobs.slot_ticks / TICKS_PER_S

@@ -105,11 +105,11 @@ class _Effort:
     until: float
     steps: int = 0
 
-    def count(self, found: Evaluated) -> Evaluated:
+    def count(self, evaluated: Evaluated) -> Evaluated:
         """Take an evaluation into account."""
-        self.cells -= found.cells + _OVERHEAD
+        self.cells -= evaluated.cells + _OVERHEAD
         self.steps += 1
-        return found
+        return evaluated
 
     @property
     def left(self) -> bool:
@@ -154,7 +154,7 @@ def search(
         effort.count(scaled.evaluate(fine, scaled.rounded(scale * start), pool))
         for scale in _SCALES
     ]
-    best = max(tried, key=lambda found: found.ticks)
+    best = max(tried, key=lambda evaluated: evaluated.ticks)
     grid = scaled.grid_ticks(fine)
     yield PlanBound(best.ticks, PlanPrices(grid, tuple(best.prices[0].tolist())), effort.steps)
     by_width = Configurations.of(scaled, fine) if rigid else None

@@ -70,7 +70,7 @@ class TypedPrices:
 
 
 def typed_bound(
-    jobs: ModeTable, given: TypedPrices, values: NDArray[np.float64] | None = None
+    jobs: ModeTable, prices: TypedPrices, values: NDArray[np.float64] | None = None
 ) -> Fraction:
     """L [ticks] in exact arithmetic, for any prices >= 0; O(n intervals modes).
 
@@ -84,15 +84,15 @@ def typed_bound(
     ValueError
         If the grid does not increase or a price is negative.
     """
-    if np.any(np.diff(given.bounds) <= 0) or np.any(given.prices < 0):
+    if np.any(np.diff(prices.bounds) <= 0) or np.any(prices.prices < 0):
         raise ValueError("interval bounds are not increasing, or a price is negative")
-    begin, size, charge = pieces(jobs, given.bounds)
-    values = work_values(jobs, given) if values is None else values
-    end = int(given.bounds[-1])
-    length = np.diff(given.bounds).astype(object)
-    rent = sum((length @ given.prices.astype(object)) * jobs.capacity.astype(object))
+    begin, size, charge = pieces(jobs, prices.bounds)
+    values = work_values(jobs, prices) if values is None else values
+    end = int(prices.bounds[-1])
+    length = np.diff(prices.bounds).astype(object)
+    rent = sum((length @ prices.prices.astype(object)) * jobs.capacity.astype(object))
     total = -Fraction(rent) / PRICE_UNIT
-    dear = rents(jobs, given.prices)
+    dear = rents(jobs, prices.prices)
     for j, (w, most) in enumerate(zip(jobs.weight, shortest(jobs).tolist(), strict=True)):
         alpha = min(Fraction(round(values[j] * 2), 2), w * end)
         total += alpha + w * Fraction(most, 2)
@@ -127,16 +127,16 @@ def _gain(
     return int((best * size[intervals, piece].astype(object)).sum())
 
 
-def work_values(jobs: ModeTable, given: TypedPrices, steps: int = 50) -> NDArray[np.float64]:
+def work_values(jobs: ModeTable, prices: TypedPrices, steps: int = 50) -> NDArray[np.float64]:
     """Values alpha_j [weighted ticks] that nearly maximise L, by bisection; shape (n,)."""
-    begin, size, charge = pieces(jobs, given.bounds)
+    begin, size, charge = pieces(jobs, prices.bounds)
     able = jobs.time > 0
     with np.errstate(divide="ignore"):
         rate = np.where(able, 1.0 / jobs.time, 0.0)
     weight = np.array([float(w) for w in jobs.weight])
     when = weight[:, None, None] * (begin[:, :, None] + charge)
-    rent = np.einsum("kmq,iq->kim", use_floats(jobs), given.floats / PRICE_UNIT)[jobs.kind]
-    low, high = weight * jobs.release, weight * float(given.bounds[-1])
+    rent = np.einsum("kmq,iq->kim", use_floats(jobs), prices.floats / PRICE_UNIT)[jobs.kind]
+    low, high = weight * jobs.release, weight * float(prices.bounds[-1])
     for _ in range(steps):
         alpha = (low + high) / 2
         enough = _work_done(alpha, when, size, rate, rent, able) >= 1.0

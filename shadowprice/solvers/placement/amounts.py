@@ -227,18 +227,18 @@ class CpusAndMemory(Resource, AmountsLedger):
         held = zip(pieces, amounts, strict=True)
         return all(self._suffices(job, gpus, given) for (_, gpus), given in held)
 
-    def _suffices(self, job: int, gpus: int, given: tuple[float, float]) -> bool:
+    def _suffices(self, job: int, gpus: int, granted: tuple[float, float]) -> bool:
         asked = in_millionths(self.least(job, gpus))
-        return all(mine >= least for mine, least in zip(in_millionths(given), asked, strict=True))
+        return all(mine >= least for mine, least in zip(in_millionths(granted), asked, strict=True))
 
-    def _grant(self, job: int, gpus: int, given: tuple[float, float]) -> HeldAmounts:
-        if not self._suffices(job, gpus, given):
+    def _grant(self, job: int, gpus: int, granted: tuple[float, float]) -> HeldAmounts:
+        if not self._suffices(job, gpus, granted):
             least = self.least(job, gpus)
             raise PolicyError(
-                f"job {job} is given {given[0]:g} CPUs and {given[1]:g} GB on {gpus} GPUs, expected at least "
+                f"job {job} is given {granted[0]:g} CPUs and {granted[1]:g} GB on {gpus} GPUs, expected at least "
                 f"{least[0]:g} CPUs and {least[1]:g} GB, for which it asks"
             )
-        return in_millionths(given)
+        return in_millionths(granted)
 
     def least(self, job: int, gpus: int) -> tuple[float, float]:
         """CPUs and memory [GB] that a job asks for with so many GPUs, and is to be given at least."""
