@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from shadowprice.analysis.bound_history import BoundHistory
 from shadowprice.analysis.bounds import bounds_of, certified_and_largest
@@ -41,8 +41,6 @@ from shadowprice.solvers.offline.bounds import Bound
 
 KNOWS = CLASS_KNOWS
 """What every certificate is of; a bound that knows less is left out."""
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True, repr=False)

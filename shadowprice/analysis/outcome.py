@@ -235,7 +235,7 @@ class Outcome(VerifiedRun):
     policy : str
         Name of the policy.
     settings : mapping
-        The switches of the run: preset, placement, round_s, seed ...
+        The options of the run: preset, placement, round_s, seed ...
     decisions : int
         Decisions the policy took.
     cpu_s : float

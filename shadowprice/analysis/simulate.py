@@ -70,9 +70,9 @@ def simulate(
     Raises
     ------
     InputError
-        If a name is unknown, a job can never fit, a switch does not apply to the policy, a workload without end is
+        If a name is unknown, a job can never fit, an option does not apply to the policy, a workload without end is
         given without a window of jobs, a table has wrong columns or values (naming row and column), or an
-        instance is given and a switch says what it says itself.
+        instance is given and an option says what it says itself.
     EarlyEndError
         If the last job of a trace arrives before those of the window are complete.
     PolicyError, VerificationError

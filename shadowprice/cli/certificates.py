@@ -232,8 +232,8 @@ def _digest(
     table = None if inputs.throughputs is None else load_throughputs(inputs.throughputs)
     with printed_warnings(BrokenImporter):
         imported = load_trace(trace, format=inputs.trace_format, throughputs=table)
-    switches = WrittenOptions(with_={each.label: each.settings for each in terms})
-    run = switches.read(cluster, jobs=str(trace), origin_s=imported.origin_s)
+    written = WrittenOptions(with_={each.label: each.settings for each in terms})
+    run = written.read(cluster, jobs=str(trace), origin_s=imported.origin_s)
     where, jobs, _ = runnable_jobs(imported.workload, run.cluster, inputs.drop_infeasible)
     if claim["window"]:
         jobs = jobs.select(np.arange(min(claim["jobs"], len(jobs))))

@@ -90,7 +90,7 @@ OPTION_OF = {
     "seed": "--seed",
     "sealed": "--sealed",
 }
-"""Options that set the switches of a run, by the names of these; others are set by terms (``--with``)."""
+"""Flags of the options of a run, by the names of these; others are set by terms (``--with``)."""
 
 
 def record_of_option(option: str, text: str, kind: type[T]) -> T:
@@ -116,7 +116,7 @@ def record_of_option(option: str, text: str, kind: type[T]) -> T:
 # The options that ``simulate`` and ``compare`` share: one record, and what turns it into options.
 #
 # A command with a parameter ``options: CommandOptions`` gets an option for each field of it in its place, by
-# :func:`with_options`, so that a new switch of a run is one line here.
+# :func:`with_options`, so that a new option of a run is one line here.
 
 JOBS_PANEL = "Jobs"
 POLICIES_PANEL = "Some policies, and published simulators"
@@ -128,7 +128,7 @@ _ON_POLICIES: Mapping[str, str] = MappingProxyType({_PANEL: POLICIES_PANEL})
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """Options about the jobs and the switches of a run, as they were written; those that few runs need have panels."""
+    """Flags about jobs and a run, as they were written; those that few runs need have panels."""
 
     terms: TermsOption = None
     run: Annotated[

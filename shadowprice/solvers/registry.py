@@ -378,36 +378,36 @@ def _value(default: object, text: str, where: str) -> object:
     return text
 
 
-# Switches of a run that are a policy's, or a placement's, to follow: found on the object.
+# Options of a run that are a policy's, or a placement's, to follow: found on the object.
 #
-# The engine follows the switches about when decisions are due, what runs are charged and on what
-# their speeds depend, whatever the policy. The others go to the policy, by one rule: it takes a switch
+# The engine follows the options about when decisions are due, what runs are charged and on what
+# their speeds depend, whatever the policy. The others go to the policy, by one rule: it takes an option
 # if it has a parameter of that name, or says so itself, as :class:`Configurable`.
 
 
 @runtime_checkable
 class Configurable(Protocol):
-    """A policy or a placement for which a switch is more than a parameter of the same name."""
+    """A policy or a placement for which an option is more than a parameter of the same name."""
 
     @property
     def takes(self) -> frozenset[str]:
-        """Names of these switches."""
+        """Names of these options."""
 
-    def with_switches(self, values: Mapping[str, Any]) -> Self:
-        """The same policy or placement under values of these switches."""
+    def with_options(self, values: Mapping[str, Any]) -> Self:
+        """The same policy or placement under values of these options."""
 
 
 def taken(thing: object, among: Iterable[str]) -> frozenset[str]:
-    """Switches among some that a policy or a placement takes."""
+    """Options among some that a policy or a placement takes."""
     parameters = {each.name for each in fields(thing) if each.init} if is_dataclass(thing) else ()
     stated = thing.takes if isinstance(thing, Configurable) else ()
     return frozenset(among) & {*parameters, *stated}
 
 
-def switched(thing: T, values: Mapping[str, Any]) -> T:
-    """A policy or a placement under values of switches that it takes."""
+def configured(thing: T, values: Mapping[str, Any]) -> T:
+    """A policy or a placement under values of options that it takes."""
     stated = thing.takes if isinstance(thing, Configurable) else frozenset()
     own = {name: value for name, value in values.items() if name in stated}
-    found: Any = cast(Any, thing).with_switches(own) if own else thing
+    found: Any = cast(Any, thing).with_options(own) if own else thing
     parameters = {name: value for name, value in values.items() if name not in own}
     return cast(T, replace(found, **parameters) if parameters else found)

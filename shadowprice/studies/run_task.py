@@ -111,7 +111,7 @@ class RunTask(Brief):
         )
 
     def arguments(self) -> RunArguments:
-        """Jobs, cluster and switches.
+        """Jobs, cluster and options.
 
         Raises
         ------
@@ -152,11 +152,11 @@ def _bounds(run: RunArguments, objectives: list[str], columns: int) -> list[dict
 
 def _read(settings: dict[str, Any]) -> RunArguments:
     entry = settings["workload"]
-    switches = decode(WrittenOptions, settings["conditions"], "conditions")
+    written = decode(WrittenOptions, settings["conditions"], "conditions")
     table = None if "throughputs" not in entry else _throughputs(entry["throughputs"])
     cluster, seed = Cluster.load(settings["cluster"]), settings["seed"]
     # Every policy meets the same draws of a seed, those of failures among them.
-    run = switches.read(
+    run = written.read(
         cluster,
         table,
         seed=seed,
@@ -166,9 +166,7 @@ def _read(settings: dict[str, Any]) -> RunArguments:
         drawn_by=seed,
     )
     jobs = _jobs(entry, cluster, settings["load"], seed, table)
-    return RunArguments(
-        jobs, run.cluster, settings["policy"], run.options, switches.drop_infeasible
-    )
+    return RunArguments(jobs, run.cluster, settings["policy"], run.options, written.drop_infeasible)
 
 
 def _origin_s(entry: dict[str, Any]) -> float | None:

@@ -15,10 +15,10 @@ from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.modes import (
+    certificate_modes,
     interval_bounds,
     steady_bounds,
     type_modes,
-    written_modes,
 )
 from shadowprice.analysis.certify import certify
 from shadowprice.analysis.outcome import Outcome
@@ -70,7 +70,7 @@ def of_case(data):
         drawn = {"graphs": small_graphs(), "pairs": sharing(2), "amounts": grown_or_profiled(2)}
         instance = data.draw(drawn[which])
     pairs = which == "pairs"
-    every = written_modes(
+    every = certificate_modes(
         instance, CheckedClass.of(instance, pairs=pairs), pairs=pairs, consolidated=few
     )
     modes = [each for each in every if each.consolidated == few]
@@ -124,7 +124,7 @@ def test_jobs_that_may_not_grow_after_all_have_no_modes_of_amounts():
         widths = Elasticity(np.array([widest, 2]), np.array([0.6, 0.6]))
         instance = Instance(Cluster.parse("1x4"), jobs, elasticity=widths)
         found = list(
-            written_modes(
+            certificate_modes(
                 instance, CheckedClass.of(instance, pairs=False), pairs=False, consolidated=False
             )
         )

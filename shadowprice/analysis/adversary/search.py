@@ -297,9 +297,9 @@ def _checked_result(trail: Trail, method: str) -> WorstInstance:
     judge = trail.judge
     instance = judge.family.instance(trail.best)
     predictor = judge.family.predictor(trail.best)
-    switches = RunOptions(predictor=predictor)
+    options = RunOptions(predictor=predictor)
     outcome = execute_bounded(
-        prepare_run(instance.workload, instance.cluster, judge.policy, switches)
+        prepare_run(instance.workload, instance.cluster, judge.policy, options)
     )
     witness, least_s, witness_is = _witness(judge, instance, trail.effort.proof_s)
     cost_s = judge.objective.cost_s(instance.workload, outcome.end_s)

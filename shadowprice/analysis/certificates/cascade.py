@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -24,13 +23,14 @@ from shadowprice.analysis.certificates.measured_jobs import (
     stopped_bounds,
 )
 from shadowprice.analysis.certificates.modes import (
-    WrittenModes,
+    CertificateModes,
+    certificate_modes,
     interval_bounds,
     steady_bounds,
     type_modes,
-    written_modes,
 )
 from shadowprice.analysis.certificates.non_preemptive import non_preemptive_bounds
+from shadowprice.analysis.certificates.records import Record
 from shadowprice.analysis.certificates.speed_up import speed_up_bounds
 from shadowprice.analysis.certificates.speeds import plain_gangs
 from shadowprice.analysis.certificates.windows import window_bounds
@@ -55,7 +55,6 @@ from shadowprice.solvers.offline.typed_bound import FEWEST_INTERVALS, MOST_COLUM
 KNOWS = CLASS_KNOWS
 """What every certified bound is of; one that knows less is left out."""
 
-Record = dict[str, Any]
 
 _MOST_TICKS = 2**62
 """Largest time for which the interval LP is tried, whose grid has 64 bits."""
@@ -82,14 +81,14 @@ class Asked:
     instance : Instance
         The jobs that count, without what only restricts schedules.
     schedules : CheckedClass
-    modes : tuple of WrittenModes
+    modes : tuple of CertificateModes
     stopped_s : float or None
         When the run was stopped.
     """
 
     instance: Instance
     schedules: CheckedClass
-    modes: tuple[WrittenModes, ...]
+    modes: tuple[CertificateModes, ...]
     stopped_s: float | None
 
     @classmethod
@@ -115,11 +114,13 @@ class Asked:
         pairs = ScheduleClass.allowed(instance, preemptive=True).sharing
         schedules = CheckedClass.of(instance, pairs=pairs, preemptive=preemptive)
         counted = measured_instance(instance)
-        found: tuple[WrittenModes, ...] = ()
+        found: tuple[CertificateModes, ...] = ()
         # Partners that are not counted have no modes.
         alone = not pairs or instance.all_complete
         if alone and len(instance.workload) <= _MOST_TYPED_JOBS:
-            found = tuple(written_modes(counted, schedules, pairs=pairs, consolidated=consolidated))
+            found = tuple(
+                certificate_modes(counted, schedules, pairs=pairs, consolidated=consolidated)
+            )
             types = type_modes(counted, schedules)
             found = found if types is None else (*found, types)
         return cls(counted, schedules, found, instance.stopped_s)

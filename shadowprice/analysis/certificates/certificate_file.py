@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from shadowprice.analysis.certificates import records
 from shadowprice.analysis.certificates.exact_cost import measured_rows
 from shadowprice.analysis.certificates.job_utilities import JobUtilities
 from shadowprice.analysis.certificates.measured_jobs import completed_instance, measured_instance
+from shadowprice.analysis.certificates.records import Record
 from shadowprice.analysis.certificates.start_order import blocks_by_start
 from shadowprice.analysis.outcome import Outcome, VerifiedRun
 from shadowprice.analysis.streamed_outcome import StreamedOutcome
@@ -29,7 +30,6 @@ from shadowprice.instances.sharing_gain import SharingGain
 from shadowprice.proofs import checker
 
 Claim = TypeVar("Claim")
-Record = dict[str, Any]
 
 _line = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 

@@ -27,18 +27,19 @@ import json
 from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shadowprice.analysis.certificates import records
+from shadowprice.analysis.certificates.records import Record
 from shadowprice.errors import InputError
 from shadowprice.instances.features import Feature, require
 from shadowprice.proofs.checker.bounds import bound_of
 from shadowprice.proofs.checker.costs import LeastWork
 from shadowprice.proofs.checker.form import Rejected
 from shadowprice.proofs.checker.instance import TAKE, CertificateInstance
-from shadowprice.proofs.checker.mode_bounds import OF_MODES
+from shadowprice.proofs.checker.mode_bounds import MODE_BOUNDS
 from shadowprice.proofs.checker.modes import PairShares
 from shadowprice.proofs.checker.windows import WindowTree
 from shadowprice.solvers.offline.bounds import Relaxation
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from shadowprice.instances.instance import Instance
     from shadowprice.instances.objective import Objective
 
-Record = dict[str, Any]
 
 KNOWS = frozenset(
     {
@@ -167,7 +167,7 @@ class CheckedClass:
         """
         given = self._placed(consolidated=consolidated)
         try:
-            builder = OF_MODES[f"interval-lp-of-{subject}" if subject else "typed-interval-lp"]
+            builder = MODE_BOUNDS[f"interval-lp-of-{subject}" if subject else "typed-interval-lp"]
             found = builder.modes(given, given.relaxed(), fields)
         except Rejected as error:
             raise _refusal(self.source, error) from None

@@ -24,13 +24,12 @@ from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.checked_class import CheckedClass
 from shadowprice.analysis.certificates.effort import BoundEffort
 from shadowprice.analysis.certificates.exact_cost import measured_rows
+from shadowprice.analysis.certificates.records import Record
 from shadowprice.instances.grid import to_ticks
 from shadowprice.instances.instance import Instance
 from shadowprice.solvers.offline import priced_plans
 from shadowprice.solvers.offline.bounds import fluid_ticks
 from shadowprice.solvers.offline.plan_prices import PlanPrices, exact_plan_bound
-
-Record = dict[str, Any]
 
 _SCALES = (1, 2, 4, 8)
 """Parts of the prices of a run to its end that are tried for one that was stopped."""

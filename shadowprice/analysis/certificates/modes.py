@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
 from shadowprice.analysis.certificates.effort import Timer
-from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.certificates.records import Record, text_of
 from shadowprice.analysis.certificates.speeds import (
     may_grow,
     sorts,
@@ -88,13 +88,12 @@ TYPE_KNOWS = frozenset(
 PAIRS, AMOUNTS, NODES = "pairs", "amounts", "nodes"
 """Subjects of modes: sharing GPUs; width, CPUs and memory; being within a node or across several."""
 
-Record = dict[str, Any]
 Point = tuple[float, int, int, int]
 """Speed, GPUs, and thousandths of CPUs and memory."""
 
 
 @dataclass(frozen=True, eq=False)
-class WrittenModes:
+class CertificateModes:
     """Modes of a certificate.
 
     Parameters
@@ -125,9 +124,9 @@ class WrittenModes:
         return f"{kind}-of-{self.subject}" if self.subject else kind
 
 
-def written_modes(
+def certificate_modes(
     instance: Instance, schedules: CheckedClass, *, pairs: bool, consolidated: bool
-) -> Iterator[WrittenModes]:
+) -> Iterator[CertificateModes]:
     """All modes that say something of the schedules of a certificate; none of features that are not in ``KNOWS``.
 
     Parameters
@@ -155,7 +154,7 @@ def written_modes(
     if by_amounts or may_grow(alone).any():
         modes = schedules.modes(AMOUNTS, {})
         every = tuple(range(len(modes.capacity)))
-        yield WrittenModes(AMOUNTS, modes, _fewer(modes, len(_types(alone)[0])), every, {})
+        yield CertificateModes(AMOUNTS, modes, _fewer(modes, len(_types(alone)[0])), every, {})
     if missing(alone, NODE_KNOWS):
         return
     for few in (False, True)[: 1 + consolidated]:
@@ -164,7 +163,7 @@ def written_modes(
             yield _of_nodes(alone, schedules, nodes, consolidated=few)
 
 
-def type_modes(instance: Instance, schedules: CheckedClass) -> WrittenModes | None:
+def type_modes(instance: Instance, schedules: CheckedClass) -> CertificateModes | None:
     """A mode for each GPU type, of jobs that have run times by type; None where types do not matter."""
     if missing(instance, TYPE_KNOWS) or not schedules.work.gangs:
         return None
@@ -177,13 +176,13 @@ def type_modes(instance: Instance, schedules: CheckedClass) -> WrittenModes | No
     capacity = np.bincount(source, gpus).astype(np.int64)
     uses = gang_uses(np.array(schedules.work.gang), len(capacity))
     jobs = ModeTable(found.release, found.weight, columns, capacity, *uses)
-    return WrittenModes("", found, jobs, tuple(source.tolist()), {})
+    return CertificateModes("", found, jobs, tuple(source.tolist()), {})
 
 
 # Bounds of modes.
 
 
-def steady_bounds(modes: WrittenModes, goal: Objective) -> Iterator[BoundCandidate]:
+def steady_bounds(modes: CertificateModes, goal: Objective) -> Iterator[BoundCandidate]:
     """Bounds of one price a resource."""
     if goal is Objective.MAKESPAN:
         _, both = best_span_prices(modes.proposes)
@@ -203,7 +202,7 @@ def steady_bounds(modes: WrittenModes, goal: Objective) -> Iterator[BoundCandida
         yield _candidate(modes, "priced-fluid", fluid, prices=at)
 
 
-def interval_bounds(modes: WrittenModes, timer: Timer) -> Iterator[BoundCandidate]:
+def interval_bounds(modes: CertificateModes, timer: Timer) -> Iterator[BoundCandidate]:
     """The bound of the interval LP, if it is not too large."""
     if timer.left_s <= 0:
         return
@@ -228,7 +227,7 @@ def interval_bounds(modes: WrittenModes, timer: Timer) -> Iterator[BoundCandidat
 
 
 def _candidate(
-    modes: WrittenModes, kind: str, value: Fraction, **multipliers: Any
+    modes: CertificateModes, kind: str, value: Fraction, **multipliers: Any
 ) -> BoundCandidate:
     record: Record = {"kind": "bound", "grid": [], **modes.fields, **multipliers}
     record["bound"] = modes.name(kind)
@@ -252,7 +251,7 @@ def _gpus_by_type(instance: Instance) -> list[int]:
 
 def _of_nodes(
     instance: Instance, schedules: CheckedClass, proposed: ModeTable, *, consolidated: bool
-) -> WrittenModes:
+) -> CertificateModes:
     """A row for each resource that is a size of nodes, of each type of the certificate that is of its pool."""
     jobs, cluster = instance.workload, instance.cluster
     pools = 1 if jobs.throughput is None else len(cluster.gpu_types)
@@ -273,10 +272,10 @@ def _of_nodes(
                 source.append(q)
     fields = {"rows": rows}
     modes = schedules.modes(NODES, fields, consolidated=consolidated)
-    return WrittenModes(NODES, modes, proposed, tuple(source), fields, consolidated)
+    return CertificateModes(NODES, modes, proposed, tuple(source), fields, consolidated)
 
 
-def _of_pairs(instance: Instance, schedules: CheckedClass, proposed: ModeTable) -> WrittenModes:
+def _of_pairs(instance: Instance, schedules: CheckedClass, proposed: ModeTable) -> CertificateModes:
     """A row for each resource: parts of a GPU of a type, as large as shares of pairs allow."""
     shares = schedules.sharing_shares()
     both: dict[int, dict[tuple[int, int], tuple[Fraction, Fraction]]] = {}
@@ -294,7 +293,7 @@ def _of_pairs(instance: Instance, schedules: CheckedClass, proposed: ModeTable) 
         found = [int(part * USE_UNIT) for part in raised(parts, both.get(t, {}), order)]
         rows.append([t, found])
     fields = {"rows": rows}
-    return WrittenModes(
+    return CertificateModes(
         PAIRS, schedules.modes(PAIRS, fields), proposed, tuple(range(len(rows))), fields
     )
 

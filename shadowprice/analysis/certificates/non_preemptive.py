@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
-from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.certificates.records import Record, text_of
 from shadowprice.errors import InputError
 from shadowprice.instances.grid import TICKS_PER_S
 from shadowprice.instances.objective import Objective
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from shadowprice.instances.schedule import Schedule
     from shadowprice.solvers.offline.list_optimum import ListOptimum
 
-Record = dict[str, Any]
 
 MOST_LISTED = 24
 """Jobs up to which lists are searched without prices."""

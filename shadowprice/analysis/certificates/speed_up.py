@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
+from shadowprice.analysis.certificates.records import Record
 from shadowprice.analysis.certificates.speeds import may_grow
 from shadowprice.instances.features import Feature, missing
 from shadowprice.proofs.classic.hesrpt import GrowingJob, least_weighted_total
@@ -40,7 +41,6 @@ KNOWS = frozenset(
     }
 )
 
-Record = dict[str, Any]
 Numbers = NDArray[np.float64]
 
 UNIT = 2**20

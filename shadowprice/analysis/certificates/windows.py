@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shadowprice.analysis.certificates.bound_candidate import BoundCandidate
-from shadowprice.analysis.certificates.records import text_of
+from shadowprice.analysis.certificates.records import Record, text_of
 from shadowprice.solvers.offline.completions import completion_search
 from shadowprice.solvers.offline.completions.completion_search import Cut, Part, Priced
 from shadowprice.solvers.offline.node_assignment import assign_nodes_to_runs
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
         CompletionTree,
         SearchedOptimum,
     )
-
-Record = dict[str, Any]
 
 
 def window_bounds(

@@ -19,7 +19,7 @@ from shadowprice.instances.cluster import Cluster
 from shadowprice.instances.instance import Instance
 from shadowprice.instances.schedule import Schedule
 from shadowprice.instances.terms.copies import CopyRules
-from shadowprice.solvers.hadar.copies import ORDERS, CopyOrder
+from shadowprice.solvers.hadar.copy_assignment import ORDERS, CopyOrder
 from shadowprice.solvers.policy import Knowledge
 from shadowprice.solvers.registry import COPIES
 
@@ -133,11 +133,11 @@ class HadarE:
             reads=KNOWS,
         )
 
-    def _refusal(self, switch: str, value: object) -> str:
+    def _refusal(self, option: str, value: object) -> str:
         # Large values are told by what they are.
         said = repr(value) if isinstance(value, str | float | int) else type(value).__name__
         return (
-            f"policy {self.name!r} does not take the switch {switch!r}, got {said}: "
+            f"policy {self.name!r} does not take the option {option!r}, got {said}: "
             "copies of jobs hold whole nodes for whole rounds; it has parameters of its own, as in "
             f"{self.name}:round_s=360,restart_s=10,max_copies=3,width=gang"
         )

@@ -67,10 +67,10 @@ class GraphsSettings(TermSettings):
         """The run with these graphs."""
         network = self.network(run.cluster)
         if self.file is UNSET:
-            return run.switched(network=network, graphs=None)
+            return run.with_options(network=network, graphs=None)
         from shadowprice.instances.graphs.named_graphs import NamedGraphs
 
-        return run.switched(network=network, graphs=NamedGraphs.load(self.file))
+        return run.with_options(network=network, graphs=NamedGraphs.load(self.file))
 
     def network(self, cluster: Cluster) -> Network:
         """Bandwidths that are set, or those of the cluster's nodes where they are not.

@@ -8,7 +8,7 @@ from .costs import LeastWork
 from .form import FIELDS, Record, need
 from .instance import CertificateInstance
 from .lists import LISTS, bound_lists
-from .mode_bounds import OF_MODES
+from .mode_bounds import MODE_BOUNDS
 from .one_machine import (
     bound_area,
     bound_fluid,
@@ -29,7 +29,7 @@ BY_TYPE = {f"priced-{kind}": BOUNDS[kind] for kind in ("fluid", "mean-busy-time"
 SPAN = "priced-span"
 POWER = "speed-up-power"
 MORE_OF = {WINDOWS: {"jobs", "unit"}, POWER: {"exponent"}, LISTS: {"least"}}
-MORE_OF |= {kind: each.fields for kind, each in OF_MODES.items()}
+MORE_OF |= {kind: each.fields for kind, each in MODE_BOUNDS.items()}
 """Fields of bounds beyond grid and prices."""
 OF_STOPPED = {"fluid", "interval-lp", "priced-plans"}
 """Bounds of schedules that were stopped."""
@@ -43,7 +43,7 @@ def bound_of(
     known = type(kind) is str and kind in {
         *BOUNDS,
         *BY_TYPE,
-        *OF_MODES,
+        *MODE_BOUNDS,
         SPAN,
         POWER,
         WINDOWS,
@@ -53,7 +53,7 @@ def bound_of(
     more = bound.keys() - FIELDS["bound"][0]
     need(more == MORE_OF.get(kind, set()), f"{kind} has fields {', '.join(sorted(more))}")
     last = instance.header["objective"] == "makespan"
-    mine = OF_MODES.get(kind)
+    mine = MODE_BOUNDS.get(kind)
     of_last = kind in ("area", SPAN) if mine is None else mine.last
     need(of_last == last or kind == LISTS, f"{kind!r} is no bound of that")
     need(jobs.until is None or kind in OF_STOPPED, f"{kind!r} is no bound of what was stopped")

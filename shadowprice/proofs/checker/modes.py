@@ -15,7 +15,7 @@ from .limits import Effort, fits
 from .speeds import slower
 
 
-class RunModes(NamedTuple):
+class CheckedModes(NamedTuple):
     """Ways in which jobs can run, and what these use of resources.
 
     ``time`` has ticks of all of a job in each mode, 0 for none; ``use`` of jobs of a kind in each mode, pairs of a
@@ -78,7 +78,7 @@ def gpus_by_type(instance: CertificateInstance) -> list[Fraction]:
     return found
 
 
-def type_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def type_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> CheckedModes:
     """A mode for each GPU type, which uses the gang."""
     need(jobs.gangs, "prices by type: jobs share GPUs, hold parts of them or run as copies")
     time = [
@@ -87,10 +87,10 @@ def type_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) ->
     need(all(map(any, time)), "prices by type: a job has a graph")
     gangs, kind = numbered(jobs.gang)
     use = [[[(q, g * PRICE_UNIT)] for q in range(len(instance.types))] for g in gangs]
-    return RunModes(kind, time, use, gpus_by_type(instance))
+    return CheckedModes(kind, time, use, gpus_by_type(instance))
 
 
-def node_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def node_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> CheckedModes:
     """Modes within a node of each type and size, and across nodes of each type: LB-node.
 
     A row has a type and a size of nodes, how much of one such node a gang of each size uses, and a GPU of a gang
@@ -135,7 +135,7 @@ def node_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) ->
             use[k][len(nodes) + t].append((q, g * one))
     time = [(*within(instance, j, nodes), *across(instance, j)) for j in range(len(jobs.gang))]
     need(all(map(any, time)), "a job can run nowhere")
-    return RunModes(kind, time, use, capacity)
+    return CheckedModes(kind, time, use, capacity)
 
 
 def within(instance: CertificateInstance, j: int, nodes: list[tuple[int, int]]) -> Iterator[int]:
@@ -179,7 +179,7 @@ def fullest(size: int, weight: dict[int, int]) -> int:
     return best[size]
 
 
-def pair_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def pair_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> CheckedModes:
     """A mode for each GPU type, of which sorts of jobs use parts of the gang: LB-pair.
 
     A row has a type and the part of every sort: no two that may share do more of these than a GPU.
@@ -212,7 +212,7 @@ def pair_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) ->
         capacity.append(by_type[t])
         for k, (sort, g) in enumerate(keys):
             use[k][t].append((q, g * found[sort]))
-    return RunModes(kind, time, use, capacity)
+    return CheckedModes(kind, time, use, capacity)
 
 
 class PairShares:
@@ -248,7 +248,7 @@ class PairShares:
                 need(fine, f"sorts {one} and {other} do more together than a GPU has")
 
 
-def amount_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> RunModes:
+def amount_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) -> CheckedModes:
     """A mode for each GPU type, width and row of the profile, which uses GPUs, CPUs and memory: LB-amount."""
     need(
         jobs.gangs and (instance.speeds or instance.cells),
@@ -284,7 +284,7 @@ def amount_modes(instance: CertificateInstance, jobs: LeastWork, bound: Record) 
         each = [[t and slower(t, s) for s, *_ in points[k]] + none for t in times]
         time.append(tuple(chain.from_iterable(each)))
     need(all(map(any, time)), "amounts: a job has a graph")
-    return RunModes(kind, time, use, capacity)
+    return CheckedModes(kind, time, use, capacity)
 
 
 def points_of(

@@ -62,7 +62,7 @@ class ServerFillingGittins:
         """The distribution of the workload, unless a sample is given."""
         return frozenset({Knowledge.DISTRIBUTION}) if self.sample is None else frozenset()
 
-    def with_switches(self, values: Mapping[str, Any]) -> ServerFillingGittins:
+    def with_options(self, values: Mapping[str, Any]) -> ServerFillingGittins:
         """The policy with the sample of a run instead of the workload's own distribution."""
         return replace(self, sample=values["samples"])
 

@@ -43,7 +43,7 @@ from shadowprice.proofs.lower_bounds import fluid, mbt
 from shadowprice.proofs.lower_bounds import job as alone
 from shadowprice.solvers.classic.fifo import Fifo
 from shadowprice.solvers.classic.srtf import Srtf
-from shadowprice.solvers.hadar.copies import (
+from shadowprice.solvers.hadar.copy_assignment import (
     ByArrival,
     CopyOrder,
     Payoff,

@@ -165,7 +165,7 @@ def modes_of(instance: Instance) -> Iterator[Any]:
     """Modes of a certificate."""
     pairs = shared(instance)
     work = checked_class.CheckedClass.of(instance, pairs=pairs)
-    yield from modes.written_modes(instance, work, pairs=pairs, consolidated=True)
+    yield from modes.certificate_modes(instance, work, pairs=pairs, consolidated=True)
 
 
 def type_modes_of(instance: Instance) -> Iterator[Any]:
